@@ -19,7 +19,6 @@ INTERNAL = frozenset(
         "batch",
         "effects",
         "history",
-        "horizon",
         "lease",
         "ledger",
         "ledgerbase",
@@ -45,6 +44,7 @@ INTERNAL = frozenset(
         "transactionbase",
         "transactionend",
         "transactionrecovery",
+        "watermark",
         "wheel",
         "window",
     )

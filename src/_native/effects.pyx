@@ -22,7 +22,7 @@ from msmq_fast._native.ledgerbase cimport (
     stopped,
 )
 from msmq_fast._native.positions cimport FLAG_RECOVERABLE, STATE_LOCKED, Slot
-from msmq_fast._native.queuebase cimport QueueBase, describe, effective_priority, lay_to_rest
+from msmq_fast._native.queuebase cimport QueueBase, describe, effective_priority, mark_dead_letter
 from msmq_fast._native.record cimport POSITION_JOURNAL_POSITIVE, SEQUENCE_MASK, PositionRecord
 
 from msmq_fast._native.tables import StoreError
@@ -47,7 +47,7 @@ cdef bytes packet_of(QueueBase core, Slot* slot):
     return None
 
 
-cdef bint hand_on(LedgerBase ledger, uint32_t queue, uint8_t role, QueueBase journal, const Slot* slot, bytes packet, int reason) except -1:
+cdef bint apply_side_effects(LedgerBase ledger, uint32_t queue, uint8_t role, QueueBase journal, const Slot* slot, bytes packet, int reason) except -1:
     """Does what follows, inside a unit. True: the stored content belongs to another queue now.
 
     `slot` may be invalid afterwards: an acknowledgment can go into the very list that it stands in.
@@ -139,7 +139,7 @@ cdef bint _settle(LedgerBase ledger, const Slot* slot, Slot* there, bytes packet
     cdef bint recoverable = there.flags & FLAG_RECOVERABLE
     there.reason = <uint16_t>(reason if reason & REASON_NEGATIVE else 0)
     if there.reason:
-        lay_to_rest(target, there)
+        mark_dead_letter(target, there)
     there.abort_count = slot.abort_count
     there.move_count = slot.move_count
     there.dead_letter = slot.dead_letter

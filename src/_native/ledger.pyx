@@ -37,7 +37,7 @@ cdef class Ledger(LedgerBase):
         cdef Slot slot
         if self.reaping or not (self._doomed_count or self._drains):
             return self.doomed
-        while done < limit and self._doomed_count and self._doomed[self._doomed_count - 1].follows:
+        while done < limit and self._doomed_count and self._doomed[self._doomed_count - 1].has_side_effects:
             if disposal is None:
                 disposal = Disposal.__new__(Disposal)
                 disposal._ledger = self
@@ -52,7 +52,7 @@ cdef class Ledger(LedgerBase):
             return self.doomed
         self.writer.begin_unit()
         try:
-            while done < limit and self._doomed_count and not self._doomed[self._doomed_count - 1].follows:
+            while done < limit and self._doomed_count and not self._doomed[self._doomed_count - 1].has_side_effects:
                 entry = self._doomed[self._doomed_count - 1]
                 log_reaped(self, &entry)
                 self._doomed_count -= 1

@@ -2,7 +2,7 @@
 #
 # The classes Ledger and QueueCore are built in layers, each a module that imports only those before it:
 #   ledgerbase < queuebase < numbering < effects < removal < reading < ledger < queue
-#   and above them: outbound, moving, lease, seek, operations, horizon, recovery
+#   and above them: outbound, moving, lease, seek, operations, watermark, recovery
 # Fields and calls that cross a border are declared in the .pxd of the one that has them.
 #
 # To add an event kind of the feed:
@@ -128,7 +128,7 @@ cdef struct Doomed:
     uint16_t message_class, reason, abort_count, move_count
     uint8_t event               # that the feed gets in the commit of the removal
     uint8_t role, wishes
-    bint follows                # its packet is needed for what follows from the removal
+    bint has_side_effects        # its packet is needed for what follows from the removal
 
 
 @cython.final
@@ -158,7 +158,7 @@ cdef class LedgerBase(Undoable):
     cdef readonly int memory                # MEMORY_…
     cdef public object on_memory            # called with `memory` when it has changed
     cdef public bint feed
-    cdef readonly uint64_t horizon          # readers in bulk look for nothing new below this sequence, see Horizon
+    cdef readonly uint64_t watermark        # readers in bulk look for nothing new below this sequence, see VisibilityWatermark
     cdef readonly uint32_t now_s            # Unix seconds, wall clock; set by tick()
     cdef readonly uint64_t now_us           # Unix microseconds, wall clock
     cdef public object reserve              # called with the new limit when the sequence runs low
@@ -248,7 +248,7 @@ cdef int reserve_sequence(LedgerBase ledger) except -1
 # What is to be remembered of a message that leaves the store.
 cdef void doomed_of(Doomed* entry, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason) noexcept
 # Something follows from the removal, for which the packet is needed.
-cdef void let_follow(Doomed* entry, uint8_t role, const Slot* slot, int reason) noexcept
+cdef void mark_side_effects(Doomed* entry, uint8_t role, const Slot* slot, int reason) noexcept
 # The slot that a message had, as far as it matters for its removal.
 cdef void slot_of(Slot* slot, const Doomed* entry) noexcept
 

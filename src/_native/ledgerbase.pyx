@@ -188,7 +188,7 @@ cdef class LedgerBase:
         doomed_of(&entry, queue, role, slot, event, reason)
         self.writer.delete_position(queue, slot.key)
         if moved:
-            let_follow(&entry, role, slot, reason)
+            mark_side_effects(&entry, role, slot, reason)
         else:
             self.writer.delete_content(slot.content_id, slot.size)
         self.removals.add(&entry)
@@ -332,12 +332,12 @@ cdef void doomed_of(Doomed* entry, uint32_t queue, uint8_t role, const Slot* slo
     entry.move_count = slot.move_count
     entry.dead_letter = slot.dead_letter
     if slot.wishes & concerning(role, reason):
-        let_follow(entry, role, slot, reason)
+        mark_side_effects(entry, role, slot, reason)
 
 
-cdef void let_follow(Doomed* entry, uint8_t role, const Slot* slot, int reason) noexcept:
+cdef void mark_side_effects(Doomed* entry, uint8_t role, const Slot* slot, int reason) noexcept:
     """Something follows from the removal, for which the packet is needed."""
-    entry.follows = True
+    entry.has_side_effects = True
     entry.role = role
     entry.reason = <uint16_t>reason
     entry.wishes = slot.wishes

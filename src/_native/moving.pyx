@@ -33,7 +33,7 @@ from msmq_fast._native.queuebase cimport (
     log_changed,
     log_number,
     log_placed,
-    note_late,
+    note_out_of_order,
     stored_record,
     use_room,
 )
@@ -101,7 +101,7 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
         if ledger.feed:
             ledger.event(EVENT_MOVED, target.ordinal, False, slot, True, REASON_NONE, source.ordinal)
         source._drop(slot)
-        note_late(target, there)
+        note_out_of_order(target, there)
         target._available(there)
         if target.interested:
             target.mark()

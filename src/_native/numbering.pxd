@@ -33,7 +33,7 @@ cdef inline bint to_be_numbered(QueueBase core, const Slot* slot) noexcept:
     )
 
 
-cdef inline bint concludes(QueueBase core, const UserMessage* m, const char* packet) noexcept:
+cdef inline bint is_terminal_ack(QueueBase core, const UserMessage* m, const char* packet) noexcept:
     """Whether a message tells another queue manager of the end of its message, which would wait for ever: there is room for some beyond the quota.
 
     Only for our own: what others send through us says of itself what it likes.

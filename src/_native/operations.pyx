@@ -30,7 +30,7 @@ from msmq_fast._native.positions cimport (
     Slot,
 )
 from msmq_fast._native.queue cimport QueueCore
-from msmq_fast._native.queuebase cimport describe, effective_priority, family_bytes, lay_to_rest, log_changed
+from msmq_fast._native.queuebase cimport describe, effective_priority, family_bytes, log_changed, mark_dead_letter
 from msmq_fast._native.record cimport SEQUENCE_MASK, NumberedPosition
 
 
@@ -146,7 +146,7 @@ def place(QueueCore core not None, list entries not None) -> list:
         slot.move_count = <uint16_t>min(moves, COUNT_LIMIT)
         slot.reason = <uint16_t>reason
         if slot.reason:
-            lay_to_rest(core, slot)
+            mark_dead_letter(core, slot)
         core.arrived_total += 1
         recoverable = slot.flags & FLAG_RECOVERABLE
         describe(&record.position, slot, &m, PyBytes_AS_STRING(packet))

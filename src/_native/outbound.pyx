@@ -125,8 +125,8 @@ def may_continue(QueueCore core not None, sink) -> bool:
     cdef OutSequence sequence = core.sequence
     cdef LedgerBase ledger = core.ledger
     cdef uint64_t alias = 0
-    if not sequence.unsure:
-        if not sequence.headless():
+    if not sequence.state_not_durable:
+        if not sequence.needs_restart():
             return True
         alias = ledger.open_stream()
         if not alias:
@@ -170,7 +170,7 @@ def answered(QueueCore core not None, uint64_t key, uint32_t owner, uint32_t kee
     if answer == ANSWER_OVER:
         retire_one(core, key)   # a receipt was quicker, and says more; it may be of the sequence before
         return False
-    sequence.unsure = sequence.unsure or not sequence.answered
+    sequence.state_not_durable = sequence.state_not_durable or not sequence.answered
     sequence.answered = True
     slot = core.positions.find(key)
     if slot == NULL or slot.owner != owner:
@@ -217,7 +217,7 @@ def settle_sequence(QueueCore core not None, uint32_t stamp) -> None:
     if core.sequence.identifier:
         core.ledger._streams[core.sequence.known_as()] = core
     retire_all(core, core.sequence.covered())
-    if core.sequence.set_apart(stamp):
+    if core.sequence.skip_numbers(stamp):
         stream_changed(core)
     while True:
         slot = core.positions.following(key, EVERY_STATE)

@@ -23,7 +23,7 @@ cdef enum Answer:
 
 cdef enum:
     LAST_NUMBER = 0xFFFFFFFF
-    APART = 1 << 24             # more messages than a sequence has before it drains
+    RESTART_GAP = 1 << 24             # more messages than a sequence has before it drains
 
 
 cdef struct OutEntry:
@@ -42,7 +42,7 @@ cdef enum SequenceUndoKind:
 cdef struct SequenceUndo:
     # The state before a change. `index` is where `entry` stood.
     int kind
-    bint answered, unsure
+    bint answered, state_not_durable
     OutEntry entry
     uint64_t index, first
     uint64_t identifier, next_number, unordered, sent, finals, alias
@@ -70,7 +70,7 @@ cdef class OutSequence(Undoable):
     cdef readonly uint64_t alias            # the identifier that receivers know; 0: `identifier`
     cdef readonly uint32_t base             # what is taken from a number for them
     cdef public bint answered               # the receiver said that it has a message of this sequence
-    cdef public bint unsure                 # one of these has changed and is not known to be durable: nothing may be sent
+    cdef public bint state_not_durable      # one of these has changed and is not known to be durable: nothing may be sent
     cdef public uint32_t last_ack_s         # TimeOfLastAck, Unix seconds; 0: none yet
     cdef public uint32_t resend_index       # ResendIntervalIndex
     cdef public uint32_t resend_interval    # ResendInterval, seconds
@@ -92,8 +92,8 @@ cdef class OutSequence(Undoable):
     # Receivers are to take the first message that is here for number 1 of the sequence `alias`.
     cdef int rename(self, uint64_t alias) except -1
     # Whether the first message here must become number 1, as nothing of the sequence has ever reached its receiver.
-    cdef bint headless(self) noexcept
-    cpdef bint set_apart(self, uint32_t stamp) noexcept
+    cdef bint needs_restart(self) noexcept
+    cpdef bint skip_numbers(self, uint32_t stamp) noexcept
     cpdef uint32_t assign(self, uint64_t key, uint32_t ordinal) except 0
     cpdef int acknowledged(self, uint64_t key) except -1
     cpdef int returned(self, uint64_t key) except -1

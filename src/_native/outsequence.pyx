@@ -50,7 +50,7 @@ cdef class OutSequence:
         undo.finals, undo.alias, undo.last_ack, undo.ack_count = self.finals, self.alias, self.last_ack, self.ack_count
         undo.highest, undo.base, undo.last_ack_s, undo.stamp = self.highest, self.base, self.last_ack_s, self.stamp
         undo.resend_index, undo.resend_s = self.resend_index, self.resend_s
-        undo.answered, undo.unsure = self.answered, self.unsure
+        undo.answered, undo.state_not_durable = self.answered, self.state_not_durable
         return self._undo.add(self, 0, &undo, sizeof(undo), None)
 
     cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
@@ -64,7 +64,7 @@ cdef class OutSequence:
         self.finals, self.alias, self.last_ack, self.ack_count = undo.finals, undo.alias, undo.last_ack, undo.ack_count
         self.highest, self.base, self.last_ack_s, self.stamp = undo.highest, undo.base, undo.last_ack_s, undo.stamp
         self.resend_index, self.resend_s = undo.resend_index, undo.resend_s
-        self.answered, self.unsure = undo.answered, undo.unsure
+        self.answered, self.state_not_durable = undo.answered, undo.state_not_durable
         return 0
 
     cdef void _put_back(self, const OutEntry* entry, uint64_t index) noexcept:
@@ -157,13 +157,13 @@ cdef class OutSequence:
         self.last_ack = self.ack_count = self.highest = 0
         self.last_ack_s = self.resend_s = self.resend_index = 0
         self.alias = self.base = 0
-        self.answered = self.unsure = False
+        self.answered = self.state_not_durable = False
         return 0
 
     cdef uint64_t known_as(self) noexcept:
         return self.alias if self.alias else self.identifier
 
-    cdef bint headless(self) noexcept:
+    cdef bint needs_restart(self) noexcept:
         cdef uint64_t index
         cdef OutEntry* entry
         if self.answered or self.last_ack or self.sent:
@@ -183,7 +183,7 @@ cdef class OutSequence:
                 self.log(UNDO_FIELDS, NULL)
                 self.base = entry.number - 1
                 self.alias = alias
-                self.unsure = True
+                self.state_not_durable = True
                 return 0
         return 0
 
@@ -201,7 +201,7 @@ cdef class OutSequence:
         self.next_number += 1
         return <uint32_t>(self.next_number - 1)
 
-    cpdef bint set_apart(self, uint32_t stamp) noexcept:
+    cpdef bint skip_numbers(self, uint32_t stamp) noexcept:
         """After `restore`: whether the messages are those of another incarnation, which may have gone on in the sequence.
 
         Then the numbers that follow are far from those that it may have given to others since, which receivers would take for
@@ -210,7 +210,7 @@ cdef class OutSequence:
         if not self.unordered or self.stamp == <uint16_t>stamp:
             return False
         self.stamp = <uint16_t>stamp
-        self.next_number = min(self.next_number + APART, <uint64_t>LAST_NUMBER + 1)
+        self.next_number = min(self.next_number + RESTART_GAP, <uint64_t>LAST_NUMBER + 1)
         self.highest = <uint32_t>(self.next_number - 1)
         return True
 

@@ -35,7 +35,7 @@ from msmq_fast._native.ledgerbase cimport (
     concerning,
     sequence_left,
 )
-from msmq_fast._native.numbering cimport concludes, number, number_left
+from msmq_fast._native.numbering cimport is_terminal_ack, number, number_left
 from msmq_fast._native.outsequence cimport OutSequence
 from msmq_fast._native.positions cimport (
     FLAG_COUNTED,
@@ -51,7 +51,7 @@ from msmq_fast._native.queuebase cimport (
     effective_priority,
     forget_final,
     log_placed,
-    note_late,
+    note_out_of_order,
     note_passing,
     reason_of,
     refusal,
@@ -109,7 +109,7 @@ cdef class QueueCore(QueueReading):
                           uint32_t dead_letter) except -1:
         cdef const char* data = PyBytes_AS_STRING(packet)
         cdef bint recoverable = m.delivery == 1 or m.transaction_offset != 0
-        cdef int refused = refusal(self, m, PyBytes_GET_SIZE(packet), concludes(self, m, data))
+        cdef int refused = refusal(self, m, PyBytes_GET_SIZE(packet), is_terminal_ack(self, m, data))
         if refused:
             return refused
         if not sequence_left(self.ledger) or not number_left(self, m, data):
@@ -237,7 +237,7 @@ cdef class QueueCore(QueueReading):
                     self.ledger._returned.append((self, self._received(slot)))
                 self._drop(slot)
         elif slot.state == STATE_PENDING:
-            note_late(self, slot)
+            note_out_of_order(self, slot)
             self._available(slot)
         elif slot.state == STATE_PURGE_PENDING and not slot.flags & FLAG_COUNTED:
             self._erase(slot, EVENT_PURGED)

@@ -83,7 +83,7 @@ cdef class QueueBase(CommitListener):
     cdef readonly uint32_t expected         # moves to this queue that are under way
     cdef readonly uint64_t messages         # number of messages that are not pending
     cdef readonly uint64_t arrived_total, removed_total, expired_total     # since start
-    cdef readonly uint64_t late             # messages that came behind the horizon: moved or given back
+    cdef readonly uint64_t out_of_order     # messages that came behind the watermark: moved or given back
     cdef readonly bint gone                 # deleted
     cdef readonly uint64_t purged_to        # nothing that arrived up to this sequence is left or comes back
     cdef public bint interested             # a reader waits: call `ready` when a message becomes available
@@ -151,7 +151,7 @@ cdef int add_passing(QueueBase core, const Slot* slot) except -1
 # `size` bytes more are counted in two queues of the family, and shall count once.
 cdef void in_two_queues(QueueBase core, int64_t size) noexcept
 # A dead letter does not expire, and nothing more follows from its removal.
-cdef void lay_to_rest(QueueBase core, Slot* slot) noexcept
+cdef void mark_dead_letter(QueueBase core, Slot* slot) noexcept
 cdef int set_finals(LedgerBase ledger, uint32_t ordinal, tuple waiting) except -1
 cdef int forget_final(LedgerBase ledger, uint32_t ordinal, QueueBase core, uint64_t key) except -1
 
@@ -206,10 +206,10 @@ cdef inline int reason_of(QueueBase core, int event) noexcept:
     return REASON_NONE
 
 
-cdef inline void note_late(QueueBase core, const Slot* slot) noexcept:
+cdef inline void note_out_of_order(QueueBase core, const Slot* slot) noexcept:
     """Counts a message that becomes available where readers in bulk do not look any more."""
-    if slot.key & SEQUENCE_MASK < core.ledger.horizon:
-        core.late += 1
+    if slot.key & SEQUENCE_MASK < core.ledger.watermark:
+        core.out_of_order += 1
 
 
 cdef inline uint64_t family_bytes(QueueBase core) noexcept:

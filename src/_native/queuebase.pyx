@@ -118,7 +118,7 @@ cdef void in_two_queues(QueueBase core, int64_t size) noexcept:
     core.ledger.bytes -= size
 
 
-cdef void lay_to_rest(QueueBase core, Slot* slot) noexcept:
+cdef void mark_dead_letter(QueueBase core, Slot* slot) noexcept:
     """A dead letter, in whatever queue: it does not expire, and nothing more follows from its removal."""
     slot.wishes = 0
     slot.deadline = NO_DEADLINE

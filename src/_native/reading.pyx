@@ -38,7 +38,7 @@ from msmq_fast._native.positions cimport (
     STATE_PURGE_PENDING,
     Slot,
 )
-from msmq_fast._native.queuebase cimport Received, describe, is_packet, lay_to_rest, log_changed, note_late, reason_of
+from msmq_fast._native.queuebase cimport Received, describe, is_packet, log_changed, mark_dead_letter, note_out_of_order, reason_of
 from msmq_fast._native.record cimport POSITION_FINAL, NumberedPosition
 from msmq_fast._native.removal cimport QueueRemoval, recall, retire, retire_one
 from msmq_fast._native.tables cimport ReadListener
@@ -460,7 +460,7 @@ cdef class QueueReading(QueueRemoval):
         slot.move_count = <uint16_t>min(received.move_count, COUNT_LIMIT)
         slot.reason = <uint16_t>received.reason
         if slot.reason:
-            lay_to_rest(self, slot)
+            mark_dead_letter(self, slot)
         slot.dead_letter = received.dead_letter
         if received._followed is not None:
             followed, received._followed = received._followed, None
@@ -478,7 +478,7 @@ cdef class QueueReading(QueueRemoval):
             writer.put_content(slot.content_id, received.packet)
             writer.notify(self, slot.key)
         else:
-            note_late(self, slot)
+            note_out_of_order(self, slot)
             self._count(slot)
             if self.interested:
                 self.mark()

@@ -100,7 +100,7 @@ cdef class Loader:
             entry.source == self._ledger._own_source and not record.wishes & POSITION_FINAL, record.wishes
         )
         if wishes & concerning(role, reason):
-            entry.follows = True
+            entry.has_side_effects = True
             entry.wishes = wishes
         return 0
 

@@ -64,7 +64,7 @@ cdef class Disposal(ReadListener):
     cdef bint add(self, const Doomed* entry) except -1
     cdef int start(self, object sink) except -1
     cdef int _remove(self) except -1
-    cdef int _remove_one(self, size_t number, bint follows) except -1
+    cdef int _remove_one(self, size_t number, bint has_side_effects) except -1
 
 
 # Takes back what followed from a removal, with the current unit. False: somebody has got an acknowledgment already.

@@ -5,7 +5,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from msmq_fast._native.batch cimport STATUS_OK, Callback, Writer, also, in_unit
-from msmq_fast._native.effects cimport hand_on, packet_of
+from msmq_fast._native.effects cimport apply_side_effects, packet_of
 from msmq_fast._native.framing cimport INFINITE
 from msmq_fast._native.ledgerbase cimport (
     COUNT_LIMIT,
@@ -32,7 +32,7 @@ from msmq_fast._native.ledgerbase cimport (
     LedgerBase,
     concerning,
     doomed_of,
-    let_follow,
+    mark_side_effects,
     slot_of,
 )
 from msmq_fast._native.numbering cimport expect_final
@@ -196,7 +196,7 @@ cdef int conclude(QueueRemoval core, uint64_t key, int reason) except -1:
     ledger.writer.begin_unit()
     try:
         if left.wishes:
-            moved = hand_on(ledger, core.ordinal, ROLE_OUTGOING, None, &left, packet, reason)
+            moved = apply_side_effects(ledger, core.ordinal, ROLE_OUTGOING, None, &left, packet, reason)
             slot = core.positions.find(key)
         if left.flags & FLAG_RECOVERABLE:
             ledger._condemn(core.ordinal, ROLE_OUTGOING, &left, EVENT_NACKED if negative else EVENT_ACKED, reason, moved)
@@ -245,7 +245,7 @@ cdef class QueueRemoval(QueueBase):
                 packet = packet_of(self, slot)  # now: somebody is told that it is gone when this unit is durable
                 if packet is None:
                     return 1
-                moved = hand_on(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
+                moved = apply_side_effects(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
                 slot = self.positions.find(key)
         if recoverable:
             ledger._condemn(self.ordinal, self.role, slot, event, reason, moved)
@@ -259,7 +259,7 @@ cdef class QueueRemoval(QueueBase):
         """Out of the list; reap() reads the packet, which is needed for what follows, and removes it from the store."""
         cdef Doomed entry
         doomed_of(&entry, self.ordinal, self.role, slot, event, reason)
-        let_follow(&entry, self.role, slot, reason)
+        mark_side_effects(&entry, self.role, slot, reason)
         self.ledger.sources.retain(slot.source)
         self.ledger.doom(&entry)
         self._drop(slot)
@@ -274,7 +274,7 @@ cdef class QueueRemoval(QueueBase):
         assert in_unit(self.ledger.writer), "call inside a unit"
         ledger.writer.delete_position(self.ordinal, key)
         if self._is_followed(slot, reason):
-            moved = hand_on(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
+            moved = apply_side_effects(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
             slot = self.positions.find(key)
         if not moved:
             ledger.writer.delete_content(slot.content_id, slot.size)
@@ -475,7 +475,7 @@ cdef class Drain:
                     positions.remove(slot)
                     continue
                 # An acknowledgment cannot come into this list: the queue has another one by now.
-                moved = hand_on(ledger, self._queue, self._role, None, slot, <bytes>slot.body, self._reason)
+                moved = apply_side_effects(ledger, self._queue, self._role, None, slot, <bytes>slot.body, self._reason)
             if recoverable:
                 ledger._condemn(self._queue, self._role, slot, EVENT_PURGED, self._reason, moved)
             if ledger.feed:
@@ -561,7 +561,7 @@ cdef class Disposal:
             raise fault
         return 0
 
-    cdef int _remove_one(self, size_t number, bint follows) except -1:
+    cdef int _remove_one(self, size_t number, bint has_side_effects) except -1:
         cdef LedgerBase ledger = self._ledger
         cdef Doomed* entry = &self._entries[number]
         cdef QueueRemoval core = ledger._cores.get(entry.queue)
@@ -571,8 +571,8 @@ cdef class Disposal:
         slot_of(&slot, entry)
         ledger.writer.begin_unit()
         try:
-            if follows and packet is not None:
-                moved = hand_on(
+            if has_side_effects and packet is not None:
+                moved = apply_side_effects(
                     ledger, entry.queue, entry.role, core.journal if core is not None else None, &slot, packet, entry.reason
                 )
             ledger._condemn(entry.queue, entry.role, &slot, entry.event, entry.reason, moved)

@@ -102,7 +102,7 @@ def test_a_message_that_is_moved_behind_it_is_late(world: World, delivery: int) 
     # One that nobody could have looked for is not late.
     key = world.send(b"two", delivery=delivery)
     world.finish(world.reader().move(key, target))
-    assert target.queue.core.late == 1
+    assert target.queue.core.out_of_order == 1
 
 
 def test_a_move_is_late_when_it_can_be_seen_and_not_before(world: World) -> None:
@@ -110,9 +110,9 @@ def test_a_move_is_late_when_it_can_be_seen_and_not_before(world: World) -> None
     target = world.manager.open(SUB, Access.MOVE)
     settled(world)
     moving = world.reader().move(key, target)
-    assert (target.queue.core.late, seen(world, SEQUENCE, SUB)) == (0, [])
+    assert (target.queue.core.out_of_order, seen(world, SEQUENCE, SUB)) == (0, [])
     world.finish(moving)
-    assert (target.queue.core.late, len(seen(world, SEQUENCE, SUB))) == (1, 1)
+    assert (target.queue.core.out_of_order, len(seen(world, SEQUENCE, SUB))) == (1, 1)
 
 
 @pytest.mark.parametrize("delivery", [0, 1])
@@ -124,9 +124,9 @@ def test_a_message_that_is_given_back_is_late(world: World, delivery: int) -> No
     stop = settled(world)
     assert (len(received), seen(world, stop)) == (1, [])
     core.give_back(received)
-    assert core.late == (1 if delivery == 0 else 0)  # as soon as it can be seen
+    assert core.out_of_order == (1 if delivery == 0 else 0)  # as soon as it can be seen
     world.run()
-    assert (core.late, seen(world, stop)) == (1, [key & SEQUENCE])
+    assert (core.out_of_order, seen(world, stop)) == (1, [key & SEQUENCE])
 
 
 def test_locked_messages_stay_in_sight(world: World) -> None:
@@ -139,7 +139,7 @@ def test_locked_messages_stay_in_sight(world: World) -> None:
     assert seen(world, stop) == [key & SEQUENCE]
     world.finish(handle.end(key, delete=False))
     assert seen(world, stop) == [key & SEQUENCE]
-    assert world.manager.find("orders").core.late == 0
+    assert world.manager.find("orders").core.out_of_order == 0
 
 
 def test_what_is_taken_before_it_is_durable_is_never_seen(world: World) -> None:
@@ -173,7 +173,7 @@ def test_a_great_transaction_appears_at_once(world: World) -> None:
         world.manager.before_submit()
         world.writer.complete_all()
     assert len(seen(world, settled(world), "tx")) == count
-    assert world.manager.find("tx").core.late == 0
+    assert world.manager.find("tx").core.out_of_order == 0
 
 
 def test_what_the_bounds_say(world: World) -> None:

@@ -164,7 +164,7 @@ def test_a_reader_that_follows_knows_of_what_came_behind_it(tmp_path: Path) -> N
         seen |= {sequence for sequence, _ in rows}
         there = {key & SEQUENCE for key in sub.core.positions.keys()}  # noqa: SIM118 - no mapping
         assert seen <= there
-        assert len(there - seen) == sub.core.late > 0
+        assert len(there - seen) == sub.core.out_of_order > 0
         live.close()
 
     asyncio.run(asyncio.wait_for(main(), 100))

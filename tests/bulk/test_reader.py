@@ -110,7 +110,7 @@ def test_what_is_not_durable_yet_is_waited_for_or_left_out() -> None:
     async def main(reading: Reading) -> None:
         reading.world.sender().send(Message(body=b"pending", delivery=1))
         assert (await reading.table("body"))["body"].to_pylist() == [b"pending"]
-        stop = reading.world.manager.ledger.horizon
+        stop = reading.world.manager.ledger.watermark
         reading.world.sender().send(Message(body=b"later", delivery=1))
         assert (await reading.table("body", 0, stop))["body"].to_pylist() == [b"pending"]
 

@@ -41,7 +41,7 @@ class QueueCore(CommitListener):
     arrived_total: int
     removed_total: int
     expired_total: int
-    late: int
+    out_of_order: int
     gone: bool
     purged_to: int
     interested: bool
@@ -136,7 +136,7 @@ class Ledger:
     memory: int
     on_memory: Callable[[int], None] | None
     feed: bool
-    horizon: int
+    watermark: int
     now_s: int
     now_us: int
     reserve: Callable[[int], None] | None

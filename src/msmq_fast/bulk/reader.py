@@ -126,7 +126,7 @@ class BulkReader:
 
         Others have their turns while a great queue is counted.
         """
-        if stop > self._manager.ledger.horizon:
+        if stop > self._manager.ledger.watermark:
             await self._settle()
         steps = Plan(self._manager.ledger, queue, start, stop, max_rows, max_bytes)
         for _ in iter(steps.step, True):
@@ -140,7 +140,7 @@ class BulkReader:
 
         ArrowMissing and QUEUE_NOT_FOUND come before the first part; what is raised later breaks the stream.
         """
-        if stop > self._manager.ledger.horizon:
+        if stop > self._manager.ledger.watermark:
             stop = min(stop, await self._settle())
         position = start
         budget = self._budget(columns)

@@ -186,7 +186,7 @@ class HttpChannel(Generic[R]):
 
         def kept(status: int) -> None:
             if not status:
-                sequence.unsure = False
+                sequence.state_not_durable = False
             settled(status)
 
         return may_continue(self._core, kept)

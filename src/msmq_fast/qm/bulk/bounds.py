@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from msmq_fast._native.columns import Tally, first_sequence
-from msmq_fast._native.horizon import Horizon
 from msmq_fast._native.ledger import Ledger
+from msmq_fast._native.watermark import VisibilityWatermark
 from msmq_fast.qm.queues.kinds import kind_of
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.store.completion import Completion
@@ -26,12 +26,12 @@ class Bounds:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._horizon = Horizon(ledger)
+        self._watermark = VisibilityWatermark(ledger)
 
     @property
     def watermark(self) -> int:
         """All that arrived before this sequence is available, or gone. It may lag behind `settled`."""
-        return self._horizon.look()
+        return self._watermark.look()
 
     def settled(self) -> Completion[int]:
         """The watermark behind all that has arrived until now, when that is durable.
@@ -39,7 +39,7 @@ class Bounds:
         The caller submits the current batch.
         """
         completion: Completion[int] = Completion()
-        self._horizon.look(lambda: completion.resolve(self._ledger.horizon))
+        self._watermark.look(lambda: completion.resolve(self._ledger.watermark))
         return completion
 
 
@@ -67,10 +67,10 @@ def bounds_of(ledger: Ledger, queue: Queue) -> QueueBounds:
         str(queue.guid),
         kind_of(queue),
         queue.transactional,
-        first_sequence(core, ledger.horizon),
+        first_sequence(core, ledger.watermark),
         core.messages,
         core.bytes,
-        core.late,
+        core.out_of_order,
     )
 
 
@@ -110,7 +110,7 @@ class Plan:
         max_rows: int | None = None,
         max_bytes: int | None = None,
     ) -> None:
-        stop = max(start, min(stop, ledger.horizon))
+        stop = max(start, min(stop, ledger.watermark))
         self._tally = Tally(queue.core, start, stop, max_rows or UNLIMITED, max_bytes or UNLIMITED)
 
     def step(self) -> bool:

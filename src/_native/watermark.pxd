@@ -7,8 +7,8 @@ from msmq_fast._native.ledger cimport Ledger
 
 
 @cython.final
-cdef class Horizon(CommitListener):
-    """Moves Ledger.horizon on."""
+cdef class VisibilityWatermark(CommitListener):
+    """Moves Ledger.watermark on."""
     cdef Ledger _ledger
     cdef uint64_t _asked, _reached
     cdef list _sinks            # (sequence, function)

@@ -5,8 +5,8 @@ from libc.stdint cimport uint64_t
 from msmq_fast._native.ledger cimport Ledger
 
 
-cdef class Horizon:
-    """``Horizon(ledger)``: keeps `Ledger.horizon`, below which no new message appears, moved ones and those given back apart.
+cdef class VisibilityWatermark:
+    """``VisibilityWatermark(ledger)``: keeps `Ledger.watermark`, below which no new message appears, moved ones and those given back apart.
 
     A sequence is given out when its message joins a batch, and batches end in their order: what was given out before a notice
     joined a batch is available, or refused, when that batch has ended. One for each ledger.
@@ -18,7 +18,7 @@ cdef class Horizon:
         self._sinks = []
 
     def look(self, sink=None) -> int:
-        """Have the horizon moved behind everything that has been given out, with the current batch. Returns where it stands now.
+        """Have the watermark moved behind everything that has been given out, with the current batch. Returns where it stands now.
 
         `sink()` is called when it has been moved: before this returns if there is nothing new.
         """
@@ -28,18 +28,18 @@ cdef class Horizon:
             ledger.writer.notify(self, wanted)
             self._asked = wanted
         if sink is not None:
-            if ledger.horizon >= wanted:
+            if ledger.watermark >= wanted:
                 sink()
             else:
                 self._sinks.append((wanted, sink))
-        return ledger.horizon
+        return ledger.watermark
 
     cdef int committed(self, uint64_t token, int status) except -1:
         self._reached = max(self._reached, token)
         return 0
 
     cdef int settled(self) except -1:
-        self._ledger.horizon = self._reached
+        self._ledger.watermark = self._reached
         due = [sink for wanted, sink in self._sinks if wanted <= self._reached]
         self._sinks = [entry for entry in self._sinks if entry[0] > self._reached]
         for sink in due:
