@@ -18,7 +18,7 @@ from msmq_fast._native.ledgerbase cimport (
     ROLE_DESTINATION,
     ROLE_OUTGOING,
     LedgerBase,
-    concerning,
+    flags_for,
     stopped,
 )
 from msmq_fast._native.positions cimport FLAG_RECOVERABLE, STATE_LOCKED, Slot
@@ -57,8 +57,8 @@ cdef bint apply_side_effects(LedgerBase ledger, uint32_t queue, uint8_t role, Qu
     cdef bint moved = False, told
     cdef int what
     assert in_unit(ledger.writer), "call inside a unit"
-    if ledger.dispose is not None and left.wishes & concerning(role, reason):
-        what, told, goal = ledger.dispose(role, packet, reason, left.wishes, left.dead_letter)
+    if ledger.on_removed is not None and left.ack_flags & flags_for(role, reason):
+        what, told, goal = ledger.on_removed(role, packet, reason, left.ack_flags, left.dead_letter)
         if told and ledger.feed:
             _tell_of(ledger, queue, role, &left, what)
         if goal is not None:
@@ -167,11 +167,11 @@ cdef int arrived(QueueBase core, const Slot* slot, bytes packet) except -1:
     cdef LedgerBase ledger = core.ledger
     cdef Slot there = slot[0]
     assert in_unit(core.ledger.writer), "call inside a unit"
-    if core.role != ROLE_DESTINATION or ledger.dispose is None or not there.wishes & concerning(core.role, REASON_ARRIVED):
+    if core.role != ROLE_DESTINATION or ledger.on_removed is None or not there.ack_flags & flags_for(core.role, REASON_ARRIVED):
         return 0
     if there.source != ledger._own_source:
-        there.wishes &= ~POSITION_JOURNAL_POSITIVE
-    _, told, goal = ledger.dispose(core.role, packet, REASON_ARRIVED, there.wishes, 0)
+        there.ack_flags &= ~POSITION_JOURNAL_POSITIVE
+    _, told, goal = ledger.on_removed(core.role, packet, REASON_ARRIVED, there.ack_flags, 0)
     if told and ledger.feed:
         _tell_of(ledger, core.ordinal, core.role, &there, REASON_ARRIVED)
     if goal is not None:

@@ -5,10 +5,10 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from msmq_fast._native.batch cimport Callback, also
-from msmq_fast._native.ledgerbase cimport REASON_NONE, ROLE_NONE, ROLE_OUTGOING, Doomed, LedgerBase, log_reaped, slot_of
+from msmq_fast._native.ledgerbase cimport REASON_NONE, ROLE_NONE, ROLE_OUTGOING, LedgerBase, PendingDelete, log_reaped, slot_of
 from msmq_fast._native.positions cimport NO_TIMER, Slot
 from msmq_fast._native.reading cimport QueueReading
-from msmq_fast._native.removal cimport Disposal, Drain
+from msmq_fast._native.removal cimport DeferredDelete, Drain
 from msmq_fast._native.wheel cimport Timer
 
 
@@ -16,53 +16,53 @@ cdef class Ledger(LedgerBase):
     """``Ledger(guid, writer, reader, seed=0)``: `guid` is the queue manager's, 16 bytes as on the wire; `seed` is random."""
 
     @property
-    def doomed(self) -> int:
+    def pending_deletes(self) -> int:
         """Messages of purged or deleted queues, or whose removal failed, that are not surely out of the store."""
         cdef Drain drain
-        cdef uint64_t count = self._doomed_count + self._reaped + self._disposing
+        cdef uint64_t count = self._pending_count + self._reaped + self._deleting
         for drain in self._drains:
             count += drain._positions.live
         return count
 
     def reap(self, size_t limit=1000, sink=None) -> int:
-        """Delete up to `limit` doomed messages from the store in one unit (DU-08). Returns how many are left.
+        """Delete up to `limit` messages whose removal was deferred from the store in one unit (DU-08). Returns how many are left.
 
         `sink(status)` is called when that is durable. Until then another call does nothing: the deletions of a great queue
         never crowd out what others commit. Those whose packets are needed for what follows are read first, in smaller numbers.
         """
-        cdef Doomed entry
-        cdef Disposal disposal = None
+        cdef PendingDelete entry
+        cdef DeferredDelete deferred = None
         cdef Drain drain
         cdef size_t done = 0, drained = 0, tail = self.removals._tail
         cdef Slot slot
-        if self.reaping or not (self._doomed_count or self._drains):
-            return self.doomed
-        while done < limit and self._doomed_count and self._doomed[self._doomed_count - 1].has_side_effects:
-            if disposal is None:
-                disposal = Disposal.__new__(Disposal)
-                disposal._ledger = self
-            if not disposal.add(&self._doomed[self._doomed_count - 1]):
+        if self.reaping or not (self._pending_count or self._drains):
+            return self.pending_deletes
+        while done < limit and self._pending_count and self._pending[self._pending_count - 1].has_side_effects:
+            if deferred is None:
+                deferred = DeferredDelete.__new__(DeferredDelete)
+                deferred._ledger = self
+            if not deferred.add(&self._pending[self._pending_count - 1]):
                 break
-            self._doomed_count -= 1
+            self._pending_count -= 1
             done += 1
-        if disposal is not None:
+        if deferred is not None:
             self.reaping = True
-            self._disposing = done
-            disposal.start(sink)
-            return self.doomed
+            self._deleting = done
+            deferred.start(sink)
+            return self.pending_deletes
         self.writer.begin_unit()
         try:
-            while done < limit and self._doomed_count and not self._doomed[self._doomed_count - 1].has_side_effects:
-                entry = self._doomed[self._doomed_count - 1]
+            while done < limit and self._pending_count and not self._pending[self._pending_count - 1].has_side_effects:
+                entry = self._pending[self._pending_count - 1]
                 log_reaped(self, &entry)
-                self._doomed_count -= 1
+                self._pending_count -= 1
                 slot_of(&slot, &entry)
                 self._condemn(entry.queue, ROLE_NONE, &slot, entry.event, REASON_NONE, False)
                 if self.feed and entry.event:
                     self.event(entry.event, entry.queue, entry.role == ROLE_OUTGOING, &slot, False, entry.reason)
                 self.sources.release(entry.source)
                 done += 1
-            while done < limit and not self._doomed_count and drained < len(self._drains):
+            while done < limit and not self._pending_count and drained < len(self._drains):
                 drain = self._drains[drained]
                 done += drain.run(limit - done)
                 drained += drain._positions.live == 0
@@ -77,11 +77,11 @@ cdef class Ledger(LedgerBase):
         if self.removals._tail != tail:
             self._reaped = self.removals._tail - tail
             self.reaping = True
-        if self._doomed_count == 0:
-            free(self._doomed)
-            self._doomed = NULL
-            self._doomed_capacity = 0
-        return self.doomed
+        if self._pending_count == 0:
+            free(self._pending)
+            self._pending = NULL
+            self._pending_capacity = 0
+        return self.pending_deletes
 
     @property
     def returned(self) -> int:

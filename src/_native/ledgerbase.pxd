@@ -106,12 +106,12 @@ cdef enum Reason:
     REASON_NEGATIVE = 0x8000    # bit of every failure
 
 
-cdef enum Wish:
-    # Bits of PositionRecord.wishes; record.pxd has the others.
-    WISH_POSITIVE_ARRIVAL = 1
-    WISH_POSITIVE_RECEIVE = 2
-    WISH_NEGATIVE_ARRIVAL = 4
-    WISH_NEGATIVE_RECEIVE = 8
+cdef enum AckRequest:
+    # Bits of PositionRecord.ack_flags; record.pxd has the others.
+    ACK_POSITIVE_ARRIVAL = 1
+    ACK_POSITIVE_RECEIVE = 2
+    ACK_NEGATIVE_ARRIVAL = 4
+    ACK_NEGATIVE_RECEIVE = 8
 
 
 cdef enum:
@@ -121,24 +121,24 @@ cdef enum:
     MDB_CORRUPTED = -30796      # the status of what cannot be a packet; lmdbapi.pxd has it for those that call liblmdb
 
 
-cdef struct Doomed:
+cdef struct PendingDelete:
     # A stored message that is out of every list and has to leave the store.
     uint64_t key, content_id
     uint32_t queue, size, source, ordinal, dead_letter
     uint16_t message_class, reason, abort_count, move_count
     uint8_t event               # that the feed gets in the commit of the removal
-    uint8_t role, wishes
+    uint8_t role, ack_flags
     bint has_side_effects        # its packet is needed for what follows from the removal
 
 
 @cython.final
 cdef class Removals(CommitListener):
-    """What has left the lists and is leaving the store: doomed anew when the commit of the removal fails."""
+    """What has left the lists and is leaving the store: a pending delete again when the commit of the removal fails."""
     cdef LedgerBase _ledger
-    cdef Doomed* _entries       # ring of `_capacity` (a power of two)
+    cdef PendingDelete* _entries    # ring of `_capacity` (a power of two)
     cdef uint64_t _capacity, _head, _tail, _told
     cdef readonly uint64_t failed
-    cdef int add(self, const Doomed* entry) except -1
+    cdef int add(self, const PendingDelete* entry) except -1
     # Has the next commit tell of everything that was added.
     cdef int watch(self) except -1
 
@@ -164,9 +164,9 @@ cdef class LedgerBase(Undoable):
     cdef public object reserve              # called with the new limit when the sequence runs low
     cdef public object on_poison            # called with (queue ordinal, lookup ids) of locked messages, see OWNER_POISON
     cdef public object on_read_error        # called with (queue ordinal, lookup id, status)
-    # Called inside a unit with (role, packet, reason, wishes, ordinal of the chosen dead-letter queue or 0) when wishes may apply to what
-    # becomes of a message. It sends acknowledgments and returns (MessageClass, whether it sent one, QueueBase for the copy or None).
-    cdef public object dispose
+    # Called inside a unit with (role, packet, reason, ack_flags, ordinal of the chosen dead-letter queue or 0) when one of the
+    # flags may apply to what becomes of a message. It sends acknowledgments and returns (MessageClass, whether it sent one, QueueBase for the copy or None).
+    cdef public object on_removed
     # Called for the TxSequenceID (TimeStamp << 32 | Ordinal) of a sequence that begins. None: messages get no numbers.
     cdef public object open_stream
     cdef public uint64_t final_grace        # seconds after TimeToBeReceived in which a FinalAck may come (AMB-35)
@@ -180,9 +180,9 @@ cdef class LedgerBase(Undoable):
     cdef list _dirty
     cdef uint8_t _guid[16]
     cdef uint32_t _last_owner
-    cdef Doomed* _doomed
-    cdef size_t _doomed_count, _doomed_capacity
-    cdef size_t _disposing                  # doomed ones whose packets are being read
+    cdef PendingDelete* _pending
+    cdef size_t _pending_count, _pending_capacity
+    cdef size_t _deleting                   # pending deletes whose packets are being read
     cdef size_t _reaped                     # by the reap that is not durable yet
     cdef uint32_t _own_source
     cdef list _followed                     # (QueueBase, key) of what follows from a removal, while it is a list
@@ -196,7 +196,7 @@ cdef class LedgerBase(Undoable):
     cdef int fill(self) except -1
     cdef int empty(self, uint32_t size) except -1
     cdef int _set_memory(self, int memory) except -1
-    cdef int doom(self, const Doomed* entry) except -1
+    cdef int defer_delete(self, const PendingDelete* entry) except -1
     # `moved`: the content belongs to another queue now.
     cdef int _condemn(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1
     # One feed event about a message; `reason` is a Reason. `outgoing`: of a queue that leads elsewhere.
@@ -238,19 +238,19 @@ cdef struct QueueUndo:
 
 cdef struct ReapUndo:
     QueueUndo head
-    Doomed entry
+    PendingDelete entry
     uint8_t source[16]
 
 
 cdef int log_in_ledger(LedgerBase ledger, int kind, uint64_t token, object kept) except -1
-cdef int log_reaped(LedgerBase ledger, const Doomed* entry) except -1
+cdef int log_reaped(LedgerBase ledger, const PendingDelete* entry) except -1
 cdef int reserve_sequence(LedgerBase ledger) except -1
 # What is to be remembered of a message that leaves the store.
-cdef void doomed_of(Doomed* entry, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason) noexcept
+cdef void pending_delete_of(PendingDelete* entry, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason) noexcept
 # Something follows from the removal, for which the packet is needed.
-cdef void mark_side_effects(Doomed* entry, uint8_t role, const Slot* slot, int reason) noexcept
+cdef void mark_side_effects(PendingDelete* entry, uint8_t role, const Slot* slot, int reason) noexcept
 # The slot that a message had, as far as it matters for its removal.
-cdef void slot_of(Slot* slot, const Doomed* entry) noexcept
+cdef void slot_of(Slot* slot, const PendingDelete* entry) noexcept
 
 
 cdef inline bint stopped(LedgerBase ledger) noexcept:
@@ -266,16 +266,16 @@ cdef inline bint sequence_left(LedgerBase ledger) except -1:
     return False
 
 
-cdef inline int concerning(uint8_t role, int reason) noexcept nogil:
-    """The wishes that matter when a message leaves (or reaches) a queue for a reason."""
+cdef inline int flags_for(uint8_t role, int reason) noexcept nogil:
+    """The flags that matter when a message leaves (or reaches) a queue for a reason."""
     cdef int final = POSITION_FINAL if role == ROLE_DESTINATION else 0
     if role == ROLE_NONE or reason < 0:
         return 0
     if reason & REASON_NEGATIVE:
-        return WISH_NEGATIVE_ARRIVAL | WISH_NEGATIVE_RECEIVE | POSITION_JOURNAL_NEGATIVE | final
+        return ACK_NEGATIVE_ARRIVAL | ACK_NEGATIVE_RECEIVE | POSITION_JOURNAL_NEGATIVE | final
     if reason == REASON_RECEIVED:
-        return WISH_POSITIVE_RECEIVE | final
-    return POSITION_JOURNAL_POSITIVE if role == ROLE_OUTGOING else WISH_POSITIVE_ARRIVAL | POSITION_JOURNAL_POSITIVE
+        return ACK_POSITIVE_RECEIVE | final
+    return POSITION_JOURNAL_POSITIVE if role == ROLE_OUTGOING else ACK_POSITIVE_ARRIVAL | POSITION_JOURNAL_POSITIVE
 
 
 cdef inline uint16_t failure(int reason) noexcept nogil:

@@ -26,7 +26,7 @@ cdef int log_in_ledger(LedgerBase ledger, int kind, uint64_t token, object kept)
     return 0
 
 
-cdef int log_reaped(LedgerBase ledger, const Doomed* entry) except -1:
+cdef int log_reaped(LedgerBase ledger, const PendingDelete* entry) except -1:
     cdef ReapUndo undo
     undo.head.kind = UNDO_REAPED
     undo.entry = entry[0]
@@ -36,14 +36,14 @@ cdef int log_reaped(LedgerBase ledger, const Doomed* entry) except -1:
 
 
 cdef int undo_in_ledger(LedgerBase ledger, uint64_t token, const QueueUndo* undo, object kept) except -1:
-    cdef Doomed entry
+    cdef PendingDelete entry
     if undo.kind == UNDO_DOOMED:
-        ledger._doomed_count -= 1
-        ledger.sources.release(ledger._doomed[ledger._doomed_count].source)
+        ledger._pending_count -= 1
+        ledger.sources.release(ledger._pending[ledger._pending_count].source)
     elif undo.kind == UNDO_REAPED:
         entry = (<const ReapUndo*>undo).entry
         entry.source = ledger.sources.intern((<const ReapUndo*>undo).source)
-        ledger.doom(&entry)
+        ledger.defer_delete(&entry)
     elif undo.kind == UNDO_RESERVING:
         ledger._reserving = False
     elif undo.kind == UNDO_STREAM:
@@ -99,7 +99,7 @@ cdef class LedgerBase:
         self.removals = Removals.__new__(Removals)
         self.removals._ledger = self
         if owner is not None:
-            self.dispose = owner.dispose
+            self.on_removed = owner.on_removed
             self.reserve = owner.reserve_sequence
             self.open_stream = owner.new_stream
             self.on_discard = owner.discarded
@@ -108,7 +108,7 @@ cdef class LedgerBase:
             self.on_read_error = owner.read_failed
 
     def __dealloc__(self):
-        free(self._doomed)
+        free(self._pending)
 
     def tick(self, uint64_t now_us) -> None:
         """The wall clock, Unix microseconds. To be called at the start of every turn of the loop that does work."""
@@ -159,19 +159,19 @@ cdef class LedgerBase:
         if limit > self.sequence_limit:
             self.sequence_limit = limit
 
-    cdef int doom(self, const Doomed* entry) except -1:
+    cdef int defer_delete(self, const PendingDelete* entry) except -1:
         """A stored message that reap() has to delete; the reference to its source goes along."""
         cdef size_t capacity
-        cdef Doomed* grown
-        if self._doomed_count == self._doomed_capacity:
-            capacity = self._doomed_capacity * 2 if self._doomed_capacity else 256
-            grown = <Doomed*>realloc(self._doomed, capacity * sizeof(Doomed))
+        cdef PendingDelete* grown
+        if self._pending_count == self._pending_capacity:
+            capacity = self._pending_capacity * 2 if self._pending_capacity else 256
+            grown = <PendingDelete*>realloc(self._pending, capacity * sizeof(PendingDelete))
             if grown == NULL:
                 raise MemoryError("no memory for removals")
-            self._doomed = grown
-            self._doomed_capacity = capacity
-        self._doomed[self._doomed_count] = entry[0]
-        self._doomed_count += 1
+            self._pending = grown
+            self._pending_capacity = capacity
+        self._pending[self._pending_count] = entry[0]
+        self._pending_count += 1
         log_in_ledger(self, UNDO_DOOMED, 0, None)
         return 0
 
@@ -183,9 +183,9 @@ cdef class LedgerBase:
 
         The source gets a reference.
         """
-        cdef Doomed entry
+        cdef PendingDelete entry
         assert in_unit(self.writer), "call inside a unit"
-        doomed_of(&entry, queue, role, slot, event, reason)
+        pending_delete_of(&entry, queue, role, slot, event, reason)
         self.writer.delete_position(queue, slot.key)
         if moved:
             mark_side_effects(&entry, role, slot, reason)
@@ -267,12 +267,12 @@ cdef class Removals(CommitListener):
     def __dealloc__(self):
         free(self._entries)
 
-    cdef int add(self, const Doomed* entry) except -1:
+    cdef int add(self, const PendingDelete* entry) except -1:
         cdef uint64_t capacity, index
-        cdef Doomed* entries
+        cdef PendingDelete* entries
         if self._tail - self._head == self._capacity:
             capacity = self._capacity * 2 if self._capacity else 256
-            entries = <Doomed*>realloc(NULL, capacity * sizeof(Doomed))
+            entries = <PendingDelete*>realloc(NULL, capacity * sizeof(PendingDelete))
             if entries == NULL:
                 raise MemoryError("no memory for removals")
             for index in range(self._head, self._tail):
@@ -300,7 +300,7 @@ cdef class Removals(CommitListener):
         return 0
 
     cdef int committed(self, uint64_t token, int status) except -1:
-        cdef Doomed* entry
+        cdef PendingDelete* entry
         while self._head < token:
             entry = &self._entries[self._head & (self._capacity - 1)]
             self._head += 1
@@ -308,14 +308,14 @@ cdef class Removals(CommitListener):
                 self._ledger.sources.release(entry.source)
             else:
                 self.failed += 1
-                self._ledger.doom(entry)
+                self._ledger.defer_delete(entry)
         return 0
 
     cdef int settled(self) except -1:
         return 0
 
 
-cdef void doomed_of(Doomed* entry, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason) noexcept:
+cdef void pending_delete_of(PendingDelete* entry, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason) noexcept:
     """What is to be remembered of a message that leaves the store."""
     memset(entry, 0, sizeof(entry[0]))
     entry.key = slot.key
@@ -331,19 +331,19 @@ cdef void doomed_of(Doomed* entry, uint32_t queue, uint8_t role, const Slot* slo
     entry.abort_count = slot.abort_count
     entry.move_count = slot.move_count
     entry.dead_letter = slot.dead_letter
-    if slot.wishes & concerning(role, reason):
+    if slot.ack_flags & flags_for(role, reason):
         mark_side_effects(entry, role, slot, reason)
 
 
-cdef void mark_side_effects(Doomed* entry, uint8_t role, const Slot* slot, int reason) noexcept:
+cdef void mark_side_effects(PendingDelete* entry, uint8_t role, const Slot* slot, int reason) noexcept:
     """Something follows from the removal, for which the packet is needed."""
     entry.has_side_effects = True
     entry.role = role
     entry.reason = <uint16_t>reason
-    entry.wishes = slot.wishes
+    entry.ack_flags = slot.ack_flags
 
 
-cdef void slot_of(Slot* slot, const Doomed* entry) noexcept:
+cdef void slot_of(Slot* slot, const PendingDelete* entry) noexcept:
     """The slot that a message had, as far as it matters for its removal."""
     memset(slot, 0, sizeof(slot[0]))
     slot.key = entry.key
@@ -356,4 +356,4 @@ cdef void slot_of(Slot* slot, const Doomed* entry) noexcept:
     slot.abort_count = entry.abort_count
     slot.move_count = entry.move_count
     slot.dead_letter = entry.dead_letter
-    slot.wishes = entry.wishes
+    slot.ack_flags = entry.ack_flags

@@ -86,7 +86,7 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
     there.message_class = slot.message_class
     there.dead_letter = slot.dead_letter
     there.reason = slot.reason
-    there.wishes = slot.wishes
+    there.ack_flags = slot.ack_flags
     there.deadline = slot.deadline
     there.flags = slot.flags & (FLAG_RECOVERABLE | FLAG_TRANSACTIONAL | FLAG_PEEK_WHEN_LOCKED)
     there.move_count = slot.move_count + 1 if slot.move_count < COUNT_LIMIT else COUNT_LIMIT

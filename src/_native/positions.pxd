@@ -46,7 +46,7 @@ cdef struct Slot:
     uint8_t flags
     uint32_t dead_letter        # ordinal of the queue its application chose for its failure, or 0
     uint16_t reason             # why it is in a dead-letter queue, or 0
-    uint8_t wishes              # acknowledgments and copies that its sender asked for, as in the stored record
+    uint8_t ack_flags           # acknowledgments and copies that its sender asked for, as in the stored record
 
 cdef struct Band:
     Slot* slots                 # ring of `capacity` (a power of two) slots

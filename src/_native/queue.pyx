@@ -32,7 +32,7 @@ from msmq_fast._native.ledgerbase cimport (
     REASON_NONE,
     UNDO_COMMITTED,
     LedgerBase,
-    concerning,
+    flags_for,
     sequence_left,
 )
 from msmq_fast._native.numbering cimport is_terminal_ack, number, number_left
@@ -47,6 +47,7 @@ from msmq_fast._native.positions cimport (
     Slot,
 )
 from msmq_fast._native.queuebase cimport (
+    ack_flags_of,
     describe,
     effective_priority,
     forget_final,
@@ -55,7 +56,6 @@ from msmq_fast._native.queuebase cimport (
     note_passing,
     reason_of,
     refusal,
-    wishes_of,
 )
 from msmq_fast._native.reading cimport BodyFetcher, QueueReading
 from msmq_fast._native.record cimport HistoryEntry, NumberedPosition, PositionRecord
@@ -114,7 +114,7 @@ cdef class QueueCore(QueueReading):
             return refused
         if not sequence_left(self.ledger) or not number_left(self, m, data):
             return MACHINE_QUOTA
-        if recoverable or wishes_of(m, data):
+        if recoverable or ack_flags_of(m, data):
             return self._enqueue_in_unit(packet, m, origin, token, fingerprint, dead_letter, recoverable)
         # The path of most messages: without a unit, whose begin and end would cost as much as the rest.
         self._enter_express(packet, m, fingerprint, dead_letter)
@@ -131,7 +131,7 @@ cdef class QueueCore(QueueReading):
                 self._enter_stored(packet, m, origin, token, fingerprint, dead_letter)
             else:
                 slot = self._enter_express(packet, m, fingerprint, dead_letter)
-                if slot.wishes:
+                if slot.ack_flags:
                     arrived(self, slot, packet)
         except BaseException:
             # The caller hears that it did not come, so it must not be there.
@@ -180,7 +180,7 @@ cdef class QueueCore(QueueReading):
         if self.ledger.feed:
             self._came(slot, m, data, &record)
         writer.notify(self, slot.key)
-        if slot.wishes:
+        if slot.ack_flags:
             arrived(self, slot, packet)
         if fingerprint:
             keep_identity(self.ledger, m, packet, fingerprint, False)
@@ -219,7 +219,7 @@ cdef class QueueCore(QueueReading):
                 numbered.sequence_id, numbered.sequence_number
             )
         ledger.writer.notify(self, slot.key)
-        if slot.wishes & concerning(self.role, REASON_ARRIVED):
+        if slot.ack_flags & flags_for(self.role, REASON_ARRIVED):
             arrived(self, slot, packet if packet is not None else ledger.tables.read_content(slot.content_id, slot.size))
         return 0
 
@@ -261,7 +261,7 @@ cdef class QueueCore(QueueReading):
         return self._set_aside(False)
 
     def abandon(self) -> int:
-        """The queue is deleted: everything in it is doomed, it takes nothing more, the ledger forgets it. Returns the number of messages."""
+        """The queue is deleted: everything in it is deleted later, it takes nothing more, the ledger forgets it. Returns the number of messages."""
         cdef uint64_t removed
         self.gone = True
         self.interested = False

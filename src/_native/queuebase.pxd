@@ -171,7 +171,7 @@ cdef inline int effective_priority(const UserMessage* m) noexcept nogil:
     return 0 if m.transaction_offset else m.priority & 7
 
 
-cdef inline uint8_t wishes_of(const UserMessage* m, const char* packet) noexcept nogil:
+cdef inline uint8_t ack_flags_of(const UserMessage* m, const char* packet) noexcept nogil:
     """What the sender asked for, as a position record has it."""
     return (
         (m.ack_flags & POSITION_ACK_MASK if m.admin_type else 0)
@@ -181,16 +181,16 @@ cdef inline uint8_t wishes_of(const UserMessage* m, const char* packet) noexcept
     )
 
 
-cdef inline uint8_t final_wishes(uint8_t role, bint transactional, bint own, uint8_t wishes) noexcept nogil:
+cdef inline uint8_t final_ack_flags(uint8_t role, bint transactional, bint own, uint8_t ack_flags) noexcept nogil:
     """At its destination, a transactional message from elsewhere whose sender journals it wants a FinalAck (MS-MQQB 2.2.5).
 
     So does one that this queue manager sent to itself over HTTP: it is kept in an outgoing queue meanwhile.
     """
     if role != ROLE_DESTINATION:
-        return wishes
-    if transactional and not own and wishes & (POSITION_JOURNAL_POSITIVE | POSITION_JOURNAL_NEGATIVE | POSITION_FINAL):
-        return wishes | POSITION_FINAL
-    return wishes & ~POSITION_FINAL
+        return ack_flags
+    if transactional and not own and ack_flags & (POSITION_JOURNAL_POSITIVE | POSITION_JOURNAL_NEGATIVE | POSITION_FINAL):
+        return ack_flags | POSITION_FINAL
+    return ack_flags & ~POSITION_FINAL
 
 
 cdef inline int reason_of(QueueBase core, int event) noexcept:

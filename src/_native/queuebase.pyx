@@ -76,7 +76,7 @@ cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* 
     record.version = POSITION_VERSION
     record.flags = POSITION_RECOVERABLE | (POSITION_TRANSACTIONAL if slot.flags & FLAG_TRANSACTIONAL else 0)
     record.priority = <uint8_t>(7 - (slot.key >> 56))
-    record.wishes = 0 if slot.reason else wishes_of(m, packet)
+    record.ack_flags = 0 if slot.reason else ack_flags_of(m, packet)
     record.reason = slot.reason
     record.dead_letter_queue = slot.dead_letter
     record.message_class = m.message_class
@@ -120,7 +120,7 @@ cdef void in_two_queues(QueueBase core, int64_t size) noexcept:
 
 cdef void mark_dead_letter(QueueBase core, Slot* slot) noexcept:
     """A dead letter, in whatever queue: it does not expire, and nothing more follows from its removal."""
-    slot.wishes = 0
+    slot.ack_flags = 0
     slot.deadline = NO_DEADLINE
     if slot.timer != NO_TIMER:
         core.ledger.wheel.stop(slot.timer)
@@ -238,7 +238,7 @@ cdef Slot* put_back(PositionList positions, LedgerBase ledger, const RemovalUndo
     slot.flags = undo.slot.flags & ~FLAG_FETCHING
     slot.dead_letter = undo.slot.dead_letter
     slot.reason = undo.slot.reason
-    slot.wishes = undo.slot.wishes
+    slot.ack_flags = undo.slot.ack_flags
     slot.source = ledger.sources.intern(undo.source)
     if packet is not None:
         positions.set_body(slot, packet)
@@ -346,9 +346,9 @@ cdef class QueueBase(CommitListener):
         slot.ordinal = m.message_id
         slot.message_class = m.message_class
         slot.flags = (FLAG_RECOVERABLE if recoverable else 0) | (FLAG_TRANSACTIONAL if transactional else 0)
-        slot.wishes = final_wishes(
+        slot.ack_flags = final_ack_flags(
             self.role, transactional, source == self.ledger._own_source and not m.user_flags & USER_HTTP,
-            wishes_of(m, PyBytes_AS_STRING(packet))
+            ack_flags_of(m, PyBytes_AS_STRING(packet))
         )
         slot.deadline = NO_DEADLINE if self.timeless else deadline_of(
             m.sent_time, m.time_to_reach_queue, m.time_to_be_received, self.outgoing
@@ -514,9 +514,9 @@ cdef class QueueBase(CommitListener):
         slot.abort_count = <uint16_t>min(record.abort_count, COUNT_LIMIT)
         slot.move_count = <uint16_t>min(record.move_count, COUNT_LIMIT)
         slot.flags = FLAG_RECOVERABLE | (FLAG_TRANSACTIONAL if record.flags & POSITION_TRANSACTIONAL else 0)
-        slot.wishes = final_wishes(
+        slot.ack_flags = final_ack_flags(
             self.role, record.flags & POSITION_TRANSACTIONAL,
-            source == self.ledger._own_source and not record.wishes & POSITION_FINAL, record.wishes
+            source == self.ledger._own_source and not record.ack_flags & POSITION_FINAL, record.ack_flags
         )
         slot.reason = record.reason
         slot.dead_letter = record.dead_letter_queue

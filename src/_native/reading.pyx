@@ -19,8 +19,8 @@ from msmq_fast._native.ledgerbase cimport (
     OWNER_PURGED,
     OWNER_RETURNED,
     OWNER_STORE,
-    WISH_NEGATIVE_RECEIVE,
-    WISH_POSITIVE_RECEIVE,
+    ACK_NEGATIVE_RECEIVE,
+    ACK_POSITIVE_RECEIVE,
     LedgerBase,
 )
 from msmq_fast._native.numbering cimport number
@@ -40,7 +40,7 @@ from msmq_fast._native.positions cimport (
 )
 from msmq_fast._native.queuebase cimport Received, describe, is_packet, log_changed, mark_dead_letter, note_out_of_order, reason_of
 from msmq_fast._native.record cimport POSITION_FINAL, NumberedPosition
-from msmq_fast._native.removal cimport QueueRemoval, recall, retire, retire_one
+from msmq_fast._native.removal cimport QueueRemoval, retire, retire_one, undo_side_effects
 from msmq_fast._native.tables cimport ReadListener
 
 cdef enum:
@@ -236,7 +236,7 @@ cdef class QueueReading(QueueRemoval):
                     self.positions.set_state(slot, STATE_LOCKED)
                     slot.owner = OWNER_STORE
                     slot.flags |= FLAG_REMOVING
-                    if slot.wishes or self.journal is not None:
+                    if slot.ack_flags or self.journal is not None:
                         received = <Received>result[count - 1]
                         self._leave(slot, received)
                         slot = self.positions.find(received.lookup_id)
@@ -246,7 +246,7 @@ cdef class QueueReading(QueueRemoval):
                     if ledger.feed:
                         self._tell(EVENT_RECEIVED, slot, False)
                 else:
-                    if slot.wishes or self.journal is not None:
+                    if slot.ack_flags or self.journal is not None:
                         self._leave(slot, <Received>result[count - 1])
                     else:
                         self._erase(slot, EVENT_RECEIVED)
@@ -464,14 +464,14 @@ cdef class QueueReading(QueueRemoval):
         slot.dead_letter = received.dead_letter
         if received._followed is not None:
             followed, received._followed = received._followed, None
-            acknowledged = not recall(followed)
+            acknowledged = not undo_side_effects(followed)
             slot = self.positions.find(received.lookup_id)
             if acknowledged:    # one acknowledgment for each message: this one has had its own
-                slot.wishes &= ~(WISH_POSITIVE_RECEIVE | WISH_NEGATIVE_RECEIVE | POSITION_FINAL)
+                slot.ack_flags &= ~(ACK_POSITIVE_RECEIVE | ACK_NEGATIVE_RECEIVE | POSITION_FINAL)
         if recoverable:
             slot.owner = OWNER_RETURNED
             describe(&record.position, slot, &m, data)
-            record.position.wishes = slot.wishes
+            record.position.ack_flags = slot.ack_flags
             record.position.arrival_seq = self._arrival(slot.key)
             number(self, slot, &record)
             writer.put_position(self.ordinal, slot.key, &record.position)

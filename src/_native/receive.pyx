@@ -97,7 +97,7 @@ cdef bint _multi_signed(const uint8_t* packet, const UserMessage* m) noexcept no
     return get_u32(packet + at + 4) != 0
 
 
-cdef bytes _unclaimed(const uint8_t* packet, const UserMessage* m):
+cdef bytes strip_authentication_status(const uint8_t* packet, const UserMessage* m):
     # What is kept. AS says how a receiver authenticated the message: nobody may claim that for us.
     cdef bytes copy = kept_packet(packet, m)
     if m.security_offset:
@@ -311,7 +311,7 @@ cdef class Receiver:
 
     cdef inline int _enqueue(self, QueueCore core, uint16_t message_class) except -1:
         cdef const UserMessage* m = &self._scanner.message
-        return self._store(core, _unclaimed(self._scanner.packet, m), m, message_class)
+        return self._store(core, strip_authentication_status(self._scanner.packet, m), m, message_class)
 
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1:
         # `packet` is what is kept of the current message, nobody else's yet; `m` describes it.
@@ -492,7 +492,7 @@ cdef class Receiver:
             return
         writer.begin_unit()
         try:
-            if nack(_unclaimed(self._scanner.packet, m), reason) and self._number:
+            if nack(strip_authentication_status(self._scanner.packet, m), reason) and self._number:
                 writer.notify(self._window, self._number)
                 decide(self, 0)
             else:

@@ -28,7 +28,7 @@
 #define POSITION_PREPARED 0x08 /* held by a prepared transaction, see prepared_slot */
 #define POSITION_ORDERED 0x10  /* in an outgoing queue: its receiver has it, and will tell what becomes of it */
 
-/* PositionRecord.wishes: the low four bits are MessagePropertiesHeader.Flags & 0x0F, the acknowledgments asked for; 0 without a
+/* PositionRecord.ack_flags: the low four bits are MessagePropertiesHeader.Flags & 0x0F, the acknowledgments asked for; 0 without a
  * queue for them */
 #define POSITION_ACK_MASK 0x0F
 #define POSITION_JOURNAL_POSITIVE 0x10
@@ -41,7 +41,7 @@ typedef struct {
     uint8_t version;
     uint8_t flags;
     uint8_t priority;
-    uint8_t wishes;
+    uint8_t ack_flags;
     uint16_t message_class;
     uint16_t reason;        /* in a dead-letter queue: the Class that says why it is there, else 0 */
     uint64_t content_id;    /* 0: the position has no content of its own */

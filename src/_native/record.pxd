@@ -30,7 +30,7 @@ cdef extern from "record.h" nogil:
         uint8_t version
         uint8_t flags
         uint8_t priority
-        uint8_t wishes
+        uint8_t ack_flags
         uint16_t message_class
         uint16_t reason
         uint64_t content_id

@@ -3,7 +3,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 from msmq_fast._native.ledger cimport Ledger
-from msmq_fast._native.ledgerbase cimport Doomed
+from msmq_fast._native.ledgerbase cimport PendingDelete
 from msmq_fast._native.queue cimport QueueCore
 from msmq_fast._native.record cimport PositionRecord
 from msmq_fast._native.tables cimport PositionVisitor
@@ -21,4 +21,4 @@ cdef class Loader(PositionVisitor):
     cdef readonly uint64_t highest_sequence
     cdef readonly dict orphans              # queue ordinal -> number of messages of a queue that nobody knows
     cdef readonly list damaged              # keys of records that cannot be what they should be
-    cdef int _follows(self, Doomed* entry, const PositionRecord* record) except -1
+    cdef int _follows(self, PendingDelete* entry, const PositionRecord* record) except -1

@@ -10,13 +10,13 @@ from msmq_fast._native.ledgerbase cimport (
     REASON_DELETED,
     ROLE_DESTINATION,
     ROLE_NONE,
-    Doomed,
-    concerning,
+    PendingDelete,
+    flags_for,
     failure,
 )
 from msmq_fast._native.positions cimport BANDS, STATE_AVAILABLE, STATE_LOCKED, STATE_PURGE_PENDING, Slot
 from msmq_fast._native.queue cimport QueueCore
-from msmq_fast._native.queuebase cimport final_wishes, reason_of, use_room
+from msmq_fast._native.queuebase cimport final_ack_flags, reason_of, use_room
 from msmq_fast._native.record cimport (
     POSITION_FINAL,
     POSITION_NUMBERED,
@@ -57,7 +57,7 @@ cdef int restore(QueueCore core, uint64_t key, const PositionRecord* record) exc
 cdef class Loader:
     """``Loader(ledger, purges, deleting=(), silent=())``: `purges` maps queue ordinals to the sequence up to which the queue was purged.
 
-    Positions of the queues in `deleting` are doomed, without further consequences if they are in `silent` too. Those of queues that nobody knows stay in the store, counted in `orphans`;
+    Positions of the queues in `deleting` become pending deletes, without further consequences if they are in `silent` too. Those of queues that nobody knows stay in the store, counted in `orphans`;
     so do records that are damaged, their keys in `damaged`. What is in `held`, pairs of queue ordinal and LookupIdentifier, is locked by
     prepared transactions: if it was purged, they let it go.
     """
@@ -80,11 +80,11 @@ cdef class Loader:
         """Visit every stored position. Returns their number."""
         return tables.load_positions(self)
 
-    cdef int _follows(self, Doomed* entry, const PositionRecord* record) except -1:
+    cdef int _follows(self, PendingDelete* entry, const PositionRecord* record) except -1:
         """What follows from the removal of a position that a purge or the deletion of its queue left behind."""
         cdef uint8_t role = ROLE_DESTINATION
         cdef int reason = REASON_DELETED
-        cdef uint8_t wishes
+        cdef uint8_t ack_flags
         if self._core is not None:
             role = self._core.role
             reason = reason_of(self._core, EVENT_PURGED)
@@ -95,13 +95,13 @@ cdef class Loader:
         entry.abort_count = <uint16_t>min(record.abort_count, COUNT_LIMIT)
         entry.move_count = <uint16_t>min(record.move_count, COUNT_LIMIT)
         entry.dead_letter = record.dead_letter_queue
-        wishes = final_wishes(
+        ack_flags = final_ack_flags(
             role, record.flags & POSITION_TRANSACTIONAL,
-            entry.source == self._ledger._own_source and not record.wishes & POSITION_FINAL, record.wishes
+            entry.source == self._ledger._own_source and not record.ack_flags & POSITION_FINAL, record.ack_flags
         )
-        if wishes & concerning(role, reason):
+        if ack_flags & flags_for(role, reason):
             entry.has_side_effects = True
-            entry.wishes = wishes
+            entry.ack_flags = ack_flags
         return 0
 
     def damage(self, bytes key, str problem) -> None:
@@ -116,7 +116,7 @@ cdef class Loader:
 
     cdef int position(self, uint64_t lookup_id, const PositionRecord* record) except -1:
         cdef uint64_t sequence = lookup_id & SEQUENCE_MASK
-        cdef Doomed entry
+        cdef PendingDelete entry
         if (
             lookup_id >> 56 >= BANDS or sequence == 0 or sequence >> 55 or record.arrival_seq >> 55
             or record.content_bytes > MAX_PACKET or not record.flags & POSITION_RECOVERABLE
@@ -147,6 +147,6 @@ cdef class Loader:
             entry.message_class = record.message_class
             entry.event = EVENT_PURGED
             self._follows(&entry, record)
-            self._ledger.doom(&entry)
+            self._ledger.defer_delete(&entry)
             return 0
         return restore(self._core, lookup_id, record)

@@ -4,7 +4,7 @@
 cimport cython
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t, uint8_t
-from msmq_fast._native.ledgerbase cimport Doomed, LedgerBase
+from msmq_fast._native.ledgerbase cimport LedgerBase, PendingDelete
 from msmq_fast._native.positions cimport PositionList, Slot
 from msmq_fast._native.queuebase cimport QueueBase, Received
 from msmq_fast._native.record cimport NumberedPosition
@@ -52,23 +52,23 @@ cdef class Drain(Undoable):
 
 
 @cython.final
-cdef class Disposal(ReadListener):
-    """Doomed messages from whose removal something follows: their packets are read, then they go in one unit."""
+cdef class DeferredDelete(ReadListener):
+    """Pending deletes of messages from whose removal something follows: their packets are read, then they go in one unit."""
     cdef LedgerBase _ledger
-    cdef Doomed* _entries
+    cdef PendingDelete* _entries
     cdef size_t _count, _left
     cdef uint64_t _bytes
     cdef list _packets
     cdef object _sink
     # False: what is read at a time is enough.
-    cdef bint add(self, const Doomed* entry) except -1
+    cdef bint add(self, const PendingDelete* entry) except -1
     cdef int start(self, object sink) except -1
     cdef int _remove(self) except -1
     cdef int _remove_one(self, size_t number, bint has_side_effects) except -1
 
 
 # Takes back what followed from a removal, with the current unit. False: somebody has got an acknowledgment already.
-cdef bint recall(list followed) except -1
+cdef bint undo_side_effects(list followed) except -1
 # The receiver has a message: it leaves, or waits for its FinalAck (DU-14). Inside a unit; the other two have one of their own.
 cdef int retire(QueueRemoval core, uint64_t key) except -1
 cdef int retire_one(QueueRemoval core, uint64_t key) except -1

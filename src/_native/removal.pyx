@@ -28,11 +28,11 @@ from msmq_fast._native.ledgerbase cimport (
     REASON_UNANSWERED,
     ROLE_NONE,
     ROLE_OUTGOING,
-    Doomed,
     LedgerBase,
-    concerning,
-    doomed_of,
+    PendingDelete,
+    flags_for,
     mark_side_effects,
+    pending_delete_of,
     slot_of,
 )
 from msmq_fast._native.numbering cimport expect_final
@@ -77,11 +77,11 @@ from msmq_fast._native.record cimport (
 from msmq_fast._native.tables import StoreError
 
 cdef enum:
-    DISPOSAL_COUNT = 256        # packets read at a time for what follows from removals
-    DISPOSAL_BYTES = 8 << 20
+    DEFERRED_DELETE_COUNT = 256 # packets read at a time for what follows from removals
+    DEFERRED_DELETE_BYTES = 8 << 20
 
 
-cdef bint recall(list followed) except -1:
+cdef bint undo_side_effects(list followed) except -1:
     """Takes back what followed from a removal, with the current unit. False: somebody has got an acknowledgment already."""
     cdef QueueRemoval core
     cdef Slot* slot
@@ -104,9 +104,9 @@ cdef int retire(QueueRemoval core, uint64_t key) except -1:
         return 0
     if slot.flags & FLAG_REMOVING:
         return 0    # somebody has taken it out already; `_return` asks again should that not be kept
-    if slot.wishes & (POSITION_JOURNAL_NEGATIVE if core.srmp else POSITION_JOURNAL_POSITIVE | POSITION_JOURNAL_NEGATIVE | POSITION_FINAL):
+    if slot.ack_flags & (POSITION_JOURNAL_NEGATIVE if core.srmp else POSITION_JOURNAL_POSITIVE | POSITION_JOURNAL_NEGATIVE | POSITION_FINAL):
         return await_final(core, slot)
-    if core.srmp and slot.wishes & POSITION_JOURNAL_POSITIVE:
+    if core.srmp and slot.ack_flags & POSITION_JOURNAL_POSITIVE:
         return conclude(core, key, REASON_ARRIVED)     # nobody tells what becomes of it (MC-MQSRM 3.1.1.3.3)
     return core._take_out(slot, EVENT_ACKED)
 
@@ -186,16 +186,16 @@ cdef int conclude(QueueRemoval core, uint64_t key, int reason) except -1:
         return 0
     left = slot[0]
     # Acknowledgments were the receiver's to send: what follows here is the sender's own copy.
-    left.wishes &= POSITION_JOURNAL_NEGATIVE if negative else POSITION_JOURNAL_POSITIVE
+    left.ack_flags &= POSITION_JOURNAL_NEGATIVE if negative else POSITION_JOURNAL_POSITIVE
     if not negative:
         reason = REASON_ARRIVED
-    if left.wishes:
+    if left.ack_flags:
         packet = packet_of(core, slot)
         if packet is None:
             return 0
     ledger.writer.begin_unit()
     try:
-        if left.wishes:
+        if left.ack_flags:
             moved = apply_side_effects(ledger, core.ordinal, ROLE_OUTGOING, None, &left, packet, reason)
             slot = core.positions.find(key)
         if left.flags & FLAG_RECOVERABLE:
@@ -218,7 +218,7 @@ cdef class QueueRemoval(QueueBase):
     cdef int _erase(self, Slot* slot, int event) except -1:
         """Message Position Deleted: out of the list, and out of the store with the current batch."""
         cdef LedgerBase ledger = self.ledger
-        if not slot.flags & FLAG_RECOVERABLE and not slot.wishes and self.journal is None:
+        if not slot.flags & FLAG_RECOVERABLE and not slot.ack_flags and self.journal is None:
             return self._take_out(slot, event)  # nothing follows, and nothing is stored
         ledger.writer.begin_unit()
         try:
@@ -238,8 +238,8 @@ cdef class QueueRemoval(QueueBase):
         cdef int reason = reason_of(self, event)
         cdef bytes packet
         assert has_slot(self.positions, slot), "a slot was kept over a change of its list"
-        if slot.wishes or self.journal is not None:
-            if slot.wishes & concerning(self.role, reason) or (self.journal is not None and reason == REASON_RECEIVED):
+        if slot.ack_flags or self.journal is not None:
+            if slot.ack_flags & flags_for(self.role, reason) or (self.journal is not None and reason == REASON_RECEIVED):
                 if slot.body == NULL and reason & REASON_NEGATIVE:
                     return self._postpone(slot, event, reason)
                 packet = packet_of(self, slot)  # now: somebody is told that it is gone when this unit is durable
@@ -257,11 +257,11 @@ cdef class QueueRemoval(QueueBase):
 
     cdef int _postpone(self, Slot* slot, int event, int reason) except -1:
         """Out of the list; reap() reads the packet, which is needed for what follows, and removes it from the store."""
-        cdef Doomed entry
-        doomed_of(&entry, self.ordinal, self.role, slot, event, reason)
+        cdef PendingDelete entry
+        pending_delete_of(&entry, self.ordinal, self.role, slot, event, reason)
         mark_side_effects(&entry, self.role, slot, reason)
         self.ledger.sources.retain(slot.source)
-        self.ledger.doom(&entry)
+        self.ledger.defer_delete(&entry)
         self._drop(slot)
         self.removed_total += 1
         return 0
@@ -283,7 +283,7 @@ cdef class QueueRemoval(QueueBase):
         return moved
 
     cdef bint _is_followed(self, const Slot* slot, int reason) noexcept:
-        return (self.journal is not None and reason == REASON_RECEIVED) or slot.wishes & concerning(self.role, reason) != 0
+        return (self.journal is not None and reason == REASON_RECEIVED) or slot.ack_flags & flags_for(self.role, reason) != 0
 
     cdef int _leave(self, Slot* slot, Received received) except -1:
         cdef list followed = []
@@ -447,7 +447,7 @@ cdef class Drain:
         cdef PositionList positions = self._positions
         cdef size_t count = 0
         cdef Slot* slot = NULL
-        cdef Doomed entry
+        cdef PendingDelete entry
         cdef bint recoverable, moved
         while count < limit:
             slot = positions.following(0, EVERY_STATE)
@@ -467,10 +467,10 @@ cdef class Drain:
                 if not recoverable:
                     ledger.empty(slot.size)
             moved = False
-            if slot.wishes & concerning(self._role, self._reason):
+            if slot.ack_flags & flags_for(self._role, self._reason):
                 if slot.body == NULL:
-                    doomed_of(&entry, self._queue, self._role, slot, EVENT_PURGED, self._reason)
-                    ledger.doom(&entry)
+                    pending_delete_of(&entry, self._queue, self._role, slot, EVENT_PURGED, self._reason)
+                    ledger.defer_delete(&entry)
                     log_removed(self, ledger, slot, 0)
                     positions.remove(slot)
                     continue
@@ -490,18 +490,18 @@ cdef class Drain:
         return 0
 
 
-cdef class Disposal:
-    """Doomed messages from whose removal something follows: their packets are read, then they go in one unit."""
+cdef class DeferredDelete:
+    """Pending deletes of messages from whose removal something follows: their packets are read, then they go in one unit."""
     def __dealloc__(self):
         free(self._entries)
 
-    cdef bint add(self, const Doomed* entry) except -1:
+    cdef bint add(self, const PendingDelete* entry) except -1:
         """False: what is read at a time is enough."""
         if self._entries == NULL:
-            self._entries = <Doomed*>realloc(NULL, DISPOSAL_COUNT * sizeof(Doomed))
+            self._entries = <PendingDelete*>realloc(NULL, DEFERRED_DELETE_COUNT * sizeof(PendingDelete))
             if self._entries == NULL:
                 raise MemoryError("no memory for removals")
-        if self._count == DISPOSAL_COUNT or (self._count and self._bytes + entry.size > DISPOSAL_BYTES):
+        if self._count == DEFERRED_DELETE_COUNT or (self._count and self._bytes + entry.size > DEFERRED_DELETE_BYTES):
             return False
         self._entries[self._count] = entry[0]
         self._count += 1
@@ -518,7 +518,7 @@ cdef class Disposal:
         return 0
 
     cdef int body_read(self, uint64_t token, object body, int status) except -1:
-        cdef Doomed* entry = &self._entries[token]
+        cdef PendingDelete* entry = &self._entries[token]
         if status == STATUS_OK and is_packet(<bytes>body):
             self._packets[token] = body
         elif self._ledger.on_read_error is not None:
@@ -536,7 +536,7 @@ cdef class Disposal:
         cdef size_t number
         if writer.failed:
             return 0
-        ledger._disposing = 0
+        ledger._deleting = 0
         writer.begin_unit()
         try:
             for number in range(self._count):
@@ -551,7 +551,7 @@ cdef class Disposal:
             writer.roll_back()
             ledger.reaping = False
             for number in range(self._count):
-                ledger.doom(&self._entries[number])     # for the next reap
+                ledger.defer_delete(&self._entries[number])     # for the next reap
             raise
         writer.keep_unit()
         ledger._reaped = self._count
@@ -563,7 +563,7 @@ cdef class Disposal:
 
     cdef int _remove_one(self, size_t number, bint has_side_effects) except -1:
         cdef LedgerBase ledger = self._ledger
-        cdef Doomed* entry = &self._entries[number]
+        cdef PendingDelete* entry = &self._entries[number]
         cdef QueueRemoval core = ledger._cores.get(entry.queue)
         cdef Slot slot
         cdef bint moved = False

@@ -22,7 +22,7 @@ cdef enum:
     ROW_VERSION = 1
     ROW_MESSAGES = 1            # kind of a row
     ROW_HEAD = 2                # bytes before its entries
-    WISH_WEIGHT = 16            # a message from whose arrival something may follow is that much work
+    ACK_WEIGHT = 16             # a message from whose arrival something may follow is that much work
     WRITE_BYTES = 1 << 20       # of packets in one unit
     FLAG_FIRST = 1 << 2         # TransactionHeader.Flags.FM
     FLAG_LAST = 1 << 3          # and LM
@@ -45,7 +45,7 @@ cdef packed struct StagedEntry:
     uint32_t time_to_be_received
     uint16_t message_class
     uint8_t priority            # the effective one
-    uint8_t wishes
+    uint8_t ack_flags
     uint8_t flags               # of the position record
     uint8_t reserved[3]
 
@@ -181,11 +181,11 @@ cdef class Intake(CommitListener):
         entry.time_to_be_received = record.time_to_be_received
         entry.message_class = record.message_class
         entry.priority = record.priority
-        entry.wishes = record.wishes
+        entry.ack_flags = record.ack_flags
         entry.flags = record.flags
         self._packets.append(packet)
         self._size += entry.size
-        self._weight += WISH_WEIGHT if entry.wishes else 1
+        self._weight += ACK_WEIGHT if entry.ack_flags else 1
         if self._size >= WRITE_BYTES or self._weight >= WEIGHT:
             self._write(None)
         return 0
@@ -302,7 +302,7 @@ def weigh(bytes row not None) -> int:
     cdef size_t index, weight = 0
     for index in range(_count(row)):
         _entry(row, index, &entry)
-        weight += WISH_WEIGHT if entry.wishes else 1
+        weight += ACK_WEIGHT if entry.ack_flags else 1
     return weight
 
 
@@ -381,7 +381,7 @@ cdef void _record(PositionRecord* record, const StagedEntry* entry) noexcept:
     record.version = POSITION_VERSION
     record.flags = entry.flags
     record.priority = entry.priority
-    record.wishes = entry.wishes
+    record.ack_flags = entry.ack_flags
     record.message_class = entry.message_class
     record.content_id = entry.content_id
     record.content_bytes = entry.size

@@ -75,7 +75,7 @@ cdef class Transaction(TransactionBase):
     @property
     def busy(self) -> bool:
         """Whether a commit or prepare is under way."""
-        return self._wish is not None or self._sink is not None
+        return self._deferred is not None or self._sink is not None
 
     def first_for(self, QueueCore core not None) -> bool:
         """Whether the next message sent to this queue is the first of this transaction."""
@@ -195,7 +195,7 @@ cdef class Transaction(TransactionBase):
         """
         self._begin(sink)
         if self._writes:
-            self._wish = self._commit_or_abort
+            self._deferred = self._commit_or_abort
             return
         try:
             commit_now(self)
@@ -216,7 +216,7 @@ cdef class Transaction(TransactionBase):
             self._sink = None
             raise
         if self._writes:
-            self._wish = self._prepare_or_break
+            self._deferred = self._prepare_or_break
             return
         try:
             prepare_now(self)
@@ -303,9 +303,9 @@ cdef class Transaction(TransactionBase):
         cdef int status
         if self._on_ahead is not None:
             self._on_ahead()
-        if self._wish is not None and not self._writes:
-            wish, self._wish = self._wish, None
-            wish()
+        if self._deferred is not None and not self._writes:
+            deferred, self._deferred = self._deferred, None
+            deferred()
         if self._settled:
             self._settled = False
             status = self._result

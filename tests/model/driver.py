@@ -206,7 +206,7 @@ class Driver:
         """The store commits until nothing is left to do, also of what goes in batches of few."""
         ledger = self.world.manager.ledger
         self.world.run()
-        while ledger.doomed or ledger.reaping:
+        while ledger.pending_deletes or ledger.reaping:
             self.world.run()
         self.model.settle()
         self.adopt()

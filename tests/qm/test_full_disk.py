@@ -99,7 +99,7 @@ def test_a_purge_whose_batches_find_no_room_ends_before_its_marker_does(world: W
         world.manager.expire(world.manager.monotonic())
         full(world)
         assert len(world.store.tables.tables[POSITION]) == 10
-        assert world.manager.ledger.doomed == 10
+        assert world.manager.ledger.pending_deletes == 10
         assert world.manager.find("orders").purged_to > 0
     assert world.manager.next_deadline() > world.clock.seconds, "no attempts without pause"
     world.manager.expire(world.manager.monotonic())

@@ -161,12 +161,12 @@ def test_a_message_whose_expiry_raises_holds_up_no_other_one(monkeypatch: pytest
         world.send(b"%d" % number, time_to_be_received=10, journal=1)
     decide, failing = world.manager.disposition.__call__, [True]
 
-    def dispose(role: int, packet: bytes, *rest: object) -> object:
+    def on_removed(role: int, packet: bytes, *rest: object) -> object:
         if b"2" in packet[-8:] and failing[0]:
             raise RuntimeError("this one")
         return decide(role, packet, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(world.manager.ledger, "dispose", dispose, raising=False)
+    monkeypatch.setattr(world.manager.ledger, "on_removed", on_removed, raising=False)
     world.advance(11)
     assert world.bodies() == [b"2"]
     assert world.manager.faults.total == 1

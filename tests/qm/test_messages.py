@@ -68,7 +68,7 @@ def test_the_record_of_a_message(world: World) -> None:
     assert decode.position(value) == decode.Position(
         flags=decode.PositionFlag.RECOVERABLE,
         priority=5,
-        wishes=decode.Wish.ACK_POSITIVE_RECEIVE | decode.Wish.JOURNAL_NEGATIVE,
+        ack_flags=decode.AckRequest.ACK_POSITIVE_RECEIVE | decode.AckRequest.JOURNAL_NEGATIVE,
         message_class=0,
         reason=0,
         content_id=received.content_id,

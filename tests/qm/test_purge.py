@@ -210,7 +210,7 @@ def test_a_million_messages_do_not_stall_the_loop(delete: bool) -> None:
     slowest = time.thread_time() - began
     assert removed == count - (0 if delete else 100)
     assert core.messages == count - removed
-    left = ledger.doomed
+    left = ledger.pending_deletes
     assert left == removed
     while left:
         began = time.thread_time()

@@ -60,17 +60,17 @@ def test_a_receive_that_raises_leaves_every_message_where_it_was(monkeypatch: py
     core, calls = world.manager.find("orders").core, [0]
     decide = world.manager.disposition.__call__
 
-    def dispose(*arguments: object) -> object:
+    def on_removed(*arguments: object) -> object:
         calls[0] += 1
         if calls[0] == 3:
             raise RuntimeError("the third one")
         return decide(*arguments)  # type: ignore[arg-type]
 
-    world.manager.ledger.dispose = dispose  # type: ignore[assignment]
+    world.manager.ledger.on_removed = on_removed  # type: ignore[assignment]
     delivered: list[object] = []
     with pytest.raises(RuntimeError):
         core.receive_bulk(3, 1 << 20, lambda messages, _: delivered.extend(messages))
-    world.manager.ledger.dispose = world.manager.disposition
+    world.manager.ledger.on_removed = world.manager.disposition
     world.run()
     assert delivered == []
     assert world.bodies() == [b"0", b"1", b"2"]
@@ -91,13 +91,13 @@ def test_purged_messages_whose_removal_raises_once_are_counted_once(monkeypatch:
         world.send(b"%d" % number, delivery=0, time_to_be_received=30, journal=Journal.DEADLETTER, **asking)
     decide, calls = world.manager.disposition.__call__, [0]
 
-    def dispose(*arguments: object) -> object:
+    def on_removed(*arguments: object) -> object:
         calls[0] += 1
         if calls[0] in (2, 3):
             raise RuntimeError("twice at the same message")
         return decide(*arguments)  # type: ignore[arg-type]
 
-    world.manager.ledger.dispose = dispose  # type: ignore[assignment]
+    world.manager.ledger.on_removed = on_removed  # type: ignore[assignment]
     world.manager.purge(world.manager.find("orders"))
     for _ in range(8):
         world.advance(2)

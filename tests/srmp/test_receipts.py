@@ -12,7 +12,7 @@ from msmq_fast.packet.message import DEFAULT_TIME_TO_REACH_QUEUE, Message
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.queue import Role
 from msmq_fast.qm.transactions.transacted import TransactedQueue
-from msmq_fast.store.schema import Wish
+from msmq_fast.store.schema import AckRequest
 from tests.srmp.receiving import name, receive
 from tests.support.clocks import WALL
 from tests.support.srmp.station import (
@@ -270,7 +270,7 @@ def test_what_leaves_a_queue_on_the_way_has_no_receipt(station: Station, role: R
     (message,) = station.manager.find("in").core.take(1, 1 << 20, station.manager.ledger.new_owner())
     station.writer.begin_unit()
     reason, told, kept = station.manager.disposition(
-        role, message.packet, MessageClass.ACK_RECEIVE, Wish.ACK_POSITIVE_RECEIVE, 0
+        role, message.packet, MessageClass.ACK_RECEIVE, AckRequest.ACK_POSITIVE_RECEIVE, 0
     )
     station.writer.keep_unit()
     station.run()

@@ -93,8 +93,8 @@ class QueueCore(CommitListener):
 class LedgerOwner(Protocol):
     """What a ledger asks and tells. Each method is called inside the unit of its cause, if there is one."""
 
-    def dispose(
-        self, role: int, packet: builtins.bytes, reason: int, wishes: int, chosen: int
+    def on_removed(
+        self, role: int, packet: builtins.bytes, reason: int, ack_flags: int, chosen: int
     ) -> tuple[int, bool, QueueCore | None]:
         """What follows from a removal: the class of what became of the message, whether an acknowledgment
         went out, and the queue that gets the message or a copy.
@@ -144,7 +144,7 @@ class Ledger:
     on_poison: Callable[[int, list[int]], None] | None
     discarded: int
     on_discard: Callable[[int], None] | None
-    dispose: Callable[[int, builtins.bytes, int, int, int], tuple[int, bool, QueueCore | None]] | None
+    on_removed: Callable[[int, builtins.bytes, int, int, int], tuple[int, bool, QueueCore | None]] | None
     open_stream: Callable[[], int] | None
     final_grace: int
     wheel: TimerWheel
@@ -163,7 +163,7 @@ class Ledger:
     def new_owner(self, transfer: bool = False, lease: bool = False) -> int: ...
     def reserved(self, limit: int) -> None: ...
     @property
-    def doomed(self) -> int: ...
+    def pending_deletes(self) -> int: ...
     @property
     def returned(self) -> int: ...
     def return_again(self) -> None: ...

@@ -87,10 +87,10 @@ class _LedgerOwner:
     def __init__(self, manager: QueueManager) -> None:
         self._manager = manager
 
-    def dispose(
-        self, role: int, packet: bytes, reason: int, wishes: int, chosen: int
+    def on_removed(
+        self, role: int, packet: bytes, reason: int, ack_flags: int, chosen: int
     ) -> tuple[int, bool, QueueCore | None]:
-        return self._manager.disposition(role, packet, reason, wishes, chosen)
+        return self._manager.disposition(role, packet, reason, ack_flags, chosen)
 
     def reserve_sequence(self, limit: int) -> None:
         self._manager.services.reserve_sequence(limit)

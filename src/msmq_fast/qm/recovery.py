@@ -70,7 +70,7 @@ class Recovery:
         self._system_queues()
 
     def _load_queues(self) -> tuple[set[int], set[int]]:
-        """REC-03; queues that were being deleted are not loaded, so that their positions are doomed (DU-09).
+        """REC-03; queues that were being deleted are not loaded: their positions are deleted later (DU-09).
 
         Returns their ordinals, and those of journals: what was in them is not deleted for anybody to know.
         """

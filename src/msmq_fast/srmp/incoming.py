@@ -146,14 +146,14 @@ def _limit(end: int | None, sent: int, over: int | None) -> int:
 
 
 def _acknowledge(envelope: Envelope) -> Acknowledge:
-    wishes = Acknowledge.NONE
+    ack_flags = Acknowledge.NONE
     if envelope.delivery_to is not None:
-        wishes |= Acknowledge.POSITIVE_ARRIVAL
+        ack_flags |= Acknowledge.POSITIVE_ARRIVAL
     if envelope.positive_only:
-        wishes |= Acknowledge.POSITIVE_RECEIVE
+        ack_flags |= Acknowledge.POSITIVE_RECEIVE
     if envelope.negative_only:
-        wishes |= Acknowledge.NEGATIVE_RECEIVE
-    return wishes
+        ack_flags |= Acknowledge.NEGATIVE_RECEIVE
+    return ack_flags
 
 
 def _user_flags(msmq: MsmqPart) -> int:

@@ -21,7 +21,7 @@ CONTENT_KEY: Final = struct.Struct(">QH")
 NUMBER_KEY: Final = struct.Struct(">Q")
 ORDINAL_KEY: Final = struct.Struct(">I")
 
-# version, flags, priority, wishes, class, reason, content id, content bytes, sent_s, arrived_us, time to
+# version, flags, priority, ack_flags, class, reason, content id, content bytes, sent_s, arrived_us, time to
 # reach queue, time to be received, source GUID, ordinal, abort count, arrival sequence, move count,
 # last_move_s, dead letter queue, prepared slot
 POSITION: Final = struct.Struct("<BBBBHHQIIQII16sIIQIIII")
@@ -66,8 +66,8 @@ class PositionFlag(IntFlag):
     ORDERED = 0x10  # of an outgoing queue: its receiver has it, and will tell what becomes of it
 
 
-class Wish(IntFlag):
-    """`wishes` of a position record: what the sender asked for."""
+class AckRequest(IntFlag):
+    """`ack_flags` of a position record: what the sender asked for."""
 
     ACK_POSITIVE_ARRIVAL = 0x01
     ACK_POSITIVE_RECEIVE = 0x02
@@ -116,7 +116,7 @@ class Position(NamedTuple):
 
     flags: int
     priority: int
-    wishes: int
+    ack_flags: int
     message_class: int
     reason: int
     content_id: int

@@ -32,10 +32,10 @@ from msmq_fast.store.decode import PACK_HEAD as PACK_HEAD
 from msmq_fast.store.decode import POSITION as POSITION
 from msmq_fast.store.decode import POSITION_KEY as POSITION_KEY
 from msmq_fast.store.decode import RECORD_VERSION as RECORD_VERSION
+from msmq_fast.store.decode import AckRequest as AckRequest
 from msmq_fast.store.decode import EventKind as EventKind
 from msmq_fast.store.decode import PositionFlag as PositionFlag
 from msmq_fast.store.decode import Transport as Transport
-from msmq_fast.store.decode import Wish as Wish
 from msmq_fast.store.decode import chunk_count as chunk_count
 
 SCHEMA_VERSION: Final = 1

@@ -28,7 +28,7 @@ POSITION = decode.Position(
     0xFFFFFFFF, GUID, 77, 2, 0x1112131415161718, 3, 1_700_000_002, 9, 5,
 )  # fmt: skip
 NUMBERED = POSITION._replace(
-    flags=0x13, wishes=0x70, sequence_id=1_700_000_000 << 32 | 7, sequence_number=4_000_000_001
+    flags=0x13, ack_flags=0x70, sequence_id=1_700_000_000 << 32 | 7, sequence_number=4_000_000_001
 )
 STREAM = decode.OutgoingStream(3, 4_000_000_000, 1_700_000_000 << 32 | 7, 4_000_000_002, 2, 1_700_000_003)
 EVENT = decode.FeedEvent(

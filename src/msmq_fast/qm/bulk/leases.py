@@ -366,7 +366,7 @@ class Leases:
         """MESSAGE_STORAGE_FAILED: removals that the store did not keep are not repeated yet, and its records
         must not run ahead of them.
         """
-        if holder.broken and self._ledger.doomed:
+        if holder.broken and self._ledger.pending_deletes:
             raise MessageStorageFailed("the store is full: what was acknowledged is being removed again")
 
     # ---- time
@@ -412,7 +412,7 @@ class Leases:
 
     def _write_again(self, now: float) -> None:
         for holder in [one for one in self._all() if one.broken and not one.gone and not one.jobs]:
-            if self._ledger.doomed:
+            if self._ledger.pending_deletes:
                 self._mend = now + RETRY
                 return
             done: Completion[None] = Completion()

@@ -23,7 +23,7 @@ INSECURE: Final = frozenset(
 
 
 def asked_for(message_class: int) -> Acknowledge:
-    """The wish that an acknowledgment of this class answers (3.1.5.8.10, 3.1.7.2.1)."""
+    """The flag that an acknowledgment of this class answers (3.1.5.8.10, 3.1.7.2.1)."""
     if is_negative(message_class):
         receiving = about_receiving(message_class)
         return Acknowledge.NEGATIVE_RECEIVE if receiving else Acknowledge.NEGATIVE_ARRIVAL

@@ -30,7 +30,7 @@ from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueState, Role
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.queues.system import DEADLETTER, DEADXACT, JOURNAL, SystemQueue
 from msmq_fast.qm.services import Services
-from msmq_fast.store.schema import Wish
+from msmq_fast.store.schema import AckRequest
 
 _log = logging.getLogger(__name__)
 
@@ -73,24 +73,24 @@ class Disposition:
         self.unsent = UnsentAcks(self._finish, self._writer.unit, services.monotonic, services.faults)
 
     def __call__(
-        self, role: int, packet: bytes, reason: int, wishes: int, chosen: int
+        self, role: int, packet: bytes, reason: int, ack_flags: int, chosen: int
     ) -> tuple[int, bool, QueueCore | None]:
-        """What native code asks when wishes may apply (Ledger.dispose): the class of what became of the
-        message, whether an acknowledgment went out, and the queue that gets the message or a copy.
+        """Native code calls this when `ack_flags` may apply (Ledger.on_removed). Returns the class of what
+        became of the message, whether an acknowledgment went out, and the queue for the message or a copy.
         """
         try:
             with self._writer.unit():
-                return self._decide(role, packet, reason, wishes, chosen)
+                return self._decide(role, packet, reason, ack_flags, chosen)
         except (StoreError, MemoryError):
             raise  # the unit cannot go on
         except Exception as error:
             self._services.faults.note("what follows from a message", error)
-            if role == Role.DESTINATION and wishes & Wish.FINAL:
+            if role == Role.DESTINATION and ack_flags & AckRequest.FINAL:
                 self._tell_later(packet, reason)
             return reason, False, None
 
     def _decide(
-        self, role: int, packet: bytes, reason: int, wishes: int, chosen: int
+        self, role: int, packet: bytes, reason: int, ack_flags: int, chosen: int
     ) -> tuple[int, bool, QueueCore | None]:
         try:
             message = Message.from_packet(packet)
@@ -101,22 +101,23 @@ class Disposition:
         receipts = self._incoming.receipts
         if receipts is not None and has_envelope(packet):
             told = role == Role.DESTINATION and self._guarded(
-                lambda: self._receipts(receipts, packet, message, reason, wishes)
+                lambda: self._receipts(receipts, packet, message, reason, ack_flags)
             )
             if role == Role.DESTINATION:  # its sender keeps copies of what was taken, and of failed streams
-                kept = Wish.JOURNAL_POSITIVE | (Wish.JOURNAL_NEGATIVE if message.transactional else 0)
-                wishes &= ~int(kept)
-            return reason, told, self._copy_to(role, message, reason, wishes, chosen)
-        if role == Role.DESTINATION and wishes & Wish.FINAL:
+                ack_flags &= ~int(AckRequest.JOURNAL_POSITIVE)
+                if message.transactional:
+                    ack_flags &= ~int(AckRequest.JOURNAL_NEGATIVE)
+            return reason, told, self._copy_to(role, message, reason, ack_flags, chosen)
+        if role == Role.DESTINATION and ack_flags & AckRequest.FINAL:
             self._tell_sender(packet, reason)
         if role == Role.OUTGOING and reason == MessageClass.ACK_RECEIVE:
             return reason, False, None  # a connector has taken it: it is not at its destination yet
         if role == Role.OUTGOING and reason == MessageClass.NACK_REACH_QUEUE_TIMEOUT:
             reason = self._which_timeout(message)
         own = role == Role.OUTGOING and message.source_machine == self._services.guid
-        told = reason != _SENT and bool(wishes & asked_for(reason))
+        told = reason != _SENT and bool(ack_flags & asked_for(reason))
         told = told and self._guarded(lambda: self._acknowledge(message, reason, own=own))
-        return reason, told, self._copy_to(role, message, reason, wishes, chosen)
+        return reason, told, self._copy_to(role, message, reason, ack_flags, chosen)
 
     def _guarded(self, step: Callable[[], bool]) -> bool:
         """What `step` says; False if it raises. An acknowledgment that cannot be made must not keep the
@@ -149,12 +150,12 @@ class Disposition:
         self._writer.when_durable(lambda status: None if status else self.unsent.add(packet, reason))
 
     def _receipts(
-        self, receipts: Receipts, packet: bytes, message: Message, reason: int, wishes: int
+        self, receipts: Receipts, packet: bytes, message: Message, reason: int, ack_flags: int
     ) -> bool:
         """For a message that came over HTTP, at its destination."""
-        if wishes & Wish.FINAL and reason != MessageClass.ACK_REACH_QUEUE:
+        if ack_flags & AckRequest.FINAL and reason != MessageClass.ACK_REACH_QUEUE:
             receipts.finish(packet, message, reason)
-        if not wishes & asked_for(reason) or not receipts.acknowledge(packet, message, reason):
+        if not ack_flags & asked_for(reason) or not receipts.acknowledge(packet, message, reason):
             return False
         self.acknowledged[reason] += 1
         return True
@@ -181,11 +182,11 @@ class Disposition:
     # ---- copies
 
     def _copy_to(
-        self, role: int, message: Message, reason: int, wishes: int, chosen: int
+        self, role: int, message: Message, reason: int, ack_flags: int, chosen: int
     ) -> QueueCore | None:
         if is_negative(reason):
-            return self._dead_letters(message, chosen) if wishes & Wish.JOURNAL_NEGATIVE else None
-        if not wishes & Wish.JOURNAL_POSITIVE or reason not in (_SENT, MessageClass.ACK_REACH_QUEUE):
+            return self._dead_letters(message, chosen) if ack_flags & AckRequest.JOURNAL_NEGATIVE else None
+        if not ack_flags & AckRequest.JOURNAL_POSITIVE or reason not in (_SENT, MessageClass.ACK_REACH_QUEUE):
             return None
         if reason == _SENT and (message.transactional or message.source_machine != self._services.guid):
             return None  # not arrived before its receiver says so; and a router keeps no journal for others

@@ -52,7 +52,7 @@ class Housekeeping:
         ledger = self._ledger
         if ledger.reaping or self._barrier:
             return None
-        if ledger.doomed or ledger.returned or self._registry.reaping or self._purged():
+        if ledger.pending_deletes or ledger.returned or self._registry.reaping or self._purged():
             return self._due
         return None
 
@@ -69,7 +69,7 @@ class Housekeeping:
             if ledger.returned and self._return_again():
                 # Another failure is noticed by the commit of this barrier.
                 self._wait(self._returned)
-            elif ledger.doomed:
+            elif ledger.pending_deletes:
                 ledger.reap(self._services.settings.purge_batch, self._ended)
             elif self._registry.reaping or self._purged():
                 self._failed = ledger.removals.failed
@@ -105,7 +105,7 @@ class Housekeeping:
         if done.exception() is not None:
             self._ended(1)
             return
-        if self._ledger.doomed or self._ledger.removals.failed != self._failed:
+        if self._ledger.pending_deletes or self._ledger.removals.failed != self._failed:
             return
         for queue in self._purged():
             self._registry.purging.discard(queue)
