@@ -87,10 +87,10 @@ from msmq_fast._native.record cimport (
     store_be64,
 )
 
-cdef extern from "columns_manners.h" nogil:
-    int give_way(int background, int* who)
-    void take_part(int away, int* who)
-    bint call_back(int* who)
+cdef extern from "columns_priority.h" nogil:
+    int enter_background(int background, int* thread)
+    void leave_background(int away, int* thread)
+    bint boost(int* thread)
 
 cdef enum:
     MOVE_UNKNOWN = 0xFFFFFFFF

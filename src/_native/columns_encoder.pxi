@@ -124,11 +124,11 @@ cdef class MessageEncoder(Encoder):
             work.keep_damaged = work.keep_damaged or field[0] == FIELD_CORRUPT
         try:
             with nogil:
-                away = give_way(background, &self.contents._away)
+                away = enter_background(background, &self.contents._away)
                 status = encode_rows(&work, rows._rows, rows._count)
                 lookup_end(&work.lookup)
                 free(work.lookup.scratch.data)
-                take_part(away, &self.contents._away)
+                leave_background(away, &self.contents._away)
             check(status)
             encoded.rows, encoded.gone, encoded.damaged = work.rows, work.gone + rows.gone, work.damaged
             encoded.finished = rows.finished

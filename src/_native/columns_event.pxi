@@ -285,9 +285,9 @@ cdef class EventEncoder(Encoder):
                     status = self._from_memory(&s)
                 else:
                     with nogil:
-                        away = give_way(background, &self.contents._away)
+                        away = enter_background(background, &self.contents._away)
                         status = encode_feed(&s)
-                        take_part(away, &self.contents._away)
+                        leave_background(away, &self.contents._away)
                 if status != ASK_QUEUE:
                     break
                 self.learn(s.unknown)

@@ -120,9 +120,9 @@ cdef class Contents:
             (<LmdbTables>self.tables)._users -= 1
         self._closed = True
 
-    def hurry(self):
-        """From another thread: the one that gives way is to take part until it has done what it is doing. False: there is none."""
-        return call_back(&self._away)
+    def boost(self):
+        """From another thread: ends the background of the encoding thread until it has done what it does. False: it was not there."""
+        return boost(&self._away)
 
     cdef int check(self) except -1:
         """StoreError: it was closed."""

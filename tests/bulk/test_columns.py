@@ -43,7 +43,7 @@ def test_every_column_says_what_the_packet_says(core: Core, sent: list[bytes]) -
     expected = [model.row(key, packet, arrived_us=NOW_US) for key, packet in zip(keys, sent, strict=True)]
     assert core.rows() == expected
     core.queue.purge()
-    while core.ledger.doomed:
+    while core.ledger.pending_deletes:
         core.ledger.reap()
         core.settle()
 
@@ -210,7 +210,7 @@ def test_a_reader_in_the_background_is_called_back(tmp_path: Path) -> None:
             found = scan(core.queue, 0, EVER, 500, 1 << 30)
             encoding = pool.submit(encoder.encode, found)
             while not encoding.done():
-                if os.sched_getscheduler(thread) == os.SCHED_IDLE and contents.hurry():
+                if os.sched_getscheduler(thread) == os.SCHED_IDLE and contents.boost():
                     policies.add(os.sched_getscheduler(thread))
             assert encoding.result().rows == 500
             assert os.sched_getscheduler(thread) == os.SCHED_OTHER

@@ -31,7 +31,7 @@ def test_a_piece_that_takes_long_is_hurried() -> None:
     hurried = threading.Event()
 
     async def run() -> bool:
-        worker = Worker(hurry=hurried.set)
+        worker = Worker(boost=hurried.set)
         await worker.run(lambda: None)
         assert not hurried.is_set()
         try:

@@ -99,7 +99,7 @@ class BulkReader:
         self._incarnation = incarnation
         self._holders = holders
         self._contents = Contents(manager.store.tables, background=True)
-        self._worker = Worker(share, self._contents.hurry)
+        self._worker = Worker(share, self._contents.boost)
         self.limited = share > 0
         self._batch_bytes = BYTES if self.limited else UNLIMITED_BYTES
         self.figures = Figures()

@@ -25,12 +25,12 @@ class Worker:
 
     `share`: of one core, 0 for no limit. A piece that took the processor for t seconds is followed by a pause
     until t / share seconds after its beginning; what the event loop does for readers makes it longer.
-    `hurry` is called on the loop while a piece has taken longer than PATIENCE.
+    `boost` is called on the loop while a piece has taken longer than PATIENCE.
     """
 
-    def __init__(self, share: float = 0.0, hurry: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, share: float = 0.0, boost: Callable[[], object] = lambda: None) -> None:
         self.cpu_seconds = 0.0
-        self._hurry = hurry
+        self._boost = boost
         self._waited_for = 0  # pieces
         self._timer: TimerHandle | None = None
         self._closing = threading.Event()
@@ -55,7 +55,7 @@ class Worker:
         if self._waited_for:
             begun = self._share.begun
             if begun is not None and time.monotonic() - begun > PATIENCE:
-                self._hurry()
+                self._boost()
             self._timer = loop.call_later(PATIENCE, self._look, loop)
 
     def charge(self, used: float) -> None:
