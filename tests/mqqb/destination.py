@@ -45,7 +45,7 @@ class Destination(World):
             manager.guid,
             manager.ledger,
             streams,
-            manager.disposition.send_away,
+            manager.ack_policy.send_away,
             self.clock.monotonic,
             peers=peers,
         )
@@ -56,7 +56,7 @@ class Destination(World):
             manager.ledger,
             destinations(manager.find_field, lambda _queue: self.everybody),
             history=DuplicateHistory(),
-            nack=manager.disposition.reject,
+            nack=manager.ack_policy.reject,
             order_acks=acks,
             peers=peers,
             hooks=self.hooks,

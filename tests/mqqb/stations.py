@@ -71,7 +71,7 @@ class Station(World):
                 manager.guid,
                 manager.ledger,
                 streams,
-                manager.disposition.send_away,
+                manager.ack_policy.send_away,
                 self.clock.monotonic,
                 peers=peers,
             )
@@ -80,7 +80,7 @@ class Station(World):
             manager.ledger,
             destinations(manager.find_field, manager.guard.open_to_everybody),
             on_refusal=lambda reason, about: self.refusals.append((reason.value, about.describe())),
-            nack=manager.disposition.reject,
+            nack=manager.ack_policy.reject,
             order_acks=order_acks,
             peers=peers,
             hooks=self.hooks(),
@@ -97,7 +97,7 @@ class Station(World):
     def hooks(self) -> Hooks:
         manager = self.manager
         forward = Forwarder(manager.guid, self.way_out, trace=self.trace) if self.routes else None
-        return Hooks(forward=forward, trace=self.trace, must_wait=manager.disposition.must_wait)
+        return Hooks(forward=forward, trace=self.trace, must_wait=manager.ack_policy.must_wait)
 
     @property
     def now(self) -> float:

@@ -254,7 +254,7 @@ def test_what_cannot_be_put_into_the_outgoing_queue_is_discarded() -> None:
     world.manager.find(ORDER_QUEUE).core.quota_bytes = 1
     receive(world)
     assert [answer.message_id for answer in world.answers()] == [101]
-    assert world.manager.disposition.discarded == 1
+    assert world.manager.ack_policy.discarded == 1
     assert world.bodies() == []
 
 
@@ -263,15 +263,15 @@ def test_what_has_no_outgoing_queue_is_discarded(monkeypatch: pytest.MonkeyPatch
     world = Destination()
     monkeypatch.setattr(world.manager.answer_queues, "open", lambda _name, _group: None)
     ack = OrderAck(1, 1, 1).message(order_queue(UUID(int=1)), world.manager.guid)
-    assert world.manager.disposition.send_away(ack) is None
-    assert world.manager.disposition.discarded == 1
+    assert world.manager.ack_policy.send_away(ack) is None
+    assert world.manager.ack_policy.discarded == 1
     assert not list(world.manager.outgoing())
 
 
 def test_acknowledgments_to_claimed_senders_open_no_more_queues_than_there_may_be() -> None:
     world = Destination()
     world.manager.answer_queues.most = 10
-    send = world.manager.disposition.send_away
+    send = world.manager.ack_policy.send_away
     tell = OrderAck(1, 1, 1).message
     for number in range(1, 1001):
         send(tell(order_queue(UUID(int=number)), world.manager.guid), None, f"10.1.{number % 7}.1")

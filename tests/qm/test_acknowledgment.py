@@ -149,7 +149,7 @@ def test_without_an_admin_queue_nothing_is_sent(world: World) -> None:
     handle = world.sender()
     world.finish(handle.send(Message(body=b"x", acknowledge=Acknowledge(ALL), delivery=1)))  # type: ignore[arg-type]
     world.receive()
-    assert world.manager.disposition.acknowledged.total() == 0
+    assert world.manager.ack_policy.acknowledged.total() == 0
     assert answers(world, HERE) == []
 
 
@@ -167,9 +167,9 @@ def test_an_acknowledgment_that_cannot_be_delivered_is_discarded(world: World, a
     world.create("transactional", transactional=True)
     world.send(b"x", acknowledge=Acknowledge(ALL), admin_queue=parse_format_name(admin))
     assert world.receive() == b"x"
-    disposition = world.manager.disposition
+    ack_policy = world.manager.ack_policy
     if "PUBLIC" not in admin:
-        assert (disposition.discarded, disposition.acknowledged.total()) == (2, 0)
+        assert (ack_policy.discarded, ack_policy.acknowledged.total()) == (2, 0)
     assert all(
         queue.messages == 0 for queue in world.manager.queues() if queue.kind is not QueueKind.OUTGOING
     )
@@ -196,7 +196,7 @@ def test_an_admin_queue_without_room_discards_the_acknowledgment(world: World) -
     world.finish(world.manager.set_properties(world.manager.find("admin"), quota_kb=0))
     world.send(b"x", acknowledge=Acknowledge(ALL), admin_queue=parse_format_name(HERE))
     assert world.receive() == b"x"
-    assert world.manager.disposition.discarded == 2
+    assert world.manager.ack_policy.discarded == 2
 
 
 def test_the_queue_itself_can_be_the_admin_queue(world: World) -> None:
@@ -346,5 +346,5 @@ def test_the_feed_tells_of_acknowledgments(world: World) -> None:
         (EventKind.NACKED, 0xC001),
         (EventKind.PURGED, 0),
     ]
-    assert world.manager.disposition.acknowledged == {0x0002: 2, 0x4000: 1, 0xC001: 1}
+    assert world.manager.ack_policy.acknowledged == {0x0002: 2, 0x4000: 1, 0xC001: 1}
     assert world.manager.ledger.now_s == WALL

@@ -81,7 +81,7 @@ def test_a_refusal_without_an_administration_queue_is_answered_nowhere() -> None
     inbound.session.receive(message.to_packet(), 100.0)
     inbound.world.run()
     assert answers(inbound.world, HERE) == []
-    assert inbound.world.manager.disposition.discarded == 0
+    assert inbound.world.manager.ack_policy.discarded == 0
 
 
 @pytest.mark.parametrize("insecure", [False, True])

@@ -50,7 +50,7 @@ def brought(world: World, number: int, address: str = PEER, **values: object) ->
         delivery=1,  # type: ignore[arg-type]
         **values,  # type: ignore[arg-type]
     )
-    world.manager.records.unit(lambda: world.manager.disposition.reject(message.to_packet(), 0x8002))  # type: ignore[arg-type,return-value]
+    world.manager.records.unit(lambda: world.manager.ack_policy.reject(message.to_packet(), 0x8002))  # type: ignore[arg-type,return-value]
 
 
 def names(world: World) -> list[str]:
@@ -111,13 +111,13 @@ def test_with_all_answers_at_their_limit_a_new_peer_still_gets_an_order_ack(worl
         world.run()
     assert len(names(world)) == 20
     ack = OrderAck(1, 2, 3).message(order_queue(address="192.0.2.99"), manager.guid)
-    assert manager.disposition.send_away(ack, None, "192.0.2.99") is not None
+    assert manager.ack_policy.send_away(ack, None, "192.0.2.99") is not None
     for number in range(1, 200):  # nor do invented senders of streams keep one away
         invented = OrderAck(1, 2, 3).message(order_queue(UUID(int=number)), manager.guid)
-        manager.disposition.send_away(invented, None, PEER)
+        manager.ack_policy.send_away(invented, None, PEER)
         world.run()
     ack = OrderAck(1, 2, 3).message(order_queue(address="192.0.2.98"), manager.guid)
-    assert manager.disposition.send_away(ack, None, "192.0.2.98") is not None
+    assert manager.ack_policy.send_away(ack, None, "192.0.2.98") is not None
     world.run()
     assert len(names(world)) <= 40
 
@@ -133,19 +133,19 @@ def test_peers_that_are_there_and_take_nothing_keep_no_other_waiting(world: Worl
             brought(world, number, address)
             return str(admin(number))
         name = order_queue(UUID(int=number))
-        manager.disposition.send_away(OrderAck(1, 2, 3).message(name, manager.guid), None, address)
+        manager.ack_policy.send_away(OrderAck(1, 2, 3).message(name, manager.guid), None, address)
         return str(name)
 
     for number in range(20):
         name = answered(number, f"203.0.113.{number % 4}")
         next(queue for queue in manager.outgoing() if queue.name == name).reached = True
     world.run()
-    before = manager.disposition.discarded
+    before = manager.ack_policy.discarded
     name = answered(99, "192.0.2.99")
     world.run()
     assert name in names(world)
     assert len(names(world)) == 20
-    assert manager.disposition.discarded == before
+    assert manager.ack_policy.discarded == before
 
 
 def test_programs_open_as_many_as_they_like_and_what_they_use_is_theirs(world: World) -> None:
@@ -267,10 +267,10 @@ def test_an_answer_to_a_confined_address_is_discarded_and_counted(world: World) 
         sent_time=WALL,
     )
     manager: QueueManager = world.manager
-    manager.records.unit(lambda: manager.disposition.reject(message.to_packet(), 0x8002))  # type: ignore[arg-type,return-value]
+    manager.records.unit(lambda: manager.ack_policy.reject(message.to_packet(), 0x8002))  # type: ignore[arg-type,return-value]
     world.run()
     assert names(world) == []
-    assert manager.disposition.discarded == 1
+    assert manager.ack_policy.discarded == 1
     assert isinstance(world.writer, MemoryWriter)
 
 

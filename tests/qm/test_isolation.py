@@ -145,7 +145,7 @@ def test_an_acknowledgment_that_cannot_be_made_keeps_no_message_from_expiring(
     def broken(*_: object) -> bool:
         raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
 
-    monkeypatch.setattr(world.manager.disposition, "_acknowledge", broken)
+    monkeypatch.setattr(world.manager.ack_policy, "_acknowledge", broken)
     world.advance(11)
     assert world.manager.find("orders").messages == 0
     assert world.manager.faults.counts == {"an acknowledgment": 3}
@@ -159,7 +159,7 @@ def test_a_message_whose_expiry_raises_holds_up_no_other_one(monkeypatch: pytest
     world.create()
     for number in range(5):
         world.send(b"%d" % number, time_to_be_received=10, journal=1)
-    decide, failing = world.manager.disposition.__call__, [True]
+    decide, failing = world.manager.ack_policy.__call__, [True]
 
     def on_removed(role: int, packet: bytes, *rest: object) -> object:
         if b"2" in packet[-8:] and failing[0]:

@@ -58,7 +58,7 @@ def test_a_receive_that_raises_leaves_every_message_where_it_was(monkeypatch: py
     for number in range(3):
         world.send(b"%d" % number, **asking)
     core, calls = world.manager.find("orders").core, [0]
-    decide = world.manager.disposition.__call__
+    decide = world.manager.ack_policy.__call__
 
     def on_removed(*arguments: object) -> object:
         calls[0] += 1
@@ -70,7 +70,7 @@ def test_a_receive_that_raises_leaves_every_message_where_it_was(monkeypatch: py
     delivered: list[object] = []
     with pytest.raises(RuntimeError):
         core.receive_bulk(3, 1 << 20, lambda messages, _: delivered.extend(messages))
-    world.manager.ledger.on_removed = world.manager.disposition
+    world.manager.ledger.on_removed = world.manager.ack_policy
     world.run()
     assert delivered == []
     assert world.bodies() == [b"0", b"1", b"2"]
@@ -89,7 +89,7 @@ def test_purged_messages_whose_removal_raises_once_are_counted_once(monkeypatch:
     asking = {"acknowledge": Acknowledge.NEGATIVE_RECEIVE, "admin_queue": ADMIN}
     for number in range(4):
         world.send(b"%d" % number, delivery=0, time_to_be_received=30, journal=Journal.DEADLETTER, **asking)
-    decide, calls = world.manager.disposition.__call__, [0]
+    decide, calls = world.manager.ack_policy.__call__, [0]
 
     def on_removed(*arguments: object) -> object:
         calls[0] += 1

@@ -141,10 +141,10 @@ def test_a_receipt_for_this_computer_is_put_into_its_queue(station: Station) -> 
 
 
 def test_a_receipt_for_a_queue_that_is_not_there_is_lost(station: Station) -> None:
-    before = station.manager.disposition.discarded
+    before = station.manager.ack_policy.discarded
     assert station.post(envelope(HERE, headers=services(delivery=Station.base + "nosuch")), b"x") == 200
     assert station.taken() == [b"x"]
-    assert station.manager.disposition.discarded == before + 1
+    assert station.manager.ack_policy.discarded == before + 1
 
 
 # ---- commitment
@@ -269,7 +269,7 @@ def test_what_leaves_a_queue_on_the_way_has_no_receipt(station: Station, role: R
     station.post(envelope(HERE, headers=asked), b"x")
     (message,) = station.manager.find("in").core.take(1, 1 << 20, station.manager.ledger.new_owner())
     station.writer.begin_unit()
-    reason, told, kept = station.manager.disposition(
+    reason, told, kept = station.manager.ack_policy(
         role, message.packet, MessageClass.ACK_RECEIVE, AckRequest.ACK_POSITIVE_RECEIVE, 0
     )
     station.writer.keep_unit()

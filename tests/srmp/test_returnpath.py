@@ -200,7 +200,7 @@ def test_acknowledgments_over_http_need_the_configuration(
     writer.begin_unit()
     try:
         queue.core.enqueue_packets([message.to_packet()])
-        station.manager.disposition.reject(message.to_packet(), MessageClass.NACK_REACH_QUEUE_TIMEOUT)
+        station.manager.ack_policy.reject(message.to_packet(), MessageClass.NACK_REACH_QUEUE_TIMEOUT)
     finally:
         writer.keep_unit()
     station.run()

@@ -19,7 +19,7 @@ from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import Faults
-from msmq_fast.qm.outgoing.superseding import Place, Superseding
+from msmq_fast.qm.outgoing.latestonly import LatestOnly, Place
 from msmq_fast.qm.queues.incoming import IncomingTransfer
 from msmq_fast.store.paging import Scan, scan_pages
 from msmq_fast.store.schema import Table
@@ -76,7 +76,7 @@ class OrderAcks:
         self._timers = timers or Timers()
         self._faults = faults or Faults()
         self._armed: Deadlines[InStream] = Deadlines()
-        self._superseding: Superseding[InStream] = Superseding()
+        self._latest_only: LatestOnly[InStream] = LatestOnly()
         self._cleanup = monotonic() + self._timers.stream_cleanup
 
     # ---- OrderAcks
@@ -116,7 +116,7 @@ class OrderAcks:
         if now >= self._cleanup:
             self._cleanup = now + self._timers.stream_cleanup
             self.streams.forget(max(0, self._ledger.now_s - int(self._timers.stream_lifetime)))
-            self._superseding.tidy()
+            self._latest_only.tidy()
 
     def _acknowledge(self, stream: InStream) -> None:
         """The highest number that is durable; nothing if there is none (QB-396, AMB-15)."""
@@ -129,7 +129,7 @@ class OrderAcks:
         place = None if way is None else self._send_back(ack, way, stream.address)
         if place is not None:
             self.order_acks += 1
-            self._superseding.put(stream, place)
+            self._latest_only.put(stream, place)
 
     def _send_back(self, ack: OrderAck | FinalAck, way: _WayBack, address: str) -> Place | None:
         return self._send(ack.message(way.destination, self._guid), way.via, address)

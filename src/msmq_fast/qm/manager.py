@@ -34,13 +34,13 @@ from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.feed.eventfeed import EventFeed
 from msmq_fast.qm.handles.handle import HandleServices, OpenQueue
 from msmq_fast.qm.handles.opener import Opener
-from msmq_fast.qm.operator.definitions import Definitions
 from msmq_fast.qm.operator.directorychanges import DirectoryChanges
 from msmq_fast.qm.operator.jobs import Jobs
+from msmq_fast.qm.operator.queueadmin import QueueAdmin
 from msmq_fast.qm.operator.resubmission import Resubmission
+from msmq_fast.qm.outgoing.ackpolicy import AckPolicy
 from msmq_fast.qm.outgoing.answers import AnswerQueues
 from msmq_fast.qm.outgoing.destinations import Destinations
-from msmq_fast.qm.outgoing.disposition import Disposition
 from msmq_fast.qm.outgoing.idlecleanup import IdleQueueCleanup
 from msmq_fast.qm.outgoing.loopback import LoopbackDelivery
 from msmq_fast.qm.outgoing.queues import OutgoingQueues
@@ -90,7 +90,7 @@ class _LedgerOwner:
     def on_removed(
         self, role: int, packet: bytes, reason: int, ack_flags: int, chosen: int
     ) -> tuple[int, bool, QueueCore | None]:
-        return self._manager.disposition(role, packet, reason, ack_flags, chosen)
+        return self._manager.ack_policy(role, packet, reason, ack_flags, chosen)
 
     def reserve_sequence(self, limit: int) -> None:
         self._manager.services.reserve_sequence(limit)
@@ -99,7 +99,7 @@ class _LedgerOwner:
         return self._manager.streams.new()
 
     def discarded(self, ordinal: int) -> None:
-        self._manager.disposition.no_room(ordinal)
+        self._manager.ack_policy.no_room(ordinal)
 
     def memory_changed(self, level: int) -> None:
         self._manager.flow.memory_changed(level)
@@ -170,7 +170,7 @@ class QueueManager:
         self.destinations = Destinations(
             services, registry, self.outgoing_queues, self.answer_queues, self.directory, self.connectors
         )
-        self.disposition = Disposition(
+        self.ack_policy = AckPolicy(
             services,
             registry,
             self.flow,
@@ -192,10 +192,10 @@ class QueueManager:
         self.changes.removed.connect(self.leases.forget)
 
         # Operators
-        self.definitions = Definitions(
+        self.queue_admin = QueueAdmin(
             services, registry, self.changes, self.guard, self.directory, self.outgoing_queues
         )
-        self.directory_changes = DirectoryChanges(self.directory, registry, self.definitions)
+        self.directory_changes = DirectoryChanges(self.directory, registry, self.queue_admin)
         self.jobs = Jobs(services.records, registry)
         self.resubmission = Resubmission(services, self.transactions, self._opener)
         self.remote: RemoteReader | None = None  # reads queues of other computers
@@ -222,7 +222,7 @@ class QueueManager:
             ("subqueues", self.subqueues),
             ("idle outgoing queues", self.idle_cleanup),
             ("answers", self.answer_queues),
-            ("FinalAcks", self.disposition.unsent),
+            ("FinalAcks", self.ack_policy.unsent),
             ("the directory", self.directory),
             ("leases", self.leases),
         ):
@@ -364,8 +364,8 @@ class QueueManager:
         security: SecurityDescriptor | None = None,
         **properties: object,
     ) -> Completion[Queue]:
-        """See `Definitions.create`."""
-        return self.definitions.create(path, guid=guid, token=token, security=security, **properties)
+        """See `QueueAdmin.create`."""
+        return self.queue_admin.create(path, guid=guid, token=token, security=security, **properties)
 
     def set_properties(
         self,
@@ -375,16 +375,16 @@ class QueueManager:
         security: SecurityDescriptor | None = None,
         **properties: object,
     ) -> Completion[None]:
-        """See `Definitions.set_properties`."""
-        return self.definitions.set_properties(queue, token=token, security=security, **properties)
+        """See `QueueAdmin.set_properties`."""
+        return self.queue_admin.set_properties(queue, token=token, security=security, **properties)
 
     def set_security(self, queue: Queue | None, descriptor: SecurityDescriptor) -> Completion[None]:
-        """See `Definitions.set_security`."""
-        return self.definitions.set_security(queue, descriptor)
+        """See `QueueAdmin.set_security`."""
+        return self.queue_admin.set_security(queue, descriptor)
 
     def delete_queue(self, path: str, *, token: Token | None = None) -> Completion[None]:
-        """See `Definitions.delete`."""
-        return self.definitions.delete(path, token=token)
+        """See `QueueAdmin.delete`."""
+        return self.queue_admin.delete(path, token=token)
 
     def purge(self, queue: Queue) -> Completion[int]:
         """See `Housekeeping.purge`."""

@@ -129,7 +129,7 @@ class MqqbListener:
             on_refusal=self._message_refused,
             gate=gate,
             quarantine=quarantine,
-            nack=manager.disposition.reject,
+            nack=manager.ack_policy.reject,
             order_acks=self._order_acks,
             hooks=Hooks(
                 forward=self._routing.forward,
@@ -137,7 +137,7 @@ class MqqbListener:
                 trace=None if self.reports is None else self.reports.arrived,
                 trace_sent=None if self.reports is None else self.reports.sent,
                 sequences=self.sequences,
-                must_wait=manager.disposition.must_wait,
+                must_wait=manager.ack_policy.must_wait,
                 brought=manager.answer_queues.origins.brought,
             ),
             turns=security.turns,
@@ -363,7 +363,7 @@ def _order_acks(
     """The transactional streams that arrive, as far as they were before the last stop, and their senders."""
     streams = InStreams(manager.ledger, config.limits.streams, group=address_group, vouches=peers.vouches)
     load_streams(streams, store.tables.scan, manager.set_aside)
-    send = manager.disposition.send_away
+    send = manager.ack_policy.send_away
     acks = OrderAcks(
         manager.guid,
         manager.ledger,

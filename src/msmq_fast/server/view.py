@@ -173,11 +173,11 @@ class ServerView:
             ),
             "acknowledgments": (
                 "Administration acknowledgments sent",
-                self._manager.disposition.acknowledged.total(),
+                self._manager.ack_policy.acknowledged.total(),
             ),
             "discarded_acknowledgments": (
                 "Administration acknowledgments that could not be delivered",
-                self._manager.disposition.discarded,
+                self._manager.ack_policy.discarded,
             ),
             "answer_queues_given_up": (
                 "Outgoing queues for answers that made room for others",

@@ -22,7 +22,7 @@ from msmq_fast.packet.message import Delivery, Journal, Message
 from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.packet.soap import SRMPEnvelopeHeader, has_envelope
 from msmq_fast.qm.outgoing.acknowledgment import identifier
-from msmq_fast.qm.outgoing.superseding import Place
+from msmq_fast.qm.outgoing.latestonly import Place
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.srmp.destinations import Destinations
 from msmq_fast.srmp.destinations import Place as QueuePlace
@@ -95,7 +95,7 @@ class Receipts:
         self._sequences = sequences
         self._streams = streams
 
-    # ---- what the disposition of messages asks for
+    # ---- what AckPolicy asks for
 
     def acknowledge(self, packet: bytes, original: Message, reason: int) -> bool:
         """A message reached its queue, or left it: whether a receipt that was asked for went out (SR-065 …
@@ -227,7 +227,7 @@ class Receipts:
         except (ValueError, MSMQError):
             return self._lost()
         if not found.local:
-            sent = self._manager.disposition.send_away(receipt)
+            sent = self._manager.ack_policy.send_away(receipt)
         elif place.queue is None:
             sent = self._lost()
         elif place.internal:
@@ -267,5 +267,5 @@ class Receipts:
         return self._lost()
 
     def _lost(self) -> Place | None:
-        self._manager.disposition.discarded += 1
+        self._manager.ack_policy.discarded += 1
         return None

@@ -284,8 +284,8 @@ class Pipeline:
             return self.counters.turn_away(Reason.EXPIRED, envelope, len(raw), core)
         address = peer if answers_to is None else answers_to
         packet = self._packet(compound, raw, address)
-        disposition, reason = self._manager.disposition, MessageClass.NACK_REACH_QUEUE_TIMEOUT
-        if disposition.must_wait(packet, reason):
+        ack_policy, reason = self._manager.ack_policy, MessageClass.NACK_REACH_QUEUE_TIMEOUT
+        if ack_policy.must_wait(packet, reason):
             return self.counters.turn_away(Reason.MACHINE_QUOTA, envelope, len(raw))
         if deadletter and not self._parts.dead_letters.take(peer, len(packet), self._manager.monotonic()):
             return self.counters.turn_away(Reason.DEAD_LETTERS, envelope, len(raw), core)
@@ -295,7 +295,7 @@ class Pipeline:
             original = Message.from_packet(packet)
             self._parts.receipts.decided(envelope, original, MessageClass.NACK_RECEIVE_TIMEOUT, address)
             if deadletter:
-                disposition.reject(packet, reason)
+                ack_policy.reject(packet, reason)
 
         return self._intake.unit(follow)
 

@@ -21,7 +21,7 @@ from msmq_fast._native.ledger import Ledger
 from msmq_fast.packet.text import printable
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import Faults
-from msmq_fast.qm.outgoing.superseding import Place, Superseding
+from msmq_fast.qm.outgoing.latestonly import LatestOnly, Place
 from msmq_fast.qm.queues.incoming import IncomingTransfer
 from msmq_fast.srmp.model import StreamPart
 from msmq_fast.store import decode
@@ -118,7 +118,7 @@ class IncomingStreams:
         self._closed: OrderedDict[InStream, None] = OrderedDict()
         self._faults = faults or Faults()
         self._armed: Deadlines[InStream] = Deadlines()
-        self._superseding: Superseding[InStream] = Superseding()
+        self._latest_only: LatestOnly[InStream] = LatestOnly()
         self._cleanup = monotonic() + self._settings.cleanup
 
     def __len__(self) -> int:
@@ -244,7 +244,7 @@ class IncomingStreams:
         if now >= self._cleanup:
             self._cleanup = now + settings.cleanup
             self._age()
-            self._superseding.tidy()
+            self._latest_only.tidy()
 
     def _fire(self, stream: InStream, acknowledge: Acknowledge) -> None:
         """One receipt for everything that is durable (A-18, SR-118)."""
@@ -255,7 +255,7 @@ class IncomingStreams:
             place = acknowledge(UUID(bytes_le=stream.source), stream.durable_identifier, number, terms)
             if place is None:
                 return
-            self._superseding.put(stream, place)
+            self._latest_only.put(stream, place)
             if terms.acknowledged != number:
                 before = terms.acknowledged
                 writer.on_roll_back(lambda: setattr(terms, "acknowledged", before))

@@ -34,14 +34,14 @@ def node(host: Host) -> SessionContext:
         peers = Peers(manager.guid)
         streams = InStreams(manager.ledger, vouches=peers.vouches)
         load_streams(streams, host.store.tables.scan, manager.set_aside)
-        send = manager.disposition.send_away
+        send = manager.ack_policy.send_away
         acks = OrderAcks(manager.guid, manager.ledger, streams, send, host.clock.monotonic, peers=peers)
         manager.incoming.register(final_acks=acks.final)
         known[manager] = SessionContext(
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, lambda _queue: True),
-            nack=manager.disposition.reject,
+            nack=manager.ack_policy.reject,
             order_acks=acks,
             peers=peers,
             history=load_history(host.store, bytes),

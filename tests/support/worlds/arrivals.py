@@ -30,8 +30,8 @@ class Inbound:
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, lambda queue: queue.part.queue != "guarded"),  # type: ignore[union-attr]
-            nack=manager.disposition.reject,
-            hooks=Hooks(must_wait=manager.disposition.must_wait, protection=protection),  # type: ignore[arg-type]
+            nack=manager.ack_policy.reject,
+            hooks=Hooks(must_wait=manager.ack_policy.must_wait, protection=protection),  # type: ignore[arg-type]
         )
         self.connect()
 

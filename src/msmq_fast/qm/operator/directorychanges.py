@@ -11,7 +11,7 @@ from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.provider import Join
 from msmq_fast.directory.results import generic
-from msmq_fast.qm.operator.definitions import Definitions
+from msmq_fast.qm.operator.queueadmin import QueueAdmin
 from msmq_fast.qm.queues.directoryclient import DirectoryClient, properties_of, security_of
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.queues.registry import QueueRegistry
@@ -25,7 +25,7 @@ class DirectoryChanges:
     both stay equal.
     """
 
-    def __init__(self, directory: DirectoryClient, registry: QueueRegistry, queues: Definitions) -> None:
+    def __init__(self, directory: DirectoryClient, registry: QueueRegistry, queues: QueueAdmin) -> None:
         self._directory = directory
         self._registry = registry
         self._queues = queues

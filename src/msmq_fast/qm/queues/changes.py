@@ -1,6 +1,6 @@
 """What becomes of the queues of this computer: they are made, changed and removed (DU-09, DU-10, DU-17).
 
-The checks and the rights are the callers': `operator.definitions` for programs and administrators, the
+The checks and the rights are the callers': `operator.queueadmin` for programs and administrators, the
 directory client for what the directory changes.
 """
 

@@ -58,7 +58,7 @@ class DependentObjects:
     ) -> Completion[Any]:
         """R_QMCreateObjectInternal: resolved when the queue is durable.
 
-        Raises what properties.to_create and Definitions.create do, ILLEGAL_QUEUE_PATHNAME: not the
+        Raises what properties.to_create and QueueAdmin.create do, ILLEGAL_QUEUE_PATHNAME: not the
         path of a private queue of this computer, ILLEGAL_SECURITY_DESCRIPTOR.
         """
         values, named = to_create(given)

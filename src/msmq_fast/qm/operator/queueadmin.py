@@ -28,8 +28,8 @@ from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import MetaName
 
 
-class Definitions:
-    """What a QueueManager does to the definitions of its queues."""
+class QueueAdmin:
+    """Creates, changes and deletes queues for programs and administrators."""
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from msmq_fast._native.queue import QueueCore
 
-__all__ = ["Place", "Superseding"]
+__all__ = ["LatestOnly", "Place"]
 
 T = TypeVar("T")
 
@@ -14,7 +14,7 @@ Place = tuple[QueueCore, int]
 """An outgoing queue, and the lookup id of a message there."""
 
 
-class Superseding(Generic[T]):
+class LatestOnly(Generic[T]):
     """Of each subject no more than one message waits: the older ones, unless they are under way, say nothing
     that the latest does not. A peer that cannot be reached would find any number of them.
     """

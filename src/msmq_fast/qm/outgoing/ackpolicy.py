@@ -42,7 +42,7 @@ _KEPT_WHERE_REFUSED = (
 )
 
 
-class Disposition:
+class AckPolicy:
     """`insecure_nacks`: SendInsecureNacks (QB-083). `acknowledged` counts by class, `discarded` counts
     acknowledgments that could not be delivered (X-68). `incoming` has the protocols that tell senders what
     became of their messages.
@@ -104,9 +104,10 @@ class Disposition:
                 lambda: self._receipts(receipts, packet, message, reason, ack_flags)
             )
             if role == Role.DESTINATION:  # its sender keeps copies of what was taken, and of failed streams
-                ack_flags &= ~int(AckRequest.JOURNAL_POSITIVE)
-                if message.transactional:
-                    ack_flags &= ~int(AckRequest.JOURNAL_NEGATIVE)
+                kept = AckRequest.JOURNAL_POSITIVE | (
+                    AckRequest.JOURNAL_NEGATIVE if message.transactional else 0
+                )
+                ack_flags &= ~int(kept)
             return reason, told, self._copy_to(role, message, reason, ack_flags, chosen)
         if role == Role.DESTINATION and ack_flags & AckRequest.FINAL:
             self._tell_sender(packet, reason)
