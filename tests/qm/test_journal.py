@@ -7,6 +7,7 @@ from array import array
 import pytest
 
 from msmq_fast.packet import Message
+from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import (
     AccessDenied,
     MSMQError,
@@ -14,7 +15,8 @@ from msmq_fast.packet.errors import (
     UnsupportedAccessMode,
     UnsupportedFormatNameOperation,
 )
-from msmq_fast.packet.message import Journal
+from msmq_fast.packet.message import Acknowledge, Journal
+from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.qm.reading.lookup import Lookup
@@ -24,6 +26,7 @@ from msmq_fast.security.masks import QueueRight
 from msmq_fast.security.token import ANONYMOUS_TOKEN
 from msmq_fast.store import decode
 from msmq_fast.store.schema import EventKind, Table
+from tests.qm.acknowledgments import HERE, classes
 from tests.support.worlds.queue_manager import World
 
 JOURNAL = r".\private$\orders;JOURNAL"
@@ -227,6 +230,24 @@ def test_every_way_of_receiving_is_journaled(world: World) -> None:
     assert world.bodies(JOURNAL) == [b"fused", b"looked up", b"delivered", b"streamed"]
     assert world.manager.find("orders").core.messages == 0
     assert queue.ordinal == world.manager.find("orders").ordinal
+
+
+@pytest.mark.rule("DM-131")
+@pytest.mark.parametrize("delivery", [0, 1])
+def test_a_receive_by_lookup_id_is_journaled_and_acknowledged(world: World, delivery: int) -> None:
+    world.create(journaling=True)
+    world.create("admin")
+    requests = {
+        "admin_queue": parse_format_name(HERE),
+        "acknowledge": Acknowledge.POSITIVE_RECEIVE | Acknowledge.NEGATIVE_RECEIVE,
+    }
+    world.send(b"first", delivery=delivery, **requests)
+    key = world.send(b"second", delivery=delivery, **requests)
+    world.finish(world.reader().lookup(key, Lookup.CURRENT))
+    world.run()
+    assert world.bodies() == [b"first"]
+    assert world.bodies(JOURNAL) == [b"second"]
+    assert classes(world) == [MessageClass.ACK_RECEIVE]
 
 
 def test_a_message_that_goes_back_leaves_no_copy(world: World) -> None:
