@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from uuid import UUID
 
 import pytest
 
@@ -61,6 +62,31 @@ def test_pings_are_answered_at_their_port_and_to_where_they_came_from(pair: tupl
     a.start()
     assert "ping" not in a.ready
     assert command("ping", "127.0.0.85", "--timeout", "0.3").returncode == 4
+
+
+@pytest.mark.rule("QB-013", "QB-164")
+def test_a_ping_leaves_by_udp_before_the_connection(pair: tuple[Server, Server]) -> None:
+    a, b = pair
+    a.environment["MSMQ_FAST_MQQB__PING"] = "on"
+    with socket.create_server((b.host, 1801)) as sessions, socket.socket(type=socket.SOCK_DGRAM) as pings:
+        pings.bind((b.host, 3527))
+        sessions.settimeout(10)
+        pings.settimeout(10)
+        a.start()
+        a.ok("send", rf"DIRECT=TCP:{b.host}\private$\inbox", "--body", "x")
+        request, asker = pings.recvfrom(100)
+        assert (len(request), request[2:4]) == (24, b"HU")
+        assert request[8:] == UUID(a.ready["guid"]).bytes_le
+        assert asker[1] not in (1801, 3527)
+        sessions.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            sessions.accept()
+        pings.sendto(request[:8] + wire.PEER.bytes_le, asker)
+        sessions.settimeout(10)
+        opened, _ = sessions.accept()
+        opened.settimeout(10)
+        with opened, opened.makefile("rb") as stream:
+            assert not stream.read(572)[57] & 1  # SE: a ping was sent
 
 
 @pytest.mark.rule("QB-079")
