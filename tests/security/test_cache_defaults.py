@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 from uuid import UUID
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 
+from msmq_fast._native.framing import parse
+from msmq_fast._native.queue import QueueCore
+from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.protection import DEFAULT_ACCEPTED
+from msmq_fast.mqqb.reasons import Refusal
+from msmq_fast.packet.message import Message
 from msmq_fast.security.algorithms import (
     BASE,
     ENHANCED,
@@ -18,12 +25,16 @@ from msmq_fast.security.algorithms import (
     Provider,
 )
 from msmq_fast.security.blobs import PublicKeyEntry, write_key_list
+from msmq_fast.security.certificates import self_signed
 from msmq_fast.security.encryption import EncryptionError, EncryptionPolicy, ReceivedKeys, SentKeys
 from msmq_fast.security.rsakeys import generate, public_part
 from msmq_fast.server.config import Config, ProtectionConfig
-from msmq_fast.server.messagesecurity import _policy
+from msmq_fast.server.messagesecurity import MessageSecurity, _policy
+from tests.security.packets import SENDER, message
+from tests.support.worlds.queue_manager import World
 
 KEYS = {provider: generate(provider.rsa_bits) for provider in PROVIDERS}
+SIGNER = rsa.generate_private_key(65537, 1024)
 LEVELS = {BASE: 1, ENHANCED: 3, ENHANCED_AES: 5}
 LONG_LIFETIME = 43_200.0  # of XP and 2003
 
@@ -154,3 +165,28 @@ def test_the_configuration_has_the_values_of_the_document() -> None:
 def test_signatures_of_sha_512_alone_are_believed_by_default() -> None:
     assert {HashAlgorithm.SHA512} == DEFAULT_ACCEPTED
     assert Config().protection.accept_hashes == ("sha512",)
+
+
+@pytest.mark.rule("QB-242")
+@pytest.mark.parametrize(
+    ("settings", "algorithm", "believed"),
+    [
+        ({}, HashAlgorithm.SHA512, True),
+        ({"hash": "sha256"}, HashAlgorithm.SHA256, False),
+        ({"hash": "sha256", "accept_hashes": ("sha256",)}, HashAlgorithm.SHA256, True),
+        ({"accept_hashes": ("sha256",)}, HashAlgorithm.SHA512, False),
+    ],
+)
+def test_signatures_are_made_and_believed_with_sha_512_by_default(
+    settings: dict[str, Any], algorithm: HashAlgorithm, believed: bool
+) -> None:
+    world = World()
+    config = Config(protection=ProtectionConfig(key="5a" * 32, **settings))
+    security = MessageSecurity(config, world.manager, world.clock.monotonic, lambda: None)
+    certificate = self_signed("somebody", "ELSEWHERE", SIGNER, 1_700_000_000, 1)
+    world.finish(security.certificates.add(SENDER, certificate, SIGNER))
+    signed = security.signing.sign(message(hash_algorithm=0).to_packet(), SENDER, level=2)
+    assert Message.from_packet(signed).hash_algorithm == algorithm
+    target = Destination(QueueCore(world.manager.ledger, 999), authenticated=True)
+    opened = security.received.open(parse(signed), target)
+    assert isinstance(opened, bytes) if believed else opened is Refusal.SIGNED
