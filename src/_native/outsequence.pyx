@@ -221,7 +221,9 @@ cdef class OutSequence:
         self.identifier = identifier
         self.stamp = stamp if stamp else <uint16_t>(identifier >> 32)
         self.next_number = max(next_number, 1)
-        self.last_ack = self.highest = last_ack
+        self.last_ack = last_ack
+        # Every number that was assigned may have been transmitted, also that of a message which has left the queue since.
+        self.highest = <uint32_t>(self.next_number - 1)
         self.ack_count = ack_count
 
     def restore(self, uint64_t key, uint32_t ordinal, uint64_t identifier, uint32_t number) -> bool:

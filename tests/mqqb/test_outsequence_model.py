@@ -161,9 +161,20 @@ def restarted(model: Model) -> OutSequence:
         known = ring.restore(entry["key"], 0, entry["id"], entry["number"])
         assert known == entry["ordered"]
         entry["sent"] = entry["kept"] = False
-    numbers = [entry["number"] for entry in model.open]
-    model.highest = max([model.last_ack, *numbers])
+    model.highest = model.next - 1
     return ring
+
+
+@pytest.mark.rule("QB-111", "REC-09")
+def test_an_acknowledgment_of_a_message_that_left_counts_after_a_restart() -> None:
+    ring = OutSequence()
+    ring.resume(5, 4, 0, 0)  # 1 to 3 were assigned; 3 was transmitted, and expired
+    assert not ring.restore(1, 1, 5, 1)
+    assert not ring.restore(2, 2, 5, 2)
+    assert ring.order(4) is None, "no message had this number"
+    over = ring.order(3)
+    assert over is not None
+    assert list(over) == [1, 2]
 
 
 @pytest.mark.rule("QB-093", "QB-112")
