@@ -182,6 +182,40 @@ def test_operators_see_and_end_transactions(client: Client, world: World) -> Non
     client.ok(Frame.BEGIN, [1])
 
 
+@pytest.mark.rule("DM-022", "DM-025", "DU-06")
+@pytest.mark.parametrize("outcome", [Frame.COMMIT, Frame.ABORT])
+def test_a_program_votes_and_decides(client: Client, world: World, outcome: Frame) -> None:
+    handle = client.queue(transactional=True)
+    client.ok(Frame.BEGIN, [1])
+    client.ok(Frame.SEND, [handle, 0, [[b"1"]], 1])
+    vote = client.send(Frame.PREPARE, [1])
+    assert client.read() == []
+    world.commit()
+    assert [(kind, number) for kind, number, _ in client.read()] == [(Frame.REPLY, vote)]
+    assert client.refused(Frame.PREPARE, [1]) == "MQ_ERROR_TRANSACTION_SEQUENCE"
+    client.send(Frame.SEND, [handle, 0, [[b"2"]], 1])
+    assert [kind for kind, _, _ in client.read()] == [Frame.ERROR]
+    client.ok(outcome, [1])
+    assert bodies(client, handle, outcome is Frame.COMMIT) == [b"1"] * (outcome is Frame.COMMIT)
+
+
+@pytest.mark.rule("REC-05", "DM-040", "DM-041")
+@pytest.mark.parametrize("outcome", ["commit", "abort"])
+def test_a_prepared_transaction_outlives_its_connection(client: Client, world: World, outcome: str) -> None:
+    handle = client.queue(transactional=True)
+    other = world.client()
+    mine = other.open()
+    (identifier,) = other.ok(Frame.BEGIN, [1])
+    other.ok(Frame.SEND, [mine, 0, [[b"1"]], 1])
+    other.ok(Frame.PREPARE, [1])
+    other.engine.connection_lost()
+    world.commit()
+    (shown,) = client.ok(Frame.LIST_TRANSACTIONS, [])
+    assert (shown["identifier"], shown["state"]) == (identifier, "prepared")
+    client.ok(Frame.END_TRANSACTION, [identifier, outcome])
+    assert bodies(client, handle, outcome == "commit") == [b"1"] * (outcome == "commit")
+
+
 def test_who_sends_faster_than_the_disk_is_not_read_meanwhile() -> None:
     world = World(max_sending=3_000_000)
     client = world.client()

@@ -105,6 +105,28 @@ async def _operators(tmp_path: Path) -> None:
             await transaction.abort()
 
 
+def test_two_phases(tmp_path: Path) -> None:
+    asyncio.run(_two_phases(tmp_path))
+
+
+async def _two_phases(tmp_path: Path) -> None:
+    async with running(tmp_path / "app.sock") as server, await connect(server.path) as connection:
+        await connection.create_queue("orders", transactional=True)
+        queue = await connection.open("orders")
+        async with await connect(server.path) as other:
+            sending = await other.open("orders")
+            transaction = other.transaction()
+            await transaction.begin()
+            await sending.send(b"1", transaction=transaction)
+            await transaction.prepare()
+            with pytest.raises(errors.TransactionSequence):
+                await sending.send(b"2", transaction=transaction)
+        (shown,) = await connection.transactions()
+        assert (shown["identifier"], shown["state"]) == (transaction.identifier, "prepared")
+        await connection.end_transaction(transaction.identifier, commit=True)
+        assert (await queue.receive(timeout=5)).body == b"1"
+
+
 def test_without_asyncio(tmp_path: Path) -> None:
     async def serve(started: asyncio.Event, stop: asyncio.Event) -> None:
         async with running(tmp_path / "app.sock"):

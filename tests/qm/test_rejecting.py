@@ -88,7 +88,7 @@ def test_a_prepared_transaction_remembers_it(world: World) -> None:
     transaction, _ = rejected(world, identifier)
     world.finish(transaction.prepare())
     world.crash()
-    world.finish(world.manager.transactions.commit(identifier))
+    world.finish(world.manager.transactions.find(identifier).commit())
     assert world.bodies() == []
     assert sorted(classes(world)) == [MessageClass.ACK_RECEIVE, MessageClass.NACK_RECEIVE_REJECTED]
     assert world.bodies(DEAD) == [b"bad"]

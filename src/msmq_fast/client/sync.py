@@ -132,6 +132,10 @@ class Transaction:
     ) -> None:
         _runner.run(self.inner.__aexit__(kind, error, trace))
 
+    def prepare(self) -> None:
+        """Vote for a commit in two phases: returns when a crash can no longer forget the transaction."""
+        _runner.run(self.inner.prepare())
+
     def commit(self) -> None:
         """Returns when everything has happened, durably. What it raises means that nothing has."""
         _runner.run(self.inner.commit())

@@ -51,6 +51,15 @@ class Transaction:
         """Open it, where no `async with` does. Raises InsufficientResources."""
         (self.identifier,) = await self._link.request(Frame.BEGIN, [self.number])
 
+    async def prepare(self) -> None:
+        """Vote for a commit in two phases: returns when a crash can no longer forget the transaction.
+
+        It takes no more operations then. `commit` or `abort` decides; if the connection ends before that,
+        the messages stay locked until `Connection.end_transaction` decides. When this raises, nothing is
+        prepared.
+        """
+        await self._link.request(Frame.PREPARE, [self.number])
+
     async def commit(self) -> None:
         """Returns when everything has happened, durably. What it raises means that nothing has."""
         self._over = True

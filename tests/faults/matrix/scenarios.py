@@ -240,7 +240,7 @@ PREPARE = Scenario(
     FULL,
     [
         Step(_prepare_doubt, [FULL | {"in doubt": ["4"]}]),
-        Step(lambda host: host.manager.transactions.commit(DOUBT), [DONE]),
+        Step(lambda host: host.manager.transactions.find(DOUBT).commit(), [DONE]),
     ],
 )
 
@@ -250,7 +250,7 @@ ABORT_PREPARED = Scenario(
     FULL,
     [
         Step(_prepare_doubt, [FULL | {"in doubt": ["4"]}]),
-        Step(lambda host: host.manager.transactions.abort(DOUBT), [FULL]),
+        Step(lambda host: host.manager.transactions.find(DOUBT).abort(), [FULL]),
     ],
 )
 

@@ -32,6 +32,11 @@ def _begin(session: Session, request_id: int, payload: memoryview) -> None:
     session.reply(request_id, [str(transaction.identifier)])
 
 
+def _prepare(session: Session, request_id: int, payload: memoryview) -> None:
+    (number,) = arguments(payload, _NUMBER)
+    session.when(request_id, session.transaction(number).prepare())
+
+
 def _commit(session: Session, request_id: int, payload: memoryview) -> None:
     (number,) = arguments(payload, _NUMBER)
     session.when(request_id, session.transaction(number).commit())
@@ -95,6 +100,7 @@ def _decide(transaction: Transaction, action: str) -> Completion[None]:
 
 HANDLERS: dict[int, Handler] = {
     Frame.BEGIN: _begin,
+    Frame.PREPARE: _prepare,
     Frame.COMMIT: _commit,
     Frame.ABORT: _abort,
     Frame.REJECT: _reject,

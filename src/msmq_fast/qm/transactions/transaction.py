@@ -37,6 +37,7 @@ _log = logging.getLogger(__name__)
 
 SLICE = 0.01  # seconds that a long commit keeps the loop
 STEP = 64  # operations between two looks at the clock
+PREPARED_LIMIT = 4096  # prepared transactions at a time: they outlive their programs and have no time limit
 NUMBERS = 1 << 20  # TransactionHeader.TransactionID has 20 bits
 
 
@@ -80,7 +81,6 @@ class Transaction:
         self.user = user
         self.began = began  # Unix seconds
         self.state = State.ACTIVE
-        self.single_phase = True
         self.operations = Operations(
             owner.ledger, identifier.bytes, number, self._written_ahead, self._slices_begin
         )
@@ -133,9 +133,14 @@ class Transaction:
     # ---- the end
 
     def prepare(self) -> Completion[None]:
-        """Resolved when a crash can no longer forget it (DU-06)."""
+        """Vote yes (DM-022, DM-025). Resolved when a crash can no longer forget it (DU-06).
+
+        When it fails, the transaction is active again. A prepared one takes no more operations and waits for
+        its commit or abort, over restarts. One that is not prepared does this part in its commit (DM-031).
+        Raises TRANSACTION_SEQUENCE; INSUFFICIENT_RESOURCES: PREPARED_LIMIT transactions are prepared.
+        """
         self.check()
-        self.single_phase = False
+        self._all.check_prepared()
         self._end_readers()
         done: Completion[None] = Completion()
         head = cold(
@@ -309,16 +314,17 @@ class Transactions:
         self.touched(transaction)
         return transaction
 
-    def enlist(self, identifier: UUID, user: str = "") -> Transaction:
-        """The transaction of a coordinator, old or new (DM-095)."""
-        return self._all.get(identifier) or self.begin(user, identifier)
-
     def find(self, identifier: UUID) -> Transaction:
         """TRANSACTION_SEQUENCE: there is none."""
         transaction = self._all.get(identifier)
         if transaction is None:
             raise TransactionSequence(f"there is no transaction {identifier}")
         return transaction
+
+    def check_prepared(self) -> None:
+        """INSUFFICIENT_RESOURCES: no more transactions can be prepared until some have ended."""
+        if sum(item.state is State.PREPARED for item in self._all.values()) >= PREPARED_LIMIT:
+            raise InsufficientResources(f"{PREPARED_LIMIT} transactions are prepared and wait for their ends")
 
     def touched(self, transaction: Transaction) -> None:
         """Something happened in an active transaction."""
@@ -333,28 +339,6 @@ class Transactions:
         """A transaction is gone."""
         self._all.pop(transaction.identifier, None)
         self.rest(transaction)
-
-    # ---- events
-
-    def prepare(self, identifier: UUID, *, single_phase: bool = True) -> Completion[None]:
-        """Transaction Prepare (DM-022 … DM-025). TRANSACTION_SEQUENCE: unknown, or not active.
-
-        With `single_phase` nothing has to be kept: the commit marks first and last messages itself (DM-031).
-        """
-        transaction = self.find(identifier)
-        if not single_phase:
-            return transaction.prepare()
-        transaction.check()
-        transaction.single_phase = True
-        return Completion.of(None)
-
-    def commit(self, identifier: UUID) -> Completion[None]:
-        """Transaction Commit (DM-026 … DM-031)."""
-        return self.find(identifier).commit()
-
-    def abort(self, identifier: UUID) -> Completion[None]:
-        """Transaction Abort (DM-032 … DM-036)."""
-        return self.find(identifier).abort()
 
     # ---- time
 
@@ -438,7 +422,6 @@ class Transactions:
             self, identifier, int(str(head["number"])), str(head["user"]), int(str(head["began"]))
         )
         transaction.operations.restore(rows, self.ledger.core)
-        transaction.single_phase = False
         transaction.state = State.PREPARED
         self._all[identifier] = transaction
 

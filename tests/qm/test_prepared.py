@@ -9,9 +9,9 @@ import pytest
 
 from msmq_fast.packet import Message, errors
 from msmq_fast.qm.access import Access
-from msmq_fast.qm.transactions.coordinator import ResourceManager
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State, Transaction
+from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import Table
 from tests.qm.transactions import _header, aborts, accounts, fill, made, reading, send, take
 from tests.support.worlds.queue_manager import World
@@ -19,26 +19,41 @@ from tests.support.worlds.queue_manager import World
 ID = UUID(int=0x1234)
 
 
-class Manager:
-    """A transaction manager that writes down what it hears."""
+class Coordinator:
+    """Prepares and ends transactions, and writes down what it hears of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, world: World) -> None:
+        self.transactions = world.manager.transactions
         self.heard: list[str] = []
 
-    def prepared(self, identifier: UUID) -> None:
-        self.heard.append("prepared")
+    def prepare(self, identifier: UUID) -> None:
+        transaction = self.transactions.find(identifier)
 
-    def refused(self, identifier: UUID) -> None:
-        self.heard.append("refused")
+        def voted(done: Completion[None]) -> None:
+            if done.exception() is None:
+                self.heard.append("prepared")
+            else:
+                transaction.abort().add_done_callback(lambda _: self.heard.append("refused"))
 
-    def committed(self, identifier: UUID) -> None:
-        self.heard.append("committed")
+        transaction.prepare().add_done_callback(voted)
 
-    def aborted(self, identifier: UUID) -> None:
-        self.heard.append("aborted")
+    def commit(self, identifier: UUID) -> None:
+        self._end(self.transactions.find(identifier).commit(), "committed", identifier)
 
-    def reenlist(self, identifier: UUID) -> None:
-        self.heard.append(f"reenlist {identifier.int:x}")
+    def abort(self, identifier: UUID) -> None:
+        self._end(self.transactions.find(identifier).abort(), "aborted", identifier)
+
+    def _end(self, done: Completion[None], outcome: str, identifier: UUID) -> None:
+        def ended(done: Completion[None]) -> None:
+            if done.exception() is None:
+                self.heard.append(outcome)
+            elif all(item.identifier != identifier for item in self.transactions):
+                self.heard.append("refused")
+
+        done.add_done_callback(ended)
+
+    def in_doubt(self) -> list[UUID]:
+        return [item.identifier for item in self.transactions if item.state is State.PREPARED]
 
 
 class Case:
@@ -47,19 +62,18 @@ class Case:
     def __init__(self, world: World | None = None) -> None:
         self.world = world or made()
         fill(self.world, b"1", b"2")
-        self.manager = Manager()
-        self.resource = ResourceManager(self.world.manager.transactions, self.manager)
-        self.transaction = self.resource.enlist(ID, "tester")
+        self.coordinator = Coordinator(self.world)
+        self.transaction = self.world.manager.transactions.begin("tester", ID)
         assert take(self.world, self.transaction) == b"1"
         send(self.world, self.transaction, b"3", b"4", b"5", name="bills")
 
-    def prepare(self, *, single_phase: bool = False) -> None:
-        self.resource.prepare(ID, single_phase=single_phase)
+    def prepare(self) -> None:
+        self.coordinator.prepare(ID)
         self.world.run()
 
     def crash(self) -> None:
         self.world.crash()
-        self.resource = ResourceManager(self.world.manager.transactions, self.manager)
+        self.coordinator.transactions = self.world.manager.transactions
 
     def check_locked(self) -> None:
         core = self.world.manager.find("orders").core
@@ -83,21 +97,18 @@ class Case:
 @pytest.mark.rule("DM-022", "DM-023", "DM-025", "DM-037", "DU-06")
 def test_the_vote_comes_when_it_is_durable() -> None:
     case = Case()
-    case.resource.prepare(ID)
-    assert case.manager.heard == []
+    case.coordinator.prepare(ID)
+    assert case.coordinator.heard == []
     case.world.run()
-    assert case.manager.heard == ["prepared"]
-    assert (case.transaction.state, case.transaction.single_phase) == (State.PREPARED, False)
+    assert case.coordinator.heard == ["prepared"]
+    assert case.transaction.state is State.PREPARED
     case.check_locked()
     with pytest.raises(errors.TransactionSequence):
         send(case.world, case.transaction, b"x")
     with pytest.raises(errors.TransactionSequence):
-        case.resource.prepare(ID)
-    for identifier in (ID, UUID(int=1)):  # prepared already, unknown
-        with pytest.raises(errors.TransactionSequence):
-            case.world.manager.transactions.prepare(identifier)
+        case.coordinator.prepare(ID)
     with pytest.raises(errors.TransactionSequence):
-        case.resource.prepare(UUID(int=1))
+        case.coordinator.prepare(UUID(int=1))
 
 
 @pytest.mark.rule("DU-06", "REC-05")
@@ -116,11 +127,11 @@ def test_what_went_back_before_the_vote_is_not_locked_after_a_crash() -> None:
 def test_an_outcome_is_answered_when_it_is_durable(outcome: str) -> None:
     case = Case()
     case.prepare()
-    (case.resource.commit if outcome == "committed" else case.resource.abort)(ID)
-    assert case.manager.heard == ["prepared"]
+    (case.coordinator.commit if outcome == "committed" else case.coordinator.abort)(ID)
+    assert case.coordinator.heard == ["prepared"]
     case.check_locked()
     case.world.run()
-    assert case.manager.heard == ["prepared", outcome]
+    assert case.coordinator.heard == ["prepared", outcome]
     if outcome == "committed":
         keys = case.world.manager.find("bills").core.positions.keys()
         headers = [_header(case.world, "bills", key) for key in keys]
@@ -150,22 +161,14 @@ def test_the_abort_of_what_was_prepared_brings_its_counts_in_the_same_commit() -
     assert aborts(case.world) == [1, 0]
 
 
-@pytest.mark.rule("DM-037", "DM-023")
-def test_the_only_resource_manager_commits_at_once() -> None:
-    case = Case()
-    case.prepare(single_phase=True)
-    assert case.manager.heard == ["committed"]
-    case.check("committed")
-
-
 @pytest.mark.rule("DM-037")
 def test_a_vote_that_cannot_be_kept_is_no() -> None:
     case = Case()
-    case.resource.prepare(ID)
+    case.coordinator.prepare(ID)
     case.world.writer.submit()
     case.world.writer.complete_one(28)
     case.world.run()
-    assert case.manager.heard == ["refused"]
+    assert case.coordinator.heard == ["refused"]
     case.check("aborted")
 
 
@@ -177,28 +180,21 @@ def test_what_is_in_doubt_stays_locked_until_its_outcome(outcome: str) -> None:
     for _ in range(2):
         case.crash()
         case.check_locked()
-        assert case.resource.in_doubt() == [ID]
-    case.resource.recover()
-    assert case.manager.heard[-1] == "reenlist 1234"
-    if outcome == "committed":
-        case.resource.reenlisted_commit(ID)
-    else:
-        case.resource.reenlisted_abort(ID)
+        assert case.coordinator.in_doubt() == [ID]
+    (case.coordinator.commit if outcome == "committed" else case.coordinator.abort)(ID)
     case.world.run()
-    assert case.manager.heard[-1] == outcome
+    assert case.coordinator.heard[-1] == outcome
     case.check(outcome)
 
 
 @pytest.mark.rule("DM-042")
-def test_a_lost_coordinator_stops_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lost_coordinator_stops_nothing_else() -> None:
     case = Case()
     case.prepare()
     case.crash()
-    case.resource.reenlist_timeout(ID)
-    assert "coordinator" in caplog.text
     case.check_locked()
     assert case.world.receive() == b"2"
-    case.world.finish(case.world.manager.transactions.commit(ID))
+    case.world.finish(case.world.manager.transactions.find(ID).commit())
     assert (case.world.bodies(), case.world.bodies("bills")) == ([], [b"3", b"4", b"5"])
 
 
@@ -213,7 +209,7 @@ def test_purge_waits_for_what_is_prepared(outcome: str, crash: bool) -> None:
         case.crash()
     core = case.world.manager.find("orders").core
     assert core.positions.purge_pending == 1
-    (case.resource.commit if outcome == "committed" else case.resource.abort)(ID)
+    (case.coordinator.commit if outcome == "committed" else case.coordinator.abort)(ID)
     case.world.run()
     assert core.removed_total >= 1
     assert case.world.bodies() == []
@@ -228,17 +224,17 @@ def test_an_outcome_that_is_not_kept_leaves_it_prepared(outcome: str) -> None:
     case = Case()
     case.prepare()
     before = accounts(case.world)
-    act = case.resource.commit if outcome == "committed" else case.resource.abort
+    act = case.coordinator.commit if outcome == "committed" else case.coordinator.abort
     act(ID)
     case.world.writer.submit()
     case.world.writer.complete_one(28)
     case.world.run()
-    assert case.manager.heard == ["prepared"]
+    assert case.coordinator.heard == ["prepared"]
     case.check_locked()
     assert accounts(case.world) == before
     act(ID)
     case.world.run()
-    assert case.manager.heard[-1] == outcome
+    assert case.coordinator.heard[-1] == outcome
     case.check(outcome)
 
 
@@ -247,18 +243,17 @@ def test_an_outcome_that_is_not_kept_leaves_it_prepared(outcome: str) -> None:
 def test_a_move_is_prepared_too(outcome: str) -> None:
     world = made()
     fill(world, b"1", b"2")
-    manager = Manager()
-    resource = ResourceManager(world.manager.transactions, manager)
-    transaction = resource.enlist(ID)
+    coordinator = Coordinator(world)
+    transaction = world.manager.transactions.begin(identifier=ID)
     key = world.manager.find("orders").core.positions.keys()[0]
     target = world.manager.open("orders;later", Access.MOVE)
     TransactedQueue(world.reader(), transaction).move(key, target)
-    resource.prepare(ID)
+    coordinator.prepare(ID)
     world.run()
     world.crash()
-    resource = ResourceManager(world.manager.transactions, manager)
+    coordinator.transactions = world.manager.transactions
     assert world.bodies("orders;later") == []
-    (resource.commit if outcome == "committed" else resource.abort)(ID)
+    (coordinator.commit if outcome == "committed" else coordinator.abort)(ID)
     world.run()
     moved = outcome == "committed"
     assert world.bodies("orders;later") == ([b"1"] if moved else [])
@@ -276,18 +271,18 @@ def test_a_fault_at_any_call_of_the_store_and_a_crash(step: str) -> None:
             case.prepare()
         case.world.writer.fail_call(call)
         ended = {
-            "prepare": case.resource.prepare,
-            "commit": case.resource.commit,
-            "abort": case.resource.abort,
+            "prepare": case.coordinator.prepare,
+            "commit": case.coordinator.commit,
+            "abort": case.coordinator.abort,
         }
         ended[step](ID)
         case.world.writer.fail_call(1 << 40)
         case.world.run()
-        last = case.manager.heard[-1]
+        last = case.coordinator.heard[-1]
         case.crash()
         if last == "prepared":
             case.check_locked()
-            case.resource.abort(ID)
+            case.coordinator.abort(ID)
             case.world.run()
         case.check("committed" if last == "committed" else "aborted")
         if last == {"prepare": "prepared", "commit": "committed", "abort": "aborted"}[step]:
@@ -318,18 +313,18 @@ def test_reading_ends_with_the_vote() -> None:
 @pytest.mark.rule("KV-07")
 def test_a_large_prepared_transaction() -> None:
     world = made()
-    resource = ResourceManager(world.manager.transactions, Manager())
-    transaction = resource.enlist(ID)
+    coordinator = Coordinator(world)
+    transaction = world.manager.transactions.begin(identifier=ID)
     transaction.operations.limit_bytes = 3_000
     bodies = [b"%d" % number * 1000 for number in range(10)]
     queue = TransactedQueue(world.sender(), transaction)
     for text in bodies:
         queue.send(Message(body=text))
-    resource.prepare(ID)
+    coordinator.prepare(ID)
     world.run()
     world.crash()
-    resource = ResourceManager(world.manager.transactions, Manager())
-    resource.commit(ID)
+    coordinator.transactions = world.manager.transactions
+    coordinator.commit(ID)
     world.run()
     assert world.bodies() == bodies
     keys = world.manager.find("orders").core.positions.keys()
@@ -340,14 +335,13 @@ def test_a_large_prepared_transaction() -> None:
 @pytest.mark.parametrize("outcome", ["committed", "aborted"])
 def test_an_empty_transaction_votes_and_ends(outcome: str) -> None:
     world = made()
-    manager = Manager()
-    resource = ResourceManager(world.manager.transactions, manager)
-    resource.enlist(ID)
-    resource.prepare(ID)
+    coordinator = Coordinator(world)
+    world.manager.transactions.begin(identifier=ID)
+    coordinator.prepare(ID)
     world.run()
-    (resource.commit if outcome == "committed" else resource.abort)(ID)
+    (coordinator.commit if outcome == "committed" else coordinator.abort)(ID)
     world.run()
-    assert manager.heard == ["prepared", outcome]
+    assert coordinator.heard == ["prepared", outcome]
     world.crash()
     assert len(world.manager.transactions) == 0
 
@@ -364,3 +358,17 @@ def test_a_vote_that_was_not_kept_leaves_nothing_locked_for_ever() -> None:
     case.world.advance(case.world.settings.transaction_idle + 1)
     assert transaction.state is State.GONE
     assert case.world.bodies() == [b"1", b"2"]
+
+
+def test_prepared_transactions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msmq_fast.qm.transactions.transaction.PREPARED_LIMIT", 2)
+    world = made()
+    transactions = world.manager.transactions
+    first, second, third = (transactions.begin() for _ in range(3))
+    world.finish(first.prepare())
+    world.finish(second.prepare())
+    with pytest.raises(errors.InsufficientResources):
+        third.prepare()
+    assert third.state is State.ACTIVE
+    world.finish(first.abort())
+    world.finish(third.prepare())
