@@ -13,7 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define STORE_TABLES 9
+#define STORE_TABLES 16 /* at most; tables.pxd numbers them */
 #define STORE_FEED 3
 #define STORE_CONTENT 2
 #define LOOK_NS 150000u /* how long the writer looks for the next batch */
@@ -403,19 +403,20 @@ static void reader_free(ReaderThread *reader) {
     free(reader);
 }
 
-/* Opens the environment in the directory `path` and its named databases; 0, an errno or an MDB_* code. */
+/* Opens the environment in the directory `path` and its named databases, a list that ends with NULL. Returns 0, an errno or an MDB_* code:
+ * MDB_DBS_FULL if there are more than STORE_TABLES. */
 static int store_open(LmdbStore *store, const char *path, size_t map_size, unsigned int flags, const char *const *names) {
     MDB_txn *txn;
     int status = lmdb.env_create(&store->env);
     if (status)
         return status;
-    if ((status = lmdb.env_set_mapsize(store->env, map_size)) || (status = lmdb.env_set_maxdbs(store->env, STORE_TABLES + 1)) ||
+    if ((status = lmdb.env_set_mapsize(store->env, map_size)) || (status = lmdb.env_set_maxdbs(store->env, STORE_TABLES)) ||
         (status = lmdb.env_set_maxreaders(store->env, 32)) ||
         (status = lmdb.env_open(store->env, path, flags | MDB_NOTLS, 0600)) ||
         (status = lmdb.env_get_fd(store->env, &store->fd)) ||
         (status = lmdb.txn_begin(store->env, NULL, flags & MDB_RDONLY, &txn)))
         goto fail;
-    for (int i = 0; !status && i < STORE_TABLES; i++)
+    for (int i = 0; !status && names[i]; i++)
         status = lmdb.dbi_open(txn, names[i], flags & MDB_RDONLY ? 0 : MDB_CREATE, &store->dbi[i]);
     if (status)
         lmdb.txn_abort(txn);

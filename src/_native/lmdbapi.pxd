@@ -52,7 +52,7 @@ cdef extern from "batch_lmdb.h" nogil:
 cdef extern from "batch_thread.h" nogil:
     ctypedef struct LmdbStore:
         MDB_env* env
-        MDB_dbi dbi[9]
+        MDB_dbi* dbi        # STORE_TABLES of them
         int fd
     ctypedef struct WriterThread:
         int event_fd

@@ -90,11 +90,12 @@ cdef class LmdbTables(Tables):
     def __cinit__(self, path, *, size_t map_size=1 << 40, bint read_only=False, bint read_ahead=True):
         cdef bytes name = os.fsencode(path)
         cdef const char* directory = name
-        cdef const char* names[9]
+        cdef const char* names[TABLE_COUNT + 1]
         cdef int status, i
         cdef unsigned int flags = (MDB_RDONLY if read_only else 0) | (0 if read_ahead else MDB_NORDAHEAD)
-        for i in range(9):
+        for i in range(TABLE_COUNT):
             names[i] = <bytes>DATABASES[i]
+        names[<int>TABLE_COUNT] = NULL
         with nogil:
             status = store_open(&self._store, directory, map_size, flags, names)
         if status:

@@ -14,6 +14,8 @@ from msmq_fast._native.record cimport (
 )
 
 DATABASES = (b"meta", b"position", b"content", b"feed", b"history", b"queue", b"queue_index", b"directory", b"sequence")
+if len(DATABASES) != TABLE_COUNT:
+    raise ImportError("DATABASES names another number of tables than TABLE_COUNT")
 
 
 class StoreError(Exception):
