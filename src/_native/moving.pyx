@@ -16,7 +16,6 @@ from msmq_fast._native.ledgerbase cimport (
     LedgerBase,
 )
 from msmq_fast._native.positions cimport (
-    FLAG_PEEK_WHEN_LOCKED,
     FLAG_RECOVERABLE,
     FLAG_REMOVING,
     FLAG_TRANSACTIONAL,
@@ -88,9 +87,8 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
     there.reason = slot.reason
     there.ack_flags = slot.ack_flags
     there.deadline = slot.deadline
-    there.flags = slot.flags & (FLAG_RECOVERABLE | FLAG_TRANSACTIONAL | FLAG_PEEK_WHEN_LOCKED)
+    there.flags = slot.flags & (FLAG_RECOVERABLE | FLAG_TRANSACTIONAL)
     there.move_count = slot.move_count + 1 if slot.move_count < COUNT_LIMIT else COUNT_LIMIT
-    target._peek_when_locked = target._peek_when_locked or slot.flags & FLAG_PEEK_WHEN_LOCKED != 0
     ledger.sources.retain(there.source)
     if slot.body != NULL:
         target.positions.set_body(there, <object>slot.body)

@@ -16,7 +16,6 @@ cpdef enum PositionState:
 cdef enum Flag:
     FLAG_RECOVERABLE = 1        # stored
     FLAG_TRANSACTIONAL = 2
-    FLAG_PEEK_WHEN_LOCKED = 4   # AllowPeekWhenLocked
     FLAG_EXPIRE_WHEN_UNLOCKED = 8
     FLAG_COUNTED = 16           # part of TotalBytes
     FLAG_FETCHING = 32          # its body is being read from the store

@@ -88,7 +88,6 @@ cdef class QueueBase(CommitListener):
     cdef readonly uint64_t purged_to        # nothing that arrived up to this sequence is left or comes back
     cdef public bint interested             # a reader waits: call `ready` when a message becomes available
     cdef public bint watched                # a cursor waits: fresh() tells what became available
-    cdef bint _peek_when_locked             # a message may have AllowPeekWhenLocked
     cdef uint32_t _purges
     cdef list _fresh
     cdef public uint32_t poison_after       # aborts after which a message is moved away, 0: never

@@ -3,50 +3,22 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 from msmq_fast._native.ledgerbase cimport OWNER_DAMAGED
-from msmq_fast._native.positions cimport FLAG_PEEK_WHEN_LOCKED, STATE_AVAILABLE, STATE_LOCKED, STATE_PURGE_PENDING, Slot
+from msmq_fast._native.positions cimport STATE_AVAILABLE, STATE_LOCKED, STATE_PURGE_PENDING, Slot
 from msmq_fast._native.queue cimport QueueCore
 from msmq_fast._native.queuebase cimport Received
 
 
-def seek(QueueCore core not None, uint64_t key, bint forward=True, bint peek=False) -> int | None:
-    """Key of the first readable message behind `key`, or with ``forward=False`` of the last one before it (DM-221 … DM-224).
-
-    Readable is what is available, and for a peek also what is locked with AllowPeekWhenLocked.
-    """
+def seek(QueueCore core not None, uint64_t key, bint forward=True) -> int | None:
+    """Key of the first available message behind `key`, or with ``forward=False`` of the last one before it (DM-221 … DM-224)."""
     cdef uint32_t states = 1 << STATE_AVAILABLE
-    cdef Slot* slot = NULL
-    if peek and core._peek_when_locked:
-        states |= 1 << STATE_LOCKED
-    while True:
-        slot = core.positions.following(key, states) if forward else core.positions.preceding(key, states)
-        if slot == NULL:
-            return None
-        if slot.state == STATE_AVAILABLE or slot.flags & FLAG_PEEK_WHEN_LOCKED:
-            return slot.key
-        key = slot.key
+    cdef Slot* slot = core.positions.following(key, states) if forward else core.positions.preceding(key, states)
+    return None if slot == NULL else slot.key
 
 
-def readable(QueueCore core not None, uint64_t key, bint peek=False) -> bool:
-    """Whether a message can be received, or with `peek` be peeked."""
+def readable(QueueCore core not None, uint64_t key) -> bool:
+    """Whether a message can be received or peeked. No locked one can be: AllowPeekWhenLocked (M-03) is never set."""
     cdef Slot* slot = core.positions.find(key)
-    if slot == NULL:
-        return False
-    return slot.state == STATE_AVAILABLE or (
-        peek and slot.state == STATE_LOCKED and slot.flags & FLAG_PEEK_WHEN_LOCKED != 0
-    )
-
-
-def allow_peek_when_locked(QueueCore core not None, uint64_t key, bint allowed=True) -> bool:
-    """Set AllowPeekWhenLocked (M-03) of a message; False if it is not there."""
-    cdef Slot* slot = core.positions.find(key)
-    if slot == NULL:
-        return False
-    if allowed:
-        slot.flags |= FLAG_PEEK_WHEN_LOCKED
-        core._peek_when_locked = True
-    else:
-        slot.flags &= ~FLAG_PEEK_WHEN_LOCKED
-    return True
+    return slot != NULL and slot.state == STATE_AVAILABLE
 
 
 def holds(QueueCore core not None, uint64_t key, uint32_t owner) -> bool:

@@ -6,7 +6,6 @@ import errno
 
 import pytest
 
-from msmq_fast._native.seek import allow_peek_when_locked
 from msmq_fast.packet import errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue
@@ -307,33 +306,6 @@ def test_cursors_of_one_handle_are_independent(world: World) -> None:
     assert get(world, right.peek(0)) == b"0"
     assert get(world, left.receive(0)) == b"1"
     assert get(world, right.peek_next(0)) == b"2"
-
-
-@pytest.mark.rule("DM-221", "DM-223", "DM-139", "DM-229", "DM-246")
-def test_allow_peek_when_locked(world: World) -> None:
-    """A locked message with AllowPeekWhenLocked can be peeked, but neither received nor come back to."""
-    first, second = world.send(b"one"), world.send(b"two")
-    core = world.manager.find("orders").core
-    assert allow_peek_when_locked(core, first)
-    holder = lock(world, first)
-    reader = world.reader()
-    assert get(world, reader.receive(0, peek=True)) == b"one"
-    assert body(world.finish(reader.lookup(first, Lookup.CURRENT, peek=True))) == b"one"
-    assert body(world.finish(reader.lookup(second, Lookup.PREVIOUS, peek=True))) == b"one"
-    assert body(world.finish(reader.lookup(0, Lookup.FIRST, peek=True))) == b"one"
-    cursor = reader.open_cursor()
-    assert get(world, cursor.peek(0)) == b"one"
-    with pytest.raises(errors.MessageAlreadyReceived):
-        cursor.peek(0)
-    with pytest.raises(errors.MessageNotFound):
-        reader.lookup(second, Lookup.PREVIOUS)
-    assert body(world.finish(reader.lookup(0, Lookup.FIRST))) == b"two"
-    assert allow_peek_when_locked(core, first, False)
-    with pytest.raises(errors.TransactionUsage):
-        reader.lookup(first, Lookup.CURRENT, peek=True)
-    with pytest.raises(errors.IOTimeout):
-        get(world, reader.receive(0, peek=True))
-    holder.close()
 
 
 @pytest.mark.rule("DM-230")

@@ -118,7 +118,7 @@ def test_a_deleted_message_is_gone_for_everybody(world: World) -> None:
 # ---- seeking
 
 
-@pytest.mark.rule("DM-222", "DM-224")
+@pytest.mark.rule("DM-221", "DM-222", "DM-224")
 def test_seeking_backward_begins_at_the_tail_or_before_a_place(world: World) -> None:
     core = world.manager.find("orders").core
     last = (1 << 64) - 1

@@ -402,18 +402,18 @@ class OpenQueue:
             raise MessageNotFound("a lookup identifier has 64 bits")
         key: int | None
         if operation is Lookup.FIRST:
-            key = seek(core, 0, peek=peek)
+            key = seek(core, 0)
         elif operation is Lookup.LAST:
-            key = seek(core, _LAST_KEY, forward=False, peek=peek)
+            key = seek(core, _LAST_KEY, forward=False)
         else:
             state = core.positions.state(lookup_id)
             if state not in _READABLE and not self._cursor_stands_on(lookup_id):
                 raise MessageNotFound(f"no message has the lookup identifier {lookup_id}")
             if operation is Lookup.NEXT:
-                key = seek(core, lookup_id, peek=peek)
+                key = seek(core, lookup_id)
             elif operation is Lookup.PREVIOUS:
-                key = seek(core, lookup_id, forward=False, peek=peek)
-            elif readable(core, lookup_id, peek=peek):
+                key = seek(core, lookup_id, forward=False)
+            elif readable(core, lookup_id):
                 key = lookup_id
             elif state not in _LOCKED:
                 raise MessageAlreadyReceived("the message was received")

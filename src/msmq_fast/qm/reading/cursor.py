@@ -146,7 +146,6 @@ class Cursor:
         return core
 
     def _current(self, core: QueueCore) -> int:
-        # A locked message counts as received even if it could be peeked (DA-042).
         if not readable(core, self.key):
             raise MessageAlreadyReceived("the message under the cursor was received")
         return self.key
@@ -162,7 +161,7 @@ class Cursor:
         return ReadRequest(self._handle.readers, peek, gate, hold=hold, cursor=self, tag=tag)
 
     def _next(self, timeout_ms: int | None, request: ReadRequest) -> ReadRequest:
-        key = seek(self._handle.core, self.key, peek=request.peek)
+        key = seek(self._handle.core, self.key)
         if key is not None:
             self.state = CursorState.READ if request.peek else CursorState.UNREAD
             return self._at_once(key, request)

@@ -143,15 +143,15 @@ class ReadRequest:
     def candidate(self, core: QueueCore) -> int | None:
         """The message that it would get now."""
         if self.cursor is None:
-            return seek(core, 0, peek=self.peek)
+            return seek(core, 0)
         for key in self.offers:
-            if readable(core, key, peek=self.peek):
+            if readable(core, key):
                 return key
-        return seek(core, self.cursor.key, peek=self.peek)
+        return seek(core, self.cursor.key)
 
     def offer(self, core: QueueCore, fresh: list[int]) -> None:
         """Messages became available; what was offered before and is still there comes first."""
-        self.offers = [key for key in self.offers if readable(core, key, peek=self.peek)] or fresh
+        self.offers = [key for key in self.offers if readable(core, key)] or fresh
 
     def serve(self, core: QueueCore, pending: bool) -> None:
         """Take the message, which is there."""
@@ -483,7 +483,7 @@ class Readers:
             return
         self._offer(fresh, self._peekers)
         core = self.core
-        first = seek(core, 0, peek=True)
+        first = seek(core, 0)
         for request in list(self._peekers):
             key = first if request.cursor is None else request.candidate(core)
             if key is None or not request.admitted():
