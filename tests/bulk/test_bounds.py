@@ -187,7 +187,7 @@ def test_what_the_bounds_say(world: World) -> None:
     assert (empty.kind, empty.first, empty.count) == ("journal", stop, 0)
     names = {r".\system$;deadletter": "deadletter", r".\system$;deadxact": "xact_deadletter"}
     assert {name: kind_of(world.manager.find(name)) for name in names} == names
-    outgoing = world.manager.outgoing_to(parse_format_name(r"DIRECT=OS:elsewhere\private$\q"))
+    outgoing = world.manager.outgoing_queues.to(parse_format_name(r"DIRECT=OS:elsewhere\private$\q"))
     assert kind_of(outgoing) == "outgoing"
     assert bounds_of(world.manager.ledger, outgoing).queue == r"DIRECT=OS:elsewhere\private$\q"
 

@@ -131,7 +131,7 @@ class Scene:
         """What is open, locked or waiting, and what surprised the code; nothing where all is well."""
         remote, manager = self.remote, self.world.manager
         found: dict[str, Any] = {
-            "connections": sum(server.connection_count for server in self.servers),
+            "connections": sum(len(list(server.connections)) for server in self.servers),
             "associations": sum(len(server.associations) for server in self.servers),
             "incomplete bytes": self.servers[0].incomplete.held,
             "failures": sum(server.counters.failures for server in self.servers),

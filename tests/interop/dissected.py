@@ -10,8 +10,9 @@ from msmq_fast.packet.base import BaseHeader
 from msmq_fast.packet.fields import QueueField, direct_text
 from msmq_fast.packet.multi import Element, MultiQueueFormatHeader
 from msmq_fast.packet.session import ConnectionParameters, EstablishConnection, SessionAck, SessionHeader
-from msmq_fast.packet.user import SecurityHeader, TransactionHeader, UserHeader, sid_text
+from msmq_fast.packet.user import SecurityHeader, TransactionHeader, UserHeader
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.security.sid import Sid
 
 Shown = dict[str, list[Any]]
 
@@ -257,7 +258,7 @@ def _sid(header: SecurityHeader) -> list[str]:
     if header.sender_id_type != 1 or not header.sender_id:
         return []
     try:
-        return [sid_text(header.sender_id)]
+        return [str(Sid.from_bytes(header.sender_id))]
     except ValueError:
         return []
 

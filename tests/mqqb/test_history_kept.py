@@ -10,14 +10,13 @@ import pytest
 
 from msmq_fast._native.history import DURABLE, NEW, DuplicateHistory
 from msmq_fast.mqqb.history import load_history
-from msmq_fast.store import records
 from msmq_fast.store.decode import HistoryItem
 from msmq_fast.store.schema import MetaName, Table
 from msmq_fast.store.store import Store
 from tests.support.mqqb import wire
 from tests.support.worlds import golden_store as make
 from tests.support.worlds.hosts import Host
-from tests.support.worlds.stores import open_store
+from tests.support.worlds.stores import history_entry, open_store
 
 _PACKET = wire.message(make.ITEM.ordinal)
 GOLDEN = Path(__file__).parent.parent / "store" / "golden"
@@ -32,7 +31,7 @@ def test_messages_that_were_taken_before_a_restart_are_known_after_it(tmp_path: 
     store = open_store(tmp_path)
     first = load_history(store, Random(1).randbytes)
     packet = first.fingerprint(_PACKET)
-    store.writer.add_entry(Table.HISTORY, records.history_entry(make.ITEM._replace(fingerprint=packet)))
+    store.writer.add_entry(Table.HISTORY, history_entry(make.ITEM._replace(fingerprint=packet)))
     store.close()
     store = open_store(tmp_path)
     again = load_history(store, Random(2).randbytes)
@@ -61,7 +60,7 @@ def test_the_history_of_an_older_store_stands_for_any_content(tmp_path: Path) ->
     assert check(history, make.ITEM, 77) == DURABLE
     # What comes from now on has fingerprints, in records of the same table.
     marked = make.ITEM._replace(ordinal=100, fingerprint=78)
-    store.writer.add_entry(Table.HISTORY, records.history_entry(marked))
+    store.writer.add_entry(Table.HISTORY, history_entry(marked))
     store.close()
     store = open_store(tmp_path)
     history = load_history(store, Random(1).randbytes)
@@ -75,7 +74,7 @@ def test_a_seed_that_is_damaged_is_replaced_and_nothing_comes_twice() -> None:
     store = Store.in_memory(now_s=1, random=Random(1))
     with store.unit():
         store.put_meta(MetaName.HISTORY_SEED, b"short")
-        store.writer.add_entry(Table.HISTORY, records.history_entry(make.ITEM._replace(fingerprint=78)))
+        store.writer.add_entry(Table.HISTORY, history_entry(make.ITEM._replace(fingerprint=78)))
     store.commit()
     history = load_history(store, Random(1).randbytes)
     assert len(store.meta(MetaName.HISTORY_SEED)) == 16

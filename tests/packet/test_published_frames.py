@@ -7,8 +7,8 @@ import pytest
 from msmq_fast._native.framing import PacketScanner, parse
 from msmq_fast.packet import Message
 from msmq_fast.packet.session import ConnectionParameters, EstablishConnection, Ping, SessionAck
-from msmq_fast.packet.user import sid_text
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.security.sid import Sid
 from tests.support.packet.samples import frame, published
 
 FRAMES = published()
@@ -80,7 +80,7 @@ def test_user_message() -> None:
     assert packet.user.message_id == fields["UserHeader"]["MessageID"] == 2286
     assert packet.user.flags == fields["UserHeader"]["Flags"]["raw"] == 0x00281C00
     assert packet.security is not None
-    assert sid_text(packet.security.sender_id) == "S-1-5-21-3181267629-1039849782-3663111779-1000"
+    assert str(Sid.from_bytes(packet.security.sender_id)) == "S-1-5-21-3181267629-1039849782-3663111779-1000"
     assert packet.properties.acknowledge == 0x0F
     assert packet.properties.hash_algorithm == 0x8004
     assert packet.properties.encryption_algorithm == 0x6801

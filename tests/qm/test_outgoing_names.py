@@ -90,7 +90,7 @@ def test_a_queue_whose_record_cannot_be_written_does_not_exist(monkeypatch: pyte
     with monkeypatch.context() as patched:
         patched.setattr(OutgoingQueue, "record", lambda _: {"destination": "\ud800"})
         with pytest.raises(UnicodeEncodeError):
-            world.manager.outgoing_to(name)
+            world.manager.outgoing_queues.to(name)
     assert not names(world)
     world.send(b"to another", r"DIRECT=OS:other\private$\q")  # writes, which would try such a record again
     world.advance(10.0)

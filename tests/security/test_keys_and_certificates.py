@@ -414,7 +414,7 @@ def test_what_cannot_be_encrypted_is_a_dead_letter_if_wanted(delivery: int, want
     message = ClientMessage(body=b"secret", privacy_level=5, journal=wanted, delivery=delivery)
     assert sent(world, client, name, message) == [1, []]
     world.commit()
-    queue = world.manager.outgoing_to(parse_format_name(name))
+    queue = world.manager.outgoing_queues.to(parse_format_name(name))
     refused: list[Failure] = []
     keys = SentKeys(world.keyring.published, Random(2).randbytes)
     sealing = SentProtection(world.manager.guid, keys, world.clock.monotonic)
@@ -459,7 +459,7 @@ def test_what_programs_sign_is_verified_elsewhere(level: int, flags: int) -> Non
     protection = ReceivedProtection(ReceivedKeys({}), senders, world.clock.monotonic)
     kinds = []
     for name in names:
-        core = world.manager.outgoing_to(parse_format_name(name)).core
+        core = world.manager.outgoing_queues.to(parse_format_name(name)).core
         for taken in core.take(9, 1 << 20, world.manager.ledger.new_owner()):
             header = security_of(parse(taken.packet))
             assert header is not None

@@ -36,7 +36,7 @@ class Carrier:
 
 
 def send(world: World, name: str) -> OutgoingQueue:
-    queue = world.manager.outgoing_to(parse_format_name(name))
+    queue = world.manager.outgoing_queues.to(parse_format_name(name))
     queue.core.enqueue_packets([Message(body=b"x", sent_time=WALL).to_packet()])
     world.run()
     return queue

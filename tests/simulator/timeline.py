@@ -133,9 +133,6 @@ class ComputerClock(SystemClock):
     def monotonic(self) -> float:
         return self.at(self._timeline.now)
 
-    def monotonic_us(self) -> int:
-        return int(self.monotonic() * 1_000_000)
-
     def wall_us(self) -> int:
         return int((self._wall + self._timeline.now * self._rate) * 1_000_000)
 

@@ -36,7 +36,7 @@ class Multicasting:
     def __init__(self, *bodies: bytes, reach: int = 30) -> None:
         self.world = World(multicast=True)
         manager = self.world.manager
-        self.queue = manager.outgoing_to(parse_format_name(f"MULTICAST={GROUP}"))
+        self.queue = manager.outgoing_queues.to(parse_format_name(f"MULTICAST={GROUP}"))
         for body in bodies:
             message = Message(
                 body=body, sent_time=WALL, time_to_reach_queue=reach, journal=Journal.DEADLETTER
@@ -91,7 +91,7 @@ def test_what_is_too_late_is_not_posted(age: int, sent: bool) -> None:
 
     name = "DIRECT=HTTP://server.test/msmq/private$/orders"
     world.send(b"x", name, time_to_reach_queue=30, journal=Journal.DEADLETTER)
-    queue = world.manager.outgoing_to(parse_format_name(name))
+    queue = world.manager.outgoing_queues.to(parse_format_name(name))
     never: Any = None
     of_channels = ChannelContext(
         never,
@@ -134,7 +134,7 @@ def test_a_session_without_messages_ends_after_the_cleanup_interval() -> None:
         "host",
         300.0,
     )
-    queue = manager.outgoing_to(parse_format_name(f"MULTICAST={GROUP}"))
+    queue = manager.outgoing_queues.to(parse_format_name(f"MULTICAST={GROUP}"))
     queue.core.enqueue_packets([Message(body=b"x", sent_time=WALL).to_packet()])
     world.run()
     sending.has_work(queue)

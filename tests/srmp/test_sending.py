@@ -135,7 +135,7 @@ def test_hardened_mode_leaves_http_alone() -> None:
     station.world.send(b"a", NAME)
     assert [post.body for post in station.exchange()] == [b"a"]
     for name in ("MULTICAST=234.1.1.1:8001", r"DIRECT=OS:h\q", NAME.replace("HTTP", "HTTPS")):
-        assert station.manager.outgoing_to(parse_format_name(name)).may_send is ("HTTPS" in name)
+        assert station.manager.outgoing_queues.to(parse_format_name(name)).may_send is ("HTTPS" in name)
 
 
 # ---- streams

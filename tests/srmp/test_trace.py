@@ -103,7 +103,7 @@ def test_a_report_on_each_sending_to_the_queue_that_a_message_names_or_to_the_us
 
 def test_a_report_on_what_is_multicast() -> None:
     world, collected = World(multicast=True), Collected()
-    queue = world.manager.outgoing_to(parse_format_name(f"MULTICAST={GROUP}"))
+    queue = world.manager.outgoing_queues.to(parse_format_name(f"MULTICAST={GROUP}"))
     for trace in (True, False):
         message = Message(body=b"x", sent_time=WALL, trace=trace, trace_queue=REPORTS if trace else None)
         queue.core.enqueue_packets([message.to_packet()])

@@ -20,7 +20,7 @@ from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.store import decode, records
 from msmq_fast.store.schema import SCHEMA_VERSION, MetaName, Table
 from tests.support.worlds import golden_store as make
-from tests.support.worlds.stores import open_store
+from tests.support.worlds.stores import open_store, queues_of, reserve_now
 
 pytestmark = pytest.mark.smoke
 
@@ -70,8 +70,8 @@ def test_the_golden_store_of_version_1_is_opened_and_read(tmp_path: Path) -> Non
     shutil.copy(GOLDEN / "store-1" / "data.mdb", tmp_path)
     store = open_store(tmp_path)
     assert (store.incarnation, store.is_copy, store.was_clean) == (2, True, True)
-    assert store.reserve_now(MetaName.SEQUENCE_HW, 10) == (1000, 1010)
-    assert list(store.load_queues()) == [(7, make.QUEUE)]
+    assert reserve_now(store, MetaName.SEQUENCE_HW, 10) == (1000, 1010)
+    assert queues_of(store) == [(7, make.QUEUE)]
     assert [item.number for item in store.load_history()] == [1, 2, 3]
     assert isinstance(store.tables, LmdbTables)
     for message, packet in make.PACKETS.items():

@@ -20,7 +20,7 @@ from msmq_fast.store.lock import StoreLock
 from msmq_fast.store.place import check_place, file_system_of
 from msmq_fast.store.schema import SCHEMA_VERSION, MetaName, Table
 from msmq_fast.store.store import Store
-from tests.support.worlds.stores import SMALL, crash, open_store
+from tests.support.worlds.stores import SMALL, crash, history_entry, open_store, queues_of, reserve_now
 
 pytestmark = pytest.mark.smoke
 
@@ -52,13 +52,13 @@ def test_the_guid_is_of_version_4_and_random(tmp_path: Path) -> None:
 @pytest.mark.rule("KV-01")
 def test_reserved_numbers_are_never_given_twice(tmp_path: Path) -> None:
     store = open_store(tmp_path)
-    assert store.reserve_now(MetaName.SEQUENCE_HW, 1000) == (0, 1000)
+    assert reserve_now(store, MetaName.SEQUENCE_HW, 1000) == (0, 1000)
     crash(store)
     store = open_store(tmp_path)
-    assert store.reserve_now(MetaName.SEQUENCE_HW, 1000) == (1000, 2000)
+    assert reserve_now(store, MetaName.SEQUENCE_HW, 1000) == (1000, 2000)
     store.close({MetaName.SEQUENCE_HW: 1005})
     store = open_store(tmp_path)
-    assert store.reserve_now(MetaName.SEQUENCE_HW, 1000) == (1005, 2005)
+    assert reserve_now(store, MetaName.SEQUENCE_HW, 1000) == (1005, 2005)
     store.close()
 
 
@@ -69,7 +69,7 @@ def test_a_reservation_counts_when_it_is_durable() -> None:
     store.writer.submit()
     assert not told
     store = Store.in_memory(now_s=1, random=random.Random(1), tables=store.writer.crash())  # type: ignore[attr-defined]
-    assert store.reserve_now(b"counter", 10) == (0, 10)
+    assert reserve_now(store, b"counter", 10) == (0, 10)
     store.reserve(b"counter", 10, told.append)
     store.commit()
     assert told == [0]
@@ -294,7 +294,7 @@ def test_history_and_queues_are_loaded(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     items = [decode.HistoryItem(number, bytes([number]) * 16, number, 5) for number in range(1, 8)]
     for item in items:
-        store.writer.add_entry(Table.HISTORY, records.history_entry(item))
+        store.writer.add_entry(Table.HISTORY, history_entry(item))
         if item.number % 3 == 0:
             store.commit()
     store.writer.put_record(
@@ -304,7 +304,7 @@ def test_history_and_queues_are_loaded(tmp_path: Path) -> None:
     store.close()
     store = open_store(tmp_path)
     assert list(store.load_history()) == items
-    assert list(store.load_queues()) == [(2, {"path": "y"}), (300, {"path": "x", "quota": None})]
+    assert queues_of(store) == [(2, {"path": "y"}), (300, {"path": "x", "quota": None})]
     assert store.trim(Table.HISTORY, 6) == 1
     store.commit()
     assert [item.number for item in store.load_history()] == [4, 5, 6, 7]

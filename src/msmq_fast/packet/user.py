@@ -271,26 +271,3 @@ def parse_provider_info(data: bytes) -> tuple[int, str]:
     need(data, 0, 6, PacketFaultCode.PROVIDER_SIZE)
     name = data[4 : 4 + (len(data) - 4) // 2 * 2]
     return int(struct.unpack_from("<I", data)[0]), decode_text(name)
-
-
-def sid_text(sid: bytes) -> str:
-    """S-1-… of a binary SID (MS-DTYP 2.4.2.2); ValueError if it is none."""
-    if len(sid) < 8 or len(sid) != 8 + 4 * sid[1]:
-        raise ValueError("not a SID")
-    authority = int.from_bytes(sid[2:8], "big")
-    subs = struct.unpack_from(f"<{sid[1]}I", sid, 8)
-    return "-".join(["S", str(sid[0]), str(authority), *map(str, subs)])
-
-
-def sid_bytes(text: str) -> bytes:
-    """The binary form of S-1-…; ValueError if it is none."""
-    head, *rest = text.split("-")
-    if head.upper() != "S" or len(rest) < 2 or len(rest) > 17:
-        raise ValueError(f"{text!r} is not a SID")
-    revision, authority, *subs = (int(part) for part in rest)
-    try:
-        return (
-            bytes([revision, len(subs)]) + authority.to_bytes(6, "big") + struct.pack(f"<{len(subs)}I", *subs)
-        )
-    except (OverflowError, struct.error) as problem:
-        raise ValueError(f"{text!r} is not a SID") from problem

@@ -420,10 +420,6 @@ class QueueManager:
 
     # ---- outgoing queues
 
-    def outgoing_to(self, name: FormatName) -> OutgoingQueue:
-        """See `OutgoingQueues.to`."""
-        return self.outgoing_queues.to(name)
-
     def outgoing_for(self, name: FormatName, manager: UUID) -> OutgoingQueue:
         """See `OutgoingQueues.passing`."""
         return self.outgoing_queues.passing(name, manager)

@@ -75,8 +75,3 @@ class RpcServer(Endpoint):
     def connections(self) -> Iterator[ServerConnection]:
         """Those that are open."""
         return iter(tuple(self._connections))
-
-    @property
-    def connection_count(self) -> int:
-        """How many are open."""
-        return len(self._connections)

@@ -16,10 +16,6 @@ class SystemClock:
         """Seconds since an arbitrary moment; never goes back."""
         return time.monotonic()
 
-    def monotonic_us(self) -> int:
-        """Microseconds since the same moment."""
-        return time.monotonic_ns() // 1000
-
     def wall_us(self) -> int:
         """Microseconds since 1970, UTC."""
         return time.time_ns() // 1000

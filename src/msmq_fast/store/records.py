@@ -9,7 +9,7 @@ from typing import Any
 import msgpack
 
 from msmq_fast.store import decode
-from msmq_fast.store.decode import FeedEvent, HistoryItem, OutgoingStream, Position
+from msmq_fast.store.decode import FeedEvent, OutgoingStream, Position
 
 _VERSION = bytes((decode.RECORD_VERSION,))
 
@@ -37,11 +37,6 @@ def outgoing_stream(value: OutgoingStream) -> bytes:
 def feed_entry(event: FeedEvent) -> bytes:
     """One event; its number is given by its place in the feed."""
     return decode.FEED_ENTRY.pack(*event[1:])
-
-
-def history_entry(item: HistoryItem) -> bytes:
-    """One message identifier; its number is given by its place."""
-    return decode.HISTORY_ENTRY.pack(*item[1:])
 
 
 def content(packet: bytes) -> list[bytes]:

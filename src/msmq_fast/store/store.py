@@ -260,19 +260,7 @@ class Store:
             self.put_meta(name, limit)
         return limit
 
-    def reserve_now(self, name: bytes, block: int) -> tuple[int, int]:
-        """The same at start (REC-02), durable on return: (last number that may be in use, new limit)."""
-        used = int(self.meta(name, 0))
-        limit = self.reserve(name, block, lambda _status: None)
-        self.commit()
-        return used, limit
-
     # -- loading (REC-03 … REC-09)
-
-    def load_queues(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """(ordinal, attributes) of every queue record."""
-        for key, value in self.scan(Table.QUEUE):
-            yield decode.queue_key(key), decode.queue(value)
 
     def load_history(self) -> Iterator[decode.HistoryItem]:
         """Every message identifier of the duplicate history, oldest first.

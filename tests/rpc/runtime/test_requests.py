@@ -362,7 +362,7 @@ def test_calls_are_abandoned_when_the_connection_is_lost(world: World) -> None:
     assert world.service.abandoned == world.service.calls[1:]
     world.service.calls[1].reply(b"late", world.service.written.append)
     assert world.service.written == [False, False]
-    assert world.server.connection_count == 0
+    assert len(list(world.server.connections)) == 0
 
 
 def test_incomplete_requests_of_all_connections_have_a_limit() -> None:

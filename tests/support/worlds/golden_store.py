@@ -20,6 +20,7 @@ from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store import decode, records
 from msmq_fast.store.schema import SCHEMA_VERSION, EventKind, MetaName, Table, outgoing_stream_key
 from msmq_fast.store.store import Store, StoreOptions
+from tests.support.worlds.stores import history_entry, reserve_now
 
 HERE = Path(__file__).parents[2] / "store" / "golden"
 GUID = bytes(range(16))
@@ -59,7 +60,7 @@ def golden_records() -> dict[str, list[str]]:
     events = decode.PACK_HEAD.pack(1, 0, decode.FEED_ENTRY.size, 1) + records.feed_entry(WHOLE_EVENT)
     first = decode.FIRST_HISTORY_ENTRY  # as it was written before identifiers had fingerprints
     old_history = decode.PACK_HEAD.pack(1, 0, first.size, 1) + first.pack(*ITEM[1:4])
-    history = decode.PACK_HEAD.pack(1, 0, decode.HISTORY_ENTRY.size, 1) + records.history_entry(MARKED)
+    history = decode.PACK_HEAD.pack(1, 0, decode.HISTORY_ENTRY.size, 1) + history_entry(MARKED)
     pairs = {
         "position": (decode.POSITION_KEY.pack(7, 0x0100000000000037), records.position(POSITION)),
         "position_numbered": (decode.POSITION_KEY.pack(7, 0x0700000000000038), records.position(NUMBERED)),
@@ -85,7 +86,7 @@ def fill(store: Store) -> None:
                 Table.POSITION, decode.POSITION_KEY.pack(7, message), records.position(position)
             )
             writer.add_entry(Table.FEED, records.feed_entry(EVENT))
-            writer.add_entry(Table.HISTORY, records.history_entry(ITEM))
+            writer.add_entry(Table.HISTORY, history_entry(ITEM))
         writer.put_record(Table.QUEUE, decode.ORDINAL_KEY.pack(7), records.cold(QUEUE))
 
 
@@ -145,7 +146,7 @@ def write_store(name: str, *steps: Callable[[Store], object]) -> None:
 
 def main() -> None:
     (HERE / f"records-{SCHEMA_VERSION}.json").write_text(json.dumps(golden_records(), indent=1) + "\n")
-    write_store(f"store-{SCHEMA_VERSION}", fill, lambda store: store.reserve_now(MetaName.SEQUENCE_HW, 1000))
+    write_store(f"store-{SCHEMA_VERSION}", fill, lambda store: reserve_now(store, MetaName.SEQUENCE_HW, 1000))
     write_store(f"managed-{SCHEMA_VERSION}", fill_managed)
     if SCHEMA_VERSION == 1:
         write_store("managed-0", fill_managed, begin_version_0)

@@ -6,8 +6,11 @@ import random
 import select
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from msmq_fast._native.lmdbstore import LmdbReader, LmdbWriter
+from msmq_fast.store import decode
+from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store, StoreOptions
 
 SMALL = StoreOptions(map_size=1 << 30, force_place=True)
@@ -18,6 +21,24 @@ def open_store(
 ) -> Store:
     """A store that may lie anywhere."""
     return Store.open(directory, now_s=now_s, random=random.Random(seed), options=SMALL, warn=warn)
+
+
+def reserve_now(store: Store, name: bytes, block: int) -> tuple[int, int]:
+    """Reserves numbers durably: (last number that may be in use, new limit)."""
+    used = int(store.meta(name, 0))
+    limit = store.reserve(name, block, lambda _status: None)
+    store.commit()
+    return used, limit
+
+
+def queues_of(store: Store) -> list[tuple[int, dict[str, Any]]]:
+    """(ordinal, attributes) of every queue record."""
+    return [(decode.queue_key(key), decode.queue(value)) for key, value in store.scan(Table.QUEUE)]
+
+
+def history_entry(item: decode.HistoryItem) -> bytes:
+    """The stored form of one message identifier; its number is given by its place."""
+    return decode.HISTORY_ENTRY.pack(*item[1:])
 
 
 def crash(store: Store) -> None:
