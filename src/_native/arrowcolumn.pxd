@@ -10,12 +10,12 @@ cdef struct View:
     const uint8_t* values       # int64, or int32 offsets
     const uint8_t* data
     size_t offset
-    bint there, text
+    bint present, text
 
 
 cdef inline bint has(const View* view, size_t row) noexcept nogil:
     row += view.offset
-    return view.there and (view.validity == NULL or view.validity[row >> 3] >> (row & 7) & 1)
+    return view.present and (view.validity == NULL or view.validity[row >> 3] >> (row & 7) & 1)
 
 
 cdef inline int64_t number_at(const View* view, size_t row, int64_t default) noexcept nogil:

@@ -31,7 +31,7 @@ cdef class Column:
             raise ValueError("an Arrow array is too long")
         self.kind = kind
         self.length = length
-        self.view.there = True
+        self.view.present = True
         self.view.text = kind == "text"
         self.view.offset = offset
         if not length:

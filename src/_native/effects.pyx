@@ -52,35 +52,34 @@ cdef bint apply_side_effects(LedgerBase ledger, uint32_t queue, uint8_t role, Qu
 
     `slot` may be invalid afterwards: an acknowledgment can go into the very list that it stands in.
     """
-    cdef Slot left = slot[0]
+    cdef Slot original = slot[0]
     cdef QueueBase target
-    cdef bint moved = False, told
+    cdef bint moved = False, acknowledged
     cdef int what
     assert in_unit(ledger.writer), "call inside a unit"
-    if ledger.on_removed is not None and left.ack_flags & flags_for(role, reason):
-        what, told, goal = ledger.on_removed(role, packet, reason, left.ack_flags, left.dead_letter)
-        if told and ledger.feed:
-            _tell_of(ledger, queue, role, &left, what)
-        if goal is not None:
-            target = goal
-            moved = transfer(ledger, &left, packet, target, what)
+    if ledger.on_removed is not None and original.ack_flags & flags_for(role, reason):
+        what, acknowledged, target = ledger.on_removed(role, packet, reason, original.ack_flags, original.dead_letter)
+        if acknowledged and ledger.feed:
+            _tell_of(ledger, queue, role, &original, what)
+        if target is not None:
+            moved = transfer(ledger, &original, packet, target, what)
     if journal is not None and reason == REASON_RECEIVED and not moved:
-        moved = transfer(ledger, &left, packet, journal, 0)
+        moved = transfer(ledger, &original, packet, journal, 0)
     return moved
 
 
 cdef int _tell_of(LedgerBase ledger, uint32_t queue, uint8_t role, const Slot* slot, int reason) except -1:
     """The feed hears of an acknowledgment, with its class."""
-    cdef Slot told = slot[0]
-    told.message_class = <uint16_t>reason
+    cdef Slot event = slot[0]
+    event.message_class = <uint16_t>reason
     ledger.event(
-        EVENT_NACKED if reason & REASON_NEGATIVE else EVENT_ACKED, queue, role == ROLE_OUTGOING, &told,
+        EVENT_NACKED if reason & REASON_NEGATIVE else EVENT_ACKED, queue, role == ROLE_OUTGOING, &event,
         not slot.flags & FLAG_RECOVERABLE, reason
     )
     return 0
 
 
-cdef bint transfer(LedgerBase ledger, const Slot* slot, bytes packet, QueueBase target, int reason) except -1:
+cdef bint transfer(LedgerBase ledger, const Slot* original, bytes packet, QueueBase target, int reason) except -1:
     """Gives what a message leaves behind to a journal or dead-letter queue, inside a unit: the stored content changes hands.
 
     False: there is no room, and the copy is discarded (X-35, X-36), counted and told. The quota of the queue manager still
@@ -88,23 +87,23 @@ cdef bint transfer(LedgerBase ledger, const Slot* slot, bytes packet, QueueBase 
     """
     cdef UserMessage m
     cdef uint64_t sequence
-    cdef Slot* there = NULL
+    cdef Slot* slot = NULL
     assert in_unit(ledger.writer), "call inside a unit"
     # Dead letters of messages from elsewhere leave half of the room to those of local programs: strangers cause them at will.
     cdef uint64_t room = target.quota_bytes
-    if reason & REASON_NEGATIVE and slot.source != ledger._own_source:
+    if reason & REASON_NEGATIVE and original.source != ledger._own_source:
         room //= 2
-    if not _has_place(target, slot.size, room):
+    if not _has_place(target, original.size, room):
         return discard(ledger, target)
     if parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m):
         return False
     sequence = ledger.next_sequence()
-    there = target._place(
-        slot.key & ~SEQUENCE_MASK | sequence, slot.content_id if slot.content_id else sequence, ledger.now_us, packet, &m
+    slot = target._place(
+        original.key & ~SEQUENCE_MASK | sequence, original.content_id if original.content_id else sequence, ledger.now_us, packet, &m
     )
-    if ledger._followed is not None:
-        ledger._followed.append((target, there.key))
-    return _settle(ledger, slot, there, packet, &m, target, reason, slot.content_id == 0)
+    if ledger._side_effects is not None:
+        ledger._side_effects.append((target, slot.key))
+    return _settle(ledger, original, slot, packet, &m, target, reason, original.content_id == 0)
 
 
 cdef bint duplicate(LedgerBase ledger, const Slot* slot, bytes packet, QueueBase target, int reason) except -1:
@@ -132,30 +131,30 @@ cdef bint _has_place(QueueBase target, uint64_t size, uint64_t room) noexcept:
     return size <= room and target.used_bytes <= room - size
 
 
-cdef bint _settle(LedgerBase ledger, const Slot* slot, Slot* there, bytes packet, const UserMessage* m, QueueBase target, int reason,
+cdef bint _settle(LedgerBase ledger, const Slot* original, Slot* slot, bytes packet, const UserMessage* m, QueueBase target, int reason,
                   bint whole) except -1:
     """The new position, stored as the original was. `whole`: with its content."""
     cdef PositionRecord record
-    cdef bint recoverable = there.flags & FLAG_RECOVERABLE
-    there.reason = <uint16_t>(reason if reason & REASON_NEGATIVE else 0)
-    if there.reason:
-        mark_dead_letter(target, there)
-    there.abort_count = slot.abort_count
-    there.move_count = slot.move_count
-    there.dead_letter = slot.dead_letter
+    cdef bint recoverable = slot.flags & FLAG_RECOVERABLE
+    slot.reason = <uint16_t>(reason if reason & REASON_NEGATIVE else 0)
+    if slot.reason:
+        mark_dead_letter(target, slot)
+    slot.abort_count = original.abort_count
+    slot.move_count = original.move_count
+    slot.dead_letter = original.dead_letter
     target.arrived_total += 1
     if ledger.feed:
-        target._tell(EVENT_DEAD_LETTERED if there.reason else EVENT_JOURNALED, there, not recoverable, there.reason)
+        target._tell(EVENT_DEAD_LETTERED if slot.reason else EVENT_JOURNALED, slot, not recoverable, slot.reason)
     if not recoverable:
-        target._count(there)
+        target._count(slot)
         if target.interested:
             target.mark()
         return True
-    describe(&record, there, m, PyBytes_AS_STRING(packet))
-    ledger.writer.put_position(target.ordinal, there.key, &record, True)
+    describe(&record, slot, m, PyBytes_AS_STRING(packet))
+    ledger.writer.put_position(target.ordinal, slot.key, &record, True)
     if whole:
-        ledger.writer.put_content(there.content_id, packet)
-    ledger.writer.notify(target, there.key)
+        ledger.writer.put_content(slot.content_id, packet)
+    ledger.writer.notify(target, slot.key)
     return True
 
 
@@ -165,17 +164,17 @@ cdef int arrived(QueueBase core, const Slot* slot, bytes packet) except -1:
     `slot` may be invalid afterwards.
     """
     cdef LedgerBase ledger = core.ledger
-    cdef Slot there = slot[0]
+    cdef Slot original = slot[0]
     assert in_unit(core.ledger.writer), "call inside a unit"
-    if core.role != ROLE_DESTINATION or ledger.on_removed is None or not there.ack_flags & flags_for(core.role, REASON_ARRIVED):
+    if core.role != ROLE_DESTINATION or ledger.on_removed is None or not original.ack_flags & flags_for(core.role, REASON_ARRIVED):
         return 0
-    if there.source != ledger._own_source:
-        there.ack_flags &= ~POSITION_JOURNAL_POSITIVE
-    _, told, goal = ledger.on_removed(core.role, packet, REASON_ARRIVED, there.ack_flags, 0)
-    if told and ledger.feed:
-        _tell_of(ledger, core.ordinal, core.role, &there, REASON_ARRIVED)
-    if goal is not None:
-        duplicate(ledger, &there, packet, <QueueBase?>goal, 0)
+    if original.source != ledger._own_source:
+        original.ack_flags &= ~POSITION_JOURNAL_POSITIVE
+    _, acknowledged, target = ledger.on_removed(core.role, packet, REASON_ARRIVED, original.ack_flags, 0)
+    if acknowledged and ledger.feed:
+        _tell_of(ledger, core.ordinal, core.role, &original, REASON_ARRIVED)
+    if target is not None:
+        duplicate(ledger, &original, packet, <QueueBase?>target, 0)
     return 0
 
 

@@ -56,16 +56,16 @@ def leased(QueueCore core not None, const uint64_t[::1] keys not None, uint64_t 
     """Which messages `owner` still has: (array("Q") of their lookup ids, array("Q") of their numbers); `keys` are numbered from `first` on."""
     cdef Py_ssize_t number, count = 0
     cdef Slot* slot = NULL
-    cdef uint64_t[::1] there, numbers
+    cdef uint64_t[::1] kept, numbers
     found, numbered = array("Q", bytes(8 * keys.shape[0])), array("Q", bytes(8 * keys.shape[0]))
-    there, numbers = found, numbered
+    kept, numbers = found, numbered
     for number in range(keys.shape[0]):
         slot = core.positions.find(keys[number])
         if slot != NULL and slot.owner == owner and slot.state == STATE_LOCKED:
-            there[count] = keys[number]
+            kept[count] = keys[number]
             numbers[count] = first + number
             count += 1
-    there = numbers = None
+    kept = numbers = None
     return found[:count], numbered[:count]
 
 
@@ -83,7 +83,7 @@ def settle(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t 
         slot = core.positions.find(keys[number])
         if slot == NULL or slot.owner != owner or slot.state != STATE_LOCKED:
             continue
-        if slot.body == NULL and core._is_followed(slot, REASON_RECEIVED):
+        if slot.body == NULL and core._has_side_effects(slot, REASON_RECEIVED):
             packet = packet_of(core, slot)
             if packet is None:
                 continue

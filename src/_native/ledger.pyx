@@ -95,9 +95,9 @@ cdef class Ledger(LedgerBase):
         returned, self._returned = self._returned, []
         for core, message in returned:
             try:
-                core.give_back([message])
+                core.requeue([message])
             except Exception as error:
-                fault = also(fault, error)      # give_back has put it into the list again
+                fault = also(fault, error)      # requeue has put it into the list again
         if fault is not None:
             raise fault
 

@@ -128,7 +128,7 @@ cdef struct PendingDelete:
     uint16_t message_class, reason, abort_count, move_count
     uint8_t event               # that the feed gets in the commit of the removal
     uint8_t role, ack_flags
-    bint has_side_effects        # its packet is needed for what follows from the removal
+    bint has_side_effects       # its packet is needed for what follows from the removal
 
 
 @cython.final
@@ -185,7 +185,7 @@ cdef class LedgerBase(Undoable):
     cdef size_t _deleting                   # pending deletes whose packets are being read
     cdef size_t _reaped                     # by the reap that is not durable yet
     cdef uint32_t _own_source
-    cdef list _followed                     # (QueueBase, key) of what follows from a removal, while it is a list
+    cdef list _side_effects                 # (QueueBase, key) of each message that a removal creates; None: not recorded
     cdef list _drains
     cdef list _returned                     # (QueueBase, Received) whose return was not kept
     cdef readonly uint64_t discarded        # journal copies and dead letters for which there was no room

@@ -64,43 +64,43 @@ cdef class Relocation(CommitListener):
         return 0
 
 
-cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owner, object sink) except -1:
+cdef int _relocate(QueueCore source, Slot* original, QueueCore target, uint32_t owner, object sink) except -1:
     """Takes a message over, with the current unit."""
     cdef LedgerBase ledger = source.ledger
     cdef NumberedPosition record
     cdef Relocation relocation
-    cdef Slot* there = NULL
-    cdef uint64_t key = slot.key
-    cdef bint recoverable = slot.flags & FLAG_RECOVERABLE
+    cdef Slot* slot = NULL
+    cdef uint64_t key = original.key
+    cdef bint recoverable = original.flags & FLAG_RECOVERABLE
     assert in_unit(source.ledger.writer), "call inside a unit"
     if recoverable:
-        stored_record(source, slot, &record)
+        stored_record(source, original, &record)
         record.position.arrival_seq = target._arrival(key)      # may raise: before anything is in two lists
-    there = target.positions.insert(key, STATE_PENDING)
-    there.content_id = slot.content_id
-    there.arrived = slot.arrived
-    there.size = slot.size
-    there.source = slot.source
-    there.ordinal = slot.ordinal
-    there.message_class = slot.message_class
-    there.dead_letter = slot.dead_letter
-    there.reason = slot.reason
-    there.ack_flags = slot.ack_flags
-    there.deadline = slot.deadline
-    there.flags = slot.flags & (FLAG_RECOVERABLE | FLAG_TRANSACTIONAL)
-    there.move_count = slot.move_count + 1 if slot.move_count < COUNT_LIMIT else COUNT_LIMIT
-    ledger.sources.retain(there.source)
-    if slot.body != NULL:
-        target.positions.set_body(there, <object>slot.body)
-    use_room(target, there.size)
+    slot = target.positions.insert(key, STATE_PENDING)
+    slot.content_id = original.content_id
+    slot.arrived = original.arrived
+    slot.size = original.size
+    slot.source = original.source
+    slot.ordinal = original.ordinal
+    slot.message_class = original.message_class
+    slot.dead_letter = original.dead_letter
+    slot.reason = original.reason
+    slot.ack_flags = original.ack_flags
+    slot.deadline = original.deadline
+    slot.flags = original.flags & (FLAG_RECOVERABLE | FLAG_TRANSACTIONAL)
+    slot.move_count = original.move_count + 1 if original.move_count < COUNT_LIMIT else COUNT_LIMIT
+    ledger.sources.retain(slot.source)
+    if original.body != NULL:
+        target.positions.set_body(slot, <object>original.body)
+    use_room(target, slot.size)
     log_placed(target, key, UNDO_PLACED)
-    arm(target, there)
+    arm(target, slot)
     if not recoverable:
         if ledger.feed:
-            ledger.event(EVENT_MOVED, target.ordinal, False, slot, True, REASON_NONE, source.ordinal)
-        source._drop(slot)
-        note_out_of_order(target, there)
-        target._available(there)
+            ledger.event(EVENT_MOVED, target.ordinal, False, original, True, REASON_NONE, source.ordinal)
+        source._drop(original)
+        note_out_of_order(target, slot)
+        target._available(slot)
         if target.interested:
             target.mark()
         if sink is not None:
@@ -111,23 +111,23 @@ cdef int _relocate(QueueCore source, Slot* slot, QueueCore target, uint32_t owne
     record.position.last_move_s = ledger.now_s
     record.position.flags &= ~(POSITION_PURGE_PENDING | POSITION_PREPARED)
     record.position.prepared_slot = 0
-    log_changed(source, slot)
-    if slot.state == STATE_AVAILABLE:
-        source.positions.set_state(slot, STATE_LOCKED)
-        slot.owner = owner
-    slot.flags |= FLAG_REMOVING
-    log_number(source, UNDO_SHARED, slot.size)
-    in_two_queues(source, slot.size)
+    log_changed(source, original)
+    if original.state == STATE_AVAILABLE:
+        source.positions.set_state(original, STATE_LOCKED)
+        original.owner = owner
+    original.flags |= FLAG_REMOVING
+    log_number(source, UNDO_SHARED, original.size)
+    in_two_queues(source, original.size)
     expect(target, 1)
     relocation = Relocation.__new__(Relocation)
     relocation._source = source
     relocation._target = target
     relocation._owner = owner
-    relocation._size = slot.size
+    relocation._size = original.size
     ledger.writer.delete_position(source.ordinal, key)
     ledger.writer.put_position(target.ordinal, key, &record.position)
     if ledger.feed:
-        ledger.event(EVENT_MOVED, target.ordinal, False, slot, False, REASON_NONE, source.ordinal)
+        ledger.event(EVENT_MOVED, target.ordinal, False, original, False, REASON_NONE, source.ordinal)
     ledger.writer.notify(relocation, key)
     ledger.writer.notify(target, key)
     if sink is not None:

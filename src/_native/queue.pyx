@@ -149,8 +149,8 @@ cdef class QueueCore(QueueReading):
         slot.dead_letter = dead_letter
         self._entered = slot.key
         self.arrived_total += 1
-        if self.ledger._followed is not None:
-            self.ledger._followed.append((self, slot.key))
+        if self.ledger._side_effects is not None:
+            self.ledger._side_effects.append((self, slot.key))
         return slot
 
     cdef inline Slot* _enter_express(self, bytes packet, const UserMessage* m, uint64_t fingerprint, uint32_t dead_letter) except NULL:

@@ -57,7 +57,7 @@ cdef class Received:
     cdef readonly uint32_t reason           # a MessageClass: why it is in a dead-letter queue, else 0
     cdef readonly uint32_t dead_letter      # ordinal of the queue its application chose for its failure, else 0
     cdef uint32_t _purges                   # of its queue, when it was handed out
-    cdef list _followed                     # (QueueBase, key) of what followed from its removal, or None
+    cdef list _side_effects                 # (QueueBase, key) of each message that its removal created, or None
 
 
 cdef class QueueBase(CommitListener):

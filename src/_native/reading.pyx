@@ -208,7 +208,7 @@ cdef class QueueReading(QueueRemoval):
         behind the deliveries that are still under way. With `pending`, messages that are not durable yet are taken too; it is meant
         for the moment before a batch is sealed. Stops as `take` does. Returns the number of messages taken.
         If the store fails, the status is not 0 and the messages are where they were. If `wanted()` says False when the removal is
-        durable, the reader is gone: the messages go back, as `give_back` does it, and the sink gets none.
+        durable, the reader is gone: the messages go back, as `requeue` does it, and the sink gets none.
         """
         cdef Slot* slot = NULL
         cdef Delivery delivery
@@ -291,18 +291,18 @@ cdef class QueueReading(QueueRemoval):
         read._received = received
 
         def fetched(Received message, int status):
-            cdef Slot* there = self.positions.find(key)
-            if there == NULL:
+            cdef Slot* found = self.positions.find(key)
+            if found == NULL:
                 sink([], -2)
             elif message is None:
-                if there.owner == OWNER_PURGED:
-                    self._erase(there, EVENT_PURGED)
+                if found.owner == OWNER_PURGED:
+                    self._erase(found, EVENT_PURGED)
                 else:
-                    there.owner = OWNER_DAMAGED
+                    found.owner = OWNER_DAMAGED
                 self._report_damage(key, status)
                 sink([], status)
             else:
-                self._receive_one(there, message, sink, wanted)
+                self._receive_one(found, message, sink, wanted)
 
         read._sink = fetched
         self.ledger.reader.fetch(slot.content_id, slot.size, read, key)
@@ -402,7 +402,7 @@ cdef class QueueReading(QueueRemoval):
             self.mark()
         return 0
 
-    def give_back(self, list messages not None, bint received_is_in_feed=True) -> None:
+    def requeue(self, list messages not None, bint received_is_in_feed=True) -> None:
         """Put messages back in their old places that were received for a reader who is gone (DM-119).
 
         `received_is_in_feed`: or on its way there; then the feed hears of each that it is back. A message for which this raises waits in
@@ -411,7 +411,7 @@ cdef class QueueReading(QueueRemoval):
         """
         cdef Received received
         cdef Writer writer = self.ledger.writer
-        cdef object fault = None, followed
+        cdef object fault = None, side_effects
         if self.gone:
             return
         for received in messages:
@@ -423,12 +423,12 @@ cdef class QueueReading(QueueRemoval):
                 self.ledger._returned.append((self, received))
                 fault = also(fault, error)
                 continue
-            followed = received._followed
+            side_effects = received._side_effects
             try:
                 self._give_back(received, received_is_in_feed)
             except BaseException as error:
                 writer.roll_back()
-                received._followed = followed
+                received._side_effects = side_effects
                 self.ledger._returned.append((self, received))
                 if not isinstance(error, Exception):
                     raise
@@ -462,9 +462,9 @@ cdef class QueueReading(QueueRemoval):
         if slot.reason:
             mark_dead_letter(self, slot)
         slot.dead_letter = received.dead_letter
-        if received._followed is not None:
-            followed, received._followed = received._followed, None
-            acknowledged = not undo_side_effects(followed)
+        if received._side_effects is not None:
+            side_effects, received._side_effects = received._side_effects, None
+            acknowledged = not undo_side_effects(side_effects)
             slot = self.positions.find(received.lookup_id)
             if acknowledged:    # one acknowledgment for each message: this one has had its own
                 slot.ack_flags &= ~(ACK_POSITIVE_RECEIVE | ACK_NEGATIVE_RECEIVE | POSITION_FINAL)
@@ -526,11 +526,11 @@ cdef class Delivery:
                 core._return(slot)
         if status == STATUS_OK and self._wanted is not None and not self._wanted():
             # Now, before anybody can see what followed from the removal.
-            core.give_back(kept)
+            core.requeue(kept)
             self._messages = []
         elif status != STATUS_OK:
             if express and not core.ledger.writer.failed:
-                core.give_back(express, False)
+                core.requeue(express, False)
         elif kept:
             self._messages = kept
         else:

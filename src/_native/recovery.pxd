@@ -21,4 +21,4 @@ cdef class Loader(PositionVisitor):
     cdef readonly uint64_t highest_sequence
     cdef readonly dict orphans              # queue ordinal -> number of messages of a queue that nobody knows
     cdef readonly list damaged              # keys of records that cannot be what they should be
-    cdef int _follows(self, PendingDelete* entry, const PositionRecord* record) except -1
+    cdef int _mark_side_effects(self, PendingDelete* entry, const PositionRecord* record) except -1

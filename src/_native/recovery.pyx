@@ -80,7 +80,7 @@ cdef class Loader:
         """Visit every stored position. Returns their number."""
         return tables.load_positions(self)
 
-    cdef int _follows(self, PendingDelete* entry, const PositionRecord* record) except -1:
+    cdef int _mark_side_effects(self, PendingDelete* entry, const PositionRecord* record) except -1:
         """What follows from the removal of a position that a purge or the deletion of its queue left behind."""
         cdef uint8_t role = ROLE_DESTINATION
         cdef int reason = REASON_DELETED
@@ -146,7 +146,7 @@ cdef class Loader:
             entry.ordinal = record.ordinal
             entry.message_class = record.message_class
             entry.event = EVENT_PURGED
-            self._follows(&entry, record)
+            self._mark_side_effects(&entry, record)
             self._ledger.defer_delete(&entry)
             return 0
         return restore(self._core, lookup_id, record)

@@ -20,7 +20,7 @@ cdef class QueueRemoval(QueueBase):
     # Deletes what is stored of a message that is received, inside a unit, with what follows. True: the content has moved.
     # `reason`: it was received, or rejected by its application.
     cdef bint forget(self, uint64_t key, bytes packet, int reason) except -1
-    cdef bint _is_followed(self, const Slot* slot, int reason) noexcept
+    cdef bint _has_side_effects(self, const Slot* slot, int reason) noexcept
     # A plain receive removes a message; what follows is remembered, in case its reader is gone by then.
     cdef int _leave(self, Slot* slot, Received received) except -1
     # What was purged while it was locked or out goes; if the store takes nothing now, reap() repeats it.
@@ -68,7 +68,7 @@ cdef class DeferredDelete(ReadListener):
 
 
 # Takes back what followed from a removal, with the current unit. False: somebody has got an acknowledgment already.
-cdef bint undo_side_effects(list followed) except -1
+cdef bint undo_side_effects(list side_effects) except -1
 # The receiver has a message: it leaves, or waits for its FinalAck (DU-14). Inside a unit; the other two have one of their own.
 cdef int retire(QueueRemoval core, uint64_t key) except -1
 cdef int retire_one(QueueRemoval core, uint64_t key) except -1

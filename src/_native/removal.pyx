@@ -81,12 +81,12 @@ cdef enum:
     DEFERRED_DELETE_BYTES = 8 << 20
 
 
-cdef bint undo_side_effects(list followed) except -1:
+cdef bint undo_side_effects(list side_effects) except -1:
     """Takes back what followed from a removal, with the current unit. False: somebody has got an acknowledgment already."""
     cdef QueueRemoval core
     cdef Slot* slot
     cdef bint everything = True
-    for core, key in followed:
+    for core, key in side_effects:
         slot = core.positions.find(<uint64_t>key)
         if slot != NULL and slot.state == STATE_AVAILABLE:
             core._erase(slot, EVENT_REMOVED)
@@ -273,7 +273,7 @@ cdef class QueueRemoval(QueueBase):
         cdef bint moved = False
         assert in_unit(self.ledger.writer), "call inside a unit"
         ledger.writer.delete_position(self.ordinal, key)
-        if self._is_followed(slot, reason):
+        if self._has_side_effects(slot, reason):
             moved = apply_side_effects(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
             slot = self.positions.find(key)
         if not moved:
@@ -282,21 +282,21 @@ cdef class QueueRemoval(QueueBase):
             self._tell(EVENT_RECEIVED if reason == REASON_RECEIVED else EVENT_REMOVED, slot, False, reason)
         return moved
 
-    cdef bint _is_followed(self, const Slot* slot, int reason) noexcept:
+    cdef bint _has_side_effects(self, const Slot* slot, int reason) noexcept:
         return (self.journal is not None and reason == REASON_RECEIVED) or slot.ack_flags & flags_for(self.role, reason) != 0
 
     cdef int _leave(self, Slot* slot, Received received) except -1:
-        cdef list followed = []
-        self.ledger._followed = followed
+        cdef list side_effects = []
+        self.ledger._side_effects = side_effects
         try:
             if not slot.flags & FLAG_RECOVERABLE:
                 self._erase(slot, EVENT_RECEIVED)
             elif self.forget(slot.key, received.packet, REASON_RECEIVED):
                 received.content_id = 0
         finally:
-            self.ledger._followed = None
-        if followed:
-            received._followed = followed
+            self.ledger._side_effects = None
+        if side_effects:
+            received._side_effects = side_effects
         return 0
 
     cdef int _let_purged_go(self, Slot* slot) except -1:
@@ -402,7 +402,7 @@ cdef class QueueRemoval(QueueBase):
             return False
         if slot.body != NULL:
             packet = <bytes>slot.body
-        elif self._is_followed(slot, reason):
+        elif self._has_side_effects(slot, reason):
             try:
                 packet = self.ledger.tables.read_content(slot.content_id, slot.size)
             except StoreError as error:

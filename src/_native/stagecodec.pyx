@@ -313,7 +313,7 @@ cdef class RowBuilder:
         cdef size_t row
         cdef str text
         cdef tuple field
-        cdef bint asked = self._acknowledge or self._views[ACKNOWLEDGE].there, answered = responses is not None or self._response
+        cdef bint asked = self._acknowledge or self._views[ACKNOWLEDGE].present, answered = responses is not None or self._response
         if not asked and not answered:
             return 0
         for row in range(rows):

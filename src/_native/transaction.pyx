@@ -180,7 +180,7 @@ cdef class Transaction(TransactionBase):
             Py_DECREF(core)
             return False
         Py_INCREF(target)
-        operation.goal = <PyObject*>target
+        operation.target_queue = <PyObject*>target
         operation.target = target.ordinal
         operation.key = key
         self.moved += 1
@@ -341,7 +341,7 @@ cdef class Transaction(TransactionBase):
         self._count = 0
         for index in range(count):
             Py_XDECREF(self._operations[index].core)
-            Py_XDECREF(self._operations[index].goal)
+            Py_XDECREF(self._operations[index].target_queue)
             Py_XDECREF(self._operations[index].packet)
         free(self._operations)
         self._operations = NULL

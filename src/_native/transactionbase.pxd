@@ -20,7 +20,7 @@ cdef enum OperationKind:
 
 cdef struct Operation:
     PyObject* core              # QueueCore, owned
-    PyObject* goal              # Move: QueueCore, owned
+    PyObject* target_queue      # Move: QueueCore, owned
     PyObject* packet            # Enqueue: bytes, owned; NULL when they are in the store only
     uint64_t key                # LookupIdentifier; of an Enqueue since the commit
     uint64_t content_id         # Enqueue: under which it was written ahead, else 0

@@ -34,7 +34,7 @@ cdef class TransactionBase(CommitListener):
         cdef size_t index
         for index in range(self._count):
             Py_XDECREF(self._operations[index].core)
-            Py_XDECREF(self._operations[index].goal)
+            Py_XDECREF(self._operations[index].target_queue)
             Py_XDECREF(self._operations[index].packet)
         free(self._operations)
 

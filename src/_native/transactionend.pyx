@@ -92,8 +92,8 @@ cdef int release_one(TransactionBase tx, Operation* operation) except -1:
     if operation.kind == OPERATION_ENQUEUE:
         return unreserve(tx, operation)
     slot = tx._locked(core, operation.key)
-    if operation.kind == OPERATION_MOVE and operation.goal != NULL:
-        abort_move(core, operation.key, tx.owner, <QueueCore>operation.goal)
+    if operation.kind == OPERATION_MOVE and operation.target_queue != NULL:
+        abort_move(core, operation.key, tx.owner, <QueueCore>operation.target_queue)
     elif slot != NULL:
         core.abort_dequeue(slot)
     return 0
@@ -240,8 +240,8 @@ cdef int commit_part(TransactionBase tx, size_t end) except -1:
                 operation.key = <uint64_t>(7 - operation.record.priority) << 56 | operation.record.arrival_seq
                 operation.reserved = False
             elif operation.kind == OPERATION_MOVE:
-                if core is not None and operation.goal != NULL:
-                    operation.leaving = complete_move(core, operation.key, tx.owner, <QueueCore>operation.goal)
+                if core is not None and operation.target_queue != NULL:
+                    operation.leaving = complete_move(core, operation.key, tx.owner, <QueueCore>operation.target_queue)
                     stored = True
             else:
                 slot = tx._locked(core, operation.key)
@@ -386,7 +386,7 @@ cdef int move_failed(TransactionBase tx, Operation* operation, QueueCore core) e
     """A move that was not kept: if the transaction stays prepared the message stays locked and the target expects it."""
     cdef Slot* slot
     if tx.prepared:
-        (<QueueCore>operation.goal).expected += 1
+        (<QueueCore>operation.target_queue).expected += 1
         return 0
     slot = tx._locked(core, operation.key)
     if slot != NULL:

@@ -56,7 +56,7 @@ cdef int restore_operations(TransactionBase tx, dict rows, cores) except -1:
                 continue
             if entry.kind == OPERATION_MOVE:
                 tx.moved += 1
-                restore_goal(tx, operation, cores(entry.target))
+                restore_target(tx, operation, cores(entry.target))
             else:
                 tx.dequeued += 1
             slot = core.positions.find(entry.key) if core is not None else NULL
@@ -71,12 +71,12 @@ cdef int restore_operations(TransactionBase tx, dict rows, cores) except -1:
     return 0
 
 
-cdef int restore_goal(TransactionBase tx, Operation* operation, QueueCore goal) except -1:
-    if goal is not None:
-        Py_INCREF(goal)
-        operation.goal = <PyObject*>goal
-        operation.target = goal.ordinal
-        goal.expected += 1
+cdef int restore_target(TransactionBase tx, Operation* operation, QueueCore target) except -1:
+    if target is not None:
+        Py_INCREF(target)
+        operation.target_queue = <PyObject*>target
+        operation.target = target.ordinal
+        target.expected += 1
     return 0
 
 

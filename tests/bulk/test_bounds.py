@@ -123,7 +123,7 @@ def test_a_message_that_is_given_back_is_late(world: World, delivery: int) -> No
     core.receive_bulk(1, 1 << 20, lambda messages, _: received.extend(messages))
     stop = settled(world)
     assert (len(received), seen(world, stop)) == (1, [])
-    core.give_back(received)
+    core.requeue(received)
     assert core.out_of_order == (1 if delivery == 0 else 0)  # as soon as it can be seen
     world.run()
     assert (core.out_of_order, seen(world, stop)) == (1, [key & SEQUENCE])

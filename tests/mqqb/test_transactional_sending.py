@@ -628,7 +628,7 @@ def test_what_an_administrator_gives_back_comes_behind_the_others(sender: Sender
     got: list[Received] = []
     sender.queue.core.receive_bulk(1, 1 << 20, lambda messages, _status: got.extend(messages))
     sender.world.run()
-    sender.queue.core.give_back(got)
+    sender.queue.core.requeue(got)
     sender.world.run()
     sender.world.crash()
     sender.restart()

@@ -179,7 +179,7 @@ class Cursors(RuleBasedStateMachine):
         if key is not None:
             self.available.remove(key)
             if back:  # its client was gone
-                self.reader.queue.core.give_back([request.completion.result()])
+                self.reader.queue.core.requeue([request.completion.result()])
                 self.world.run()
                 self.came(key)
 

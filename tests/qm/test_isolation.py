@@ -264,7 +264,7 @@ def test_a_message_that_cannot_be_given_back_keeps_no_purged_one_in_the_store() 
 
     ledger.on_memory = short
     with pytest.raises(RuntimeError):
-        core.give_back(got)
+        core.requeue(got)
     for number in range(5):
         world.send(b"%d" % number, "other", delivery=1)
     world.manager.purge(world.manager.find("other"))

@@ -226,12 +226,12 @@ def test_a_moved_message_that_is_out_during_a_purge_does_not_come_back(world: Wo
     reader = world.reader(SUB)
     core = reader.queue.core
     out = world.finish(reader.receive(0).completion)
-    core.give_back([out])
+    core.requeue([out])
     world.run()
     assert world.bodies(SUB) == [b"one"]
     out = world.finish(reader.receive(0).completion)
     world.finish(reader.purge())
-    core.give_back([out])
+    core.requeue([out])
     world.run()
     assert world.bodies(SUB) == []
     assert world.manager.ledger.bytes == 0

@@ -67,7 +67,7 @@ def test_a_message_that_was_out_during_a_purge_does_not_come_back(world: World) 
     got = [world.finish(request.completion) for request in requests]
     world.finish(reader.purge())
     queue = world.manager.find("orders")
-    queue.core.give_back(got)
+    queue.core.requeue(got)
     world.send(b"later")
     assert world.bodies() == [b"later"]
     assert Counter(event.kind for event in events(world))[7] == 2
@@ -89,7 +89,7 @@ def test_a_message_given_back_after_a_purge_that_it_came_after_survives(world: W
     world.writer.complete_all()
     queue = world.manager.find("orders")
     assert queue.purged_to > 0, "the marker still stands"
-    queue.core.give_back([request.completion.result()])
+    queue.core.requeue([request.completion.result()])
     world.writer.complete_all()
     assert queue.purged_to > 0
     world.crash()

@@ -175,7 +175,7 @@ def test_a_message_that_cannot_be_given_back_waits_once_and_comes_back_once() ->
 
     ledger.on_memory = short
     with pytest.raises(RuntimeError):
-        core.give_back(got)
+        core.requeue(got)
     for _ in range(3):
         with pytest.raises(RuntimeError):
             ledger.return_again()
@@ -194,5 +194,5 @@ def test_messages_that_a_closed_store_does_not_take_back_wait_all_of_them() -> N
     core.receive_bulk(3, 1 << 20, lambda messages, _: got.extend(messages))
     world.writer.close()
     with pytest.raises(ExceptionGroup):
-        core.give_back(got)
+        core.requeue(got)
     assert world.manager.ledger.returned == 3

@@ -370,7 +370,7 @@ class OpenQueue:
             if status:
                 completion.fail(storage_error(status))
             elif self.closed:
-                core.give_back(messages)
+                core.requeue(messages)
                 completion.fail(OperationCancelled())
             elif not messages:
                 completion.fail(MessageNotFound())

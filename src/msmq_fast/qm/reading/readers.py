@@ -188,7 +188,7 @@ class ReadRequest:
         if status or not messages:
             self.completion.fail(storage_error(status))
         elif not self.completion.resolve(messages[0]):
-            self._readers.core.give_back(messages)
+            self._readers.core.requeue(messages)
         if self.gate is not None:
             self.gate.leave(len(messages[0].packet) if messages else 0)
 
@@ -292,7 +292,7 @@ class Subscription:
         if status:
             return
         if self.closed:
-            self._readers.core.give_back(messages)
+            self._readers.core.requeue(messages)
         else:
             self._sink(messages)
 
