@@ -139,7 +139,7 @@ cdef class SendLane(CommitListener):
         writer.begin_unit()
         try:
             for packet in packets:
-                # Nobody else has seen the packet yet.
+                # No other object has seen the packet yet.
                 put_u32(<uint8_t*>PyBytes_AS_STRING(packet) + IDENTIFIER_OFFSET, ordinal)
                 ordinal += 1
                 if parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m):
@@ -194,7 +194,7 @@ cdef class SendLane(CommitListener):
         return 0
 
     cdef int _answer(self, uint32_t request_id, uint32_t count, uint32_t first, bint ids) except -1:
-        """One SENT frame behind the others."""
+        """Appends one SENT frame."""
         cdef Buffer out = self._answers
         cdef uint8_t* start
         cdef uint8_t* p

@@ -13,9 +13,9 @@ from msmq_fast._native.queue cimport QueueCore
 cdef enum RowState:
     ROW_AVAILABLE = 1
     ROW_LOCKED = 2
-    ROW_PURGED = 3              # stored: it goes when whoever has it lets go of it
-    ROW_PREPARED = 4            # stored: a prepared transaction has it
-    ROW_ORDERED = 5             # stored: its receiver has it
+    ROW_PURGED = 3              # stored: deleted when the reader or transaction that locks it ends
+    ROW_PREPARED = 4            # stored: locked by a prepared transaction
+    ROW_ORDERED = 5             # stored: OrderAck received, FinalAck expected
 
 
 cdef struct Row:
@@ -27,7 +27,7 @@ cdef struct Row:
     PyObject* body              # packet bytes, owned, or NULL: in the store only
     const uint8_t* packet       # of `body`
     uint32_t size               # bytes of the packet
-    uint32_t owner              # who locked it
+    uint32_t owner              # of the lock: a reader, a transaction or an OWNER_… number
     uint32_t sequence_number
     uint32_t last_move_s        # Unix seconds, or MOVE_UNKNOWN
     uint16_t abort_count

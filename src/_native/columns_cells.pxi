@@ -114,7 +114,7 @@ cdef int put_same(Cells* c, const char* data, size_t size, size_t rows) noexcept
 
 @cython.final
 cdef class Segment:
-    """Memory that native code has filled, as a buffer of bytes that nobody changes."""
+    """Memory that native code has filled, as a buffer of bytes that is not changed any more."""
     cdef uint8_t* _data
     cdef Py_ssize_t _size
 

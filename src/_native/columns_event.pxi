@@ -145,7 +145,7 @@ cdef int encode_record(Stretch* s, uint64_t number, const uint8_t* data, size_t 
 
 
 cdef void pass_over(Stretch* s, uint64_t number) noexcept nogil:
-    """A damaged record; what stands before the stretch is nobody's concern."""
+    """Counts a damaged record. Records before the stretch do not count."""
     if number >= s.next:
         s.damaged += 1
         s.next = number + 1

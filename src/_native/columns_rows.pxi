@@ -5,7 +5,7 @@ cdef uint64_t WALK_ENDED = <uint64_t>0xFFFFFFFFFFFFFFFF
 
 
 cdef inline bint seen_in_bulk(const Slot* slot) noexcept nogil:
-    """Available, or somebody has it and may give it back; and durable, if it is to be stored."""
+    """Available, or locked by a reader that may return it; and durable, if it is to be stored."""
     if slot.state == STATE_AVAILABLE:
         return True
     return slot.state == STATE_LOCKED and (slot.flags & FLAG_COUNTED != 0 or not slot.flags & FLAG_REMOVING)

@@ -10,7 +10,7 @@ cdef extern from "Python.h":
 cdef enum:
     BUFFER_SIZE = 65536         # of an idle scanner that has seen traffic
     BUSY_SIZE = 131072          # of one whose reads fill the buffer: fewer reads for the same bytes
-    FIRST_BUFFER = 4096         # of a new one: a stranger who only knocks costs one page
+    FIRST_BUFFER = 4096         # of a new one: a peer that sends nothing costs one page
     MIN_READ = 8192             # room below which the buffer is compacted or grown
     VERSION = 0x10
     SIGNATURE = 0x524F494C      # "LIOR"

@@ -14,7 +14,7 @@ cdef enum:
 
 
 cdef struct Identity:
-    # What makes two packets the same message. Anybody can name an identifier; the fingerprint is that of what was sent under it.
+    # What makes two packets the same message. Any peer can name any identifier; the fingerprint covers what was sent under it.
     uint8_t identifier[IDENTIFIER_SIZE]
     uint64_t fingerprint        # never 0 for a message that arrives
     uint64_t absent             # the state of the table in which it was not there, 0: none
@@ -68,7 +68,7 @@ cdef class DuplicateHistory(CommitListener):
     # What is known of a message; a hit is refreshed. Nothing is inserted.
     cdef Sighting sight(self, Identity* identity, uint32_t now) noexcept
     # With a writer the entry shares the fate of its current batch: to be called inside the unit that stores the message.
-    # `origin`, below ORIGINS, says whose share of the table it takes.
+    # `origin`, below ORIGINS, names the share of the table that it uses.
     cdef int remember(self, const Identity* identity, uint32_t origin, uint32_t now, Writer writer) except -1
     cdef int _attach(self, Writer writer) except -1
     cdef bint knows(self, const Identity* identity) noexcept

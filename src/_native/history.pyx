@@ -154,16 +154,16 @@ cdef class DuplicateHistory(CommitListener):
     `lifetime` is in seconds. `portable`: use no instruction that only some processors have.
 
     1. MS-MQQB knows a message by its identifier, the GUID of its source and a number. The packet claims both, and nothing proves
-       them: a stranger who brings messages under the next numbers of another queue manager would have those that really come
-       dropped as duplicates. So a message is known by its identifier *and* a fingerprint of what its sender wrote. A stranger
-       would have to bring the very message, into the same queue, before its sender does.
+       them: a peer that sends messages under the next numbers of another queue manager would cause the real ones to be dropped
+       as duplicates. So a message is known by its identifier *and* a fingerprint of what its sender wrote. An unauthenticated
+       peer would have to send the same message, to the same queue, before its sender does.
     2. The fingerprint is keyed with `seed`, which the store keeps: what was seen before a restart is known after it.
     3. It covers all bytes that every transmission of a message has in common, whatever way it takes: its time of sending, flags,
        queues, properties, label, extension, body, signature and certificate. Hop count, keys and priority may differ from one to the
        next. An encrypted message for this queue manager is known by its body in clear (`Receiver.sight` gets the opened packet), or a
-       stranger who knows its label could send another body in its place.
+       peer that knows its label could send another body in its place.
     4. Senders and routers shorten lifetimes on the way, and never lengthen them. So a message that lives longer than the one before it
-       is not a repetition: a stranger who knows all of a message could bring a copy that expires at once.
+       is not a repetition: a peer that knows all of a message could send a copy that expires at once.
     5. The table is shared among origins (addresses). One that has its share makes room for a new entry with its own oldest;
        for others that with the most makes room. So no address can push out what the others have brought.
     """

@@ -58,7 +58,7 @@ cdef class InStream:
     cdef readonly uint32_t queue            # ordinal of the queue that took the latest message, 0: none did
     cdef readonly uint64_t heard_us         # Unix microseconds of the latest thing to be acknowledged
     cdef public double acknowledged_at      # monotonic seconds of the last OrderAck
-    cdef public bint armed                  # somebody looks at heard_us later
+    cdef public bint armed                  # a timer of the caller will look at heard_us
     cdef bytes _key                         # of its record
     cdef uint64_t _batch, _touch            # the latest batch that has its record, and where in the ring of touches
     cdef uint64_t _handles, _place          # where in it, see Writer.put_head

@@ -2,23 +2,23 @@
 """InStreams: the gate of transactional messages that arrive (MS-MQQB 3.1.5.8.6), and its persistent state (DU-12).
 
 A stream is advanced in the unit that stores its message. There is one record per stream and commit: the first message of a
-stream in a batch puts it, later ones change it in place. What is in a batch builds on the batches before that hold messages of
+stream in a batch puts it, later ones change it in place. A batch depends on the batches before it that hold messages of
 the same streams: when one of those fails the batch fails too, so that a stream never has a gap.
 
 Nothing proves that a message is from the queue manager that it names. So there may be several streams of one source and
 destination, each with a home, the group of addresses that begins its sequences:
 
-1. A new sequence (its first message has no previous one) belongs to the stream of the home that it comes from. A stranger who
-   begins a sequence for somebody else, with whatever great identifier, begins a stream of its own.
-2. A sequence goes on from anywhere: a peer that moves, has several addresses or comes by another router. It must then say the
-   identifier, and as the previous number the last that was taken, which only its sender knows. OrderAcks follow it there, and so
-   does the home of the stream, unless that place has one.
+1. A new sequence (its first message has no previous one) belongs to the stream of the home that it comes from. A peer that
+   begins a sequence in the name of another queue manager, with however great an identifier, begins a stream of its own.
+2. A sequence can continue from any address: a peer moves, has several addresses, or uses another router. Its message must name the
+   identifier, and as the previous number the last one that was accepted, which only its sender knows. OrderAcks then go to that
+   address, and the home of the stream moves there, unless that home has a stream of its own.
 3. What repeats the first message of a sequence that another home began is a repetition if the message is the same, and else
    the begin of another sequence with an identifier that was stolen.
 4. Identifiers of sequences are times and small numbers, which can be guessed. So wrong guesses about one source and destination
    have a budget. Where it is spent, and where MAX_HOMES homes speak of one stream, others that speak of it are turned away until
    there is room, unless they are vouched for: the source is believed to be at that address, or a named router is.
-5. Each home may have FEW streams even where there are as many as there may be, so that no number of strangers keeps out a peer.
+5. Each home may have FEW streams even where there are as many as there may be, so that unauthenticated peers cannot keep out another peer, however many they are.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -44,14 +44,14 @@ cdef enum:
     PREVIOUS_OFFSET = 16        # TransactionHeader.PreviousTxSequenceNumber
     HASH_SIZE = 16
     DIRECT = 7                  # UserHeader.Flags.DQ of a direct name
-    MAX_NAMES = 65536           # spellings of destinations are what senders choose: they must not fill the memory
+    MAX_NAMES = 65536           # senders choose how they spell a destination: the spellings must not fill the memory
     MAX_ADDRESS = 255
     MAX_NAME = 2048             # bytes of a DestinationQueue field: no queue has a longer name
     EVICTED = 1000
     FEW = 16
     GUESS = 10                  # seconds until a wrong guess is forgiven
-    GUESSES = 32                # so many may come at once
-    SILENT = 86400              # seconds: whoever waits for an OrderAck has sent again by then, the resend ladder ends at six hours
+    GUESSES = 32                # at most at once
+    SILENT = 86400              # seconds: a sender that waits for an OrderAck has sent again by then, the resend ladder ends at six hours
 
 KEY_PREFIX = b"I"
 
@@ -184,7 +184,7 @@ cdef class InStreams(CommitListener):
         return stream
 
     cdef InStream _begin(self, InStream first, str home, str address):
-        # One more stream of a source and destination. What nobody speaks of any more makes room.
+        # One more stream of a source and destination. Silent streams make room for it.
         cdef bint vouched = False
         cdef int begin = 0, end = MAX_HOMES
         cdef InStream stream = first, last = first, oldest = None
@@ -309,7 +309,7 @@ cdef class InStreams(CommitListener):
             if stream.home and (
                 identifier != stream.identifier or (number != stream.number and (number < stream.number or previous != stream.number))
             ):
-                # Who does not know how far the stream is may be anybody, and hears nothing of it.
+                # The peer does not know how far the stream is: it may be any peer, so it gets no OrderAck.
                 self.rejected += 1
                 return ORDER_REPEATED if identifier == stream.identifier and number <= stream.number else ORDER_AHEAD
             other = self._heads[stream._bunch]
@@ -491,7 +491,7 @@ cdef class InStreams(CommitListener):
         return bool(self._ack_due)
 
     def take_ack_due(self) -> list:
-        """Streams of which something is to be acknowledged and that nobody looks after yet; now the caller does (`armed`)."""
+        """Streams that need an OrderAck and are not armed yet; the caller arms its timer for them (`armed`)."""
         if not self._ack_due:
             return []
         due, self._ack_due = self._ack_due, []

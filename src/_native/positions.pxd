@@ -9,7 +9,7 @@ cpdef enum PositionState:
     # Where a message is between its arrival and its removal. Functions return it as a plain int, 0 for no position.
     STATE_DELETED = 0           # a tombstone, dropped by the next compaction
     STATE_AVAILABLE = 1
-    STATE_LOCKED = 2            # `owner` says by whom
+    STATE_LOCKED = 2            # by `owner`
     STATE_PENDING = 3           # enqueued, not yet durable or not yet committed
     STATE_PURGE_PENDING = 4     # was locked when the queue was purged
 
@@ -35,8 +35,8 @@ cdef struct Slot:
     uint32_t size               # bytes of the packet
     uint32_t deadline           # Unix seconds, or NO_DEADLINE
     uint32_t timer              # handle in a TimerWheel, or NO_TIMER
-    uint32_t owner              # who locked it
-    uint32_t source             # whose message identifier it is: number in a SourceTable
+    uint32_t owner              # of the lock: a reader, a transaction or an OWNER_… number
+    uint32_t source             # queue manager of the message identifier: number in a SourceTable
     uint32_t ordinal            # of the message identifier
     uint16_t abort_count        # 0xFFFF: that many or more
     uint16_t move_count

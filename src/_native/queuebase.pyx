@@ -171,7 +171,7 @@ cdef int log_changed(QueueBase core, const Slot* slot) except -1:
 
 
 cdef int log_removed(Undoable owner, LedgerBase ledger, const Slot* slot, uint64_t total) except -1:
-    """`owner`: the QueueBase or the Drain in whose list it stands."""
+    """`owner`: the QueueBase or the Drain that has the slot in its list."""
     cdef RemovalUndo undo
     cdef UndoLog log = ledger.writer.undo
     if log.depth:

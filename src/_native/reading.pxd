@@ -35,5 +35,5 @@ cdef class Delivery(CommitListener):
     cdef QueueReading _core
     cdef list _messages
     cdef object _sink
-    cdef object _wanted         # called when it is durable: whether the reader is still there; None: he is
+    cdef object _wanted         # called when it is durable: returns whether the reader still exists; None: it does
     cdef int _status

@@ -56,7 +56,7 @@ cdef class BodyFetcher:
 
 
 cdef class BodyRead(ReadListener):
-    """One packet read from the store for a peek or a lookup, kept by nobody."""
+    """One packet read from the store for a peek or a lookup; no cache keeps it."""
     cdef Received _received
     cdef object _sink
 
@@ -525,7 +525,7 @@ cdef class Delivery:
             else:
                 core._return(slot)
         if status == STATUS_OK and self._wanted is not None and not self._wanted():
-            # Now, before anybody can see what followed from the removal.
+            # Now, before a reader or a peer can see the side effects of the removal.
             core.requeue(kept)
             self._messages = []
         elif status != STATUS_OK:

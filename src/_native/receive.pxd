@@ -47,7 +47,7 @@ cdef class Receiver:
     cdef DuplicateHistory _history
     cdef Identity _identity     # of the packet with this number
     cdef uint64_t _identified
-    cdef uint32_t _origin       # whose share of the history this session takes
+    cdef uint32_t _origin       # the share of the history that this session uses
     cdef Ledger _ledger
     cdef Routes _routes
     cdef InStreams _streams     # None: every transactional message is for Python

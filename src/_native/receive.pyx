@@ -83,7 +83,7 @@ cdef enum:
     MAX_ROUTES = 65536          # nor the many ways to write one name
     ASKS_NACK = 4               # MessagePropertiesHeader.Flags.NA
 
-cdef uint8_t[16] NOBODY       # all zero: what a direct format name gives
+cdef uint8_t[16] NO_QUEUE_MANAGER   # all zero: of a direct format name
 
 
 cdef bint _multi_signed(const uint8_t* packet, const UserMessage* m) noexcept nogil:
@@ -98,7 +98,7 @@ cdef bint _multi_signed(const uint8_t* packet, const UserMessage* m) noexcept no
 
 
 cdef bytes strip_authentication_status(const uint8_t* packet, const UserMessage* m):
-    # What is kept. AS says how a receiver authenticated the message: nobody may claim that for us.
+    # What is kept. AS says how a receiver authenticated the message: only this receiver may set it.
     cdef bytes copy = kept_packet(packet, m)
     if m.security_offset:
         (<uint8_t*>PyBytes_AS_STRING(copy))[m.security_offset + 1] &= 0xF0
@@ -112,8 +112,8 @@ cdef class Receiver:
     """Bytes go in by `buffer` and `commit`; `run` handles what is complete until Python has to decide something.
 
     `own` is the GUID of this queue manager in wire order; `routes` is shared by all sessions and filled by the general path.
-    `streams` are the transactional streams, which remember `address`, that of the peer. `origin`: whose share of the duplicate history
-    is used, see `DuplicateHistory.origin`.
+    `streams` are the transactional streams, which remember `address`, that of the peer. `origin`: the share of the duplicate history
+    that is used, see `DuplicateHistory.origin`.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ cdef class Receiver:
 
     cdef inline bint _is_local(self) noexcept:
         cdef const uint8_t* address = self._scanner.packet + ADDRESS_OFFSET
-        return memcmp(address, NOBODY, 16) == 0 or memcmp(address, self._own, 16) == 0
+        return memcmp(address, NO_QUEUE_MANAGER, 16) == 0 or memcmp(address, self._own, 16) == 0
 
     cdef QueueCore _find_route(self):
         cdef const UserMessage* m = &self._scanner.message
@@ -283,7 +283,7 @@ cdef class Receiver:
         return self._route
 
     cdef QueueCore _find_sender(self, bytes name):
-        # The route of this sender, for a queue that not everybody may send to. Not remembered beyond the message.
+        # The route of this sender, for a queue that not every sender may send to. Not remembered beyond the message.
         cdef const UserMessage* m = &self._scanner.message
         cdef Py_ssize_t size = PyBytes_GET_SIZE(name)
         cdef uint32_t length = 0
@@ -314,7 +314,7 @@ cdef class Receiver:
         return self._store(core, strip_authentication_status(self._scanner.packet, m), m, message_class)
 
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1:
-        # `packet` is what is kept of the current message, nobody else's yet; `m` describes it.
+        # `packet` is what is kept of the current message, not shared yet; `m` describes it.
         if message_class:
             put_u16(<uint8_t*>PyBytes_AS_STRING(packet) + m.properties_offset + CLASS_OFFSET, message_class)
         if m.ack_flags and m.admin_type and memcmp(self._scanner.packet + SOURCE_OFFSET, self._own, 16) == 0:

@@ -19,6 +19,6 @@ cdef class Loader(PositionVisitor):
     cdef dict _purges
     cdef object _deleting, _silent, _held
     cdef readonly uint64_t highest_sequence
-    cdef readonly dict orphans              # queue ordinal -> number of messages of a queue that nobody knows
+    cdef readonly dict orphans              # queue ordinal -> number of messages of a queue that does not exist
     cdef readonly list damaged              # keys of records that cannot be what they should be
     cdef int _mark_side_effects(self, PendingDelete* entry, const PositionRecord* record) except -1

@@ -57,9 +57,9 @@ cdef int restore(QueueCore core, uint64_t key, const PositionRecord* record) exc
 cdef class Loader:
     """``Loader(ledger, purges, deleting=(), silent=())``: `purges` maps queue ordinals to the sequence up to which the queue was purged.
 
-    Positions of the queues in `deleting` become pending deletes, without further consequences if they are in `silent` too. Those of queues that nobody knows stay in the store, counted in `orphans`;
-    so do records that are damaged, their keys in `damaged`. What is in `held`, pairs of queue ordinal and LookupIdentifier, is locked by
-    prepared transactions: if it was purged, they let it go.
+    Positions of the queues in `deleting` become pending deletes, without further consequences if they are in `silent` too. Those of
+    queues that do not exist stay in the store, counted in `orphans`; so do damaged records, their keys in `damaged`. What is in `held`, pairs of queue ordinal and LookupIdentifier, is locked by
+    prepared transactions: if it was purged, they delete it when they end.
     """
 
     def __init__(self, Ledger ledger, dict purges, deleting=(), silent=(), held=()):

@@ -67,7 +67,7 @@ cdef class DeferredDelete(ReadListener):
     cdef int _remove_one(self, size_t number, bint has_side_effects) except -1
 
 
-# Takes back what followed from a removal, with the current unit. False: somebody has got an acknowledgment already.
+# Takes back the side effects of a removal, with the current unit. False: an acknowledgment has left already.
 cdef bint undo_side_effects(list side_effects) except -1
 # The receiver has a message: it leaves, or waits for its FinalAck (DU-14). Inside a unit; the other two have one of their own.
 cdef int retire(QueueRemoval core, uint64_t key) except -1

@@ -82,7 +82,7 @@ cdef enum:
 
 
 cdef bint undo_side_effects(list side_effects) except -1:
-    """Takes back what followed from a removal, with the current unit. False: somebody has got an acknowledgment already."""
+    """Takes back the side effects of a removal, with the current unit. False: an acknowledgment has left already."""
     cdef QueueRemoval core
     cdef Slot* slot
     cdef bint everything = True
@@ -103,11 +103,11 @@ cdef int retire(QueueRemoval core, uint64_t key) except -1:
         core.sequence.remove(key)
         return 0
     if slot.flags & FLAG_REMOVING:
-        return 0    # somebody has taken it out already; `_return` asks again should that not be kept
+        return 0    # its removal is under way already; `_return` asks again if that fails
     if slot.ack_flags & (POSITION_JOURNAL_NEGATIVE if core.srmp else POSITION_JOURNAL_POSITIVE | POSITION_JOURNAL_NEGATIVE | POSITION_FINAL):
         return await_final(core, slot)
     if core.srmp and slot.ack_flags & POSITION_JOURNAL_POSITIVE:
-        return conclude(core, key, REASON_ARRIVED)     # nobody tells what becomes of it (MC-MQSRM 3.1.1.3.3)
+        return conclude(core, key, REASON_ARRIVED)     # no acknowledgment will tell what becomes of it (MC-MQSRM 3.1.1.3.3)
     return core._take_out(slot, EVENT_ACKED)
 
 
@@ -242,7 +242,7 @@ cdef class QueueRemoval(QueueBase):
             if slot.ack_flags & flags_for(self.role, reason) or (self.journal is not None and reason == REASON_RECEIVED):
                 if slot.body == NULL and reason & REASON_NEGATIVE:
                     return self._postpone(slot, event, reason)
-                packet = packet_of(self, slot)  # now: somebody is told that it is gone when this unit is durable
+                packet = packet_of(self, slot)  # now: a reader learns that it is gone when this unit is durable
                 if packet is None:
                     return 1
                 moved = apply_side_effects(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
@@ -349,7 +349,7 @@ cdef class QueueRemoval(QueueBase):
         return 0
 
     cdef int _late(self, Slot* slot) except -1:
-        """The time of a message is over that was transmitted: nobody waits for its acknowledgments any more (AMB-39).
+        """A message that was transmitted has expired: its acknowledgments are not awaited any more (AMB-39).
 
         The session passes over it when they come.
         """
@@ -430,7 +430,7 @@ cdef class QueueRemoval(QueueBase):
             slot.abort_count += 1
         self._tell_of_abort(slot)
         if self.poison_after and slot.abort_count >= self.poison_after and not slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED:
-            # It is moved before anybody sees it again.
+            # It is moved before a reader sees it again.
             slot.owner = OWNER_POISON
             self._poisoned.append(slot.key)
             return self.mark()

@@ -8,7 +8,7 @@ cdef enum:
     COMMON_HEADER = 16
     STUB_HEADER = 24            # of requests without an object UUID, and of responses
     SEC_TRAILER = 8
-    FIRST_BUFFER = 4096         # a stranger who only knocks costs one page
+    FIRST_BUFFER = 4096         # a peer that sends nothing costs one page
     BUFFER_SIZE = 16384
     LARGEST = 65535             # frag_length has 16 bits
 

@@ -100,7 +100,7 @@ cdef class Intake(CommitListener):
         self._packets = []
 
     def put(self, list packets not None, const uint32_t[::1] targets not None, list cores not None, uint32_t ordinal, uint32_t number) -> None:
-        """Take messages in: packets that nobody else has seen, for the queues `cores[targets[i]]`.
+        """Take messages in: packets that no other object has seen, for the queues `cores[targets[i]]`.
 
         Those without an ordinal get consecutive ones from `ordinal` on, those with a TransactionHeader numbers from `number` on.
         Raises Refused, ValueError for what is no packet or no queue, OverflowError and StoreError.
@@ -345,7 +345,7 @@ def place(Ledger ledger not None, list rows not None, list keys not None, dict r
     for _, row in rows:
         messages += _count(row)
     if ledger.sequence + messages > ledger.sequence_limit:
-        ledger.next_sequence()      # asks for more, if nobody has
+        ledger.next_sequence()      # asks for more, unless that was done
         raise OverflowError("no SequentialIDs are reserved: the store does not keep up")
     placement._reserved = reserved
     placement._taken = taken

@@ -87,7 +87,7 @@ cdef class TransactionBase(CommitListener):
     cdef dict _tails                    # QueueCore -> (index, packet) of its last Enqueue
     cdef uint32_t _rows                 # rows of the store that belong to it
     cdef uint32_t _writes               # units under way
-    cdef object _deferred, _sink        # what waits for _writes, and who is told of the end
+    cdef object _deferred, _sink        # what waits for _writes, and the function that is called at the end
     cdef bytes _head
     cdef int _status, _result
     cdef size_t _done                   # operations of the commit

@@ -33,7 +33,7 @@ from msmq_fast._native.transactionbase import TransactionBroken
 
 
 cdef class AbortCounts(CommitListener):
-    """Counts of messages that were aborted, on their way to the store: in units that keep nobody waiting."""
+    """Counts of messages that were aborted, on their way to the store: in units of their own, which no reply waits for."""
     cdef Writer _writer
     cdef list _places           # (QueueCore, key)
     cdef size_t _done
@@ -111,7 +111,7 @@ cdef int put_counts(TransactionBase tx, size_t index, size_t end, uint32_t more)
 
 
 cdef int keep_counts(TransactionBase tx) except -1:
-    """Has the new counts written, which nobody waits for (X-72)."""
+    """Writes the new counts in units of their own; no reply waits for them (X-72)."""
     cdef AbortCounts counts
     cdef Operation* operation
     cdef size_t index

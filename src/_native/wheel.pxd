@@ -12,7 +12,7 @@ cdef enum:
 
 cdef struct Timer:
     uint64_t deadline
-    uint64_t first, second      # whose timer it is; the caller's
+    uint64_t first, second      # name the timer, for the caller
     uint32_t next, previous     # handles; `previous` of a list head is its list number | HEAD_MARK
 
 

@@ -55,7 +55,7 @@ cdef class SendWindow:
     cdef PyObject* _group_queue
     cdef array _group
     cdef public uint16_t size
-    cdef public list traced     # gets the packets with BaseHeader.Flags.TR that were transmitted; None: nobody wants them
+    cdef public list traced     # gets the packets with BaseHeader.Flags.TR that were transmitted; None: they are not collected
     cdef uint16_t _peer_size
     # Checks and applies a SessionHeader; returns a HeaderResult.
     cdef int apply(self, const uint8_t* header, ReceiveWindow received) except -1
