@@ -33,8 +33,8 @@ def test_session(benchmark: Any, kind: str) -> None:
     ledger.reserved(1 << 40)
     ledger.tick(2_000 * 1_000_000)
     core = QueueCore(ledger, 1)
-    node = SessionContext(OWN, ledger, lambda kind, name: Destination(core, transactional=stamped))
-    session = Session(node, "127.0.0.9", 100.0, initiator=False)
+    context = SessionContext(OWN, ledger, lambda kind, name: Destination(core, transactional=stamped))
+    session = Session(context, "127.0.0.9", 100.0, initiator=False)
     session.receive(establish_connection(PEER, OWN, 1), 100.0)
     session.receive(connection_parameters(500, 20_000), 100.0)
     assert session.state is SessionState.OPEN

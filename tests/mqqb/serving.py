@@ -23,9 +23,9 @@ async def until(condition: Callable[[], bool]) -> None:
 class Serving:
     """An endpoint on a loopback port; the disk is quick unless told otherwise."""
 
-    def __init__(self, pending_bytes: int = 1 << 30, **node: object) -> None:
-        self.host = Host(**node)  # type: ignore[arg-type]
-        self.endpoint = Endpoint(self.host.node, lambda _: None, time.monotonic())
+    def __init__(self, pending_bytes: int = 1 << 30, **context: object) -> None:
+        self.host = Host(**context)  # type: ignore[arg-type]
+        self.endpoint = Endpoint(self.host.context, lambda _: None, time.monotonic())
         self.pending_bytes = pending_bytes
         self.quick = True
 

@@ -55,13 +55,13 @@ class Outgoing(Source):
 class Bench:
     """An endpoint whose effects are collected."""
 
-    def __init__(self, *, ping_first: bool = False, **node: object) -> None:
-        self.host = Host(**node)  # type: ignore[arg-type]
+    def __init__(self, *, ping_first: bool = False, **context: object) -> None:
+        self.host = Host(**context)  # type: ignore[arg-type]
         self.effects: list[object] = []
         self.woken: list[Session] = []
         self.ended: list[tuple[str, CloseReason | None]] = []
         self.endpoint = Endpoint(
-            self.host.node,
+            self.host.context,
             self.effects.append,
             0.0,
             ping_first=ping_first,

@@ -26,7 +26,7 @@ class Guarded(Host):
         *,
         quarantine: bool = False,
         unsigned: UnsignedSid = UnsignedSid.USE,
-        **node: object,
+        **context: object,
     ) -> None:
         users = Users(sid("S-1-5-21-7-8-9"))
         users.add("bob", uid=None, groups=("staff",), own_sid=BOB)
@@ -42,7 +42,7 @@ class Guarded(Host):
             return gate(target, kind, identifier, message, verified=verified)
 
         super().__init__(
-            gate=counted, quarantine=(lambda: self["quarantine"]) if quarantine else None, **node
+            gate=counted, quarantine=(lambda: self["quarantine"]) if quarantine else None, **context
         )
         self.add("quarantine")
         descriptor = parse_sddl(sddl.replace("STAFF", str(users.group_sid("staff"))))

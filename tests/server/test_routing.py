@@ -30,7 +30,7 @@ FAR = UUID("11111111-2222-3333-4444-555555555555")
 
 
 class Server:
-    """A queue manager, its node, and its routing."""
+    """A queue manager, its session context, and its routing."""
 
     def __init__(self, config: Config, **settings: object) -> None:
         self.world = world = World(**settings)
@@ -42,9 +42,9 @@ class Server:
             world.clock.monotonic,
             lambda: WALL,
             self.channel_of,
-            lambda: self.node.forget_routes(),
+            lambda: self.context.forget_routes(),
         )
-        self.node = SessionContext(manager.guid, manager.ledger, resolve)
+        self.context = SessionContext(manager.guid, manager.ledger, resolve)
         self.routing.start()
 
     def channel_of(self, queue: OutgoingQueue) -> OutgoingChannel:
@@ -85,7 +85,7 @@ def test_the_directory_makes_a_routing_server_too_and_takes_it_back() -> None:
 
 def test_routes_are_forgotten_when_sites_and_links_change() -> None:
     server = Server(Config())
-    before = server.node.routes
+    before = server.context.routes
     core = server.world.create().core
     for kind, values in (
         (ObjectType.SITE, {"Name": "here"}),

@@ -149,7 +149,7 @@ def streams_end_with_sessions(patch: Patch) -> None:
 
     def forget(listener: MqqbListener, session: Session) -> None:
         closed(listener, session)
-        listener.node.streams.forget(1 << 31)
+        listener.session_context.streams.forget(1 << 31)
 
     patch.setattr(MqqbListener, "_session_closed", forget)
 

@@ -58,7 +58,7 @@ class Endpoint:
 
     def __init__(
         self,
-        node: SessionContext,
+        context: SessionContext,
         execute: Callable[[Resolve | Connect | SendPing], None],
         now: float,
         *,
@@ -69,27 +69,29 @@ class Endpoint:
         cookie: Callable[[], int] = _random_cookie,
         faults: Faults | None = None,
     ) -> None:
-        self.node = node
+        self.context = context
         self.sessions: set[Session] = set()
-        self.transfer = Transfer(node, self._effect, ping=ping_first, is_own=is_own)
+        self.transfer = Transfer(context, self._effect, ping=ping_first, is_own=is_own)
         self._execute = execute
         self._on_close = on_close
-        self._admission = Admission(node.limits)
-        self._responder = ping.Responder(node.guid, node.limits.ping_ports, node.limits.pings_per_address)
-        self._pinger = ping.Pinger(node.guid, node.timers.ping_response, self.transfer.pinged)
-        self._inquirer = ping.Inquirer(node.guid, node.timers.ping_response, cookie)
-        self._history_deadline = now + node.timers.history_cleanup
+        self._admission = Admission(context.limits)
+        self._responder = ping.Responder(
+            context.guid, context.limits.ping_ports, context.limits.pings_per_address
+        )
+        self._pinger = ping.Pinger(context.guid, context.timers.ping_response, self.transfer.pinged)
+        self._inquirer = ping.Inquirer(context.guid, context.timers.ping_response, cookie)
+        self._history_deadline = now + context.timers.history_cleanup
         self._trim_history = trim_history
         self._trim_deadline = now + TRIM_INTERVAL
         self._timed = TimedGroup(faults or Faults())
         self._timed.add("pings", self._pinger)
         self._timed.add("inquiries", self._inquirer)
-        self._timed.add("peers", _Part(node.peers.next_deadline, self._question_peers))
+        self._timed.add("peers", _Part(context.peers.next_deadline, self._question_peers))
         self._timed.add("resending", _Part(self._next_resend, self._resend))
         self._timed.add("connecting", self.transfer)
-        if node.order_acks is not None:
-            self._timed.add("OrderAcks", node.order_acks)
-        self._timed.add("windows", _Part(node.windows.next_deadline, self._widen))
+        if context.order_acks is not None:
+            self._timed.add("OrderAcks", context.order_acks)
+        self._timed.add("windows", _Part(context.windows.next_deadline, self._widen))
         self._timed.add("the duplicate history", _Part(self._history_next, self._expire_history))
 
     def accept(
@@ -102,7 +104,7 @@ class Endpoint:
         refusal = None if crowded is False else self._admission.would_refuse(address)
         if crowded:
             refusal = refusal or CloseReason.SESSION_LIMIT
-        session = Session(self.node, address, now, initiator=False, refusal=refusal, owner=self, wake=wake)
+        session = Session(self.context, address, now, initiator=False, refusal=refusal, owner=self, wake=wake)
         self._admission.enter(address)
         self.sessions.add(session)
         return session
@@ -130,7 +132,7 @@ class Endpoint:
         if not session.initiator:
             self._admission.leave(session.peer_address)
         if session.reason is not None:
-            self.node.counts.closed[session.reason] += 1
+            self.context.counts.closed[session.reason] += 1
         self.transfer.closed(session, now)
         if self._on_close is not None:
             self._on_close(session)
@@ -160,7 +162,7 @@ class Endpoint:
         self._execute(SendPing(address, self._inquirer.ask(done, now)))
 
     def _question_peers(self, now: float) -> None:
-        self.node.peers.expire(now, self._ask)
+        self.context.peers.expire(now, self._ask)
 
     def _effect(self, effect: Effect, now: float) -> None:
         if isinstance(effect, Ping):
@@ -171,9 +173,9 @@ class Endpoint:
     def shortage(self, short: bool, now: float) -> None:
         """Resources run short, or suffice again: sessions advertise another window (AMB-20)."""
         if short:
-            self.node.windows.short()
+            self.context.windows.short()
         else:
-            self.node.windows.enough(now)
+            self.context.windows.enough(now)
         self._resize()
 
     def _resize(self) -> None:
@@ -194,15 +196,15 @@ class Endpoint:
         self._timed.expire(now)
 
     def _next_resend(self) -> float | None:
-        sequences = self.node.hooks.sequences
+        sequences = self.context.hooks.sequences
         return None if sequences is None else sequences.next_deadline()
 
     def _resend(self, now: float) -> None:
-        if self.node.hooks.sequences is not None:
-            self.node.hooks.sequences.expire(now)
+        if self.context.hooks.sequences is not None:
+            self.context.hooks.sequences.expire(now)
 
     def _widen(self, now: float) -> None:
-        if self.node.windows.expire(now):
+        if self.context.windows.expire(now):
             self._resize()
 
     def _history_next(self) -> float:
@@ -212,12 +214,12 @@ class Endpoint:
         if now >= self._trim_deadline:
             self._trim(now)
         if now >= self._history_deadline:
-            self.node.history.expire(self.node.ledger.now_s)
-            self._history_deadline = now + self.node.timers.history_cleanup
+            self.context.history.expire(self.context.ledger.now_s)
+            self._history_deadline = now + self.context.timers.history_cleanup
 
     def _trim(self, now: float) -> None:
         """The store keeps no more identifiers than the history in memory (3.1.1.3)."""
-        before = self.node.ledger.writer.next_entry(Table.HISTORY) - self.node.history.capacity
+        before = self.context.ledger.writer.next_entry(Table.HISTORY) - self.context.history.capacity
         removed = 0
         if self._trim_history is not None and before > 0:
             removed = self._trim_history(before, TRIM_RECORDS)

@@ -296,7 +296,7 @@ class Assembly:
         multicast = None if self._pgm is None else self._pgm.sending
         self._outgoing = Dispatcher(manager, self._mqqb, self._srmp.sending, multicast)
         self._outgoing.start()
-        self._access.users_changed.connect(self._mqqb.node.forget_routes)
+        self._access.users_changed.connect(self._mqqb.session_context.forget_routes)
         self._app = AppListener(
             ports, config.limits.handshake_timeout, commit_loop.touch, self._refused.refuse
         )

@@ -117,7 +117,7 @@ class MqqbListener:
             config, manager, clock.monotonic, clock.wall_s, self.channel_of, self._rerouted
         )
         self.reports = self._routing.reports
-        self.node = SessionContext(
+        self.session_context = SessionContext(
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, manager.guard.open_to_everybody),
@@ -157,7 +157,7 @@ class MqqbListener:
             source_address(config.server.host),
             acceptors.table.outgoing.share("outgoing session", config.limits.outgoing_connections),
             lambda execute: Endpoint(
-                self.node,
+                self.session_context,
                 execute,
                 clock.monotonic(),
                 ping_first=config.mqqb.ping,
@@ -176,7 +176,7 @@ class MqqbListener:
             self._touch,
             self._routing.router.hops,
             self.sequences,
-            self.node.peers.last_address,
+            self.session_context.peers.last_address,
         )
         self._routing.start()
         self._context = SocketContext(
@@ -184,7 +184,7 @@ class MqqbListener:
         )
         commit_loop.add(self)
         commit_loop.add(self._routing)
-        queues_changed.connect(self.node.forget_routes)
+        queues_changed.connect(self.session_context.forget_routes)
         manager.flow.watch(self._short)
 
     def _contested(self, guid: UUID, home: str, other: str) -> None:
@@ -213,7 +213,7 @@ class MqqbListener:
     @property
     def streams(self) -> int:
         """Transactional streams that arrive."""
-        return len(self.node.streams)
+        return len(self.session_context.streams)
 
     def transfers(self) -> list[IncomingTransfer]:
         """Transactional streams that arrive, for operators."""
@@ -222,12 +222,12 @@ class MqqbListener:
     @property
     def order_acks(self) -> tuple[int, int]:
         """OrderAcks that came and that were sent since the start."""
-        return self.node.counts.order_acks, self._order_acks.order_acks
+        return self.session_context.counts.order_acks, self._order_acks.order_acks
 
     @property
     def final_acks(self) -> tuple[int, int]:
         """FinalAcks that came and that were sent since the start."""
-        return self.node.counts.final_acks, self._order_acks.final_acks
+        return self.session_context.counts.final_acks, self._order_acks.final_acks
 
     @property
     def resends(self) -> tuple[int, int]:
@@ -271,7 +271,7 @@ class MqqbListener:
         everybody = self._manager.guard.open_to_everybody(queue)
         target = destination_of(queue, everybody=everybody)
         try:
-            return self._turns.at_once(lambda: self.node.pipeline.judge(packet, target))
+            return self._turns.at_once(lambda: self.session_context.pipeline.judge(packet, target))
         except KeyNeeded:  # its sender hears it, and can try again
             return MessageClass.NACK_BAD_ENCRYPTION
 
@@ -318,13 +318,13 @@ class MqqbListener:
         if channel is not None:
             self.endpoint.transfer.withdraw(channel)
         self.sequences.forget(queue.core)
-        self.node.forget_routes()
+        self.session_context.forget_routes()
 
     def _has_route(self, guid: UUID) -> bool:
         return any(hop.host for hop in self._routing.router.hops("", guid))
 
     def _rerouted(self) -> None:
-        self.node.forget_routes()
+        self.session_context.forget_routes()
         self.endpoint.transfer.routes_changed(self._clock.monotonic())
         self._touch()
 

@@ -76,7 +76,7 @@ class Srmp:
             config,
             manager,
             self.redirector,
-            mqqb.node.history,
+            mqqb.session_context.history,
             StreamReceipts(manager.guid, mqqb.sequences),
             verifier(settings, security.certificates, security.turns, clock.monotonic),
             security.turns,

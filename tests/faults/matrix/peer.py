@@ -26,7 +26,7 @@ QUEUE = r"TCP:10.0.0.7\private$\orders"
 JOURNAL = 0x02  # UserHeader.Flags.JP, in the second byte
 
 
-def node(host: Host) -> SessionContext:
+def context(host: Host) -> SessionContext:
     """What MS-MQQB keeps of this life of the host."""
     known: dict[QueueManager, SessionContext] = host.__dict__.setdefault("nodes", {})
     manager = host.manager
@@ -76,7 +76,7 @@ def _on_a_session(packet: Callable[[Host], bytes]) -> Callable[[Host], Completio
             elif any(wire.read_header(packet)[1] for packet in session.data_to_send()) and not done.done:
                 done.resolve(None)
 
-        session = Session(node(host), ADDRESS, now, initiator=False, wake=wake)
+        session = Session(context(host), ADDRESS, now, initiator=False, wake=wake)
         session.receive(wire.establish(client=STRANGER) + wire.parameters(), now)
         session.data_to_send()
         session.receive(packet(host), now)

@@ -21,7 +21,7 @@ from msmq_fast.store.completion import Completion
 from tests.faults.matrix import leasing, receiver
 from tests.faults.matrix.account import State
 from tests.faults.matrix.host import Host
-from tests.faults.matrix.peer import arrive, bring, node, numbers
+from tests.faults.matrix.peer import arrive, bring, context, numbers
 
 RECEIPT: dict[str, Any] = {
     "acknowledge": Acknowledge.POSITIVE_RECEIVE | Acknowledge.NEGATIVE_RECEIVE,
@@ -373,14 +373,14 @@ MOVE = Scenario(
 
 
 def _read_by_peer_node(host: Host) -> Completion[Any]:
-    node(host)  # FinalAcks are MS-MQQB's
+    context(host)  # FinalAcks are MS-MQQB's
     return _receive(host)
 
 
 def _with_peer(host: Host, **properties: Any) -> None:
-    """With what a node writes when it begins."""
+    """With what MS-MQQB writes when it begins."""
     _basic(host, **properties)
-    node(host)
+    context(host)
 
 
 STREAM = Scenario(

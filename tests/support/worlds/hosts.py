@@ -79,7 +79,7 @@ PEER_OPTIONS = ("several_addresses", "pinned", "on_contest")
 
 
 class Host:
-    """One side: ledger, queues by the part of their direct name behind the host, node."""
+    """One side: ledger, queues by the part of their direct name behind the host, session context."""
 
     streams_limit = 100_000
     batch_units = 4096
@@ -101,7 +101,7 @@ class Host:
         self.order_acks = OrderAcks(guid, self.ledger, streams, self.send, lambda: self.now, peers=peers)
         self.queues: dict[str, Destination] = {}
         self.refusals: list[tuple[str, str]] = []
-        self.node = SessionContext(
+        self.context = SessionContext(
             guid,
             self.ledger,
             self.resolve,
@@ -182,7 +182,7 @@ class Host:
 
     def _session(self, address: str, now: float, **options: object) -> Session:
         wake = self.woken.append
-        return Session(self.node, address, now, owner=self.follower, wake=wake, **options)  # type: ignore[arg-type]
+        return Session(self.context, address, now, owner=self.follower, wake=wake, **options)  # type: ignore[arg-type]
 
     def opened(
         self,
