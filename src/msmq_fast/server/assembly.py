@@ -29,6 +29,7 @@ from msmq_fast.server.credentials import TlsFiles, token_table, warn_of_readable
 from msmq_fast.server.declarations import DeclarationError, declare
 from msmq_fast.server.descriptors import ConnectionLimits, ConnectionScale, divide, raise_limit
 from msmq_fast.server.disk import DISK_LOW, DiskGuard
+from msmq_fast.server.feed_trimmer import FeedTrimmer
 from msmq_fast.server.loop import CommitLoop
 from msmq_fast.server.messagesecurity import MessageSecurity, refuse_lost_key
 from msmq_fast.server.mqqblistener import MqqbListener
@@ -47,7 +48,6 @@ from msmq_fast.server.sockets import ListenError
 from msmq_fast.server.srmp import Srmp
 from msmq_fast.server.srmplistener import bind_http
 from msmq_fast.server.stalls import StallWatch
-from msmq_fast.server.upkeep import FeedUpkeep
 from msmq_fast.server.view import Figures, ServerView
 from msmq_fast.store.errors import status_text
 from msmq_fast.store.schema import MetaName
@@ -169,7 +169,7 @@ class Assembly:
         )
         self._disk.expire(self._clock.monotonic())
         commit_loop.add(self._disk)
-        commit_loop.add(FeedUpkeep(self._clock.monotonic, self._trim_feed))
+        commit_loop.add(FeedTrimmer(self._clock.monotonic, self._trim_feed))
         await self._listen(listening)
         self._security.make_keys()
         _log.info("%s", summary(config))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["FeedUpkeep"]
+__all__ = ["FeedTrimmer"]
 
 _INTERVAL = 5.0  # seconds between two looks: the feed grows by some MiB a second under load
 _SOON = 0.1  # seconds until the next step while there is more to drop
 _STEP = 200  # records dropped in one unit of work
 
 
-class FeedUpkeep:
+class FeedTrimmer:
     """`trim(limit)` drops up to `limit` records and returns how many it dropped."""
 
     def __init__(self, monotonic: Callable[[], float], trim: Callable[[int], int]) -> None:
