@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.spark import keeping
 from msmq_fast.spark.losses import DataLoss, SourceError
 from msmq_fast.spark.offsets import OffsetError
 from msmq_fast.spark.options import OptionError
+from msmq_fast.spark.read_modes import keep
 from tests.spark.driving import POINTS, Died, Query, batch_rows, stream_reader
 from tests.spark.fakequeues import FakeManager
 from tests.spark.fakeserver import FakeServer, serving
@@ -162,7 +162,7 @@ def test_ranges_for_several_tasks(fake: FakeServer) -> None:
 def test_more_ranges_than_a_plan_has(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(fake, 10)
     fake.manager.most_parts = 3
-    monkeypatch.setattr(keeping, "_MOST_PARTS", 3)
+    monkeypatch.setattr(keep, "_MOST_PARTS", 3)
     running = query(fake, maxRowsPerPartition=1)
     with pytest.raises(Died):
         running.batch(die="logged")

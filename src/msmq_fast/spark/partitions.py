@@ -22,10 +22,10 @@ from msmq_fast.spark.bulk import (
     WrongIncarnation,
 )
 from msmq_fast.spark.decoding import BODY_TEXT, NEEDS, body_texts
-from msmq_fast.spark.fleet import Fleet
 from msmq_fast.spark.limits import Limits
 from msmq_fast.spark.losses import Losses, SourceError, log
 from msmq_fast.spark.offsets import Offset
+from msmq_fast.spark.queue_managers import QueueManagers
 from msmq_fast.spark.selection import explain
 
 
@@ -58,7 +58,7 @@ class RowsPartition(InputPartition):
 
 
 def dense_partitions(
-    fleet: Fleet, limits: Limits, start: Offset, stop: Offset, subscription: str = ""
+    managers: QueueManagers, limits: Limits, start: Offset, stop: Offset, subscription: str = ""
 ) -> list[RowsPartition]:
     """What tasks read between two offsets that followed one another, where each number is a row: the ranges
     of `stop`.
@@ -69,7 +69,7 @@ def dense_partitions(
     total = sum(spot.rows for _, _, spot in spots)
     partitions = []
     for guid, manager, spot in spots:
-        endpoint = fleet.client_of(guid, manager.name).endpoint
+        endpoint = managers.client_of(guid, manager.name).endpoint
         partitions += [
             RowsPartition(
                 endpoint, manager.incarnation, stop.mode, spot.path, begin, end, end - begin, subscription

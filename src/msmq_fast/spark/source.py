@@ -20,11 +20,7 @@ from pyspark.sql.types import StructType
 from msmq_fast.bulk.arrow import arrow_schema
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, Column, chosen, chosen_events
 from msmq_fast.spark.bulk import BulkClient, BulkError
-from msmq_fast.spark.consuming import Consuming
 from msmq_fast.spark.decoding import BODY_TEXT
-from msmq_fast.spark.feeding import Feeding
-from msmq_fast.spark.fleet import Fleet
-from msmq_fast.spark.keeping import Keeping
 from msmq_fast.spark.limits import Limits
 from msmq_fast.spark.losses import Losses, SourceError
 from msmq_fast.spark.offsets import Offset
@@ -39,6 +35,10 @@ from msmq_fast.spark.options import (
     endpoints,
 )
 from msmq_fast.spark.partitions import Reading, RowsPartition, read_rows
+from msmq_fast.spark.queue_managers import QueueManagers
+from msmq_fast.spark.read_modes.events import EventsMode
+from msmq_fast.spark.read_modes.keep import KeepMode
+from msmq_fast.spark.read_modes.remove import RemoveMode
 from msmq_fast.spark.schemas import spark_schema as spark_schema
 from msmq_fast.spark.selection import Positions, Selection, explain
 
@@ -75,7 +75,7 @@ T = TypeVar("T")
 
 
 class Engine(Protocol):
-    """What plans a query: `Keeping`, `Consuming` or `Feeding`."""
+    """What plans a query: `KeepMode`, `RemoveMode` or `EventsMode`."""
 
     @property
     def mode(self) -> str:
@@ -139,7 +139,7 @@ class _Reader:
         selection = Selection(options)
         selection.check_urls(endpoint.url for endpoint in self._endpoints)
         self._limits = _limits(options)
-        self._fleet = Fleet([BulkClient(endpoint) for endpoint in self._endpoints], selection)
+        self._managers = QueueManagers([BulkClient(endpoint) for endpoint in self._endpoints], selection)
         self._reading = Reading(
             options["content"],
             tuple(schema.fieldNames()),
@@ -209,15 +209,15 @@ class MsmqReader(_Reader, DataSourceReader):
         options = self._options
         starting = Positions(options, "startingOffsets", "startingTimestamp", "earliest")
         ending = Positions(options, "endingOffsets", "endingTimestamp", "latest")
-        kind = Feeding if options["content"] == "events" else Keeping
-        engine = kind(self._fleet, starting, self._limits, self._losses())
+        kind = EventsMode if options["content"] == "events" else KeepMode
+        engine = kind(self._managers, starting, self._limits, self._losses())
         try:
             end = engine.whole(ending)
             return [*engine.partitions(Offset(engine.mode), end)]
         except BulkError as error:
             raise SourceError(explain(error, self._url())) from None
         finally:
-            self._fleet.close()
+            self._managers.close()
 
 
 class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -241,17 +241,17 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
             if remove:
                 raise OptionError("events are never removed: leave option 'onSourceCommit' out")
             options.refuse(["lease"], "goes with onSourceCommit=remove")
-            return Feeding(self._fleet, starting, self._limits, losses, options["subscription"])
+            return EventsMode(self._managers, starting, self._limits, losses, options["subscription"])
         if not remove:
             for name in ("subscription", "lease"):
                 if name in options.given:
                     raise OptionError(f"option {name!r} goes with onSourceCommit=remove or content=events")
-            return Keeping(self._fleet, starting, self._limits, losses)
+            return KeepMode(self._managers, starting, self._limits, losses)
         for name in ("startingOffsets", "startingTimestamp"):
             if name in options.given:
                 raise OptionError(f"option {name!r} does not go with onSourceCommit=remove, which takes all")
         subscription = options.need("subscription", "onSourceCommit=remove leases messages under this name")
-        return Consuming(self._fleet, subscription, options["lease"], self._limits, losses)
+        return RemoveMode(self._managers, subscription, options["lease"], self._limits, losses)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """What Spark passes back to `latestOffset`; rows and bytes are combined there."""
@@ -293,7 +293,7 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
 
     def stop(self) -> None:
         """The query ends."""
-        self._fleet.close()
+        self._managers.close()
 
     def _offset(self, value: dict[str, Any]) -> Offset:
         return Offset.from_json(value, self._engine.mode)

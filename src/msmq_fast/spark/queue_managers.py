@@ -8,7 +8,7 @@ from msmq_fast.spark.offsets import ManagerSpot, Offset, Spot
 from msmq_fast.spark.selection import Selection
 
 
-class Fleet:
+class QueueManagers:
     """Clients of all queue managers of a query. Raises what the clients raise."""
 
     def __init__(self, clients: list[BulkClient], selection: Selection) -> None:
@@ -90,7 +90,7 @@ class Fleet:
             client.close()
 
 
-def report_strangers(start: Offset, looked: list[tuple[BulkClient, Bounds]], losses: Losses) -> None:
+def report_unknown_managers(start: Offset, looked: list[tuple[BulkClient, Bounds]], losses: Losses) -> None:
     """Queue managers of the checkpoint that the query does not reach any more are a loss."""
     for guid in sorted(set(start.managers) - {bounds.qm for _, bounds in looked}):
         losses.report(

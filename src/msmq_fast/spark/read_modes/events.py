@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from msmq_fast.spark.bulk import Bounds, BulkClient, BulkError, SlotDropped, SubscriptionNotFound
-from msmq_fast.spark.fleet import Fleet, report_strangers
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.losses import Losses, log
 from msmq_fast.spark.offsets import FEED, ManagerSpot, Offset, Spot, allot
 from msmq_fast.spark.partitions import RowsPartition, dense_partitions
+from msmq_fast.spark.queue_managers import QueueManagers, report_unknown_managers
 from msmq_fast.spark.selection import Positions, resolve
 
 MODE: Final = "events"
@@ -17,20 +17,20 @@ EVENT_BYTES: Final = 256
 """What one event is taken for where bytes are limited."""
 
 
-class Feeding:
+class EventsMode:
     """Offsets and ranges of a query on events. With a subscription the server keeps them until confirmed."""
 
     mode: Final = MODE
 
     def __init__(
         self,
-        fleet: Fleet,
+        managers: QueueManagers,
         positions: Positions,
         limits: Limits,
         losses: Losses,
         subscription: str | None = None,
     ) -> None:
-        self._fleet = fleet
+        self._managers = managers
         self._positions = positions
         self._limits = limits
         self._losses = losses
@@ -44,7 +44,7 @@ class Feeding:
     def initial(self) -> Offset:
         """Where the query begins; the subscription too, if it is new."""
         managers = {}
-        for client, bounds in self._fleet.look(tolerant=False):
+        for client, bounds in self._managers.look(tolerant=False):
             at = self._resolved(client, bounds, self._positions)
             self._positions.check_reached(at, bounds.feed_next, "events")
             self._subscribe(client, bounds, at)
@@ -55,7 +55,7 @@ class Feeding:
     def whole(self, ending: Positions) -> Offset:
         """One batch from where the query begins to `ending`, as of now."""
         managers = {}
-        for client, bounds in self._fleet.look(tolerant=False):
+        for client, bounds in self._managers.look(tolerant=False):
             at = self._resolved(client, bounds, self._positions)
             stop = min(self._resolved(client, bounds, ending), bounds.feed_next)
             managers[bounds.qm] = _manager(bounds, at, max(at, stop))
@@ -65,13 +65,13 @@ class Feeding:
 
     def prepare(self) -> None:
         """From now on no later events are read (availableNow)."""
-        self._caps = {bounds.qm: bounds.feed_next for _, bounds in self._fleet.look(tolerant=True)}
+        self._caps = {bounds.qm: bounds.feed_next for _, bounds in self._managers.look(tolerant=True)}
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
         """The end of the next batch; `start` itself when there is nothing to read."""
         self.confirm(start)
-        looked = self._fleet.look(tolerant=True)
-        report_strangers(start, looked, self._losses)
+        looked = self._managers.look(tolerant=True)
+        report_unknown_managers(start, looked, self._losses)
         limits = self._limits if limited else Limits()
         stands = []
         for client, bounds in looked:
@@ -99,7 +99,7 @@ class Feeding:
 
     def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
         """What tasks read between two offsets that followed one another: the ranges of `stop`."""
-        return dense_partitions(self._fleet, self._limits, start, stop)
+        return dense_partitions(self._managers, self._limits, start, stop)
 
     def confirm(self, offset: Offset) -> None:
         """Tell the subscription how far the query is. Never raises: a later call says more."""
@@ -110,7 +110,7 @@ class Feeding:
             if guid not in self._subscribed or self._committed.get(guid) == end:
                 continue
             try:
-                self._fleet.client_of(guid, manager.name).commit(self._subscription, end)
+                self._managers.client_of(guid, manager.name).commit(self._subscription, end)
                 self._committed[guid] = end
             except (SlotDropped, SubscriptionNotFound) as error:
                 log.warning("%s; it is set up anew", error)
@@ -146,7 +146,7 @@ class Feeding:
             )
             return first
         if at > bounds.feed_next:
-            self._fleet.went_back(name, f"event {at - 1}", bounds.feed_next - 1, self._losses)
+            self._managers.went_back(name, f"event {at - 1}", bounds.feed_next - 1, self._losses)
             return first
         if at < first:
             self._losses.report(

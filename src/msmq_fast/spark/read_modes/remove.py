@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from msmq_fast.spark.bulk import Bounds, BulkClient, BulkError, Lease, LeaseLost, QueueBounds, Unavailable
-from msmq_fast.spark.fleet import Fleet, report_strangers
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.losses import Losses, SourceError, log
 from msmq_fast.spark.offsets import ManagerSpot, Offset, Share, Spot, allot
 from msmq_fast.spark.partitions import RowsPartition, dense_partitions
+from msmq_fast.spark.queue_managers import QueueManagers, report_unknown_managers
 
 MODE: Final = "remove"
 BATCH_ROWS: Final = 100_000
@@ -35,15 +35,15 @@ class _Standing:
     bytes: int
 
 
-class Consuming:
+class RemoveMode:
     """Offsets and ranges of a query that removes what it has processed."""
 
     mode: Final = MODE
 
     def __init__(
-        self, fleet: Fleet, subscription: str, lease_ms: int, limits: Limits, losses: Losses
+        self, managers: QueueManagers, subscription: str, lease_ms: int, limits: Limits, losses: Losses
     ) -> None:
-        self._fleet = fleet
+        self._managers = managers
         self._subscription = subscription
         self._lease_ms = lease_ms
         self._limits = limits
@@ -57,14 +57,16 @@ class Consuming:
     def initial(self) -> Offset:
         """Before the first delivery of each queue."""
         managers = {}
-        for _, bounds in self._fleet.look(tolerant=False):
+        for _, bounds in self._managers.look(tolerant=False):
             spots = {queue.guid: Spot(queue.queue, 0, 0) for queue in bounds.queues}
             managers[bounds.qm] = ManagerSpot(bounds.name, bounds.incarnation, bounds.start, spots)
         return Offset(MODE, managers, self._subscription)
 
     def prepare(self) -> None:
         """From now on no more messages are taken than are there now (availableNow)."""
-        self._caps = {q.guid: q.count for _, bounds in self._fleet.look(tolerant=True) for q in bounds.queues}
+        self._caps = {
+            q.guid: q.count for _, bounds in self._managers.look(tolerant=True) for q in bounds.queues
+        }
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
         """Confirm `start`, lease what the next batch will be, and say where it ends."""
@@ -91,7 +93,7 @@ class Consuming:
     def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
         """What tasks read between two offsets that followed one another: the deliveries of `stop`."""
         self._check(stop)
-        return dense_partitions(self._fleet, self._limits, start, stop, self._subscription)
+        return dense_partitions(self._managers, self._limits, start, stop, self._subscription)
 
     def confirm(self, offset: Offset) -> None:
         """Remove what was delivered up to `offset`. Never raises: the next `latest` repeats what failed."""
@@ -118,10 +120,10 @@ class Consuming:
         """All queues of the query, with everything up to `start` removed."""
         self._check(start)
         standings = []
-        looked = self._fleet.look(tolerant=bool(start.managers))
-        report_strangers(start, looked, self._losses)
+        looked = self._managers.look(tolerant=bool(start.managers))
+        report_unknown_managers(start, looked, self._losses)
         for client, bounds in looked:
-            spots = self._fleet.reconciled(start.managers.get(bounds.qm), client, bounds, self._losses)
+            spots = self._managers.reconciled(start.managers.get(bounds.qm), client, bounds, self._losses)
             for queue in bounds.queues:
                 done = spots[queue.guid].end if queue.guid in spots else 0
                 rows = max(queue.count - self._settle(client, bounds, queue, done), 0)

@@ -15,11 +15,11 @@ from msmq_fast.spark.bulk import (
     Range,
     WrongIncarnation,
 )
-from msmq_fast.spark.fleet import Fleet, report_strangers
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.losses import Losses
 from msmq_fast.spark.offsets import ManagerSpot, Offset, Share, Spot, allot
 from msmq_fast.spark.partitions import RowsPartition
+from msmq_fast.spark.queue_managers import QueueManagers, report_unknown_managers
 from msmq_fast.spark.selection import EARLIEST, Positions, resolve
 
 MODE: Final = "keep"
@@ -38,14 +38,14 @@ class _Standing:
     stop: int
 
 
-class Keeping:
+class KeepMode:
     """Offsets and ranges of a query that looks only."""
 
     mode: Final = MODE
 
-    def __init__(self, fleet: Fleet, positions: Positions, limits: Limits, losses: Losses) -> None:
-        self._fleet = fleet
-        self._content = fleet.selection.content
+    def __init__(self, managers: QueueManagers, positions: Positions, limits: Limits, losses: Losses) -> None:
+        self._managers = managers
+        self._content = managers.selection.content
         self._positions = positions
         self._limits = limits
         self._losses = losses
@@ -56,7 +56,7 @@ class Keeping:
     def initial(self) -> Offset:
         """Where the query begins."""
         managers = {}
-        for client, bounds in self._fleet.look(tolerant=False):
+        for client, bounds in self._managers.look(tolerant=False):
             spots = {}
             for queue in bounds.queues:
                 at = self._resolved(client, bounds, queue, self._positions)
@@ -69,7 +69,7 @@ class Keeping:
     def whole(self, ending: Positions) -> Offset:
         """One batch from where the query begins to `ending`, as of now."""
         standings = []
-        for client, bounds in self._fleet.look(tolerant=False):
+        for client, bounds in self._managers.look(tolerant=False):
             for queue in bounds.queues:
                 at = self._resolved(client, bounds, queue, self._positions)
                 self._positions.check_reached(at, bounds.next, queue.queue)
@@ -81,7 +81,7 @@ class Keeping:
 
     def prepare(self) -> None:
         """From now on nothing is read that arrives later (availableNow)."""
-        self._caps = {bounds.qm: bounds.next for _, bounds in self._fleet.look(tolerant=True)}
+        self._caps = {bounds.qm: bounds.next for _, bounds in self._managers.look(tolerant=True)}
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
         """The end of the next batch; `start` itself when there is nothing to read."""
@@ -122,11 +122,11 @@ class Keeping:
 
     def _standings(self, start: Offset) -> list[_Standing]:
         standings = []
-        looked = self._fleet.look(tolerant=bool(start.managers))
-        report_strangers(start, looked, self._losses)
+        looked = self._managers.look(tolerant=bool(start.managers))
+        report_unknown_managers(start, looked, self._losses)
         for client, bounds in looked:
             known = start.managers.get(bounds.qm)
-            spots = self._fleet.reconciled(known, client, bounds, self._losses)
+            spots = self._managers.reconciled(known, client, bounds, self._losses)
             stop = bounds.next
             if self._caps is not None:
                 stop = min(stop, self._caps.get(bounds.qm, 0))
@@ -136,7 +136,7 @@ class Keeping:
                     self._check_late(queue, spot, known.started == bounds.start, bounds.name)
                 at = spot.end if spot else EARLIEST
                 if at > bounds.next:
-                    self._fleet.went_back(bounds.name, f"arrival {at - 1}", bounds.next - 1, self._losses)
+                    self._managers.went_back(bounds.name, f"arrival {at - 1}", bounds.next - 1, self._losses)
                     at = EARLIEST
                 standings.append(_Standing(client, bounds, queue, at, max(at, stop)))
         return standings
@@ -177,7 +177,7 @@ class Keeping:
 
     def _ranges(self, guid: str, manager: ManagerSpot, spot: Spot, parts: int) -> list[RowsPartition]:
         """One queue's part of a batch. If the batch is repeated, less may be there than was planned first."""
-        client = self._fleet.client_of(guid, manager.name).with_incarnation(manager.incarnation)
+        client = self._managers.client_of(guid, manager.name).with_incarnation(manager.incarnation)
         try:
             with client:
                 ranges = list(self._parted(client, spot, parts))

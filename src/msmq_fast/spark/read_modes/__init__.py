@@ -1,0 +1,1 @@
+"""How a query reads: `keep` (messages stay), `remove` (messages are received), `events` (the event feed)."""
