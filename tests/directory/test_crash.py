@@ -231,5 +231,5 @@ def test_damaged_records_are_set_aside(damage) -> None:  # type: ignore[no-untyp
     world.run()
     world.restart()
     assert world.objects() == [second]
-    assert len(world.set_aside) == 1
-    assert "damaged" in world.set_aside[0]
+    assert len(world.corrupt) == 1
+    assert "damaged" in world.corrupt[0]

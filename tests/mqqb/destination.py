@@ -40,7 +40,7 @@ class Destination(World):
         manager.start()
         peers = Peers(manager.guid)
         streams = InStreams(manager.ledger, vouches=peers.vouches)
-        load_streams(streams, self.store.tables.scan, manager.set_aside)
+        load_streams(streams, self.store.tables.scan, manager.report_corrupt)
         acks = OrderAcks(
             manager.guid,
             manager.ledger,

@@ -66,7 +66,7 @@ class Station(World):
         order_acks, peers = None, Peers(manager.guid)
         if self.acknowledges:
             streams = InStreams(manager.ledger, vouches=peers.vouches)
-            load_streams(streams, manager.store.tables.scan, manager.set_aside)
+            load_streams(streams, manager.store.tables.scan, manager.report_corrupt)
             order_acks = OrderAcks(
                 manager.guid,
                 manager.ledger,

@@ -47,7 +47,7 @@ class DirectoryEnvironment:
     random_bytes: Callable[[int], bytes]
     domain: str = ""  # DNS domain below which distinguished names lie; "": a workgroup
     server: str = "localhost"  # computer name of this queue manager
-    set_aside: Callable[[str], None] = lambda _line: None  # told of each record that is damaged
+    report_corrupt: Callable[[str], None] = lambda _line: None  # called for each damaged record
 
 
 class EmbeddedDirectory(SearchableDirectory):
@@ -236,7 +236,7 @@ class EmbeddedDirectory(SearchableDirectory):
             try:
                 self._objects[kind].put(_stored(kind, key, record))
             except (ValueError, TypeError, DirectoryError) as error:
-                self._environment.set_aside(
+                self._environment.report_corrupt(
                     f"the directory record with the key {key.hex()} is damaged: {error}"
                 )
 

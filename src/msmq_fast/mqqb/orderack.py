@@ -245,14 +245,14 @@ def _for_order_queue(dest_type: int, name: bytes) -> bool:
     return direct_text(name).casefold().endswith(_PART)
 
 
-def load_streams(streams: InStreams, scan: Scan, set_aside: Callable[[str, str], None]) -> None:
+def load_streams(streams: InStreams, scan: Scan, report_corrupt: Callable[[str, str], None]) -> None:
     """Read back what is stored of streams (REC-09); `scan` as `Tables.scan`.
 
-    `set_aside(kind, text)` is told of records that cannot be used.
+    `report_corrupt(kind, text)` is called for each record that cannot be used.
     """
     upper = bytes((KEY_PREFIX[0] + 1,))
     for key, value in scan_pages(scan, Table.SEQUENCE, KEY_PREFIX, upper):
         try:
             streams.load(key, value)
         except ValueError as error:
-            set_aside("stream", f"the record of the stream {key.hex()} is damaged: {error}")
+            report_corrupt("stream", f"the record of the stream {key.hex()} is damaged: {error}")

@@ -434,7 +434,7 @@ class QueueManager:
 
     # ---- the rest
 
-    def set_aside(self, kind: str, text: str, count: int = 1) -> None:
+    def report_corrupt(self, kind: str, text: str, count: int = 1) -> None:
         """See `Services.report_corrupt`."""
         self.services.report_corrupt(kind, text, count)
 

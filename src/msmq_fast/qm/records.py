@@ -68,14 +68,14 @@ class Records:
         for name, _ in scan_pages(self._store.tables.scan, Table.META, prefix, upper):
             yield name[len(prefix) :], self.meta(name)
 
-    def queues(self, set_aside: Callable[[str, str], None]) -> list[tuple[int, dict[str, Any]]]:
-        """All queue records, by ordinal; `set_aside(kind, text)` is told of those that are damaged."""
+    def queues(self, report_corrupt: Callable[[str, str], None]) -> list[tuple[int, dict[str, Any]]]:
+        """All queue records, by ordinal; `report_corrupt(kind, text)` is called for each damaged one."""
         result: list[tuple[int, dict[str, Any]]] = []
         for key, value in scan_pages(self._store.tables.scan, Table.QUEUE):
             try:
                 result.append((decode.queue_key(key), decode.queue(value)))
             except decode.DecodeError as error:
-                set_aside("queue", f"the queue record with the key {key.hex()} is damaged: {error}")
+                report_corrupt("queue", f"the queue record with the key {key.hex()} is damaged: {error}")
         return result
 
     def set_queue(self, ordinal: int, record: dict[str, Any]) -> None:

@@ -362,7 +362,7 @@ def _order_acks(
 ) -> OrderAcks:
     """The transactional streams that arrive, as far as they were before the last stop, and their senders."""
     streams = InStreams(manager.ledger, config.limits.streams, group=address_group, vouches=peers.vouches)
-    load_streams(streams, store.tables.scan, manager.set_aside)
+    load_streams(streams, store.tables.scan, manager.report_corrupt)
     send = manager.ack_policy.send_away
     acks = OrderAcks(
         manager.guid,

@@ -62,7 +62,7 @@ class SrmpReceiving:
             self._not_taken,
         )
         manager.incoming.register(receipts=self.receipts, transfers=self.streams.transfers)
-        self.streams.load(manager.store.tables.scan, manager.set_aside)
+        self.streams.load(manager.store.tables.scan, manager.report_corrupt)
         queues_changed.connect(self.destinations.forget)
         parts = Parts(
             self.destinations,

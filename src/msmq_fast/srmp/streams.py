@@ -321,22 +321,22 @@ class IncomingStreams:
         with self._ledger.writer.unit():
             return self.streams.drop(stream)
 
-    def load(self, scan: Scan, set_aside: Callable[[str, str], None]) -> None:
-        """Read back what is stored (A-19); `scan` as `Tables.scan`, `set_aside(kind, text)` is told of
+    def load(self, scan: Scan, report_corrupt: Callable[[str, str], None]) -> None:
+        """Read back what is stored (A-19); `scan` as `Tables.scan`, `report_corrupt(kind, text)` is told of
         records that cannot be used. Streams with messages that were not acknowledged are acknowledged soon.
         """
         for key, value in _rows(scan, STREAM_PREFIX):
             try:
                 self.streams.load(key, value)
             except ValueError as error:
-                set_aside("stream", f"the record of the stream {key.hex()} is damaged: {error}")
+                report_corrupt("stream", f"the record of the stream {key.hex()} is damaged: {error}")
         for key, value in _rows(scan, TERMS_PREFIX):
             try:
                 if len(key) != 1 + _GUID + _NUMBER:
                     raise ValueError("its key has the wrong size")
                 self._terms[key[1:]] = Terms.of(decode.cold(value))
             except (ValueError, KeyError, TypeError) as error:
-                set_aside("stream", f"the terms of the stream {key.hex()} are damaged: {error!r}")
+                report_corrupt("stream", f"the terms of the stream {key.hex()} are damaged: {error!r}")
         for stream in self.streams:
             if stream.dest_type == _STREAM:
                 self._resume(stream)

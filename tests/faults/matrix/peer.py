@@ -33,7 +33,7 @@ def context(host: Host) -> SessionContext:
     if manager not in known:
         peers = Peers(manager.guid)
         streams = InStreams(manager.ledger, vouches=peers.vouches)
-        load_streams(streams, host.store.tables.scan, manager.set_aside)
+        load_streams(streams, host.store.tables.scan, manager.report_corrupt)
         send = manager.ack_policy.send_away
         acks = OrderAcks(manager.guid, manager.ledger, streams, send, host.clock.monotonic, peers=peers)
         manager.incoming.register(final_acks=acks.final)
@@ -106,5 +106,5 @@ def _packet(host: Host, number: int, body: str, *, journal: bool, late: bool) ->
 def numbers(host: Host) -> list[str]:
     """How far the streams are, by what is stored."""
     streams = InStreams(host.manager.ledger)
-    load_streams(streams, host.store.tables.scan, host.manager.set_aside)
+    load_streams(streams, host.store.tables.scan, host.manager.report_corrupt)
     return [str(stream.number) for stream in streams]

@@ -189,7 +189,7 @@ class Station(World):
         history = DuplicateHistory()
         for item in self.store.load_history():
             history.add(item.source + item.ordinal.to_bytes(4, "little"), item.time_s)
-        self.streams.load(self.store.tables.scan, manager.set_aside)
+        self.streams.load(self.store.tables.scan, manager.report_corrupt)
         parts = Parts(
             self.destinations,
             history,

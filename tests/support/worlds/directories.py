@@ -81,7 +81,7 @@ class World:
         self.now = WALL
         self.random = Random(3)
         self.max_handles = 8
-        self.set_aside: list[str] = []
+        self.corrupt: list[str] = []
         self._open(tables)
 
     def _open(self, tables: MemoryTables | None) -> None:
@@ -95,7 +95,7 @@ class World:
             random_bytes=self.random.randbytes,
             domain="example.net",
             server="HOST",
-            set_aside=self.set_aside.append,
+            report_corrupt=self.corrupt.append,
         )
         self.directory = EmbeddedDirectory(self.store, around, max_handles=self.max_handles)
 

@@ -89,7 +89,7 @@ class DirectoryClient:
                 random_bytes=services.random_bytes,
                 domain=settings.domain,
                 server=settings.computer_name,
-                set_aside=lambda line: services.report_corrupt("directory", line),
+                report_corrupt=lambda line: services.report_corrupt("directory", line),
             )
             chosen = EmbeddedDirectory(services.store, around)
         self._learned: Mapping[str, Any] = {}  # what the directory says of the own QueueManager object
