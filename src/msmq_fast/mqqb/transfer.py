@@ -84,7 +84,17 @@ class Transfer:
     # -------------------------------------------------------------------------------------------- queues
 
     def submit(self, queue: OutgoingChannel, now: float) -> None:
-        """A queue has something to send; may be said any number of times."""
+        """A queue has something to send: its session sends it, or its link looks for a session. Calling this
+        again is harmless.
+        """
+        link = self._enlist(queue, now)
+        if link.state is LinkState.OPEN and link.session is not None:
+            _pump(link.session, now)
+        elif link.state is LinkState.IDLE:
+            self._connect(link, now)
+
+    def _enlist(self, queue: OutgoingChannel, now: float) -> Link:
+        """The link of a queue, which serves it from now on."""
         link = self._table.find(queue.hops) or self._table.add(queue.hops)
         if queue not in link.queues:
             if link.state is LinkState.QUEUED and link.answers_only and not queue.answers_only:
@@ -93,17 +103,16 @@ class Transfer:
             if link.session is not None and link.state is LinkState.OPEN:
                 link.session.attach(queue)
                 queue.progress(Progress.ESTABLISHED, link.session.peer_address, "")
-        session = link.session
-        if link.state is LinkState.OPEN and session is not None:
-            session.pump(now)  # may end it, when the store failed
-            session.wake()
-        elif link.state is LinkState.IDLE:
-            due = self._backoff.until(link.hops, now)
-            if due is None or self._join(link, now):
-                self._begin(link, now)
-            else:
-                link.state = LinkState.WAITING
-                self._schedule(link, due, now)
+        return link
+
+    def _connect(self, link: Link, now: float) -> None:
+        """An idle link gets a session, now or when its backoff is over."""
+        due = self._backoff.until(link.hops, now)
+        if due is None or self._join(link, now):
+            self._begin(link, now)
+        else:
+            link.state = LinkState.WAITING
+            self._schedule(link, due, now)
 
     def withdraw(self, queue: OutgoingChannel) -> None:
         """A queue is paused or gone: nothing more of it is sent."""
@@ -152,8 +161,7 @@ class Transfer:
                     self._attach(link, session)
                 elif link.state is LinkState.WAITING:
                     self._retries.set(link, now)
-        session.pump(now)  # with all of them: what goes first may be in the last one
-        session.wake()
+        _pump(session, now)  # with all of them: what goes first may be in the last one
 
     def _attach(self, link: Link, session: PeerSession) -> None:
         self._table.bind(link, session)
@@ -261,8 +269,7 @@ class Transfer:
         for session in sessions:
             if self._serves(session, link):
                 self._attach(link, session)
-                session.pump(now)
-                session.wake()
+                _pump(session, now)
                 return True
         return False
 
@@ -507,3 +514,9 @@ def _is_literal(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _pump(session: PeerSession, now: float) -> None:
+    """Fill the window, which may end the session when the store failed; then the transport sends."""
+    session.pump(now)
+    session.wake()
