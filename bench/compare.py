@@ -3,7 +3,8 @@
 PROGRAM is the other server, one quoted text such as "/path/of/another/tree/.venv/bin/python -m msmq_fast".
 Each pair of runs has one of either, the order changes from pair to pair, and each run has a fresh server and
 store. Printed are the medians and the ratio of this server to the other: messages a second, and processor
-time a message, of which the least of all runs says most on a machine that does other things, too. With
+time a message, of which the least of all runs says most on a machine that does other things, too; that of
+both servers in the case `between`, in which a program sends through one server into a second one. With
 `--disk-us 100` the disk is simulated, see `bench.slowdisk`; then only processor time and waiting count.
 """
 
@@ -18,24 +19,29 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import appload, mqqb
+from bench import appload, mqqb, txload
 from bench.appload import AppLoad
 from bench.measure import Figures
 from bench.mqqb import Group, Load
 from bench.server import Server
 from bench.slowdisk import TMPFS, environment
+from bench.txload import TxLoad
 
 __all__ = ["CASES", "main"]
 
 _RATE, _CPU = "rate", "cpu"
+_BETWEEN_PER_S = 30_000  # messages for each second of a run: about what two servers do
 
 
 def _cases(seconds: float) -> dict[str, Callable[[Server], Figures]]:
+    streams = Group(1024, True, sessions=8, transactional=True)
     return {
         "express": mqqb.on_server(Load((Group(1024, False, sessions=8),), seconds=seconds)),
         "recoverable": mqqb.on_server(Load((Group(1024, True, sessions=8),), seconds=seconds)),
+        "transactional": mqqb.on_server(Load((streams,), seconds=seconds)),
         "in-and-out": appload.on_server(AppLoad(seconds=seconds)),
         "one-at-a-time": appload.on_server(AppLoad(lockstep=True, seconds=seconds)),
+        "between": txload.to_another_server(TxLoad(clients=8, size=100), round(seconds * _BETWEEN_PER_S)),
     }
 
 
@@ -46,7 +52,8 @@ def _figures(run: Callable[[Server], Figures], program: Sequence[str], directory
     with Server(directory, program=program) as server:
         found = run(server)
     rate = found.get("out_per_s", found["in_per_s"])
-    return {_RATE: rate, _CPU: found["server_cpu_us_per_message"]}
+    cpu = found["server_cpu_us_per_message"] + found.get("target_cpu_us_per_message", 0.0)
+    return {_RATE: rate, _CPU: cpu}
 
 
 def main() -> int:

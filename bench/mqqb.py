@@ -77,9 +77,9 @@ def _queue(group: Group, queue: str) -> str:
 
 
 def _prepare(load: Load, server: Server) -> None:
-    for group in load.groups:
-        for queue in load.queues if group.transactional else ():
-            server.run("queue", "create", _queue(group, queue), "--transactional")
+    streams = [group for group in load.groups if group.transactional]
+    for name in {_queue(group, queue) for group in streams for queue in load.queues}:
+        server.create_transactional(name)
 
 
 def _run(load: Load, address: str, on_event: Callable[[str], None]) -> list[Figures]:

@@ -38,7 +38,8 @@ class Server:
 
     `parent` is the directory in which the data directory is made (a real disk, or the figures mean nothing).
     A second server stands `beside` the first: on the same ports, as queue managers do, but of another
-    loopback address. `program` is what is run instead of `python -m msmq_fast`, with the same arguments.
+    loopback address. `program` is what is run instead of `python -m msmq_fast`, with the same arguments; a
+    server beside another runs the program of that one.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Server:
         program: Sequence[str] = (),
     ) -> None:
         self.parent = parent
-        self._program = list(program) or _command()
+        self.program = list(program) or (_command() if beside is None else beside.program)
         self._http = () if "http_port" in settings else ("--http-port", "off")  # not at port 80
         self._root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
         self.data = self._root / "data"
@@ -63,6 +64,7 @@ class Server:
         self.ready_s = 0.0
         self.listening: dict[str, str] = {}  # the addresses of each listener, as the ready line has them
         self._process: subprocess.Popen[str] | None = None
+        self._created: set[str] = set()  # transactional queues
         self._log = self._root / "log"
         self._config = self._root / "server.toml"
         declared = "".join(f'[[queues]]\nname = "{queue}"\n' for queue in queues)
@@ -104,7 +106,7 @@ class Server:
             self.port, self.ping_port = self._beside.port, self._beside.ping_port
         self.admin_port = _free_port()
         command = [
-            *self._program,
+            *self.program,
             *("serve", "--config", str(self._config), "--data", str(self.data), "--host", self.host),
             *("--port", str(self.port), "--ping-port", str(self.ping_port), "--name", self._name),
             *("--admin-port", str(self.admin_port), "--app-socket", str(self.socket), *self._http),
@@ -156,6 +158,12 @@ class Server:
         if done.returncode:
             raise ServerError(f"msmq-fast {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
+
+    def create_transactional(self, queue: str) -> None:
+        """Creates a transactional queue, unless this method did before."""
+        if queue not in self._created:
+            self.run("queue", "create", queue, "--transactional")
+            self._created.add(queue)
 
     def sample(self) -> Sample:
         """What /proc says about the server now."""

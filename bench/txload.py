@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from bench.generators import run_generator
 from bench.measure import Figures, ServerWatch
 from bench.server import Server, ServerError
 
-__all__ = ["TxLoad", "on_server", "to_another_server"]
+__all__ = ["TxLoad", "arrived", "on_server", "send_across", "to_another_server"]
 
 _QUEUE = "ledger"  # transactional
 _ARRIVED = "msmq_fast_messages_in_total"
@@ -82,25 +83,22 @@ def to_another_server(load: TxLoad, count: int) -> Callable[[Server], Figures]:
 
     def run(server: Server) -> Figures:
         with Server(server.parent, queues=(), beside=server) as target:
-            target.run("queue", "create", _QUEUE, "--transactional")
-            name = f"DIRECT=TCP:{target.host}\\private$\\{_QUEUE}"
-            socket = str(server.socket)
-            run_generator("tx_load", load.sending(socket, name, 1))  # connects the servers
-            _wait_for(target, _ARRIVED, lambda arrived: arrived > 0)
+            send_across(server, target, load, 1)  # connects the servers
+            _wait_for(target, _ARRIVED, lambda found: found > 0)
             before, watch, watch_target = _settled(server, target), ServerWatch(server), ServerWatch(target)
             watch.on_event("start")
             watch_target.on_event("start")
             begin = time.perf_counter()
-            sent = run_generator("tx_load", load.sending(socket, name, count))
+            sent = send_across(server, target, load, count)
             sending = time.perf_counter() - begin
             messages = -(-count // load.size) * load.size
-            _wait_for(target, _ARRIVED, lambda arrived: arrived >= before + messages)
+            _wait_for(target, _ARRIVED, lambda found: found >= before + messages)
             elapsed = time.perf_counter() - begin
             watch.on_event("stop")
             watch_target.on_event("stop")
-            arrived = _settled(server, target) - before
-            if arrived != messages:
-                raise ServerError(f"{messages} messages were sent, {arrived:.0f} arrived")
+            came = _settled(server, target) - before
+            if came != messages:
+                raise ServerError(f"{messages} messages were sent, {came:.0f} arrived")
         per_s = messages / elapsed
         figures, at_target = watch.figures(per_s), watch_target.figures(per_s)
         return figures | {
@@ -117,10 +115,22 @@ def to_another_server(load: TxLoad, count: int) -> Callable[[Server], Figures]:
     return run
 
 
+def send_across(server: Server, target: Server, load: TxLoad, count: int) -> dict[str, Any]:
+    """Sends `count` messages for the queue of a second server; returns when the first one keeps them."""
+    target.create_transactional(_QUEUE)
+    name = f"DIRECT=TCP:{target.host}\\private$\\{_QUEUE}"
+    return run_generator("tx_load", load.sending(str(server.socket), name, count))
+
+
+def arrived(target: Server) -> float:
+    """Messages that a server has taken so far."""
+    return target.metrics()[_ARRIVED]
+
+
 def _settled(server: Server, target: Server) -> float:
     """What arrived at the second server when nothing is left in the first."""
     _wait_for(server, _WAITING, lambda waiting: waiting == 0)
-    return target.metrics()[_ARRIVED]
+    return arrived(target)
 
 
 def _wait_for(server: Server, metric: str, enough: Callable[[float], bool], timeout: float = 60) -> None:

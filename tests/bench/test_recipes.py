@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -65,16 +66,30 @@ def test_instructions_repeat() -> None:
     assert 0.9 < first / second < 1.1
 
 
-@pytest.mark.long(seconds=30)
+@pytest.mark.long(seconds=120)
+@pytest.mark.timeout(900)
+@pytest.mark.needs("valgrind", "callgrind_control")
+def test_instructions_of_two_servers_add_up() -> None:
+    command = [sys.executable, "-m", "bench.instructions", "transactional", "between"]
+    done = subprocess.run(
+        [*command, "--scale", "0.1", "--json"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    found = json.loads(done.stdout)
+    assert list(found) == ["transactional", "between", "between-sending", "between-receiving"]
+    assert all(1_000 < figure < 1_000_000 for figure in found.values())
+    assert found["between"] == pytest.approx(found["between-sending"] + found["between-receiving"])
+
+
+@pytest.mark.long(seconds=60)
+@pytest.mark.timeout(300)
 def test_a_server_compared_with_itself(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = f"{sys.executable} -m msmq_fast"
-    monkeypatch.setattr(
-        sys, "argv", ["compare", own, "express", "one-at-a-time", "--pairs", "2", "--seconds", "0.5"]
-    )
+    cases = ["express", "transactional", "one-at-a-time", "between"]
+    monkeypatch.setattr(sys, "argv", ["compare", own, *cases, "--pairs", "1", "--seconds", "0.3"])
     assert compare.main() == 0
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split()[:3] == ["messages/s", "other", "ratio"]
-    assert [row.split()[0] for row in rows] == ["express", "one-at-a-time"]
+    assert [row.split()[0] for row in rows] == cases
     assert all(0.2 < float(row.split()[3]) < 5 for row in rows)

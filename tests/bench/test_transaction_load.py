@@ -28,3 +28,8 @@ def test_a_second_server_gets_every_message_once(tmp_path: Path) -> None:
     assert figures["messages"] == 100
     assert 0 < figures["out_per_s"] <= figures["in_per_s"]
     assert figures["target_cpu_us_per_message"] >= 0
+
+
+def test_a_server_beside_another_runs_the_same_program(tmp_path: Path) -> None:
+    first = Server(tmp_path, program=("other", "program"))
+    assert Server(tmp_path, beside=first).program == ["other", "program"]
