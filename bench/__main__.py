@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import appload, clientload, deep, machine, mqqb, report, suites, txload
+from bench import appload, clientload, deep, disk, machine, mqqb, report, suites, txload
 from bench.appload import AppLoad
 from bench.generators import GeneratorError
 from bench.measure import Figures, Measurement, command_line, measure
@@ -84,6 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     full = verbs.add_parser("deep", parents=[common], help="a deep queue: memory, start-up, receive, disk")
     full.add_argument("--messages", type=int, default=1_000_000)
     full.add_argument("--body", type=int, default=1024)
+
+    alone = verbs.add_parser("disk", parents=[common], help="the disk alone: appends, pages, threads")
+    alone.add_argument("--rounds", type=int, default=500, help="of each mode and run (500)")
 
     verbs.add_parser("machine", parents=[common], help="what the machine can do")
     return parser
@@ -160,6 +163,10 @@ def _app_load(options: argparse.Namespace) -> AppLoad:
     return AppLoad(**{name: getattr(options, name) for name in names})
 
 
+def _no_limits(directory: Path) -> Figures:
+    return {}
+
+
 def _measure(cases: Sequence[Case], options: argparse.Namespace, queues: Sequence[str]) -> list[Measurement]:
     settings = options.settings.read_text() if options.settings else ""
     return [
@@ -171,6 +178,7 @@ def _measure(cases: Sequence[Case], options: argparse.Namespace, queues: Sequenc
             runs=options.runs,
             settings=settings,
             queues=queues,
+            before_run=_no_limits if "--express" in case.arguments else disk.floor,
         )
         for case in cases
     ]
@@ -188,6 +196,8 @@ def _run(
         measurements = _measure(list(suites.SUITES[options.suite]()), options, queues)
         checks = suites.target_checks(measurements) if options.suite == "targets" else []
         return measurements, checks
+    if options.verb == "disk":
+        return disk.run(arguments, options.dir, runs=options.runs, rounds=options.rounds), []
     if options.verb == "deep":
         measurement = deep.run(arguments, options.dir, messages=options.messages, body=options.body)
         return [measurement], deep.checks(measurement)
@@ -217,6 +227,12 @@ def _run(
     return _measure([case], options, queues), []
 
 
+def _shown(verb: str | None, measurements: list[Measurement]) -> str:
+    if verb == "deep":
+        return report.details(measurements[0])
+    return disk.table(measurements) if verb == "disk" else report.table(measurements)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Runs what the arguments name; 0, or 1 if a bound is missed or something failed."""
     options = _parser().parse_args(arguments)
@@ -232,7 +248,7 @@ def main(arguments: Sequence[str]) -> int:
     else:
         print(report.facts_line(facts))
         if measurements:
-            print(report.details(measurements[0]) if options.verb == "deep" else report.table(measurements))
+            print(_shown(options.verb, measurements))
         if checks:
             print(report.verdicts(checks))
         if options.json:

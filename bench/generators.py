@@ -17,7 +17,7 @@ from typing import Any
 __all__ = ["GeneratorError", "app_null_sink", "compile_generator", "mqqb_null_sink", "run_generator"]
 
 _SOURCES = Path(__file__).parent / "native"
-_FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow")
+_FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-pthread")
 
 
 class GeneratorError(Exception):

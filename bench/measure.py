@@ -101,11 +101,16 @@ def measure(
     runs: int,
     settings: str = "",
     queues: Sequence[str] = ("bench",),
+    before_run: Callable[[Path], Figures],
 ) -> Measurement:
-    """Runs on a fresh server and a fresh store each time, and says on stderr how it goes."""
+    """Runs on a fresh server and a fresh store each time, and says on stderr how it goes.
+
+    What `before_run` finds in the directory of the stores stands beside the figures of that run.
+    """
     results: list[Figures] = []
     for number in range(1, runs + 1):
+        limits = before_run(directory)
         with Server(directory, queues=queues, settings=settings) as server:
-            results.append(run(server))
+            results.append(run(server) | limits)
         print(f"  {name}: run {number} of {runs}", file=sys.stderr)
     return Measurement(name, command_line(arguments), results)

@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.measure import Figures, Measurement
 
-__all__ = ["Check", "as_json", "details", "facts_line", "table", "verdicts", "write_json"]
+__all__ = ["Check", "as_json", "details", "facts_line", "grid", "table", "verdicts", "write_json"]
 
 # Figure, heading, factor, format.
 _COLUMNS = (
@@ -31,6 +31,9 @@ _COLUMNS = (
     ("server_rss_anon_mib", "anon", 1.0, ",.0f"),
     ("fsyncs_per_s", "fsync/s", 1.0, ",.0f"),
     ("messages_per_fsync", "msgs/fsync", 1.0, ",.1f"),
+    ("disk_lone_p50_us", "disk 1.3 KB ms", 1e-3, ",.3f"),
+    ("disk_lone_p99_us", "p99", 1e-3, ",.3f"),
+    ("disk_batch_p50_us", "306 KB", 1e-3, ",.3f"),
 )
 
 
@@ -55,7 +58,8 @@ class Check:
         return f"{verdict}  {self.name}: {self.value:,.3g} {self.unit}, wanted {relation} {self.bound:,.6g}"
 
 
-def _grid(rows: Sequence[Sequence[str]]) -> str:
+def grid(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of as many cells each as aligned text; the first column to the left, the others to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:
@@ -78,7 +82,7 @@ def table(measurements: Sequence[Measurement]) -> str:
         )
     commands = "\n".join(f"  {m.name}: {m.command}" for m in measurements)
     runs = ", ".join(sorted({str(len(m.runs)) for m in measurements}))
-    return f"{_grid(rows)}\nmedians of {runs} runs\n{commands}"
+    return f"{grid(rows)}\nmedians of {runs} runs\n{commands}"
 
 
 def details(measurement: Measurement) -> str:
