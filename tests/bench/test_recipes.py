@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench import compare, instructions
-from bench.slowdisk import environment
+from bench.slowdisk import Spikes, environment
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,7 +26,7 @@ os.ftruncate(plain, 4096)
 meta = os.open(sys.argv[1], os.O_RDWR | os.O_DSYNC)
 mapped = mmap.mmap(plain, 4096)
 slow = [lambda: os.fsync(plain), lambda: os.fdatasync(plain), mapped.flush, lambda: os.pwrite(meta, b"x", 0),
-        lambda: os.write(meta, b"x")]
+        lambda: os.write(meta, b"x"), lambda: os.pwritev(plain, [b"x"], 0, os.RWF_DSYNC)]
 quick = min(took(lambda: os.pwrite(plain, b"x", 0)) for _ in range(5))
 print([took(work) >= 0.05 for work in slow], quick < 0.05)
 """
@@ -42,7 +42,34 @@ def test_the_simulated_disk_is_slow_where_a_disk_would_be(tmp_path: Path) -> Non
         text=True,
         check=True,
     )
-    assert said.stdout == "[True, True, True, True, True] True\n"
+    assert said.stdout == "[True, True, True, True, True, True] True\n"
+
+
+SPIKES = """
+import json, os, sys, time
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+times = []
+for _ in range(9):
+    began = time.perf_counter()
+    os.fdatasync(file)
+    times.append(time.perf_counter() - began >= 0.1)
+print(json.dumps(times))
+"""
+
+
+@pytest.mark.needs("cc")
+def test_one_sync_in_so_many_is_a_spike(tmp_path: Path) -> None:
+    slow = os.environ | environment(0, tmp_path, spikes=Spikes(100_000, every=3))
+    said = subprocess.run(
+        [sys.executable, "-c", SPIKES, str(tmp_path / "file")],
+        env=slow,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    slow_ones = json.loads(said.stdout)
+    assert slow_ones[2::3] == [True] * 3
+    assert slow_ones.count(True) < 9  # the others are slow only when the machine is
 
 
 def test_without_valgrind_it_says_what_to_install(
