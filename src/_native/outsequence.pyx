@@ -7,7 +7,6 @@ so that gaps of messages that have left are bridged (AMB-40).
 
 from cpython.array cimport array, clone, resize_smart
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
 
 cdef array EMPTY = array("Q")
 
@@ -40,12 +39,11 @@ cdef class OutSequence:
         cdef SequenceUndo undo
         if self._undo is None or self._undo.depth == 0:
             return 0
-        memset(&undo, 0, sizeof(undo))
         undo.kind = kind
         undo.first = self._first
         if entry != NULL:
             undo.entry = entry[0]
-            undo.index = self._index(entry.key)
+            undo.index = self._head + (<uint64_t>(entry - self._ring) - self._head & (self._capacity - 1))  # without a search
         undo.identifier, undo.next_number, undo.unordered, undo.sent = self.identifier, self.next_number, self.unordered, self.sent
         undo.finals, undo.alias, undo.last_ack, undo.ack_count = self.finals, self.alias, self.last_ack, self.ack_count
         undo.highest, undo.base, undo.last_ack_s, undo.stamp = self.highest, self.base, self.last_ack_s, self.stamp
