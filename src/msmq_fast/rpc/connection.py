@@ -34,6 +34,7 @@ __all__ = ["ServerConnection"]
 
 _log = logging.getLogger("msmq_fast.rpc")
 
+_REQUEST = int(PduType.REQUEST)
 _CHUNK = 1 << 18  # bytes of replies that are made at a time
 _PAGE = 4096  # bytes of its receive buffer that a connection may always keep
 _BUFFER = 1 << 14  # and one that is bound
@@ -129,6 +130,8 @@ class ServerConnection:
     def data_to_send(self) -> list[Buffer]:
         """The next PDUs, some hundred kilobytes; ask again until there are none, or until the transport wants
         no more."""
+        if not self._outbox.queue:
+            return []
         before = self._outbox.pdus
         try:
             data = self._outbox.take(_CHUNK)
@@ -153,7 +156,7 @@ class ServerConnection:
 
     def go_on(self) -> bool:
         """Replies were taken: PDUs that waited for that are next. Whether there were any."""
-        return bool(self._scanner.held) and self._advance()
+        return self._scanner.held > 0 and self._advance()
 
     @property
     def silent(self) -> bool:
@@ -179,6 +182,12 @@ class ServerConnection:
         if self.closing:
             return None if self._lost else self._deadlines.leave()
         return self._deadlines.next(bound=self._bound, idle=self._idle)
+
+    def looked_at_by(self, moment: float) -> bool:
+        """Whether a timer that fires at `moment` finds every deadline in time, so that none is to be armed:
+        asking for the next one costs more."""
+        bound = self._negotiation.association is not None and self._security.unfinished is None
+        return bound and not self.closing and self._deadlines.looked_at_by(moment)
 
     def expire(self, now: float) -> None:
         """If a deadline has passed, the connection is `finished`: the transport is to be aborted."""
@@ -242,7 +251,8 @@ class ServerConnection:
                 written(False)
             return
         self._outbox.respond(stub, call.call_id, call.context_id, call.security, written)
-        self._wake()
+        if not self._busy:
+            self._wake()
 
     def fail(self, call: Call, status: int) -> None:
         """Queue the fault of a call. `call.fault` is what services use."""
@@ -264,7 +274,7 @@ class ServerConnection:
         self._busy = True
         before = self.counters.pdus_in
         try:
-            while self.reading:
+            while self._scanner.held and self.reading:
                 pdu = self._scanner.take()
                 if pdu is None:
                     break
@@ -275,7 +285,10 @@ class ServerConnection:
         if self._kept or self._scanner.capacity > self._own_buffer:
             self._measure()
         # Who is not listened to cannot go on.
-        self._deadlines.partial(self.reading and (bool(self._scanner.held) or self._requests.receiving))
+        if (self._scanner.held or self._requests.receiving) and self.reading:
+            self._deadlines.partial()
+        else:
+            self._deadlines.partial_at = None
         return self.counters.pdus_in > before
 
     def _measure(self) -> None:
@@ -303,11 +316,14 @@ class ServerConnection:
 
     def _take(self, pdu: Pdu) -> None:
         try:
-            if pdu.fault == PduFault.VERSION and self.association is None:
+            association = self._negotiation.association
+            if pdu.type == _REQUEST and association is not None:
+                self._request(pdu, association)
+            elif pdu.fault == PduFault.VERSION and association is None:
                 # Whatever it is: Windows answers so to other protocols too, and scanners know it by that.
                 raise BindRefused("protocol version", NakReason.PROTOCOL_VERSION_NOT_SUPPORTED)
-            if pdu.type == PduType.REQUEST:
-                self._request(pdu)
+            elif pdu.type == PduType.REQUEST:
+                raise PduRefused("request before bind", executed=False)
             elif pdu.type == PduType.BIND:
                 self._negotiation.bind(pdu)
             elif pdu.type == PduType.ALTER:
@@ -333,14 +349,11 @@ class ServerConnection:
 
     # --- requests
 
-    def _request(self, pdu: Pdu) -> None:
-        association = self._negotiation.association
-        if association is None:
-            raise PduRefused("request before bind", executed=False)
+    def _request(self, pdu: Pdu, association: Association) -> None:
         request = self._requests.take(pdu, busy=bool(self._calls))
         if request is None:
             return
-        self._deadlines.partial(False)  # what is incomplete behind it has begun now
+        self._deadlines.partial_at = None  # what is incomplete behind it has begun now
         if len(self._calls) >= self.endpoint.limits.calls:
             self._fault(pdu.call_id, pdu.context_id, SERVER_TOO_BUSY, WHOLE | Flag.DID_NOT_EXECUTE)
             return

@@ -13,7 +13,7 @@ from msmq_fast.rpc.call import Call, CallPort, Pending
 from msmq_fast.rpc.faults import ACCESS_DENIED, UNSPECIFIED, RpcFault
 from msmq_fast.rpc.refusals import PduRefused
 from msmq_fast.rpc.requests import Request
-from msmq_fast.rpc.verification import strip_trailer
+from msmq_fast.rpc.verification import SIGNATURE, TAIL, strip_trailer
 
 __all__ = ["RequestPort", "UnderWay", "dispatch"]
 
@@ -48,7 +48,7 @@ def dispatch(connection: RequestPort, association: Association, request: Request
 
     Raises PduRefused where there is no such operation.
     """
-    pdu, context, security = request.pdu, request.context, request.security
+    pdu, context, security, stub = request
     interface = context.interface
     try:
         operation = interface.operation(pdu.opnum)
@@ -61,20 +61,20 @@ def dispatch(connection: RequestPort, association: Association, request: Request
     call.ndr64 = context.ndr64
     call.context_id = pdu.context_id
     call.security = security
-    raw = pdu.object_uuid
-    if raw is not None:
+    if (raw := pdu.object_uuid) is not None:
         call.object_uuid = UUID(bytes=raw) if pdu.big_endian else UUID(bytes_le=raw)
     interface.calls += 1
     pending: Pending | None = None
     policy = interface.policy
     try:
-        stub = strip_trailer(
-            request.stub,
-            interface=interface.syntax,
-            transfer=context.transfer,
-            request=pdu.data,
-            header_signing=connection.header_signing,
-        )
+        if stub.rfind(SIGNATURE, -TAIL) >= 0:
+            stub = strip_trailer(
+                stub,
+                interface=interface.syntax,
+                transfer=context.transfer,
+                request=pdu.data,
+                header_signing=connection.header_signing,
+            )
         allowed = policy.allows(pdu.opnum, level=caller.auth_level, anonymous=not caller.name)
         if not allowed and policy.refuse_by_fault:
             raise RpcFault(ACCESS_DENIED)
@@ -92,8 +92,11 @@ def dispatch(connection: RequestPort, association: Association, request: Request
         _log.exception("%s.%s failed", interface.name, operation.name)
         call.fault(UNSPECIFIED)
     else:
+        if not call.alive:
+            return None
         if isinstance(results, Pending):
             pending = results
         elif results is not None:
             call.reply(results)
+            return None
     return UnderWay(call, pending) if call.alive else None

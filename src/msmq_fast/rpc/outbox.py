@@ -51,17 +51,18 @@ class Outbox:
         """Of stubs and PDUs that are still here."""
         self.pdus = 0
         """That went out."""
-        self._queue: deque[bytes | _Response] = deque()
+        self.queue: deque[bytes | _Response] = deque()
+        """What goes out next."""
         self._dropped = False
 
     def __bool__(self) -> bool:
-        return bool(self._queue)
+        return bool(self.queue)
 
     def put(self, pdu: bytes) -> None:
         """A whole PDU."""
         if self._dropped:
             return
-        self._queue.append(pdu)
+        self.queue.append(pdu)
         self.bytes += len(pdu)
 
     def respond(
@@ -73,13 +74,13 @@ class Outbox:
         written: Written | None,
     ) -> None:
         """A response. `written` is called with True when all of it was taken, with False by `drop`."""
-        self._queue.append(_Response(stub, call_id, context_id, security, written))
+        self.queue.append(_Response(stub, call_id, context_id, security, written))
         self.bytes += len(stub)
 
     def take(self, budget: int) -> list[Buffer]:
         """The next PDUs: whole ones, about `budget` bytes."""
         taken: list[Buffer] = []
-        queue = self._queue
+        queue = self.queue
         while queue and budget > 0:
             item = queue[0]
             if isinstance(item, bytes):
@@ -102,7 +103,7 @@ class Outbox:
     def drop(self) -> None:
         """Nothing more goes out, now and later."""
         self._dropped = True
-        queue, self._queue = self._queue, deque()
+        queue, self.queue = self.queue, deque()
         self.bytes = 0
         for item in queue:
             if isinstance(item, _Response) and item.written is not None:

@@ -158,7 +158,8 @@ class RpcProtocol(asyncio.BufferedProtocol):
                 transport.writelines(pdus)
             elif not connection.go_on():
                 break
-        connection.go_on()  # what was held back, before there is more
+        else:
+            connection.go_on()  # what was held back, before there is more
         if connection.finished:
             transport.close()
             self._timer.arm(connection.next_deadline())
@@ -170,7 +171,8 @@ class RpcProtocol(asyncio.BufferedProtocol):
                 transport.resume_reading()
             else:
                 transport.pause_reading()
-        self._timer.arm(connection.next_deadline())
+        if not connection.looked_at_by(self._timer.at):
+            self._timer.arm(connection.next_deadline())
 
     # ------------------------------------------------------------------------------------------- deadlines
 

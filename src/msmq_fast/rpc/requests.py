@@ -7,7 +7,7 @@ from outside: `docs/architecture.md`, "The RPC runtime".
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import NamedTuple
+from typing import TypeAlias
 
 from msmq_fast._native.rpcframing import Pdu
 from msmq_fast.rpc.auth.context import AuthError
@@ -42,13 +42,9 @@ class IncompleteBytes:
         self.held = 0
 
 
-class Request(NamedTuple):
-    """A whole request. `pdu` is its first fragment."""
-
-    pdu: Pdu
-    context: PresentationContext
-    security: Security | None
-    stub: bytes | bytearray
+Request: TypeAlias = tuple[Pdu, PresentationContext, Security | None, bytes | bytearray]
+"""A whole request: its first fragment, its context, its security context, its stub. A plain tuple, since one
+is made for every call."""
 
 
 class _Assembly:
@@ -101,9 +97,9 @@ class RequestIntake:
         if self._security.unfinished is not None:
             raise PduRefused("request before the security context is complete", executed=False)
         assembly = self._assembly
-        if assembly is not None and (not self.multiplexed or pdu.call_id == assembly.pdu.call_id):
-            return self._go_on(assembly, pdu)
         if assembly is not None:
+            if not self.multiplexed or pdu.call_id == assembly.pdu.call_id:
+                return self._go_on(assembly, pdu)
             raise PduRefused("request within another")
         if busy and not self.multiplexed:
             raise PduRefused("request during another")
@@ -130,13 +126,15 @@ class RequestIntake:
         if context is None:
             self._ignore(pdu)
             raise PduRefused("presentation context", UNKNOWN_IF, kept=True, executed=False)
-        security = self._security.of_request(pdu)
-        stub = self._unprotect(pdu, security, pdu.context_id)
+        security = None
+        if pdu.auth_length or self._security.contexts:
+            security = self._security.of_request(pdu)
+        stub = pdu.stub if security is None else self._unprotect(pdu, security, pdu.context_id)
         if not first:
             raise PduRefused("request without its first fragment", context_id=pdu.context_id)
         self._highest = pdu.call_id
         if pdu.flags & _LAST:
-            return Request(pdu, context, security, stub)
+            return pdu, context, security, stub
         if pdu.alloc_hint > self._limits.stub:
             raise PduRefused("request too large", ACCESS_DENIED, context_id=pdu.context_id)
         assembly = self._assembly = _Assembly(pdu, context, security)
@@ -160,7 +158,7 @@ class RequestIntake:
         self._drop()
         if assembly.context is None:
             return None
-        return Request(first, assembly.context, assembly.security, assembly.stub)
+        return first, assembly.context, assembly.security, assembly.stub
 
     def _unprotect(self, pdu: Pdu, security: Security | None, context_id: int) -> bytes:
         if security is None:

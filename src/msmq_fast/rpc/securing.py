@@ -91,7 +91,8 @@ class SecurityTable:
     def __init__(self, acceptors: AcceptorFactory, address: str, limit: int) -> None:
         self._acceptors = acceptors
         self._limit = limit
-        self._table: dict[int, Security] = {}
+        self.contexts: dict[int, Security] = {}
+        """All of them, by auth_context_id."""
         self._address = address
         self.unfinished: Security | None = None
         self.anonymous = Caller("", ANONYMOUS_TOKEN, AuthType.NONE, AuthLevel.NONE, address)
@@ -104,7 +105,7 @@ class SecurityTable:
         """
         context = self._acceptors.accept(pdu.auth_type, pdu.auth_level, self._address)
         security = Security(pdu, context)
-        self._table[security.id] = self.unfinished = security
+        self.contexts[security.id] = self.unfinished = security
         return security
 
     def next_leg(self, pdu: Pdu) -> Security:
@@ -112,9 +113,9 @@ class SecurityTable:
         AuthError as `begin` does."""
         security = self.unfinished
         if security is None:
-            if pdu.auth_context_id in self._table:
+            if pdu.auth_context_id in self.contexts:
                 raise PduRefused("security context twice", ACCESS_DENIED, executed=False)
-            if len(self._table) >= self._limit:
+            if len(self.contexts) >= self._limit:
                 raise PduRefused("too many security contexts", executed=False)
             return self.begin(pdu)
         if pdu.auth_context_id != security.id:
@@ -143,14 +144,14 @@ class SecurityTable:
         (3.3.1.5.4). Raises PduRefused.
         """
         if not pdu.auth_length:
-            if len(self._table) != 1:
+            if len(self.contexts) != 1:
                 return None
-            (only,) = self._table.values()
+            (only,) = self.contexts.values()
             if only.level != AuthLevel.CONNECT:
                 return None
             security: Security | None = only
         else:
-            security = self._table.get(pdu.auth_context_id)
+            security = self.contexts.get(pdu.auth_context_id)
         if (
             security is None
             or security.failed

@@ -8,7 +8,7 @@ import struct
 from msmq_fast.rpc.faults import ACCESS_DENIED, RpcFault
 from msmq_fast.rpc.syntaxes import SyntaxId
 
-__all__ = ["SIGNATURE", "strip_trailer"]
+__all__ = ["SIGNATURE", "TAIL", "strip_trailer"]
 
 SIGNATURE = bytes.fromhex("8ae3137102f43671")
 
@@ -16,7 +16,8 @@ _BITMASK, _PCONTEXT, _HEADER2 = 1, 2, 3
 _END, _MUST_PROCESS = 0x4000, 0x8000
 _LENGTHS = {_BITMASK: 4, _PCONTEXT: 40, _HEADER2: 16}
 _HEADER_SIGNING = 1  # CLIENT_SUPPORT_HEADER_SIGNING
-_TAIL = 8 + 3 * 4 + sum(_LENGTHS.values()) + 256  # with room for commands that nobody knows yet
+TAIL = 8 + 3 * 4 + sum(_LENGTHS.values()) + 256  # with room for commands that nobody knows yet
+"""A trailer is in the last so many bytes of a stub."""
 
 _COMMAND = struct.Struct("<HH")
 
@@ -54,7 +55,7 @@ def strip_trailer(
     Raises RpcFault(ACCESS_DENIED) for a trailer that says something else, or has a command that must be
     processed and is not known.
     """
-    at = stub.rfind(SIGNATURE, max(0, len(stub) - _TAIL))
+    at = stub.rfind(SIGNATURE, -TAIL)
     if at < 0 or at % 4:
         return stub
     commands = _commands(stub, at + 8)
