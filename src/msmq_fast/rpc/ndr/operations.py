@@ -99,7 +99,7 @@ class Op:
     def decode_request(self, stub: Buffer, *, ndr64: bool, big_endian: bool = False) -> Record:
         """The [in] parameters. Raises RpcFault(RPC_X_BAD_STUB_DATA) for a stub that breaks a rule of MS-RPCE
         3.1.1.5.3 or a `range`; nothing is allocated for counts that the stub cannot hold."""
-        return self._requests[_syntax(ndr64, big_endian)].decode(stub, self.Args())
+        return self._requests[_syntax(ndr64, big_endian)].read(stub, self.Args)
 
     def encode_request(self, args: Record, *, ndr64: bool, big_endian: bool = False) -> bytes:
         """The stub of a request. Raises ValueError, TypeError, AttributeError or struct.error for values that

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast.rpc.ndr.codec import Codec
-from msmq_fast.rpc.ndr.stream import Reader, Writer, bad_stub
+from msmq_fast.rpc.ndr.stream import Buffer, Reader, Writer, bad_stub
 from msmq_fast.rpc.ndr.syntax import Syntax
 
 __all__ = ["Guid", "Handle", "Octets", "Run", "Scalar"]
@@ -143,6 +143,17 @@ class Run:
     def read(self, reader: Reader) -> Sequence[Any]:
         """The values. Raises RpcFault."""
         values = self._unpack(reader.buffer, reader.claim(self._mask, self.size))
+        return self._lifted(values) if self._checks or self._conversions else values
+
+    def read_all(self, stub: Buffer) -> Sequence[Any]:
+        """The values at the beginning of a stub; what follows is ignored. Raises RpcFault."""
+        try:
+            values = self._unpack(stub)
+        except struct.error:
+            raise bad_stub("truncated") from None
+        return self._lifted(values) if self._checks or self._conversions else values
+
+    def _lifted(self, values: Sequence[Any]) -> Sequence[Any]:
         for index, low, high in self._checks:
             if not low <= values[index] <= high:
                 raise bad_stub("out of range")
@@ -156,8 +167,16 @@ class Run:
     def write(self, writer: Writer, values: Sequence[Any]) -> None:
         """Write the values. Raises struct.error or ValueError for values that do not fit."""
         if self._conversions:
-            values = list(values)
-            for index, member in self._conversions:
-                values[index] = member.lower(writer, values[index])
+            values = self._lowered(writer, values)
         writer.align(self._mask)
         writer.put(self._pack(*values))
+
+    def write_all(self, values: Sequence[Any]) -> bytes:
+        """A stub that has nothing else in it. Raises as `write` does."""
+        return self._pack(*(self._lowered(Writer(), values) if self._conversions else values))
+
+    def _lowered(self, writer: Writer, values: Sequence[Any]) -> Sequence[Any]:
+        lowered = list(values)
+        for index, member in self._conversions:
+            lowered[index] = member.lower(writer, lowered[index])
+        return lowered

@@ -112,6 +112,14 @@ class Parameters:
 
     def __init__(self, syntax: Syntax, members: Members) -> None:
         self._steps = _steps(syntax, members, _STREAM_ALIGN, single=_Parameter)
+        only = self._steps[0] if len(self._steps) == 1 else None
+        self._only = only if isinstance(only, _Scalars) and only.pointer is None else None
+
+    def read(self, stub: Buffer, make: type[Record]) -> Record:
+        """As `decode`, into a new record, whose fields are these parameters in their order."""
+        if self._only is not None:
+            return make(*self._only.run.read_all(stub))
+        return self.decode(stub, make())
 
     def decode(self, stub: Buffer, record: Record) -> Record:
         """The parameters of a stub, as fields of `record`. What follows them is ignored. Raises RpcFault."""
@@ -123,6 +131,8 @@ class Parameters:
     def encode(self, record: Record) -> bytes:
         """The stub. Raises ValueError, struct.error, TypeError or AttributeError for values that do not
         fit."""
+        if self._only is not None:
+            return self._only.run.write_all(self._only.values(record))
         writer = Writer()
         for step in self._steps:
             step.write(writer, record)
@@ -135,21 +145,21 @@ class _Scalars:
     def __init__(self, names: Sequence[str], run: Run, pointer: Codec | None) -> None:
         self._names = tuple(names)
         self._last = names[-1]
-        self._run = run
-        self._values = _values_of(names)
-        self._pointer = pointer
+        self.run = run
+        self.values = _values_of(names)
+        self.pointer = pointer
 
     def read(self, reader: Reader, record: Record) -> None:
-        for name, value in zip(self._names, self._run.read(reader), strict=True):
+        for name, value in zip(self._names, self.run.read(reader), strict=True):
             setattr(record, name, value)
-        if self._pointer is not None:
-            value = self._pointer.read_deferred(reader, getattr(record, self._last), record)
+        if self.pointer is not None:
+            value = self.pointer.read_deferred(reader, getattr(record, self._last), record)
             setattr(record, self._last, value)
 
     def write(self, writer: Writer, record: Record) -> None:
-        self._run.write(writer, self._values(record))
-        if self._pointer is not None:
-            self._pointer.write_deferred(writer, getattr(record, self._last), record)
+        self.run.write(writer, self.values(record))
+        if self.pointer is not None:
+            self.pointer.write_deferred(writer, getattr(record, self._last), record)
 
 
 class _Member:

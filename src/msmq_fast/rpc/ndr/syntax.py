@@ -7,7 +7,7 @@ from dataclasses import dataclass
 __all__ = ["NDR", "NDR64", "NDR_BIG_ENDIAN", "SYNTAXES", "Syntax"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # each is one object, looked up by identity for every stub
 class Syntax:
     """What differs between the syntaxes: sizes in bytes, `order` as in the `struct` module."""
 
