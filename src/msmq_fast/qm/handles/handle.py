@@ -340,6 +340,13 @@ class OpenQueue:
             return cursor.receive(timeout_ms, gate=gate, hold=hold, tag=tag)
         return self.receive(timeout_ms, gate=gate, hold=hold, tag=tag)
 
+    def begin_now(self) -> Received | None:
+        """`begin` where the first message is in memory and no other read waits for it, without a request that
+        could wait. None: use `begin`."""
+        self.may_read(peek=False)
+        queue = self.queue
+        return self.two_phase.take_head(queue.core) if queue.readers.idle else None
+
     def end(self, lookup_id: int, *, delete: bool, transactional: bool = False) -> Completion[None]:
         """Dequeue Message End: remove what `begin` handed out, or put it back (DM-121 … DM-125).
 

@@ -364,6 +364,11 @@ class Readers:
     def __len__(self) -> int:
         return len(self._peekers) + len(self._takers)
 
+    @property
+    def idle(self) -> bool:
+        """Whether a read may take a message at once: none waits to take one, and none is being served."""
+        return not (self._takers or self._serving)
+
     def watch(self, watching: bool) -> None:
         """Whether `on_available` is called."""
         self._watching = watching
@@ -394,7 +399,7 @@ class Readers:
 
         Remote readers come one by one: a place in the row and out of it again costs them more than the rest.
         """
-        if self._takers or self._serving or not isinstance(reader, ReadRequest):
+        if not self.idle or not isinstance(reader, ReadRequest):
             return False
         if reader.peek or reader.hold is None or reader.gate is not None or not self.core.head_in_memory():
             return False

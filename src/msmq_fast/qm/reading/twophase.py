@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.seek import holds
 from msmq_fast.packet.errors import InvalidHandle, TransactionSequence
+from msmq_fast.qm.reading.readers import MAX_BYTES
 from msmq_fast.qm.records import stored
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
     from msmq_fast._native.ledger import Ledger
+    from msmq_fast._native.queuebase import Received
 
 
 class RemoteReadState(IntEnum):
@@ -68,6 +70,17 @@ class TwoPhaseReads:
     def begin(self) -> TwoPhaseRead:
         """A read that locks what it finds."""
         return TwoPhaseRead(self, self._ledger.new_owner())
+
+    def take_head(self, core: QueueCore) -> Received | None:
+        """`begin` and lock the first message in one step; None if its packet is not in memory, or there is
+        none."""
+        owner = self._ledger.new_owner()
+        taken = core.take(1, MAX_BYTES, owner)
+        if not taken:
+            return None
+        received = taken[0]
+        self._owners[received.lookup_id] = owner
+        return received
 
     def add(self, key: int, owner: int) -> None:
         """A read has locked a message."""

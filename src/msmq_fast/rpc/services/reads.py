@@ -72,6 +72,8 @@ class Action(IntEnum):
     LOOKUP_RECEIVE_PREV = 0x40000022
 
 
+_RECEIVE = int(Action.RECEIVE)
+
 LOOKUPS = {
     Action.LOOKUP_PEEK_CURRENT: (Lookup.CURRENT, True),
     Action.LOOKUP_PEEK_NEXT: (Lookup.NEXT, True),
@@ -192,7 +194,12 @@ class RemoteRead(Pending):
         timeout, budget = self.timeout_ms, self.call.reply_budget
         if len(remote.pending) >= MOST_PENDING:
             raise InsufficientResources(f"{MOST_PENDING} reads wait")
-        if self.action == Action.RECEIVE:
+        if self.action == _RECEIVE:
+            if self.transaction is None and cursor is None and budget is None:
+                received = opened.begin_now()
+                if received is not None:
+                    self.answer(self, received)
+                    return
             if self.transaction is not None:
                 queue = TransactedQueue(opened, self.transaction)
                 request = queue.receive(timeout, gate=budget, cursor=cursor)
