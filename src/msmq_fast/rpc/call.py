@@ -126,8 +126,15 @@ class Call:
                 written(False)
             self.fault(UNSPECIFIED)
             return
-        self.alive = False
-        self.port.respond(self, stub, written)
+        self.reply_stub(stub, written)
+
+    def reply_stub(self, stub: Buffer, written: Callable[[bool], None] | None = None) -> None:
+        """As `reply`, with results that are encoded already."""
+        if self.alive:
+            self.alive = False
+            self.port.respond(self, stub, written)
+        elif written is not None:
+            written(False)
 
     def fault(self, status: int) -> None:
         """End the call with a fault PDU of this status."""

@@ -5,13 +5,17 @@ from __future__ import annotations
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from msmq_fast._native.framing import parse
 from msmq_fast._native.queuebase import Received
+from msmq_fast._native.remoteread import whole_answer
 from msmq_fast.packet import Message
 from msmq_fast.packet.soap import CompoundMessageHeader, SRMPEnvelopeHeader
 from msmq_fast.packet.user_message import UserMessagePacket
 from msmq_fast.qm.access import Access
+from msmq_fast.rpc.idl.remoteread import REMOTE_READ, SECTION_BUFFER
 from msmq_fast.rpc.services.remotereadpacket import SectionType, message_packet, sections
 from tests.support.clocks import WALL
 from tests.support.worlds.queue_manager import World
@@ -164,3 +168,38 @@ def test_a_message_that_came_by_http_is_split_in_its_compound_message() -> None:
     assert bytes(first.data) == packet[: parsed.compound_offset + 20]
     assert first.allocated == len(packet)
     assert bytes(second.data) == tail
+
+
+@pytest.mark.rule("RR-040")
+@pytest.mark.parametrize("ndr64", [False, True], ids=["ndr", "ndr64"])
+@pytest.mark.parametrize("op", ["start_receive", "start_transactional_receive"])
+@given(
+    body=st.binary(max_size=40),
+    sent=st.integers(0, INFINITE),
+    within=st.integers(0, INFINITE),
+    tail=st.binary(max_size=9),
+    arrived=st.integers(0, INFINITE),
+    sequence=st.integers(0, (1 << 56) - 1),
+)
+def test_a_whole_answer_is_what_the_codec_writes(
+    op: str, ndr64: bool, body: bytes, sent: int, within: int, tail: bytes, arrived: int, sequence: int
+) -> None:
+    def packet(time: int) -> bytes:
+        return b"h" * 12 + time.to_bytes(4, "little") + b"m" * 36 + sent.to_bytes(4, "little") + body
+
+    data = packet(min(sent + within, INFINITE)) + tail
+    codec = REMOTE_READ.op(op)
+    results = codec.Results(
+        pdwArriveTime=arrived,
+        pSequenceId=sequence,
+        pdwNumberOfSections=1,
+        ppPacketSections=[SECTION_BUFFER.record(SectionType.FULL_PACKET, len(data), len(data), data)],
+    )
+    written = whole_answer(packet(within), tail, arrived, sequence, ndr64)
+    assert written == codec.encode_response(results, ndr64=ndr64)
+
+
+@pytest.mark.parametrize("size", [0, 12, 55])
+def test_a_whole_answer_needs_a_packet(size: int) -> None:
+    with pytest.raises(ValueError, match="not a UserMessage packet"):
+        whole_answer(bytes(size), b"", 0, 0, False)

@@ -62,12 +62,14 @@ class MadeCall:
         return self.results is not None or self.fault_status is not None
 
     def reply(self, results: Any, written: Any = None) -> None:
+        self.reply_stub(self.codec.encode_response(results, ndr64=self.ndr64), written)
+
+    def reply_stub(self, stub: bytes, written: Any = None) -> None:
         if not self.alive or not self.association.connections:
             if written is not None:
                 written(False)
             return
         self.alive = False
-        stub = self.codec.encode_response(results, ndr64=self.ndr64)
         self.results = self.codec.decode_response(stub, self.args, ndr64=self.ndr64)
         self.written = written
 

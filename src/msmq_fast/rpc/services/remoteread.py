@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
+from msmq_fast._native.remoteread import whole_answer
 from msmq_fast._native.seek import holds
 from msmq_fast.packet.errors import (
     IllegalFormatName,
@@ -42,7 +43,7 @@ from msmq_fast.rpc.services.reads import (
     RemoteRead,
     full_lookup_id,
 )
-from msmq_fast.rpc.services.remotereadpacket import message_packet, sections
+from msmq_fast.rpc.services.remotereadpacket import extension_headers, message_packet, sections
 from msmq_fast.rpc.stubs.remoteread import (
     CancelReceiveArgs,
     CancelReceiveResults,
@@ -330,26 +331,31 @@ class RemoteReadService:
             read.put_back()
             call.reply(self.failed(call, args, InvalidParameter.default_code))
             return
-        packet = message_packet(received, read.remote.queue, self._path_of)
+        written = None
+        if not read.peek:
+            read.deliver(read.request_id, received.lookup_id)
+            self._timed[read] = self._manager.monotonic() + self._cleanup
+            written = read.written
+        sequence = received.lookup_id & SEQUENTIAL
+        stored, queue = received.packet, read.remote.queue
+        tail = extension_headers(received, queue, self._path_of)
+        wanted = args.dwMaxBodySize, args.dwMaxCompoundMessageSize
+        if len(stored) + len(tail) <= min(wanted):  # whichever counts, the section has the whole message
+            stub = whole_answer(stored, tail, received.arrived_time, sequence, call.ndr64)
+            call.reply_stub(stub, written)
+            return
         buffers = [
             _SECTION(section.kind, section.allocated, len(section.data), section.data)
-            for section in sections(
-                received.packet, packet, args.dwMaxBodySize, args.dwMaxCompoundMessageSize
-            )
+            for section in sections(stored, message_packet(received, queue, self._path_of), *wanted)
         ]
         transactional = call.opnum == Opnum.START_TRANSACTIONAL_RECEIVE
         results = (StartTransactionalReceiveResults if transactional else StartReceiveResults)(
             pdwArriveTime=received.arrived_time,
-            pSequenceId=received.lookup_id & SEQUENTIAL,
+            pSequenceId=sequence,
             pdwNumberOfSections=len(buffers),
             ppPacketSections=buffers,
         )
-        if read.peek:
-            call.reply(results)
-            return
-        read.deliver(read.request_id, received.lookup_id)
-        self._timed[read] = self._manager.monotonic() + self._cleanup
-        call.reply(results, read.written)
+        call.reply(results, written)
 
     def _refuse(self, read: RemoteRead, error: MSMQError) -> None:
         read.call.reply(self.failed(read.call, read.args, error.code))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from msmq_fast._native.queuebase import Received
     from msmq_fast.qm.queues.queue import Queue
 
-__all__ = ["Section", "SectionType", "message_packet", "sections"]
+__all__ = ["Section", "SectionType", "extension_headers", "message_packet", "sections"]
 
 _TTRQ = 12  # offset of BaseHeader.TimeToReachQueue
 _SENT_TIME = 52  # of UserHeader.SentTime
@@ -66,23 +66,28 @@ def _extensions(aborts: int, moves: int, subqueue: str, dead_letter: str) -> byt
 _PLAIN = _extensions(0, 0, "", "")
 
 
-def message_packet(received: Received, queue: Queue, path_of: Callable[[int], str]) -> bytes:
-    """The Message Packet Structure of a message of `queue`: the packet as stored, with the time at which it
-    expires as TimeToReachQueue, and the headers that only queue managers see.
+def extension_headers(received: Received, queue: Queue, path_of: Callable[[int], str]) -> bytes:
+    """What stands behind the packet of a message of `queue`: the headers that only queue managers see.
 
     `path_of` gives the path name of the queue with an ordinal, empty if there is none.
     """
-    packet = received.packet
     dead_letter = path_of(received.dead_letter) if received.dead_letter else ""
     subqueue = "" if queue.part is None else queue.part.subqueue
     if received.abort_count or received.move_count or subqueue or dead_letter:
-        tail = _extensions(received.abort_count, received.move_count, subqueue, dead_letter)
-    else:
-        tail = _PLAIN
+        return _extensions(received.abort_count, received.move_count, subqueue, dead_letter)
+    return _PLAIN
+
+
+def message_packet(received: Received, queue: Queue, path_of: Callable[[int], str]) -> bytes:
+    """The Message Packet Structure of a message of `queue`: the packet as stored, with the time at which it
+    expires as TimeToReachQueue, and its `extension_headers`.
+    """
+    packet = received.packet
     within = int.from_bytes(packet[_TTRQ : _TTRQ + 4], "little")
     sent = int.from_bytes(packet[_SENT_TIME : _SENT_TIME + 4], "little")
     until = min(sent + within, INFINITE)
     view = memoryview(packet)
+    tail = extension_headers(received, queue, path_of)
     return b"".join((view[:_TTRQ], until.to_bytes(4, "little"), view[_TTRQ + 4 :], tail))
 
 
