@@ -58,6 +58,21 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert not lost
 
 
+def test_every_file_that_says_how_to_extend_it_is_listed() -> None:
+    sources = [
+        path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".pyx", ".pxd", ".pxi", ".h")
+    ]
+    extensible = {
+        path.name
+        for path in sources
+        if re.search(r"^(?:# )?To add (?:a|an|something)\b", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    page = (ROOT / "docs" / "development.md").read_text(encoding="utf-8")
+    section = page.partition("## Where a change begins")[2].partition("\n## ")[0]
+    listed = {Path(name).name for name in re.findall(r"`([\w/]+\.(?:py|pxd))`", section)}
+    assert extensible == listed
+
+
 def test_every_command_is_one() -> None:
     known = commands()
     assert len(known) > 60
