@@ -1,4 +1,7 @@
-"""Why a session ended and why a message was refused; every use is counted and logged by the server."""
+"""Why a session ended and why a message was refused; every use is counted and logged by the server.
+
+receive.py says how to add a reason for refusing a message.
+"""
 
 from enum import StrEnum
 

@@ -5,16 +5,26 @@ once for a message with any special demand, and does for a plain message exactly
 
 To add a reason for refusing a message:
 
-1. Name it in `Refusal` (reasons.py). The metric and the log line get their text from there.
-2. If the sender is to be told, or a dead letter is to follow, give it a MessageClass in `_REASONS` below.
-   Without one the message is only counted and dropped.
+1. Name it in `Refusal` (reasons.py). The metric and the log line get their text from there; nothing else is
+   needed to count and log it.
+2. If the sender is to be told, a dead letter is to follow, or the feed is to have the event `nacked`, give it
+   a MessageClass in `_REASONS` below. Without one the message is only counted, logged and dropped.
 3. Check it in `Pipeline.handle`, behind `receiver.order` and `receiver.sight`, and end with
    `return self.refuse(receiver, Refusal.NAME)`. A transactional message that is refused there uses up its
    number; if it is refused earlier, its stream waits for that number for ever. `Pipeline.judge` decides about
    messages that reach a local queue from an outgoing one: check it there too, and return the MessageClass.
+   `judge` must return one: where `_REASONS` has none, choose one there.
 4. Keep such messages off the native plain path, which does not know the reason. If it follows from the
-   message, return False in `Receiver._is_plain` (src/_native/receive.pyx). If it follows from the queue, let
-   `Destination.plain` (destination.py) be False.
+   message, return False in `Receiver._is_plain` (src/_native/receive.pyx). This test may be coarse, since
+   `Pipeline.handle` decides. If the reason follows from the queue, let `Destination.plain` (destination.py)
+   be False.
+
+Messages that are passed on to another queue manager do not reach these checks: `forwarding.py` has its own,
+with the same `refuse`. Two other ways lead into a queue. For HTTP, `Reason` (srmp/reasons.py) names the
+reasons, and srmp/receive.py refuses. For a program, its call raises an MSMQError (`OpenQueue.send`).
+
+Test it in tests/mqqb/test_receive.py, with `receiver.plain` True and False. `Host.refusals` has what is
+logged, `Host.node.counts.refused` what is counted. MSMQ_FAST_ONLY="receive" builds what step 4 changes.
 """
 
 from __future__ import annotations
