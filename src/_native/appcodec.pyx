@@ -21,6 +21,7 @@ from msmq_fast._native.framing cimport (
 from msmq_fast._native.ledger cimport Ledger
 from msmq_fast._native.ledgerbase cimport ENQUEUED_PENDING
 from msmq_fast._native.queue cimport QueueCore
+from msmq_fast._native.queuebase cimport Received
 
 cdef enum:
     OUT_FIELDS = 22

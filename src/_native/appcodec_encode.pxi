@@ -138,6 +138,12 @@ cdef uint8_t* put_queue(uint8_t* p, const uint8_t* packet, int kind, uint32_t of
     return p + 1
 
 
+cdef inline bytes packet_of(object message):
+    if isinstance(message, Received):
+        return (<Received>message).packet
+    return message.packet
+
+
 cdef class Encoder:
     """Stored packets to MESSAGE and DELIVERY frames, as a list of buffers to be written in order.
 
@@ -257,10 +263,15 @@ cdef class Encoder:
         self._large = None
         return 0
 
-    cdef int _received(self, received, bint may_split) except -1:
-        return self._message(received.packet, received.lookup_id, received.arrival_seq,
-                             <uint32_t>received.arrived_time, received.abort_count, received.move_count,
-                             received.reason, may_split)
+    cdef int _received(self, object message, bint may_split) except -1:
+        cdef Received local
+        if isinstance(message, Received):
+            local = <Received>message
+            return self._message(local.packet, local.lookup_id, local.arrival_seq, <uint32_t>(local.arrived_us // 1000000),
+                                 local.abort_count, local.move_count, local.reason, may_split)
+        # What another computer sent: an object of Python.
+        return self._message(message.packet, message.lookup_id, message.arrival_seq, <uint32_t>message.arrived_time,
+                             message.abort_count, message.move_count, message.reason, may_split)
 
     def message(self, uint32_t request_id, received) -> list:
         """One MESSAGE frame."""
@@ -286,7 +297,7 @@ cdef class Encoder:
             self._buffer.size = head + 4
             j = i
             while j < n:
-                large = len((<bytes>messages[j].packet)) >= LARGE_BODY
+                large = PyBytes_GET_SIZE(packet_of(messages[j])) >= LARGE_BODY
                 if large and j > i:
                     break
                 self._received(messages[j], large)
