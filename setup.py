@@ -17,6 +17,7 @@ HARDENED = ("-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3", "-fstack-protector-stron
 INTERNAL = frozenset(
     (
         "batch",
+        "counter",
         "effects",
         "history",
         "lease",

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from msmq_fast._native.batch cimport CommitListener
+from msmq_fast._native.counter cimport Counter
 from msmq_fast._native.framing cimport UserMessage
 from msmq_fast._native.ledger cimport Ledger
 from msmq_fast._native.queue cimport QueueCore
@@ -59,8 +60,8 @@ cdef class LaneTarget:
     """A queue that a connection has open for sending."""
     cdef PacketBuilder _builder
     cdef QueueCore _core
-    cdef object _take_ordinals      # count -> the first of as many consecutive ordinals
-    cdef object _take_numbers       # the same with TransactionIdentifiers; None where there are no transactions
+    cdef Counter _ordinals          # of message identifiers
+    cdef object _take_numbers       # count -> the first of as many TransactionIdentifiers; None where there are no transactions
     cdef bint _plain                # messages outside transactions are taken
 
 

@@ -15,6 +15,7 @@ from cpython.set cimport PySet_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset, strlen
 from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer
+from msmq_fast._native.counter cimport Counter
 from msmq_fast._native.framing cimport (
     INFINITE, MessageFields, UserMessage, build_packet, clear_fields, get_u16, get_u32, parse_user_message, put_u32,
 )

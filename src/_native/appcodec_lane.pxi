@@ -5,10 +5,11 @@ cdef class LaneTarget:
     numbers `take_numbers` gives, or for both.
     """
 
-    def __init__(self, PacketBuilder builder not None, QueueCore core not None, take_ordinals, take_numbers=None, bint plain=True):
+    def __init__(self, PacketBuilder builder not None, QueueCore core not None, Counter ordinals not None, take_numbers=None,
+                 bint plain=True):
         self._builder = builder
         self._core = core
-        self._take_ordinals = take_ordinals
+        self._ordinals = ordinals
         self._take_numbers = take_numbers
         self._plain = plain
 
@@ -131,7 +132,7 @@ cdef class SendLane(CommitListener):
         cdef Send* send
         cdef bytes packet
         cdef uint32_t count = <uint32_t>PyList_GET_SIZE(packets)
-        cdef uint32_t first = target._take_ordinals(count), ordinal = first
+        cdef uint32_t first = <uint32_t>target._ordinals.next(count), ordinal = first
         cdef uint32_t transaction = target._take_numbers(count) if flags & FLAG_SINGLE else 0
         cdef Writer writer = self._ledger.writer
         cdef bint stored = False

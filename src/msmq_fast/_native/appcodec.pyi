@@ -2,6 +2,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from msmq_fast._native.batch import CommitListener
+from msmq_fast._native.counter import Counter
 from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.queue import QueueCore
 
@@ -59,7 +60,7 @@ class LaneTarget:
         self,
         builder: PacketBuilder,
         core: QueueCore,
-        take_ordinals: Callable[[int], int],
+        ordinals: Counter,
         take_numbers: Callable[[int], int] | None = None,
         plain: bool = True,
     ) -> None: ...

@@ -89,7 +89,7 @@ class SendTarget:
         return LaneTarget(
             self._builder.native,
             queue.core,
-            self._manager.message_ordinals.take,
+            self._manager.message_ordinals,
             self._manager.transactions.take_numbers if single else None,
             free and (outgoing or not queue.transactional),
         )

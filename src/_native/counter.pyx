@@ -1,0 +1,39 @@
+"""Numbers that are never given out twice, from blocks that the store has reserved."""
+
+from libc.stdint cimport uint64_t
+
+
+cdef class Counter:
+    """``Counter(last, block, wraps=False)``: `last` was given out by an earlier life of the process; nothing is reserved yet.
+
+    Derive from it: `reserve_more` reserves the next block in the store and raises `limit` when that is durable, and
+    `exhausted` makes the exception for a caller that cannot have its numbers.
+    """
+
+    def __init__(self, uint64_t last, uint64_t block, bint wraps=False):
+        self.last = self.limit = last
+        self.block = block
+        self.wraps = wraps
+
+    def reserve_more(self, uint64_t count) -> None:
+        """Less than half a block is left. `count`: numbers that are wanted now."""
+        raise NotImplementedError
+
+    def exhausted(self) -> Exception:
+        """Numbers are wanted and none are reserved."""
+        raise NotImplementedError
+
+    cdef uint64_t next(self, uint64_t count) except 0:
+        cdef uint64_t last = self.last
+        if self.wraps and (last & 0xFFFFFFFF) + count > 0xFFFFFFFF:
+            last = (last | 0xFFFFFFFF) + 1
+        if last + count + self.block // 2 > self.limit:
+            self.reserve_more(count)
+        if last + count > self.limit:
+            raise self.exhausted()
+        self.last = last + count
+        return (last + 1) & 0xFFFFFFFF if self.wraps else last + 1
+
+    def take(self, uint64_t count=1) -> int:
+        """Give out `count` consecutive numbers; returns the first."""
+        return self.next(count)
