@@ -6,6 +6,7 @@ from msmq_fast._native.counter cimport Counter
 from msmq_fast._native.framing cimport UserMessage
 from msmq_fast._native.ledger cimport Ledger
 from msmq_fast._native.queue cimport QueueCore
+from msmq_fast._native.requestids cimport RequestIds
 
 
 cdef struct Cursor:
@@ -75,8 +76,10 @@ cdef struct Send:
 cdef class SendLane(CommitListener):
     """The plain path of the SEND frames of one connection."""
     cdef Ledger _ledger
-    cdef set _pending
+    cdef RequestIds _pending
     cdef dict _reads, _deliveries, _targets
+    cdef uint32_t _last_handle          # of the frame before, and its target: it seldom changes
+    cdef LaneTarget _last_target
     cdef object _answered, _failed
     cdef list _failures
     cdef Buffer _answers
@@ -86,7 +89,7 @@ cdef class SendLane(CommitListener):
     cdef Send* _sends
     cdef uint32_t _capacity, _free
     cdef bint _send(self, uint32_t request_id, const uint8_t* payload, size_t size) except -1
-    cdef int _enqueue(self, LaneTarget target, uint32_t request_id, object number, list packets, uint64_t size, uint32_t flags) except -1
+    cdef int _enqueue(self, LaneTarget target, uint32_t request_id, list packets, uint64_t size, uint32_t flags) except -1
     cdef uint32_t _place(self) except? 0xFFFFFFFF
     cdef int _answer(self, uint32_t request_id, uint32_t count, uint32_t first, bint ids) except -1
     cdef int _flush(self) except -1

@@ -7,11 +7,9 @@ FrameFault; a message that the queue manager would refuse is reported by its HRE
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.dict cimport PyDict_GetItem, PyDict_Size
+from cpython.dict cimport PyDict_Size
 from cpython.list cimport PyList_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from cpython.object cimport PyObject
-from cpython.set cimport PySet_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset, strlen
 from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer
@@ -23,6 +21,7 @@ from msmq_fast._native.ledger cimport Ledger
 from msmq_fast._native.ledgerbase cimport ENQUEUED_PENDING
 from msmq_fast._native.queue cimport QueueCore
 from msmq_fast._native.queuebase cimport Received
+from msmq_fast._native.requestids cimport RequestIds
 
 cdef enum:
     OUT_FIELDS = 22

@@ -25,7 +25,7 @@ cdef class SendLane(CommitListener):
     """
 
     def __init__(
-        self, Ledger ledger not None, set pending not None, dict reads not None, dict deliveries not None,
+        self, Ledger ledger not None, RequestIds pending not None, dict reads not None, dict deliveries not None,
         answered, failed, *, uint32_t max_frame, uint32_t max_batch, uint32_t max_pending, uint64_t max_bytes,
     ):
         self._ledger = ledger
@@ -49,10 +49,12 @@ cdef class SendLane(CommitListener):
     def open(self, uint32_t handle, LaneTarget target not None) -> None:
         """SEND frames for `handle` go to this target."""
         self._targets[handle] = target
+        self._last_target = None
 
     def close(self, uint32_t handle) -> None:
         """SEND frames for `handle` are for Python; what was sent is answered all the same."""
         self._targets.pop(handle, None)
+        self._last_target = None
 
     @property
     def frames(self) -> int:
@@ -75,7 +77,7 @@ cdef class SendLane(CommitListener):
             length = _be(data + start, 4)
             if not 5 < length <= self._max_frame or length + 4 > <uint64_t>(end - start):
                 break
-            if self._bytes >= self._max_bytes or PySet_GET_SIZE(self._pending) - PyDict_Size(self._reads) >= self._max_pending:
+            if self._bytes >= self._max_bytes or self._pending.count - PyDict_Size(self._reads) >= self._max_pending:
                 break
             request_id = <uint32_t>_be(data + start + 5, 4)
             if not self._send(request_id, data + start + HEADER_SIZE, <size_t>length - 5):
@@ -94,7 +96,6 @@ cdef class SendLane(CommitListener):
         cdef bint single
         cdef uint64_t total = 0
         cdef LaneTarget target
-        cdef PyObject* found
         cdef bytes packet
         cdef list packets
         cursor.at = payload
@@ -103,13 +104,14 @@ cdef class SendLane(CommitListener):
             return False
         if transaction != NO_TRANSACTION or not 0 < count <= self._max_batch:
             return False
-        number = request_id
-        if request_id == 0 or number in self._pending or number in self._deliveries:
+        if request_id == 0 or self._pending.has(request_id) or (self._deliveries and request_id in self._deliveries):
             return False
-        found = PyDict_GetItem(self._targets, handle)
-        if found == NULL:
-            return False
-        target = <LaneTarget>found
+        target = self._last_target
+        if target is None or handle != self._last_handle:
+            target = self._targets.get(handle)
+            if target is None:
+                return False
+            self._last_handle, self._last_target = handle, target
         single = flags & FLAG_SINGLE != 0
         if (target._take_numbers is None) if single else not target._plain:
             return False
@@ -123,11 +125,10 @@ cdef class SendLane(CommitListener):
         if self._ledger.writer.failed or not target._core.has_room(count, total):
             return False
         self._ledger.writer.make_room(total)
-        self._enqueue(target, request_id, number, packets, total, flags)
+        self._enqueue(target, request_id, packets, total, flags)
         return True
 
-    cdef int _enqueue(self, LaneTarget target, uint32_t request_id, object number, list packets, uint64_t size,
-                      uint32_t flags) except -1:
+    cdef int _enqueue(self, LaneTarget target, uint32_t request_id, list packets, uint64_t size, uint32_t flags) except -1:
         cdef UserMessage m
         cdef Send* send
         cdef bytes packet
@@ -165,7 +166,7 @@ cdef class SendLane(CommitListener):
             raise
         writer.keep_unit()
         if stored:
-            self._pending.add(number)
+            self._pending.put(request_id)
             self._bytes += size
         else:
             self._answer(request_id, count, first, flags & FLAG_IDS)
@@ -234,7 +235,7 @@ cdef class SendLane(CommitListener):
         cdef Send send = self._sends[token]
         self._sends[token].next_free = self._free
         self._free = <uint32_t>token
-        self._pending.discard(send.request_id)
+        self._pending.drop(send.request_id)
         self._bytes -= send.size
         if status == STATUS_OK:
             self._answer(send.request_id, send.count, send.first, send.ids)

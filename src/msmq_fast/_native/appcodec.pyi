@@ -5,6 +5,7 @@ from msmq_fast._native.batch import CommitListener
 from msmq_fast._native.counter import Counter
 from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.requestids import RequestIds
 
 class FrameFault(ValueError): ...
 
@@ -69,7 +70,7 @@ class SendLane(CommitListener):
     def __init__(
         self,
         ledger: Ledger,
-        pending: set[int],
+        pending: RequestIds,
         reads: dict[int, Any],
         deliveries: dict[int, Any],
         answered: Callable[[bytes, int], None],

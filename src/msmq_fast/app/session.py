@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from msmq_fast._native.appcodec import Encoder, SendLane
+from msmq_fast._native.requestids import RequestIds
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.connection import Connection
 from msmq_fast.app.delivery import ClientDelivery
@@ -105,7 +106,7 @@ class Session:
         self.handles: dict[int, Handle] = {}
         self._last_handle = 0
         self.opening = 0  # queues of other computers
-        self.pending: set[int] = set()  # ids of requests without a reply
+        self.pending = RequestIds()  # ids of requests without a reply
         self.reads: dict[int, Handle] = {}  # of them, the RECEIVE and CURSOR_READ requests
         self.cursors: dict[int, int] = {}  # the handles of cursors
         self.imports: dict[int, Import] = {}  # by the id of their OPEN_IMPORT
