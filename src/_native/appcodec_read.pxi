@@ -208,7 +208,18 @@ cdef int64_t utf16_units(const uint8_t* p, size_t size) noexcept nogil:
 cdef size_t utf16_to_utf8(const uint8_t* p, size_t units, uint8_t* out) noexcept nogil:
     """Bytes written (at most 3 a unit). Lone surrogates, which a peer may send, become U+FFFD."""
     cdef size_t i = 0, n = 0
-    cdef uint32_t cp, low
+    cdef uint32_t cp, low, two, next_two
+    # Most labels and names are ASCII: four units at once.
+    while units - i >= 4:
+        two, next_two = get_u32(p + 2 * i), get_u32(p + 2 * i + 4)
+        if (two | next_two) & 0xFF80FF80U:
+            break
+        out[n] = <uint8_t>two
+        out[n + 1] = <uint8_t>(two >> 16)
+        out[n + 2] = <uint8_t>next_two
+        out[n + 3] = <uint8_t>(next_two >> 16)
+        i += 4
+        n += 4
     while i < units:
         cp = p[2 * i] | (<uint32_t>p[2 * i + 1] << 8)
         i += 1
