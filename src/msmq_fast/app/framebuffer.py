@@ -8,16 +8,22 @@ from msmq_fast.app.wire import HEADER, HEADER_SIZE, LENGTH_SIZE, MIN_LENGTH, Wir
 IDLE = 65_536  # bytes of an idle buffer
 MIN_ROOM = 8_192  # room below which the buffer is moved together or grown
 MAX_READ = 262_144  # bytes taken from one connection in one turn
+KEEP = 32  # reads in succession that an idle buffer has room for, after which a larger one shrinks
 
 
 class FrameBuffer:
-    """Grows with what arrived, not with what a header announces; shrinks when a large frame is done."""
+    """Grows with what arrived, not with what a header announces.
+
+    Shrinks when a frame is done that is larger than a read; from the size of a read only after a while, since
+    a sender that fills more than an idle buffer does so again, and a new buffer has to be cleared.
+    """
 
     def __init__(self, max_frame: int) -> None:
         self.max_frame = max_frame
         self._buffer = bytearray(IDLE)
         self._start = 0
         self._end = 0
+        self._small = 0  # reads since the last one that an idle buffer had no room for
 
     def __len__(self) -> int:
         return self._end - self._start
@@ -25,16 +31,22 @@ class FrameBuffer:
     def room(self) -> memoryview:
         """Where the next bytes go; never empty. Tell `advance` how many were written."""
         held = self._end - self._start
+        size = len(self._buffer)
         if held == 0:
+            self._small = self._small + 1 if self._end <= IDLE else 0
             self._start = self._end = 0
-            if len(self._buffer) > IDLE:
+            if size > MAX_READ or (size > IDLE and self._small > KEEP):
                 self._buffer = bytearray(IDLE)
-        elif len(self._buffer) - self._end < MIN_ROOM:
+        elif size - self._end < MIN_ROOM:
             # A handler may still hold a view of the old buffer, so it is replaced, never resized.
-            larger = bytearray(len(self._buffer) * 2 if held > len(self._buffer) // 2 else len(self._buffer))
-            larger[:held] = memoryview(self._buffer)[self._start : self._end]
-            self._buffer = larger
+            if held > size // 2 or size == IDLE:
+                larger = bytearray(size * 2)
+                larger[:held] = memoryview(self._buffer)[self._start : self._end]
+                self._buffer = larger
+            else:
+                self._buffer[:held] = self._buffer[self._start : self._end]
             self._start, self._end = 0, held
+            self._small = 0
         return memoryview(self._buffer)[self._end : self._end + MAX_READ]
 
     def release(self) -> None:
