@@ -18,7 +18,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-from msmq_fast._native.columns import Contents, Encoded, EventEncoder, MessageEncoder, scan
+from msmq_fast._native.columncells import Encoded
+from msmq_fast._native.columnevents import EventEncoder
+from msmq_fast._native.columnmessages import MessageEncoder
+from msmq_fast._native.columnrows import scan
+from msmq_fast._native.columnstore import Contents
 from msmq_fast._native.lmdbstore import LmdbWriter
 from msmq_fast.bulk.arrow import arrow_schema, record_batch
 from msmq_fast.bulk.reader import BYTES, CLASSES, HEADS_BYTES, KINDS, ROWS, TRANSPORTS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msmq_fast._native.columns import scan
+from msmq_fast._native.columnrows import scan
 from msmq_fast._native.queuebase import Received
 from msmq_fast.packet import Message
 from msmq_fast.packet.names import parse_format_name

@@ -14,7 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.columns import Contents, MessageEncoder, pick, scan, stored
+from msmq_fast._native.columnmessages import MessageEncoder
+from msmq_fast._native.columnrows import pick, scan
+from msmq_fast._native.columnstore import Contents, stored
 from msmq_fast._native.moving import move
 from msmq_fast._native.queue import QueueCore
 from msmq_fast.bulk.reader import CLASSES

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.columns import Contents
+from msmq_fast._native.columnstore import Contents
 from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast._native.tables import StoreError
 from msmq_fast.bulk.reader import CLASSES, KINDS, TRANSPORTS, BulkReader, EventsGone

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from msmq_fast._native.columns import EventEncoder, scan
+from msmq_fast._native.columnevents import EventEncoder
+from msmq_fast._native.columnrows import scan
 from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.bulk.reader import CLASSES, KINDS, TRANSPORTS
 from tests.support.bulk.packets import plain

@@ -9,7 +9,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.columns import Tally, first_sequence, scan
+from msmq_fast._native.columnrows import Tally, first_sequence, scan
 from tests.support.bulk.packets import plain
 from tests.support.worlds.cores import EVER, Core, sequences
 

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from msmq_fast._native.columns import Contents, MessageEncoder, packets
+from msmq_fast._native.columnmessages import MessageEncoder
+from msmq_fast._native.columnrows import packets
+from msmq_fast._native.columnstore import Contents
 from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast.bulk.reader import CLASSES
 from msmq_fast.bulk.schema import chosen

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import time
 
-from msmq_fast._native.columns import Contents, MessageEncoder, stored
+from msmq_fast._native.columnmessages import MessageEncoder
+from msmq_fast._native.columnstore import Contents, stored
 from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast.bulk.reader import CLASSES
 from msmq_fast.packet.errors import PacketFault

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.faults import fuzz_native
+from tests.faults import columns_build, fuzz_native
 
 
 def main() -> None:
@@ -23,10 +23,12 @@ def main() -> None:
     options.add_argument("--seconds", type=int, default=60)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--work", help="directory of the corpus and of findings (default: a new one)")
-    options.add_argument("--native", help="a columns extension module to test instead of the installed one")
+    options.add_argument("--native", type=Path, help="a directory with extension modules to test")
     chosen = options.parse_args()
-    if chosen.native:
-        fuzz_native.load("columns", chosen.native)  # before anything imports the installed one
+    if chosen.native:  # before anything imports the installed ones
+        for name in columns_build.NATIVE:
+            for module in chosen.native.glob(f"{name}.*.so"):
+                fuzz_native.load(name, str(module))
     from tests.faults import columns_inputs
 
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msmq_fast.bulk.schema import Column
 
 if TYPE_CHECKING:
-    from msmq_fast._native.columns import Encoded
+    from msmq_fast._native.columncells import Encoded
 
 END_OF_STREAM: Final = b"\xff\xff\xff\xff\0\0\0\0"
 """Ends an IPC stream; a stream without it was broken off."""

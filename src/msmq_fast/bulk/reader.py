@@ -14,7 +14,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from msmq_fast._native.columns import Contents, Encoded, EventEncoder, MessageEncoder, Rows, pick, scan
+from msmq_fast._native.columncells import Encoded
+from msmq_fast._native.columnevents import EventEncoder
+from msmq_fast._native.columnmessages import MessageEncoder
+from msmq_fast._native.columnrows import Rows, pick, scan
+from msmq_fast._native.columnstore import Contents
 from msmq_fast.bulk.arrow import END_OF_STREAM, arrow_schema, record_batch
 from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, Column, copies
 from msmq_fast.bulk.worker import Worker

@@ -9,7 +9,7 @@ from msmq_fast.packet.user_message import UserMessagePacket
 
 __all__ = ["child_of_root", "soap_part"]
 
-_DEEPEST: Final = 512  # elements in each other, as in src/_native/columns_soap.pxi
+_DEEPEST: Final = 512  # elements in each other, as in src/_native/columnsoap.pyx
 
 _S: Final = r"[ \t\r\n]"
 _NAME: Final = r"[^ \t\r\n<>/=\"']++"

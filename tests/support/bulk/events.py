@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from msmq_fast._native.columns import Contents, EventEncoder
+from msmq_fast._native.columnevents import EventEncoder
+from msmq_fast._native.columnstore import Contents
 from msmq_fast.bulk.reader import CLASSES, KINDS, TRANSPORTS
 from msmq_fast.bulk.schema import EVENT_COLUMNS
 from msmq_fast.store import decode

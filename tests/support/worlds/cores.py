@@ -9,7 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from msmq_fast._native.columns import Contents, Encoded, MessageEncoder, Rows, scan
+from msmq_fast._native.columncells import Encoded
+from msmq_fast._native.columnmessages import MessageEncoder
+from msmq_fast._native.columnrows import Rows, scan
+from msmq_fast._native.columnstore import Contents
 from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter
 from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter

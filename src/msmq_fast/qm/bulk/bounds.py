@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from msmq_fast._native.columns import Tally, first_sequence
+from msmq_fast._native.columnrows import Tally, first_sequence
 from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.watermark import VisibilityWatermark
 from msmq_fast.qm.queues.kinds import kind_of

@@ -41,7 +41,7 @@ class NativeBackend:
     """Through `_native.lmdbstore`. ImportError: it is not built."""
 
     def __init__(self, directory: Path) -> None:
-        from msmq_fast._native import columns as _columns  # noqa: F401 - both or none
+        from msmq_fast._native import columnmessages as _columnmessages  # noqa: F401 - both or none
         from msmq_fast._native.lmdbstore import LmdbTables
 
         self.native = LmdbTables(directory, read_only=True)

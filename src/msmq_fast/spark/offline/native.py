@@ -27,7 +27,8 @@ def message_batches(
 
     Among the `columns` may be `_corrupt`; without it messages that cannot be read are left out.
     """
-    from msmq_fast._native.columns import Contents, MessageEncoder, stored
+    from msmq_fast._native.columnmessages import MessageEncoder
+    from msmq_fast._native.columnstore import Contents, stored
 
     schema = arrow_schema(columns)
     contents = Contents(tables)
@@ -55,7 +56,8 @@ def event_batches(
     tables: Any, catalogue: Catalogue, stretch: Stretch, columns: Sequence[Column]
 ) -> Iterator[tuple[pa.RecordBatch | None, Stretch]]:
     """(batch, the part of the stretch that it covers); None for the batch where a record is damaged."""
-    from msmq_fast._native.columns import Contents, EventEncoder
+    from msmq_fast._native.columnevents import EventEncoder
+    from msmq_fast._native.columnstore import Contents
 
     schema = arrow_schema(columns)
     contents = Contents(tables)

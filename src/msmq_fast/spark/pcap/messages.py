@@ -25,8 +25,9 @@ def encoder(columns: Sequence[Column]) -> Encode:
 
 def native_encoder(columns: Sequence[Column]) -> Encode:
     """By the server's encoder. ImportError: it is not built."""
-    from msmq_fast._native.columns import Contents, MessageEncoder
-    from msmq_fast._native.columns import packets as native_rows
+    from msmq_fast._native.columnmessages import MessageEncoder
+    from msmq_fast._native.columnrows import packets as native_rows
+    from msmq_fast._native.columnstore import Contents
     from msmq_fast._native.memorystore import MemoryTables
 
     schema = arrow_schema(columns)

@@ -1,4 +1,186 @@
-# One message as a value in each of its columns.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Messages as Arrow columns: `MessageEncoder`, for a thread that runs nearly all of the time without the GIL.
+
+To add a column: 1. name it in bulk/schema.py; 2. number it in `Field` and in `_FIELDS` below; 3. put its value in `put_row`, if the
+position of the message says it, else in `put_packet`; packet/ has the model that tests compare it with.
+"""
+
+cimport cython
+from libc.errno cimport ENOMEM
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memset
+from msmq_fast._native.columncells cimport Cells, Encoded, put_bytes, put_null, put_number
+from msmq_fast._native.columnencoder cimport FIELD_CONSTANT, Encoder, Word, Words, check, put_word
+from msmq_fast._native.columnrows cimport (
+    MOVE_UNKNOWN,
+    ROW_LOCKED,
+    ROW_ORDERED,
+    ROW_PREPARED,
+    ROW_PURGED,
+    SEQUENCE_BITS,
+    Row,
+    Rows,
+)
+from msmq_fast._native.columnsoap cimport put_soap
+from msmq_fast._native.columnstore cimport (
+    Lookup,
+    enter_background,
+    find_move,
+    find_packet,
+    leave_background,
+    lookup_breathe,
+    lookup_end,
+)
+from msmq_fast._native.columntext cimport put_guid, put_identifier, put_name, put_names, put_text
+from msmq_fast._native.framing cimport (
+    BASE_TRACE,
+    FAULT_LENGTH_MISMATCH,
+    INFINITE,
+    SOURCE_OFFSET,
+    UserMessage,
+    get_u16,
+    get_u32,
+    parse_user_message,
+)
+from msmq_fast._native.lmdbapi cimport MDB_CORRUPTED, MDB_NOTFOUND
+from msmq_fast._native.record cimport POSITION_KEY_SIZE, position_key
+
+
+cdef enum Field:
+    FIELD_OF_PACKET = -1
+    FIELD_ARRIVAL_SEQ = 1
+    FIELD_LOOKUP_ID
+    FIELD_PRIORITY
+    FIELD_ARRIVED_TIME
+    FIELD_ABORT_COUNT
+    FIELD_MOVE_COUNT
+    FIELD_LAST_MOVE_TIME
+    FIELD_LEASE_HOLDER
+    FIELD_DELIVERY_SEQ
+    FIELD_STATE
+    FIELD_STORE_KEY
+    FIELD_CORRUPT
+    FIELD_BODY
+    FIELD_MESSAGE_ID
+    FIELD_CORRELATION_ID
+    FIELD_CLASS
+    FIELD_CLASS_NAME
+    FIELD_MESSAGE_VERSION
+    FIELD_LABEL
+    FIELD_APP_SPECIFIC
+    FIELD_BODY_TYPE
+    FIELD_BODY_SIZE
+    FIELD_EXTENSION
+    FIELD_SENT_TIME
+    FIELD_TTRQ
+    FIELD_TTBR
+    FIELD_DELIVERY
+    FIELD_ACKNOWLEDGE
+    FIELD_JOURNAL
+    FIELD_AUTH_LEVEL
+    FIELD_ENCRYPTED
+    FIELD_TRACE
+    FIELD_DEST_NAME
+    FIELD_RESP_NAME
+    FIELD_ADMIN_NAME
+    FIELD_MULTI_DEST
+    FIELD_MULTI_RESP
+    FIELD_SOURCE_GUID
+    FIELD_SENDER_ID
+    FIELD_SENDER_ID_TYPE
+    FIELD_SENDER_CERT
+    FIELD_SIGNATURE
+    FIELD_HASH_ALGORITHM
+    FIELD_ENCRYPT_ALGORITHM
+    FIELD_CONNECTOR_TYPE
+    FIELD_SOAP_ENVELOPE
+    FIELD_COMPOUND_BODY
+    FIELD_SOAP_HEADER
+    FIELD_SOAP_BODY
+    FIELD_RAW_PACKET
+    FIELD_XACT_ID
+    FIELD_XACT_SEQ_ID
+    FIELD_XACT_SEQ_NO
+    FIELD_XACT_PREV_NO
+    FIELD_FIRST_IN_XACT
+    FIELD_LAST_IN_XACT
+
+_FIELDS = {
+    "arrival_seq": FIELD_ARRIVAL_SEQ,
+    "lookup_id": FIELD_LOOKUP_ID,
+    "priority": FIELD_PRIORITY,
+    "arrived_time": FIELD_ARRIVED_TIME,
+    "abort_count": FIELD_ABORT_COUNT,
+    "move_count": FIELD_MOVE_COUNT,
+    "last_move_time": FIELD_LAST_MOVE_TIME,
+    "lease_holder": FIELD_LEASE_HOLDER,
+    "delivery_seq": FIELD_DELIVERY_SEQ,
+    "state": FIELD_STATE,
+    "store_key": FIELD_STORE_KEY,
+    "_corrupt": FIELD_CORRUPT,
+    "body": FIELD_BODY,
+    "message_id": FIELD_MESSAGE_ID,
+    "correlation_id": FIELD_CORRELATION_ID,
+    "class": FIELD_CLASS,
+    "class_name": FIELD_CLASS_NAME,
+    "message_version": FIELD_MESSAGE_VERSION,
+    "label": FIELD_LABEL,
+    "app_specific": FIELD_APP_SPECIFIC,
+    "body_type": FIELD_BODY_TYPE,
+    "body_size": FIELD_BODY_SIZE,
+    "extension": FIELD_EXTENSION,
+    "sent_time": FIELD_SENT_TIME,
+    "ttrq_seconds": FIELD_TTRQ,
+    "ttbr_seconds": FIELD_TTBR,
+    "delivery": FIELD_DELIVERY,
+    "acknowledge": FIELD_ACKNOWLEDGE,
+    "journal": FIELD_JOURNAL,
+    "auth_level": FIELD_AUTH_LEVEL,
+    "encrypted": FIELD_ENCRYPTED,
+    "trace": FIELD_TRACE,
+    "dest_format_name": FIELD_DEST_NAME,
+    "resp_format_name": FIELD_RESP_NAME,
+    "admin_format_name": FIELD_ADMIN_NAME,
+    "multi_dest_format_name": FIELD_MULTI_DEST,
+    "multi_resp_format_name": FIELD_MULTI_RESP,
+    "source_machine_guid": FIELD_SOURCE_GUID,
+    "sender_id": FIELD_SENDER_ID,
+    "sender_id_type": FIELD_SENDER_ID_TYPE,
+    "sender_cert": FIELD_SENDER_CERT,
+    "signature": FIELD_SIGNATURE,
+    "hash_algorithm": FIELD_HASH_ALGORITHM,
+    "encrypt_algorithm": FIELD_ENCRYPT_ALGORITHM,
+    "connector_type": FIELD_CONNECTOR_TYPE,
+    "soap_envelope": FIELD_SOAP_ENVELOPE,
+    "compound_body": FIELD_COMPOUND_BODY,
+    "soap_header": FIELD_SOAP_HEADER,
+    "soap_body": FIELD_SOAP_BODY,
+    "raw_packet": FIELD_RAW_PACKET,
+    "xact_id": FIELD_XACT_ID,
+    "xact_seq_id": FIELD_XACT_SEQ_ID,
+    "xact_seq_no": FIELD_XACT_SEQ_NO,
+    "xact_prev_no": FIELD_XACT_PREV_NO,
+    "first_in_xact": FIELD_FIRST_IN_XACT,
+    "last_in_xact": FIELD_LAST_IN_XACT,
+}
+
+
+cdef struct Work:
+    # One batch while it is encoded.
+    Lookup lookup
+    Cells* cells
+    size_t cell_count
+    const Word* classes
+    size_t class_count
+    const Word* holders
+    size_t holder_count
+    uint32_t queue
+    bint keep_damaged
+    size_t rows, gone, damaged
+    int status
+
 
 cdef inline uint16_t security_flags(const uint8_t* packet, const UserMessage* m) noexcept nogil:
     return get_u16(packet + m.security_offset) if m.security_offset else 0
@@ -7,15 +189,6 @@ cdef inline uint16_t security_flags(const uint8_t* packet, const UserMessage* m)
 cdef inline int put_part(Cells* c, const uint8_t* packet, uint32_t offset, uint32_t length) noexcept nogil:
     """A part of the packet; null where there is none."""
     return put_bytes(c, packet + offset, length) if offset else put_null(c)
-
-
-cdef int put_word(Cells* c, const Word* words, size_t count, uint32_t value) noexcept nogil:
-    """What the number stands for, or null."""
-    cdef size_t i
-    for i in range(count):
-        if words[i].value == value:
-            return put_bytes(c, words[i].text, words[i].size)
-    return put_null(c)
 
 
 cdef inline int put_seconds(Cells* c, uint32_t value) noexcept nogil:
@@ -32,7 +205,7 @@ cdef int put_transactional(Cells* c, const uint8_t* packet, const UserMessage* m
         return put_null(c)
     flags = get_u32(h)
     if c.what == FIELD_XACT_ID:
-        return put_identifier(c, packet + SOURCE_AT, flags >> 4 & 0xFFFFF)
+        return put_identifier(c, packet + SOURCE_OFFSET, flags >> 4 & 0xFFFFF)
     if c.what == FIELD_FIRST_IN_XACT:
         return put_number(c, flags >> 2 & 1)
     if c.what == FIELD_LAST_IN_XACT:
@@ -76,11 +249,11 @@ cdef int put_row(Cells* c, Work* work, const Row* row) noexcept nogil:
     cdef int what = c.what
     cdef uint8_t key[POSITION_KEY_SIZE]
     if what == FIELD_ARRIVAL_SEQ:
-        return put_number(c, row.key & SEQUENCE_MASK)
+        return put_number(c, row.key & ((<uint64_t>1 << SEQUENCE_BITS) - 1))
     elif what == FIELD_LOOKUP_ID:
         return put_number(c, <int64_t>row.key)
     elif what == FIELD_PRIORITY:
-        return put_number(c, 7 - (row.key >> 56))
+        return put_number(c, 7 - (row.key >> SEQUENCE_BITS))
     elif what == FIELD_ARRIVED_TIME:
         return put_number(c, <int64_t>row.arrived)
     elif what == FIELD_ABORT_COUNT:
@@ -107,7 +280,7 @@ cdef int put_packet(Cells* c, const Work* work, const Row* row, const uint8_t* p
     if what == FIELD_BODY:
         return put_bytes(c, packet + m.body_offset, m.body_length)
     elif what == FIELD_MESSAGE_ID:
-        return put_identifier(c, packet + SOURCE_AT, m.message_id)
+        return put_identifier(c, packet + SOURCE_OFFSET, m.message_id)
     elif what == FIELD_CORRELATION_ID:
         return put_bytes(c, packet + m.properties_offset + 4, 20)
     elif what == FIELD_CLASS:
@@ -155,7 +328,7 @@ cdef int put_packet(Cells* c, const Work* work, const Row* row, const uint8_t* p
     elif what == FIELD_MULTI_RESP:
         return put_names(c, packet, m.mqf_offset, 2) if m.mqf_offset else put_null(c)
     elif what == FIELD_SOURCE_GUID:
-        return put_guid(c, packet + SOURCE_AT)
+        return put_guid(c, packet + SOURCE_OFFSET)
     elif what == FIELD_SENDER_ID:
         return put_part(c, packet, m.sender_id_offset, m.sender_id_length)
     elif what == FIELD_SENDER_ID_TYPE:
@@ -177,7 +350,7 @@ cdef int put_packet(Cells* c, const Work* work, const Row* row, const uint8_t* p
         value = m.compound_offset
         return put_bytes(c, packet + value + 16, get_u32(packet + value + 4)) if value else put_null(c)
     elif what == FIELD_SOAP_HEADER or what == FIELD_SOAP_BODY:
-        return put_soap(c, packet, m)
+        return put_soap(c, packet, m, what == FIELD_SOAP_BODY)
     elif what == FIELD_RAW_PACKET:
         return put_bytes(c, packet, m.size)
     elif what == FIELD_CORRUPT:
@@ -254,3 +427,56 @@ cdef int encode_rows(Work* work, const Row* rows, size_t count) noexcept nogil:
             return work.status
         work.rows += 1
     return 0
+
+
+@cython.final
+cdef class MessageEncoder(Encoder):
+    """``MessageEncoder(contents, columns, constants, classes)``: rows of one queue to columns.
+
+    `columns`: pairs of name and kind (bulk/schema.py); besides those there are delivery_seq, state, store_key and _corrupt: with
+    the last one, messages that cannot be read are kept, with nulls for what their packet would say. `constants`: column names
+    and their values. `classes`: message classes and their names.
+    """
+
+    def _known(self):
+        return _FIELDS
+
+    def _large(self):
+        return FIELD_BODY, FIELD_RAW_PACKET
+
+    def encode(self, Rows rows not None, holders=None) -> Encoded:
+        """The columns of these messages. `holders`: names for the owners of locks, for lease_holder.
+
+        StoreError: the store failed. May be called without being on the loop; no other thread may use this encoder or `rows` then.
+        """
+        cdef Work work
+        cdef Encoded encoded = Encoded.__new__(Encoded)
+        cdef Words owners = Words(holders or {})
+        cdef int status
+        cdef int away
+        cdef bint background = self.contents.background
+        self.contents.fill(rows)
+        memset(&work, 0, sizeof(work))
+        work.lookup.store = self.contents._store
+        work.queue = rows.ordinal
+        work.classes, work.class_count = self.classes.words, self.classes.count
+        work.holders, work.holder_count = owners.words, owners.count
+        work.cell_count = len(self.fields)
+        work.cells = self.begin(rows._count, min(rows.bytes, <uint64_t>64 << 20))
+        for field in self.fields:
+            work.keep_damaged = work.keep_damaged or field[0] == FIELD_CORRUPT
+        try:
+            with nogil:
+                away = enter_background(background, &self.contents._away)
+                status = encode_rows(&work, rows._rows, rows._count)
+                lookup_end(&work.lookup)
+                free(work.lookup.scratch.data)
+                leave_background(away, &self.contents._away)
+            check(status)
+            encoded.rows, encoded.gone, encoded.damaged = work.rows, work.gone + rows.gone, work.damaged
+            encoded.finished = rows.finished
+            encoded.next = rows.next
+            self.finish(work.cells, encoded)
+        finally:
+            self.drop(work.cells)
+        return encoded

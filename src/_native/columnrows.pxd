@@ -1,13 +1,16 @@
-# Messages and events as Arrow columns: what the loop notes of them, and what a thread without the GIL makes of that.
+# Which messages are to be encoded: noted on the event loop, in bounded work a call, without a Python object for each message.
 
 cimport cython
 from cpython.object cimport PyObject
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t, uint64_t
-from msmq_fast._native.lmdbapi cimport LmdbStore
-from msmq_fast._native.tables cimport Tables
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from msmq_fast._native.positions cimport BANDS
 from msmq_fast._native.queue cimport QueueCore
+
+
+cdef enum:
+    MOVE_UNKNOWN = 0xFFFFFFFF   # Row.last_move_s: the stored record says it
+    SEQUENCE_BITS = 56          # of a LookupIdentifier; the others are the priority, reversed
 
 
 cdef enum RowState:
@@ -68,33 +71,3 @@ cdef class Tally:
     cdef list _marks                    # (sequence that a range may begin at, rows before it, bytes before it)
     cdef readonly uint64_t start, next, rows, bytes
     cdef readonly bint finished
-
-
-cdef struct Growing:
-    uint8_t* data
-    size_t used, capacity
-
-
-cdef struct Cells:
-    # One column while it is made.
-    int what                    # which column: a Field
-    int width                   # bytes of a value; 0: variable; -1: bits
-    size_t rows, nulls, room
-    Growing data
-    int32_t* offsets
-    uint8_t* validity           # NULL as long as nothing is null
-
-
-@cython.final
-cdef class Contents:
-    """``Contents(tables, background=False)``: packets and position records of a store, for one thread. The store stays open until `close`.
-
-    In the `background` the thread gives way to all others while it reads and encodes, which it does without the GIL.
-    """
-    cdef int _away              # the thread that gives way, 0: none
-    cdef readonly Tables tables
-    cdef readonly bint background
-    cdef LmdbStore* _store      # NULL: in memory
-    cdef bint _closed
-    cdef int check(self) except -1
-    cdef int fill(self, Rows rows) except -1

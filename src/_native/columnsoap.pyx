@@ -1,5 +1,11 @@
-# soap_header and soap_body: two elements of an envelope as they stand in its text, or what a SoapHeader says.
-# packet/soapparts.py does the same in plain Python; keep the two alike.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Two elements of an envelope; see columnsoap.pxd. packet/soapparts.py does the same in plain Python; keep the two alike."""
+
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.string cimport memcmp
+from msmq_fast._native.columncells cimport Cells, put_null
+from msmq_fast._native.columntext cimport put_text
+from msmq_fast._native.framing cimport UserMessage, get_u16, get_u32
 
 cdef enum:
     DEEPEST = 512               # elements in each other; readers of envelopes refuse about 256
@@ -168,9 +174,8 @@ cdef int put_child(Cells* c, const uint8_t* text, size_t chars, const char* name
     return put_text(c, text + 2 * start, end - start)
 
 
-cdef int put_soap(Cells* c, const uint8_t* packet, const UserMessage* m) noexcept nogil:
+cdef int put_soap(Cells* c, const uint8_t* packet, const UserMessage* m, bint body) noexcept nogil:
     """soap_header or soap_body; both headers were checked by the parser."""
-    cdef bint body = c.what == FIELD_SOAP_BODY
     cdef size_t at = m.envelope_offset
     if at:
         return put_child(c, packet + at + 8, get_u32(packet + at + 4), b"Body" if body else b"Header")

@@ -1,4 +1,94 @@
-# The event feed as columns: packed records, one for each commit.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""The event feed as Arrow columns: `EventEncoder` reads packed records, one for each commit.
+
+To add a column: 1. name it in bulk/schema.py; 2. number it in `Field` and in `_FIELDS` below; 3. put its value in `put_event`.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
+from msmq_fast._native.columncells cimport Cells, Encoded, put_bytes, put_null, put_number
+from msmq_fast._native.columnencoder cimport FIELD_CONSTANT, Encoder, Word, Words, check, put_word
+from msmq_fast._native.columnstore cimport READ_BYTES, READ_NS, enter_background, leave_background, load_liblmdb
+from msmq_fast._native.columntext cimport put_guid, put_identifier
+from msmq_fast._native.gather cimport monotonic_ns
+from msmq_fast._native.lmdbapi cimport (
+    MDB_CORRUPTED,
+    MDB_FIRST,
+    MDB_LAST,
+    MDB_NEXT,
+    MDB_NOTFOUND,
+    MDB_PREV,
+    MDB_RDONLY,
+    MDB_SET_RANGE,
+    LmdbStore,
+    MDB_cursor,
+    MDB_txn,
+    MDB_val,
+    lmdb_api,
+)
+from msmq_fast._native.record cimport PACK_VERSION, FeedEntry, PackHead, load_be64, store_be64
+from msmq_fast._native.tables cimport TABLE_FEED
+
+cdef enum:
+    FIRST_ENTRY_SIZE = 56       # of events, before they had a place in a sequence
+    ASK_QUEUE = -2
+    KIND_MOVED = 6              # EventKind
+    KIND_NACKED = 11
+    KIND_QUEUE_CREATED = 12
+    KIND_QUEUE_DELETED = 13
+    KIND_DUPLICATE = 17
+
+cdef enum Field:
+    EVENT_FEED_SEQ = 1
+    EVENT_EVENT
+    EVENT_TIME
+    EVENT_QUEUE
+    EVENT_QUEUE_GUID
+    EVENT_QUEUE_KIND
+    EVENT_ORIGIN
+    EVENT_MESSAGE_ID
+    EVENT_LOOKUP_ID
+    EVENT_ARRIVAL_SEQ
+    EVENT_CLASS
+    EVENT_PRIORITY
+    EVENT_PACKET_SIZE
+    EVENT_SOURCE_GUID
+    EVENT_TRANSPORT
+    EVENT_SEQ_ID
+    EVENT_SEQ_NO
+    EVENT_PREV_SEQ_NO
+    EVENT_ABORT_COUNT
+    EVENT_REASON
+
+_FIELDS = {
+    "feed_seq": EVENT_FEED_SEQ,
+    "event": EVENT_EVENT,
+    "event_time": EVENT_TIME,
+    "queue": EVENT_QUEUE,
+    "queue_guid": EVENT_QUEUE_GUID,
+    "queue_kind": EVENT_QUEUE_KIND,
+    "origin_queue": EVENT_ORIGIN,
+    "message_id": EVENT_MESSAGE_ID,
+    "lookup_id": EVENT_LOOKUP_ID,
+    "arrival_seq": EVENT_ARRIVAL_SEQ,
+    "class": EVENT_CLASS,
+    "priority": EVENT_PRIORITY,
+    "packet_size": EVENT_PACKET_SIZE,
+    "source_machine_guid": EVENT_SOURCE_GUID,
+    "transport": EVENT_TRANSPORT,
+    "seq_id": EVENT_SEQ_ID,
+    "seq_no": EVENT_SEQ_NO,
+    "prev_seq_no": EVENT_PREV_SEQ_NO,
+    "abort_count": EVENT_ABORT_COUNT,
+    "reason": EVENT_REASON,
+}
+
+load_liblmdb()
+
 
 cdef struct Place:
     # What is known of a queue: texts that the encoder keeps; NULL where there is none.
@@ -225,7 +315,7 @@ cdef class EventEncoder(Encoder):
         free(self.places)
 
     def _known(self):
-        return _EVENT_FIELDS
+        return _FIELDS
 
     cdef int learn(self, uint32_t ordinal) except -1:
         """One queue more."""

@@ -1,4 +1,24 @@
-# Text of packets as UTF-8: labels, identifiers, format names.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Text of packets as UTF-8; see columntext.pxd."""
+
+from libc.errno cimport ENOMEM
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+from msmq_fast._native.columncells cimport Cells, Growing, close_value, make_room, put_null
+from msmq_fast._native.framing cimport SOURCE_OFFSET, UserMessage, get_u16, get_u32
+
+cdef enum:
+    MANAGER_AT = 32             # UserHeader.QueueManagerAddress in a packet
+    NAME_SAME_AS_ADMIN = 1      # types of queue names in a UserHeader
+    NAME_ON_SOURCE = 2
+    NAME_ON_DESTINATION = 3
+    NAME_ON_ADMIN_HOST = 4
+    NAME_PUBLIC = 5
+    NAME_ON_OTHER = 6
+    NAME_DIRECT = 7
+    ELEMENT_PUBLIC = 1          # and of elements of a MultiQueueFormatHeader
+    ELEMENT_PRIVATE = 2
+    ELEMENT_DIRECT = 3
 
 cdef const char* HEXADECIMAL = b"0123456789abcdef"
 
@@ -169,7 +189,7 @@ cdef int put_name(Cells* c, const uint8_t* packet, int kind, uint32_t offset, co
     if kind == NAME_SAME_AS_ADMIN:
         return put_name(c, packet, m.admin_type, m.admin_offset, m) if m.admin_type != NAME_SAME_AS_ADMIN else put_null(c)
     if kind == NAME_ON_SOURCE:
-        fault = add_private_name(g, packet + SOURCE_AT, get_u32(field))
+        fault = add_private_name(g, packet + SOURCE_OFFSET, get_u32(field))
     elif kind == NAME_ON_DESTINATION:
         fault = add_private_name(g, packet + MANAGER_AT, get_u32(field))
     elif kind == NAME_PUBLIC:
@@ -179,7 +199,7 @@ cdef int put_name(Cells* c, const uint8_t* packet, int kind, uint32_t offset, co
     elif kind == NAME_DIRECT:
         fault = add_ascii(g, b"DIRECT=", 7) or add_text(g, field + 2, get_u16(field) // 2)
     elif kind == NAME_ON_ADMIN_HOST and m.admin_type == NAME_ON_SOURCE:
-        fault = add_private_name(g, packet + SOURCE_AT, get_u32(field))
+        fault = add_private_name(g, packet + SOURCE_OFFSET, get_u32(field))
     elif kind == NAME_ON_ADMIN_HOST and m.admin_type == NAME_ON_DESTINATION:
         fault = add_private_name(g, packet + MANAGER_AT, get_u32(field))
     elif kind == NAME_ON_ADMIN_HOST and m.admin_type == NAME_ON_OTHER:

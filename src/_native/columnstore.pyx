@@ -1,14 +1,60 @@
-# What the store has: packets and position records, for a thread without the GIL; and rows out of a store that no server runs on.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""What the store has, for a thread without the GIL, and rows out of a store that no server runs on; see columnstore.pxd."""
 
-cdef struct Lookup:
-    # A read transaction that is renewed before it pins pages for long.
-    LmdbStore* store
-    MDB_txn* txn
-    MDB_cursor* cursor
-    uint64_t begun_ns
-    size_t bytes                # read in this transaction
-    unsigned int calls
-    Growing scratch
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.errno cimport ENOMEM
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from msmq_fast._native.columncells cimport make_room
+from msmq_fast._native.columnrows cimport (
+    MOVE_UNKNOWN,
+    ROW_AVAILABLE,
+    ROW_ORDERED,
+    ROW_PREPARED,
+    ROW_PURGED,
+    Row,
+    Rows,
+)
+from msmq_fast._native.gather cimport WHOLE_BYTES, monotonic_ns
+from msmq_fast._native.lmdbapi cimport (
+    MDB_CORRUPTED,
+    MDB_NOTFOUND,
+    MDB_RDONLY,
+    MDB_SET,
+    LmdbStore,
+    MDB_val,
+    lmdb_api,
+    read_content,
+)
+from msmq_fast._native.lmdbstore cimport LmdbTables
+from msmq_fast._native.record cimport (
+    CONTENT_KEY_SIZE,
+    CONTENT_VERSION,
+    POSITION_KEY_SIZE,
+    POSITION_NUMBERED,
+    POSITION_ORDERED,
+    POSITION_PREPARED,
+    POSITION_PURGE_PENDING,
+    POSITION_RECOVERABLE,
+    POSITION_VERSION,
+    NumberedPosition,
+    PositionRecord,
+    content_key,
+    position_key,
+)
+from msmq_fast._native.tables cimport TABLE_CONTENT, TABLE_POSITION, Tables
+
+from msmq_fast._native.tables import StoreError
+
+cdef extern from "columns_priority.h" nogil:
+    bint boost(int* thread)
+
+cdef enum:
+    LARGEST_PACKET = 1 << 26    # no stored packet is greater; a record that says so is damaged
+
+
+load_liblmdb()
 
 
 cdef int lookup_begin(Lookup* lookup) noexcept nogil:
@@ -35,15 +81,6 @@ cdef void lookup_end(Lookup* lookup) noexcept nogil:
         lmdb_api.cursor_close(lookup.cursor)
         lmdb_api.txn_abort(lookup.txn)
         lookup.txn = NULL
-
-
-cdef inline void lookup_breathe(Lookup* lookup) noexcept nogil:
-    """Between two messages: nothing points into the map. A long transaction ends, so that its pages can be used again."""
-    lookup.calls += 1
-    if lookup.txn != NULL and (
-        lookup.bytes > READ_BYTES or (lookup.calls & 15 == 0 and monotonic_ns() - lookup.begun_ns > READ_NS)
-    ):
-        lookup_end(lookup)
 
 
 cdef int find_packet(Lookup* lookup, const Row* row, const uint8_t** packet) noexcept nogil:

@@ -1,11 +1,19 @@
-# Columns while they are made: growing buffers, and what becomes of them.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Columns while they are made; see columncells.pxd."""
 
-cdef int make_room(Growing* g, size_t more) noexcept nogil:
-    """Room for `more` bytes behind what is there. Returns 0 or ENOMEM."""
+from cpython.buffer cimport PyBuffer_FillInfo
+from libc.errno cimport ENOMEM
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memset
+
+cdef enum:
+    LARGEST_COLUMN = 0x7FFFFFFF # an offset has 31 bits
+
+
+cdef int grow(Growing* g, size_t more) noexcept nogil:
     cdef size_t wanted = g.used + more, capacity = g.capacity * 2
     cdef uint8_t* data
-    if wanted <= g.capacity:
-        return 0
     if wanted > <size_t>LARGEST_COLUMN:
         return ENOMEM
     if capacity < wanted:
@@ -48,12 +56,6 @@ cdef void end_cells(Cells* c) noexcept nogil:
     memset(c, 0, sizeof(Cells))
 
 
-cdef inline void close_value(Cells* c) noexcept nogil:
-    """The bytes behind the last value are the next one."""
-    c.rows += 1
-    c.offsets[c.rows] = <int32_t>c.data.used
-
-
 cdef int put_null(Cells* c) noexcept nogil:
     cdef size_t size = (c.room + 7) // 8
     if c.validity == NULL:
@@ -69,28 +71,6 @@ cdef int put_null(Cells* c) noexcept nogil:
     if c.width > 0:
         memset(c.data.data + c.rows * c.width, 0, c.width)
     c.rows += 1
-    return 0
-
-
-cdef inline int put_number(Cells* c, int64_t value) noexcept nogil:
-    if c.width == 8:
-        (<int64_t*>c.data.data)[c.rows] = value
-    elif c.width == 4:
-        (<int32_t*>c.data.data)[c.rows] = <int32_t>value
-    elif c.width == 1:
-        (<int8_t*>c.data.data)[c.rows] = <int8_t>value
-    elif value:
-        c.data.data[c.rows >> 3] |= <uint8_t>(1 << (c.rows & 7))
-    c.rows += 1
-    return 0
-
-
-cdef inline int put_bytes(Cells* c, const void* data, size_t size) noexcept nogil:
-    if make_room(&c.data, size):
-        return ENOMEM
-    memcpy(c.data.data + c.data.used, data, size)
-    c.data.used += size
-    close_value(c)
     return 0
 
 
@@ -112,12 +92,7 @@ cdef int put_same(Cells* c, const char* data, size_t size, size_t rows) noexcept
     return 0
 
 
-@cython.final
 cdef class Segment:
-    """Memory that native code has filled, as a buffer of bytes that is not changed any more."""
-    cdef uint8_t* _data
-    cdef Py_ssize_t _size
-
     def __dealloc__(self):
         free(self._data)
 
@@ -137,18 +112,7 @@ cdef Segment segment(uint8_t** data, size_t size):
     return result
 
 
-@cython.final
 cdef class Encoded:
-    """Columns of one batch, as Arrow lays them out: for each (nulls, [validity or None, offsets if variable, data])."""
-    cdef readonly size_t rows
-    cdef readonly list columns
-    cdef readonly size_t bytes          # of all buffers
-    cdef readonly size_t gone           # messages that were removed before they were read
-    cdef readonly size_t damaged        # messages and records that could not be read
-    cdef readonly uint64_t next         # events: the number of the first that is not in it
-    cdef readonly uint64_t first        # events: the number of the first that the store has at or behind the start
-    cdef readonly bint finished         # events: there are no more before the end that was asked for
-
     def __cinit__(self):
         self.columns = []
 

@@ -1,6 +1,34 @@
-# On the loop: which messages are to be encoded. Bounded work a call, no Python object for a message.
+# cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Which messages are to be encoded; see columnrows.pxd."""
 
-cdef uint64_t SEQUENCE_MASK = (<uint64_t>1 << 56) - 1
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+from msmq_fast._native.outsequence cimport OutEntry
+from msmq_fast._native.positions cimport (
+    BANDS,
+    FLAG_COUNTED,
+    FLAG_RECOVERABLE,
+    FLAG_REMOVING,
+    FLAG_TRANSACTIONAL,
+    STATE_AVAILABLE,
+    STATE_LOCKED,
+    Band,
+    PositionList,
+    Slot,
+    at,
+    lower_bound,
+)
+from msmq_fast._native.queue cimport QueueCore
+
+cdef enum:
+    EXAMINED = 16384            # slots that a call may pass over
+    MOST_MARKS = 4096
+
+cdef uint64_t SEQUENCE_MASK = (<uint64_t>1 << SEQUENCE_BITS) - 1
 cdef uint64_t WALK_ENDED = <uint64_t>0xFFFFFFFFFFFFFFFF
 
 
@@ -247,3 +275,27 @@ cdef class Tally:
             low, high = edges[i], edges[i + 1]
             result.append((low[0], high[0], high[1] - low[1], high[2] - low[2]))
         return result
+
+
+def packets(list found not None) -> Rows:
+    """Kept packets as rows, for the columns that packets alone can fill; `priority` is theirs.
+
+    TypeError: something among them is not bytes.
+    """
+    cdef Rows rows = Rows.__new__(Rows)
+    cdef Row* row
+    cdef bytes packet
+    rows.finished = True
+    for packet in found:
+        if packet is None:
+            raise TypeError("a packet is bytes")
+        row = rows._add()
+        Py_INCREF(packet)
+        row.body = <PyObject*>packet
+        row.packet = <const uint8_t*>PyBytes_AS_STRING(packet)
+        row.size = <uint32_t>PyBytes_GET_SIZE(packet)
+        row.state = ROW_AVAILABLE
+        if row.size > 2:
+            row.key = <uint64_t>(7 - (row.packet[2] & 7)) << 56
+        rows.bytes += row.size
+    return rows

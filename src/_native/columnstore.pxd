@@ -1,0 +1,75 @@
+# What the store has, for a thread without the GIL: packets and position records, in short read transactions.
+
+cimport cython
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from msmq_fast._native.columncells cimport Growing
+from msmq_fast._native.columnrows cimport Row, Rows
+from msmq_fast._native.gather cimport monotonic_ns
+from msmq_fast._native.lmdbapi cimport LmdbStore, MDB_cursor, MDB_txn, lmdb_load
+from msmq_fast._native.tables cimport Tables
+
+cdef extern from "columns_priority.h" nogil:
+    int enter_background(int background, int* thread)
+    void leave_background(int away, int* thread)
+
+cdef enum:
+    READ_BYTES = 16 << 20       # of one read transaction
+    READ_NS = 250000000
+
+
+cdef struct Lookup:
+    # A read transaction that is renewed before it pins pages for long.
+    LmdbStore* store
+    MDB_txn* txn
+    MDB_cursor* cursor
+    uint64_t begun_ns
+    size_t bytes                # read in this transaction
+    unsigned int calls
+    Growing scratch
+
+
+@cython.final
+cdef class Contents:
+    """``Contents(tables, background=False)``: packets and position records of a store, for one thread. The store stays open until `close`.
+
+    In the `background` the thread gives way to all others while it reads and encodes, which it does without the GIL.
+    """
+    cdef int _away              # the thread that gives way, 0: none
+    cdef readonly Tables tables
+    cdef readonly bint background
+    cdef LmdbStore* _store      # NULL: in memory
+    cdef bint _closed
+    # Raises StoreError after `close`.
+    cdef int check(self) except -1
+    # Of a store in memory: takes the packets out now.
+    cdef int fill(self, Rows rows) except -1
+
+
+# Ends the read transaction, if there is one.
+cdef void lookup_end(Lookup* lookup) noexcept nogil
+# Where the packet of a message stands until the next call. Returns 0, MDB_NOTFOUND, MDB_CORRUPTED or another status.
+cdef int find_packet(Lookup* lookup, const Row* row, const uint8_t** packet) noexcept nogil
+# When a stored message was moved for the last time, 0 if its record does not say it. Returns a status.
+cdef int find_move(Lookup* lookup, uint32_t queue, const Row* row, uint32_t* seconds) noexcept nogil
+
+
+cdef inline void lookup_breathe(Lookup* lookup) noexcept nogil:
+    """Between two messages: nothing points into the map. A long transaction ends, so that its pages can be used again."""
+    lookup.calls += 1
+    if lookup.txn != NULL and (
+        lookup.bytes > READ_BYTES or (lookup.calls & 15 == 0 and monotonic_ns() - lookup.begun_ns > READ_NS)
+    ):
+        lookup_end(lookup)
+
+
+cdef inline int load_liblmdb() except -1:
+    """Loads liblmdb for the module that calls this: each has pointers of its own."""
+    cdef char problem[512]
+    import os
+
+    import lmdb.cpython
+    cdef bytes path = os.fsencode(lmdb.cpython.__file__)
+    if lmdb_load(path, problem, sizeof(problem)) != NULL:
+        raise ImportError(f"liblmdb cannot be used: {problem.decode(errors='replace')}")
+    return 0

@@ -1,0 +1,13 @@
+"""Types of what columns are made of; see src/_native/columnstore.pyx."""
+
+from msmq_fast._native.columnrows import Rows
+from msmq_fast._native.tables import Tables
+
+class Contents:
+    tables: Tables
+    background: bool
+    def __init__(self, tables: Tables, *, background: bool = False) -> None: ...
+    def close(self) -> None: ...
+    def boost(self) -> bool: ...
+
+def stored(tables: Tables, queue: int, start: int, stop: int, max_rows: int, max_bytes: int) -> Rows: ...
