@@ -9,13 +9,11 @@ MESSAGE and mqqb/receive.py decides; both ways share the primitives `sight`, `or
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
-from libc.errno cimport ENOSPC
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
-from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer
+from msmq_fast._native.batch cimport Writer
 from msmq_fast._native.framing cimport (
     BASE_TRACE,
-    INFINITE,
-    PACKET_BAD,
     PACKET_CONNECTION_PARAMETERS,
     PACKET_ESTABLISH_CONNECTION,
     PACKET_NONE,
@@ -25,29 +23,54 @@ from msmq_fast._native.framing cimport (
     SOURCE_OFFSET,
     USER_HOPS,
     USER_JOURNAL_NEGATIVE,
+    PacketScanner,
     UserMessage,
     get_u16,
     get_u32,
     kept_packet,
     parse_user_message,
-    patch_hops,
     patch_session_flag,
-    put_u16,
 )
-from msmq_fast._native.history cimport SIGHTING_DURABLE, SIGHTING_NEW, SIGHTING_PENDING, ORIGINS, Identity, Sighting
-from msmq_fast._native.instream cimport ORDER_NEXT, ORDER_REPEATED, begins
+from msmq_fast._native.history cimport ORIGINS, SIGHTING_NEW, SIGHTING_PENDING, DuplicateHistory
+from msmq_fast._native.instream cimport InStream, InStreams
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.ledgerbase cimport TRANSPORT_MQQB
 from msmq_fast._native.positions cimport BANDS
-from msmq_fast._native.ledgerbase cimport (
-    ENQUEUED,
-    ENQUEUED_PENDING,
-    EXPIRED as QUEUE_SAYS_EXPIRED,
-    MACHINE_QUOTA as QUEUE_SAYS_MACHINE_QUOTA,
-    QUEUE_GONE as QUEUE_SAYS_GONE,
-    QUEUE_QUOTA as QUEUE_SAYS_QUOTA,
-    TRANSPORT_MQQB,
-)
+from msmq_fast._native.queue cimport QueueCore
 from msmq_fast._native.queuebase cimport SEQUENCE_OFFSET
-from msmq_fast._native.window cimport ACK_REACH as WINDOW_ACK_REACH, HEADER_COUNT_MISMATCH, HEADER_OK
+from msmq_fast._native.receivebase cimport (
+    DELIVERY_DUPLICATE,
+    DELIVERY_EXPIRED,
+    DELIVERY_MACHINE_QUOTA,
+    DELIVERY_OUT_OF_ORDER,
+    DELIVERY_QUEUE_GONE,
+    DELIVERY_QUEUE_QUOTA,
+    DELIVERY_STORED,
+    EVENT_ESTABLISH,
+    EVENT_HEADER_FAULT,
+    EVENT_MALFORMED,
+    EVENT_MESSAGE,
+    EVENT_NEED_INPUT,
+    EVENT_OUT_OF_STATE,
+    EVENT_PARAMETERS,
+    EVENT_REFUSED,
+    decide,
+    expired,
+    identify,
+    is_local,
+    strip_authentication_status,
+)
+from msmq_fast._native.receivestream cimport find_stream, judge_place, take_transactional
+from msmq_fast._native.receivetransit cimport MAX_DESTINATIONS, MAX_NAME, relay_message, relay_to, transit_key
+from msmq_fast._native.repetition cimport Repetition
+from msmq_fast._native.routes cimport Routes
+from msmq_fast._native.window cimport (
+    ACK_REACH as WINDOW_ACK_REACH,
+    HEADER_COUNT_MISMATCH,
+    HEADER_OK,
+    ReceiveWindow,
+    SendWindow,
+)
 
 from uuid import UUID
 
@@ -74,17 +97,9 @@ NEW = SIGHTING_NEW
 ACK_REACH = WINDOW_ACK_REACH
 
 cdef enum:
-    ADDRESS_OFFSET = 32         # UserHeader.QueueManagerAddress
     SECURITY_ENCRYPTED = 0x20   # SecurityHeader.Flags.EB
     SENDER_TYPE = 0x0F          # SecurityHeader.Flags.ST
-    CLASS_OFFSET = 2            # MessagePropertiesHeader.MessageClass
-    MAX_SENDERS = 65536         # sender ids are what senders claim: they must not fill the memory
-    MAX_SENDER_ID = 68          # bytes: no SID is longer
-    MAX_ROUTES = 65536          # nor the many ways to write one name
     ASKS_NACK = 4               # MessagePropertiesHeader.Flags.NA
-
-cdef uint8_t[16] NO_QUEUE_MANAGER   # all zero: of a direct format name
-
 
 cdef bint _multi_signed(const uint8_t* packet, const UserMessage* m) noexcept nogil:
     # Whether the signature of a MultiQueueFormatHeader stands behind its three lists.
@@ -95,17 +110,6 @@ cdef bint _multi_signed(const uint8_t* packet, const UserMessage* m) noexcept no
     for i in range(3):
         at += (<uint64_t>get_u32(packet + at) + 3) & ~<uint64_t>3
     return get_u32(packet + at + 4) != 0
-
-
-cdef bytes strip_authentication_status(const uint8_t* packet, const UserMessage* m):
-    # What is kept. AS says how a receiver authenticated the message: only this receiver may set it.
-    cdef bytes copy = kept_packet(packet, m)
-    if m.security_offset:
-        (<uint8_t*>PyBytes_AS_STRING(copy))[m.security_offset + 1] &= 0xF0
-    return copy
-
-
-include "receive_routes.pxi"
 
 
 cdef class Receiver:
@@ -224,16 +228,16 @@ cdef class Receiver:
             # The message itself is delivered even if the header ends the session (MS-MQMQ 2.2.20.4).
             self._take_header(self._scanner.packet + m.session_offset)
         if not self.plain or not self._is_plain():
-            return relay_message(self) if self._transit and self.plain and not self._is_local() else EVENT_MESSAGE
+            return relay_message(self) if self._transit and self.plain and not is_local(self) else EVENT_MESSAGE
         if m.transaction_offset:
             return take_transactional(self)
         core = self._find_route()
         if core is None:
             return EVENT_MESSAGE
-        if self._history.sight(self._identify(), self._ledger.now_s) != SIGHTING_NEW:
+        if self._history.sight(identify(self), self._ledger.now_s) != SIGHTING_NEW:
             self.result = DELIVERY_DUPLICATE
             return EVENT_REFUSED
-        if self._expired():
+        if expired(self):
             self.result = DELIVERY_EXPIRED
             return EVENT_REFUSED
         self.result = self._enqueue(core, 0)
@@ -252,11 +256,7 @@ cdef class Receiver:
             return False
         if m.security_offset and get_u16(packet + m.security_offset) & SECURITY_ENCRYPTED:
             return False
-        return self._is_local()
-
-    cdef inline bint _is_local(self) noexcept:
-        cdef const uint8_t* address = self._scanner.packet + ADDRESS_OFFSET
-        return memcmp(address, NO_QUEUE_MANAGER, 16) == 0 or memcmp(address, self._own, 16) == 0
+        return is_local(self)
 
     cdef QueueCore _find_route(self):
         cdef const UserMessage* m = &self._scanner.message
@@ -303,83 +303,6 @@ cdef class Receiver:
         found = PyDict_GetItem(self._routes.senders, key)
         return None if found == NULL else <QueueCore?>(<object>found)
 
-    cdef inline bint _expired(self) noexcept:
-        # A SentTime in the future counts as age 0.
-        cdef const UserMessage* m = &self._scanner.message
-        cdef uint32_t now = self._ledger.now_s
-        return m.time_to_reach_queue != INFINITE and now > m.sent_time and now - m.sent_time > m.time_to_reach_queue
-
-    cdef inline int _enqueue(self, QueueCore core, uint16_t message_class) except -1:
-        cdef const UserMessage* m = &self._scanner.message
-        return self._store(core, strip_authentication_status(self._scanner.packet, m), m, message_class)
-
-    cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1:
-        # `packet` is what is kept of the current message, not shared yet; `m` describes it.
-        if message_class:
-            put_u16(<uint8_t*>PyBytes_AS_STRING(packet) + m.properties_offset + CLASS_OFFSET, message_class)
-        if m.ack_flags and m.admin_type and memcmp(self._scanner.packet + SOURCE_OFFSET, self._own, 16) == 0:
-            return self._store_silent(core, packet, m)
-        return self._put(core, packet, m)
-
-    cdef int _store_silent(self, QueueCore core, bytes packet, const UserMessage* m) except -1:
-        # Acknowledgments of messages of this queue manager have no budget and no time limit, and go everywhere. What a peer
-        # brings in its name asks for none.
-        cdef UserMessage silent = m[0]
-        silent.ack_flags = 0
-        (<uint8_t*>PyBytes_AS_STRING(packet))[m.properties_offset] &= 0xF0
-        return self._put(core, packet, &silent)
-
-    cdef int _put(self, QueueCore core, bytes packet, const UserMessage* m) except -1:
-        cdef int result
-        if self._number or m.transaction_offset:
-            result = self._put_in_unit(core, packet, m)
-        else:
-            # An express message has no unit: its identity is remembered behind everything that can raise.
-            result = core.enqueue_with(packet, m, self._window, 0, 0, 0)
-            if result == ENQUEUED or result == ENQUEUED_PENDING:
-                self._history.remember(self._identify(), self._origin, self._ledger.now_s, None)
-        if result == ENQUEUED or result == ENQUEUED_PENDING:
-            self.delivered += 1
-            return DELIVERY_STORED
-        if result == QUEUE_SAYS_QUOTA:
-            return DELIVERY_QUEUE_QUOTA
-        if result == QUEUE_SAYS_EXPIRED:
-            return DELIVERY_EXPIRED
-        if result == QUEUE_SAYS_GONE:
-            return DELIVERY_QUEUE_GONE
-        return DELIVERY_MACHINE_QUOTA
-
-    cdef int _put_in_unit(self, QueueCore core, bytes packet, const UserMessage* m) except -1:
-        # An EnqueueResult. The message, its identity or its place in its stream, and its acknowledgment: all or nothing.
-        cdef Writer writer = self._ledger.writer
-        cdef Identity* identity
-        cdef int result
-        writer.make_room(PyBytes_GET_SIZE(packet))
-        writer.begin_unit()
-        try:
-            if m.transaction_offset:
-                result = core.enqueue_with(packet, m, self._window, self._number, 0, 0)
-                if result == ENQUEUED or result == ENQUEUED_PENDING:
-                    decide(self, core.ordinal)
-            else:
-                identity = self._identify()
-                result = core.enqueue_with(packet, m, self._window, self._number, identity.fingerprint, 0)
-                if result == ENQUEUED or result == ENQUEUED_PENDING:
-                    self._history.remember(identity, self._origin, self._ledger.now_s, writer)
-        except BaseException:
-            writer.roll_back()
-            raise
-        writer.keep_unit()
-        return result
-
-    cdef inline Identity* _identify(self) noexcept:
-        if self._identified != self.packets:
-            self._identified = self.packets
-            self._history.identify(self._scanner.packet, &self._scanner.message, &self._identity)
-            if self._scanner.message.time_to_reach_queue < self._identity.lifetime and not self._is_local():
-                self._identity.lifetime = self._scanner.message.time_to_reach_queue
-        return &self._identity
-
     cdef int _drop(self) except -1:
         cdef Repetition repetition
         if self._number == 0:
@@ -396,7 +319,7 @@ cdef class Receiver:
                 raise
             self._ledger.writer.keep_unit()
             return 0
-        if self._history.sight(self._identify(), self._ledger.now_s) != SIGHTING_PENDING:
+        if self._history.sight(identify(self), self._ledger.now_s) != SIGHTING_PENDING:
             return self._window.dispose(self._number)
         # The first copy is not durable yet, perhaps on another session: say nothing of this one before it is.
         self._ledger.writer.begin_unit()
@@ -422,7 +345,7 @@ cdef class Receiver:
             parse_kept(packet, &m)
             self._history.identify(<const uint8_t*>PyBytes_AS_STRING(packet), &m, &self._identity)
             self._identified = self.packets
-        return self._history.sight(self._identify(), self._ledger.now_s)
+        return self._history.sight(identify(self), self._ledger.now_s)
 
     def order(self) -> int:
         """Where the current transactional message stands in its stream: STORED if it is next, to be delivered, dropped or rejected now;
@@ -443,7 +366,7 @@ cdef class Receiver:
 
     def expired(self) -> bool:
         """Whether TimeToReachQueue of the current message has passed."""
-        return self._expired()
+        return expired(self)
 
     def deliver(self, QueueCore core not None, uint16_t message_class=0, bytes packet=None) -> int:
         """Put the current message into a queue: STORED, or why not. A `message_class` takes the place of its own.
@@ -470,7 +393,7 @@ cdef class Receiver:
             if self._transit_generation != self._routes.generation or len(self._transit) >= MAX_DESTINATIONS:
                 self._transit.clear()
                 self._transit_generation = self._routes.generation
-            self._transit[_transit_key(self._scanner.packet, &self._scanner.message)] = core
+            self._transit[transit_key(self._scanner.packet, &self._scanner.message)] = core
         return self.result
 
     def drop(self) -> None:
@@ -549,10 +472,6 @@ cdef class Receiver:
         return f"{{{source}}}\\{self._scanner.message.message_id}"
 
 
-include "receive_stream.pxi"
-include "receive_transit.pxi"
-
-
 cdef int parse_kept(bytes packet, UserMessage* m) except -1:
     cdef int fault = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), m)
     if fault or m.session_offset:
@@ -564,7 +483,7 @@ cdef uint32_t told_queue(Receiver self) except? 0:
     # The ordinal of the queue that the current message is for, 0 if that is not known without asking.
     cdef InStream stream
     cdef QueueCore core
-    if not self._is_local():
+    if not is_local(self):
         return 0
     if self._scanner.message.transaction_offset:
         stream = find_stream(self)

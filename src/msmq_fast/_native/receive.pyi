@@ -5,6 +5,8 @@ from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.instream import InStreams
 from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.queue import QueueCore
+from msmq_fast._native.receivebase import ReceiverBase
+from msmq_fast._native.routes import Routes
 from msmq_fast._native.window import ReceiveWindow, SendWindow
 from msmq_fast.packet.classes import MessageClass
 
@@ -28,33 +30,7 @@ OUT_OF_ORDER: int
 NEW: int
 ACK_REACH: int
 
-class Routes:
-    def __len__(self) -> int: ...
-    def add(self, dest_type: int, name: bytes, core: QueueCore) -> None: ...
-    def add_streams(self, dest_type: int, name: bytes, core: QueueCore) -> None: ...
-    def admit(
-        self, dest_type: int, name: bytes, sender_type: int, sender_id: bytes, core: QueueCore
-    ) -> None: ...
-    def clear(self) -> None: ...
-
-class Receiver:
-    open: bool
-    plain: bool
-    lingering: bool
-    hop_limit: int
-    peer: bytes | None
-    @property
-    def result(self) -> int: ...
-    @property
-    def header_result(self) -> int: ...
-    @property
-    def packets(self) -> int: ...
-    @property
-    def headers(self) -> int: ...
-    @property
-    def delivered(self) -> int: ...
-    @property
-    def relayed(self) -> int: ...
+class Receiver(ReceiverBase):
     @property
     def fault(self) -> int: ...
     @property

@@ -46,8 +46,8 @@ from msmq_fast._native.receive import (
     QUEUE_QUOTA,
     STORED,
     Receiver,
-    Routes,
 )
+from msmq_fast._native.routes import Routes
 from msmq_fast.mqqb.destination import Destination, Gate, Resolver
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.orderack import ordering_ack

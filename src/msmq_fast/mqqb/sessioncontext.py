@@ -10,7 +10,8 @@ from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.instream import InStreams
 from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.queue import QueueCore
-from msmq_fast._native.receive import Receiver, Routes
+from msmq_fast._native.receive import Receiver
+from msmq_fast._native.routes import Routes
 from msmq_fast.mqqb.destination import Gate, Resolver
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.limits import Limits, PartialPackets

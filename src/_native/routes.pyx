@@ -1,4 +1,13 @@
-# Where plain messages go, and repetitions of messages that are not durable yet.
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""Destinations of plain messages; see routes.pxd."""
+
+from msmq_fast._native.queue cimport QueueCore
+
+cdef enum:
+    MAX_SENDERS = 65536         # sender ids are what senders claim: they must not fill the memory
+    MAX_SENDER_ID = 68          # bytes: no SID is longer
+    MAX_ROUTES = 65536          # nor the many ways to write one name
+
 
 cdef class Routes:
     """Destinations of plain messages, shared by the sessions of a queue manager and filled by the general path."""
@@ -39,18 +48,3 @@ cdef class Routes:
         self.streams.clear()
         self.senders.clear()
         self.generation += 1
-
-
-cdef class Repetition(CommitListener):
-    """A copy of a message whose first copy is not durable yet: it shares its fate, whichever batch tells of it."""
-    cdef DuplicateHistory _history
-    cdef ReceiveWindow _window
-    cdef Identity _identity
-
-    cdef int committed(self, uint64_t token, int status) except -1:
-        if status == STATUS_OK and not self._history.knows(&self._identity):
-            status = ENOSPC     # what else fails ends the store
-        return self._window.committed(token, status)
-
-    cdef int settled(self) except -1:
-        return self._window.settled()

@@ -1,12 +1,42 @@
-# Messages for other queue managers: what a router passes on without asking (MS-MQQB 3.1.5.8.2).
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""What a router passes on without asking; see receivetransit.pxd."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+from libc.stdint cimport uint8_t
+from libc.string cimport memcmp, memcpy
+from msmq_fast._native.batch cimport Writer
+from msmq_fast._native.framing cimport BASE_TRACE, SOURCE_OFFSET, USER_HOPS, UserMessage, kept_packet, patch_hops
+from msmq_fast._native.history cimport SIGHTING_NEW, Identity
+from msmq_fast._native.ledgerbase cimport (
+    ENQUEUED,
+    ENQUEUED_PENDING,
+    EXPIRED as QUEUE_SAYS_EXPIRED,
+    QUEUE_GONE as QUEUE_SAYS_GONE,
+)
+from msmq_fast._native.queue cimport QueueCore
+from msmq_fast._native.receivebase cimport (
+    ADDRESS_OFFSET,
+    DELIVERY_DUPLICATE,
+    DELIVERY_EXPIRED,
+    DELIVERY_MACHINE_QUOTA,
+    DELIVERY_QUEUE_GONE,
+    DELIVERY_STORED,
+    EVENT_HEADER_FAULT,
+    EVENT_MESSAGE,
+    EVENT_NEED_INPUT,
+    EVENT_REFUSED,
+    ReceiverBase,
+    expired,
+    identify,
+)
 
 cdef enum:
     FLAGS_OFFSET = 60           # UserHeader.Flags, whose lowest bits are RC
-    MAX_DESTINATIONS = 4096     # of a session: names are what senders claim, they must not fill the memory
-    MAX_NAME = 1024             # bytes of a destination that is remembered
 
 
-cdef bytes _transit_key(const uint8_t* packet, const UserMessage* m):
+cdef bytes transit_key(const uint8_t* packet, const UserMessage* m):
     cdef bytes key = PyBytes_FromStringAndSize(NULL, 17 + m.dest_length)
     cdef char* data = PyBytes_AS_STRING(key)
     memcpy(data, packet + ADDRESS_OFFSET, 16)
@@ -15,24 +45,24 @@ cdef bytes _transit_key(const uint8_t* packet, const UserMessage* m):
     return key
 
 
-cdef int relay_message(Receiver self) except -1:
+cdef int relay_message(ReceiverBase self) except -1:
     """Pass the current message on if it is a plain one for a known way out; EVENT_MESSAGE: Python decides."""
     cdef const UserMessage* m = &self._scanner.message
     cdef const uint8_t* packet = self._scanner.packet
     cdef PyObject* found
     if memcmp(packet + SOURCE_OFFSET, self._own, 16) == 0:
         return EVENT_MESSAGE    # it went round in a circle
-    if m.base_flags & BASE_TRACE or packet[FLAGS_OFFSET] & USER_HOPS >= self.hop_limit or self._expired():
+    if m.base_flags & BASE_TRACE or packet[FLAGS_OFFSET] & USER_HOPS >= self.hop_limit or expired(self):
         return EVENT_MESSAGE
     if self._transit_generation != self._routes.generation:
         self._transit.clear()
         self._transit_generation = self._routes.generation
         return EVENT_MESSAGE
-    found = PyDict_GetItem(self._transit, _transit_key(packet, m))
+    found = PyDict_GetItem(self._transit, transit_key(packet, m))
     if found == NULL:
         return EVENT_MESSAGE
     if m.transaction_offset == 0:
-        if self._history.sight(self._identify(), self._ledger.now_s) != SIGHTING_NEW:
+        if self._history.sight(identify(self), self._ledger.now_s) != SIGHTING_NEW:
             self.result = DELIVERY_DUPLICATE
             return EVENT_REFUSED
     self.result = relay_to(self, <QueueCore?>(<object>found))
@@ -43,7 +73,7 @@ cdef int relay_message(Receiver self) except -1:
     return EVENT_HEADER_FAULT if self.header_result else EVENT_NEED_INPUT
 
 
-cdef int relay_to(Receiver self, QueueCore core) except -1:
+cdef int relay_to(ReceiverBase self, QueueCore core) except -1:
     """Puts the current message into an outgoing queue: RC + 1, every other byte as it came.
 
     A transactional one is not remembered: its source sends it again until its destination has told that it keeps it, and a
@@ -52,7 +82,7 @@ cdef int relay_to(Receiver self, QueueCore core) except -1:
     """
     cdef const UserMessage* m = &self._scanner.message
     cdef bytes packet = kept_packet(self._scanner.packet, m)
-    cdef const Identity* identity = self._identify()
+    cdef const Identity* identity = identify(self)
     cdef bint remember = m.transaction_offset == 0
     cdef Writer writer = None
     cdef int result

@@ -1,13 +1,38 @@
-# Transactional messages: where a message stands in its stream, and the plain path for those that are next (MS-MQQB 3.1.5.8.6).
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""Transactional messages on the plain path; see receivestream.pxd."""
 
-cdef int take_transactional(Receiver self) except -1:
-    # MS-MQQB 3.1.5.8.6; a stream that is not known yet is for the general path.
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+from libc.stdint cimport uint8_t
+from libc.string cimport memcmp, memcpy
+from msmq_fast._native.framing cimport SOURCE_OFFSET, UserMessage
+from msmq_fast._native.instream cimport ORDER_NEXT, ORDER_REPEATED, InStream, begins
+from msmq_fast._native.queue cimport QueueCore
+from msmq_fast._native.receivebase cimport (
+    DELIVERY_DUPLICATE,
+    DELIVERY_EXPIRED,
+    DELIVERY_OUT_OF_ORDER,
+    DELIVERY_QUEUE_GONE,
+    DELIVERY_STORED,
+    EVENT_HEADER_FAULT,
+    EVENT_MESSAGE,
+    EVENT_NEED_INPUT,
+    EVENT_REFUSED,
+    ReceiverBase,
+    expired,
+    identify,
+    transaction_header,
+)
+
+
+cdef int take_transactional(ReceiverBase self) except -1:
     cdef InStream stream = find_stream(self)
     cdef QueueCore core = None if stream is None else stream_route(self, stream)
     if core is None:
         return EVENT_MESSAGE
     self.result = judge_place(self, stream)
-    if self.result == DELIVERY_STORED and self._expired():
+    if self.result == DELIVERY_STORED and expired(self):
         self.result = DELIVERY_EXPIRED
     if self.result == DELIVERY_STORED:
         self.result = self._enqueue(core, 0)
@@ -18,14 +43,13 @@ cdef int take_transactional(Receiver self) except -1:
     return EVENT_HEADER_FAULT if self.header_result else EVENT_NEED_INPUT
 
 
-cdef int judge_place(Receiver self, InStream stream) except -1:
-    # STORED: it is the next one, to be stored or rejected. A message that waited is judged again: another session may have brought it.
+cdef int judge_place(ReceiverBase self, InStream stream) except -1:
     cdef const uint8_t* header = transaction_header(self)
     cdef int order
     self._taking = None
     self._opening = 0
     if begins(header):
-        self._opening = self._identify().fingerprint
+        self._opening = identify(self).fingerprint
     if stream._next is not None or stream.home is not self._home:
         stream = self._streams.choose(stream, header, self._home, self._address, self._opening)
         if stream is None:
@@ -39,7 +63,7 @@ cdef int judge_place(Receiver self, InStream stream) except -1:
     return DELIVERY_DUPLICATE if order == ORDER_REPEATED else DELIVERY_OUT_OF_ORDER
 
 
-cdef InStream find_stream(Receiver self):
+cdef InStream find_stream(ReceiverBase self):
     cdef const UserMessage* m = &self._scanner.message
     cdef const uint8_t* packet = self._scanner.packet
     cdef const char* name
@@ -63,7 +87,7 @@ cdef InStream find_stream(Receiver self):
     return self._stream
 
 
-cdef QueueCore stream_route(Receiver self, InStream stream):
+cdef QueueCore stream_route(ReceiverBase self, InStream stream):
     cdef PyObject* found
     if stream._core is not None and stream._generation == self._routes.generation:
         return stream._core
@@ -71,16 +95,3 @@ cdef QueueCore stream_route(Receiver self, InStream stream):
     stream._core = None if found == NULL else <QueueCore?>(<object>found)
     stream._generation = self._routes.generation
     return stream._core
-
-
-cdef const uint8_t* transaction_header(Receiver self) noexcept:
-    return self._scanner.packet + self._scanner.message.transaction_offset
-
-
-cdef int decide(Receiver self, uint32_t queue) except -1:
-    # The message is stored or rejected, in the unit that ends now: its stream goes on behind it.
-    cdef InStream stream = self._taking
-    if stream is not None:
-        self._taking = None
-        self._streams.accept(stream, transaction_header(self), queue if queue else stream.queue, self._opening)
-    return 0

@@ -1,0 +1,12 @@
+# Where plain messages go: destinations that the general path has looked up, shared by the sessions of a queue manager.
+
+cimport cython
+from libc.stdint cimport uint64_t
+
+
+@cython.final
+cdef class Routes:
+    cdef dict table             # type byte and wire name of a destination -> QueueCore without special demands
+    cdef dict streams           # as table, for transactional messages
+    cdef dict senders           # the same, sender type byte, sender id -> QueueCore that this sender may send to
+    cdef uint64_t generation
