@@ -8,9 +8,11 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from bench import appload, clientload, deep, disk, machine, mqqb, report, suites, txload
+from bench import appload, clientload, deep, disk, machine, mqqb, peers, report, suites, txload
 from bench.appload import AppLoad
+from bench.brokers import BROKERS
 from bench.generators import GeneratorError
 from bench.measure import Figures, Measurement, command_line, measure
 from bench.mqqb import Group, Load
@@ -87,6 +89,12 @@ def _parser() -> argparse.ArgumentParser:
 
     alone = verbs.add_parser("disk", parents=[common], help="the disk alone: appends, pages, threads")
     alone.add_argument("--rounds", type=int, default=500, help="of each mode and run (500)")
+
+    others = verbs.add_parser("peers", parents=[common], help="other brokers in turns with this server")
+    others.add_argument("--rounds", type=int, default=5, help="runs of each side (5)")
+    others.add_argument("--seconds", type=float, default=2, help="of a run (2)")
+    others.add_argument("--brokers", nargs="+", choices=BROKERS, default=list(BROKERS))
+    others.add_argument("--only", nargs="+", choices=peers.MEASURES, default=list(peers.MEASURES))
 
     verbs.add_parser("machine", parents=[common], help="what the machine can do")
     return parser
@@ -227,30 +235,48 @@ def _run(
     return _measure([case], options, queues), []
 
 
-def _shown(verb: str | None, measurements: list[Measurement]) -> str:
+def _compare_peers(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """The comparison as JSON and as text."""
+    brokers, left_out = peers.installed(options.brokers)
+    found = peers.compare(options.only, brokers, options.dir, rounds=options.rounds, seconds=options.seconds)
+    return {"peers": peers.as_json(found)}, "\n".join([peers.table(found), *left_out])
+
+
+def _shown(verb: str | None, measurements: list[Measurement], checks: list[report.Check]) -> str:
+    parts = []
     if verb == "deep":
-        return report.details(measurements[0])
-    return disk.table(measurements) if verb == "disk" else report.table(measurements)
+        parts.append(report.details(measurements[0]))
+    elif measurements:
+        parts.append(disk.table(measurements) if verb == "disk" else report.table(measurements))
+    if checks:
+        parts.append(report.verdicts(checks))
+    return "\n".join(parts)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs what the arguments name; 0, or 1 if a bound is missed or something failed."""
     options = _parser().parse_args(arguments)
     facts = machine.facts(options.dir)
+    measurements: list[Measurement] = []
+    checks: list[report.Check] = []
+    more: dict[str, Any] = {}
     try:
-        measurements, checks = ([], []) if options.verb == "machine" else _run(options, arguments)
+        if options.verb == "peers":
+            more, shown = _compare_peers(options)
+        else:
+            if options.verb != "machine":
+                measurements, checks = _run(options, arguments)
+            shown = _shown(options.verb, measurements, checks)
     except (GeneratorError, ServerError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
-    document = report.as_json(facts, measurements, checks)
+    document = report.as_json(facts, measurements, checks) | more
     if options.json == Path("-"):
         print(json.dumps(document, indent=1))
     else:
         print(report.facts_line(facts))
-        if measurements:
-            print(_shown(options.verb, measurements))
-        if checks:
-            print(report.verdicts(checks))
+        if shown:
+            print(shown)
         if options.json:
             report.write_json(options.json, document)
     return int(not all(check.passed for check in checks))

@@ -128,7 +128,7 @@ def test_help_names_the_measurements() -> None:
         check=True,
         cwd=Path(__file__).parents[2],
     ).stdout
-    for word in ("mqqb", "mix", "app", "client", "deep", "disk", "machine", "targets"):
+    for word in ("mqqb", "mix", "app", "client", "deep", "disk", "machine", "peers", "targets"):
         assert word in shown
 
 
