@@ -115,7 +115,7 @@ cdef class Transaction(TransactionBase):
         self._tails[core] = (self._count - 1, packet)
         if self.held_bytes - self.ahead_bytes > self.limit_bytes and not self.broken:
             write_ahead(self)
-        return ENQUEUED
+        return <int>ENQUEUED  # without the class of the enumeration
 
     cpdef int lock(self, QueueCore core, uint64_t key) except -1:
         """A message that `owner` has locked is received with the commit (reason AckReceive)."""
