@@ -25,8 +25,8 @@ from msmq_fast.rpc.pdu import (
     build_fault,
 )
 from msmq_fast.rpc.refusals import BindRefused, PduRefused
-from msmq_fast.rpc.reply_budget import ReplyBudget
-from msmq_fast.rpc.requests import RequestIntake
+from msmq_fast.rpc.reply_budget import MOST, ReplyBudget
+from msmq_fast.rpc.requests import Request, RequestIntake
 from msmq_fast.rpc.securing import SecurityTable
 from msmq_fast.rpc.syntaxes import BindTimeFeatures
 
@@ -100,14 +100,14 @@ class ServerConnection:
     def received(self, count: int, now: float) -> None:
         """`count` bytes were received into `buffer()`."""
         self._scanner.commit(count)
-        self._deadlines.heard(now)
+        self._deadlines.heard_at, self._deadlines.silent = now, False
         self._advance()
 
     def receive(self, data: bytes | bytearray | memoryview, now: float) -> None:
         """The same for bytes that stand elsewhere."""
         while len(data) and not self.closing:
             taken = self._scanner.feed(data)
-            self._deadlines.heard(now)
+            self._deadlines.heard_at, self._deadlines.silent = now, False
             self._advance()
             data = data[taken:]
 
@@ -118,7 +118,7 @@ class ServerConnection:
         return not (
             self.closing
             or self._negotiation.parked
-            or self._reply_budget.busy
+            or self._reply_budget.under_way >= MOST
             or self._outbox.bytes >= self.endpoint.limits.output
         )
 
@@ -186,8 +186,12 @@ class ServerConnection:
     def looked_at_by(self, moment: float) -> bool:
         """Whether a timer that fires at `moment` finds every deadline in time, so that none is to be armed:
         asking for the next one costs more."""
-        bound = self._negotiation.association is not None and self._security.unfinished is None
-        return bound and not self.closing and self._deadlines.looked_at_by(moment)
+        return (
+            moment <= self._deadlines.heard_at + self._deadlines.least
+            and self._negotiation.association is not None
+            and self._security.unfinished is None
+            and not self.closing
+        )
 
     def expire(self, now: float) -> None:
         """If a deadline has passed, the connection is `finished`: the transport is to be aborted."""
@@ -318,7 +322,9 @@ class ServerConnection:
         try:
             association = self._negotiation.association
             if pdu.type == _REQUEST and association is not None:
-                self._request(pdu, association)
+                request = self._requests.take(pdu, busy=bool(self._calls))
+                if request is not None:
+                    self._call(pdu, association, request)
             elif pdu.fault == PduFault.VERSION and association is None:
                 # Whatever it is: Windows answers so to other protocols too, and scanners know it by that.
                 raise BindRefused("protocol version", NakReason.PROTOCOL_VERSION_NOT_SUPPORTED)
@@ -349,10 +355,8 @@ class ServerConnection:
 
     # --- requests
 
-    def _request(self, pdu: Pdu, association: Association) -> None:
-        request = self._requests.take(pdu, busy=bool(self._calls))
-        if request is None:
-            return
+    def _call(self, pdu: Pdu, association: Association, request: Request) -> None:
+        """`pdu` was the last one of a request."""
         self._deadlines.partial_at = None  # what is incomplete behind it has begun now
         if len(self._calls) >= self.endpoint.limits.calls:
             self._fault(pdu.call_id, pdu.context_id, SERVER_TOO_BUSY, WHOLE | Flag.DID_NOT_EXECUTE)

@@ -51,7 +51,7 @@ def dispatch(connection: RequestPort, association: Association, request: Request
     pdu, context, security, stub = request
     interface = context.interface
     try:
-        operation = interface.operation(pdu.opnum)
+        operation = interface.operations.get(pdu.opnum) or interface.operation(pdu.opnum)
     except RpcFault as fault:
         raise PduRefused(
             "opnum", fault.status, context_id=pdu.context_id, kept=True, executed=False

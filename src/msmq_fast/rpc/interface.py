@@ -93,7 +93,7 @@ class PresentationContext:
 class Interface:
     """A service under its name. `calls` counts the calls that were made of it."""
 
-    __slots__ = ("_operations", "calls", "name", "policy", "presented", "service", "syntax")
+    __slots__ = ("_obsolete", "calls", "name", "operations", "policy", "presented", "service", "syntax")
 
     def __init__(self, service: Service) -> None:
         """Raises AttributeError if the service lacks the method of an operation."""
@@ -104,19 +104,17 @@ class Interface:
         self.syntax = SyntaxId(table.uuid, *table.version)
         self.calls = 0
         self.presented = {transfer: PresentationContext(self, transfer) for transfer in (NDR, NDR64)}
-        self._operations: list[Operation | None] = [None] * (
-            1 + max((op.opnum for op in table.ops), default=-1)
-        )
+        self.operations: dict[int, Operation] = {}
+        """Those that can be called, by number."""
+        self._obsolete = {codec.opnum for codec in table.ops if codec.obsolete}
         for codec in table.ops:
             if not codec.obsolete:
-                self._operations[codec.opnum] = Operation(codec, getattr(service, codec.name))
+                self.operations[codec.opnum] = Operation(codec, getattr(service, codec.name))
 
     def operation(self, opnum: int) -> Operation:
         """Raises RpcFault: OP_RANGE for numbers that the interface does not have, what the policy says for
         obsolete ones."""
-        if opnum >= len(self._operations):
-            raise RpcFault(OP_RANGE)
-        operation = self._operations[opnum]
+        operation = self.operations.get(opnum)
         if operation is None:
-            raise RpcFault(self.policy.obsolete_status)
+            raise RpcFault(self.policy.obsolete_status if opnum in self._obsolete else OP_RANGE)
         return operation

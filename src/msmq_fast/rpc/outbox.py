@@ -19,6 +19,10 @@ _RESPONSE = int(PduType.RESPONSE)
 _HEADER = 24
 
 
+_Whole: TypeAlias = tuple[bytes, Written | None]
+"""A PDU, and what is called when it was taken."""
+
+
 class _Response:
     """A response of which `offset` bytes of the stub have gone out."""
 
@@ -34,8 +38,7 @@ class _Response:
     ) -> None:
         self.stub = stub
         self.call_id = call_id
-        # Windows answers with the lower half of the identifier, and has the whole of it in faults.
-        self.context_id = context_id & 0xFF
+        self.context_id = context_id
         self.security = security if security is not None and security.protects else None
         self.written = written
         self.offset = 0
@@ -51,7 +54,7 @@ class Outbox:
         """Of stubs and PDUs that are still here."""
         self.pdus = 0
         """That went out."""
-        self.queue: deque[bytes | _Response] = deque()
+        self.queue: deque[_Whole | _Response] = deque()
         """What goes out next."""
         self._dropped = False
 
@@ -62,7 +65,7 @@ class Outbox:
         """A whole PDU."""
         if self._dropped:
             return
-        self.queue.append(pdu)
+        self.queue.append((pdu, None))
         self.bytes += len(pdu)
 
     def respond(
@@ -74,8 +77,16 @@ class Outbox:
         written: Written | None,
     ) -> None:
         """A response. `written` is called with True when all of it was taken, with False by `drop`."""
-        self.queue.append(_Response(stub, call_id, context_id, security, written))
-        self.bytes += len(stub)
+        size = len(stub)
+        if (security is None or not security.protects) and size <= self.max_fragment - _HEADER:
+            # Windows answers with the lower half of the identifier, and has the whole of it in faults.
+            low, room = context_id & 0xFF, self.max_fragment
+            pdu = fragments(_RESPONSE, stub, 0, size, 0, call_id, low, 0, room)[0]
+            self.queue.append((pdu, written))  # type: ignore[arg-type]  # bytes, since nothing protects it
+            self.bytes += size + _HEADER
+            return
+        self.queue.append(_Response(stub, call_id, context_id & 0xFF, security, written))
+        self.bytes += size
 
     def take(self, budget: int) -> list[Buffer]:
         """The next PDUs: whole ones, about `budget` bytes."""
@@ -83,19 +94,20 @@ class Outbox:
         queue = self.queue
         while queue and budget > 0:
             item = queue[0]
-            if isinstance(item, bytes):
-                data: Buffer = item
+            if isinstance(item, tuple):
+                data: Buffer
+                data, written = item
                 queue.popleft()
-                self.bytes -= len(item)
+                self.bytes -= len(data)
                 self.pdus += 1
             else:
-                data = self._cut(item, budget)
+                data, written = self._cut(item, budget), item.written
                 if item.offset < len(item.stub):
                     taken.append(data)
                     break
                 queue.popleft()
-                if item.written is not None:
-                    item.written(True)
+            if written is not None:
+                written(True)
             taken.append(data)
             budget -= len(data)
         return taken
@@ -106,8 +118,9 @@ class Outbox:
         queue, self.queue = self.queue, deque()
         self.bytes = 0
         for item in queue:
-            if isinstance(item, _Response) and item.written is not None:
-                item.written(False)
+            written = item.written if isinstance(item, _Response) else item[1]
+            if written is not None:
+                written(False)
 
     def _cut(self, response: _Response, budget: int) -> bytes | bytearray:
         security, before = response.security, response.offset

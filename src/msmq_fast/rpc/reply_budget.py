@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     from msmq_fast.qm.reading.readers import Readers
     from msmq_fast.rpc.outbox import Outbox
 
-__all__ = ["ReplyBudget"]
+__all__ = ["MOST", "ReplyBudget"]
 
-_MOST = 8  # messages under way at once: 4 MiB each at most
+MOST = 8
+"""Messages under way at once: 4 MiB each at most."""
 
 
 def _nobody() -> None:
@@ -27,14 +28,15 @@ class ReplyBudget:
         self._outbox = outbox
         self._limit = limit
         self._freed = freed
-        self._under_way = 0
+        self.under_way = 0
+        """Messages that are being read."""
         self._waiting: dict[Readers, None] = {}
 
     @property
     def busy(self) -> bool:
         """Whether so many messages are under way that no more calls are to be taken up. Calls that wait do
         not count: whatever a client waits for, the end of another read is heard."""
-        return self._under_way >= _MOST
+        return self.under_way >= MOST
 
     @property
     def _full(self) -> bool:
@@ -46,20 +48,20 @@ class ReplyBudget:
 
     def begin(self) -> None:
         """A message is taken for a call that does not wait."""
-        self._under_way += 1
+        self.under_way += 1
 
     def enter(self, readers: Readers) -> bool:
         """Whether a message may be taken for a waiting call; if not, `readers` are served when it may."""
         if self._full:
             self._waiting[readers] = None
             return False
-        self._under_way += 1
+        self.under_way += 1
         return True
 
     def leave(self, size: int) -> None:
         """A message of `size` bytes was handed over, or with 0 none."""
         busy = self.busy
-        self._under_way -= 1
+        self.under_way -= 1
         self.resume()
         if busy and not self.busy:
             self._freed()

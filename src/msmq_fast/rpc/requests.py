@@ -103,15 +103,6 @@ class RequestIntake:
             raise PduRefused("request within another")
         if busy and not self.multiplexed:
             raise PduRefused("request during another")
-        return self._begin(pdu)
-
-    def release(self) -> None:
-        """The connection has ended."""
-        self._drop()
-
-    # ------------------------------------------------------------------------------------------- inside
-
-    def _begin(self, pdu: Pdu) -> Request | None:
         first = pdu.flags & _FIRST
         if not first:
             if 0 < self._highest - pdu.call_id < _OLD_CALLS:
@@ -140,6 +131,12 @@ class RequestIntake:
         assembly = self._assembly = _Assembly(pdu, context, security)
         self._append(assembly, stub)
         return None
+
+    def release(self) -> None:
+        """The connection has ended."""
+        self._drop()
+
+    # ------------------------------------------------------------------------------------------- inside
 
     def _go_on(self, assembly: _Assembly, pdu: Pdu) -> Request | None:
         first = assembly.pdu

@@ -112,6 +112,7 @@ class OpenQueue:
         self._ledger = parts.services.ledger
         self._queue: Queue | None = queue
         self.access = access
+        self._receives = access.receives
         self.share = share
         self.format_name = format_name
         self.handle = handle
@@ -343,7 +344,8 @@ class OpenQueue:
     def begin_now(self) -> Received | None:
         """`begin` where the first message is in memory and no other read waits for it, without a request that
         could wait. None: use `begin`."""
-        self.may_read(peek=False)
+        if not self._receives:
+            self.may_read(peek=False)
         queue = self.queue
         return self.two_phase.take_head(queue.core) if queue.readers.idle else None
 

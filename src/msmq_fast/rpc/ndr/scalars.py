@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast.rpc.ndr.codec import Codec
-from msmq_fast.rpc.ndr.stream import Buffer, Reader, Writer, bad_stub
+from msmq_fast.rpc.ndr.stream import Reader, Writer, bad_stub
 from msmq_fast.rpc.ndr.syntax import Syntax
 
 __all__ = ["Guid", "Handle", "Octets", "Run", "Scalar"]
@@ -116,7 +116,7 @@ class Run:
     bytes.
     """
 
-    __slots__ = ("_checks", "_conversions", "_mask", "_pack", "_unpack", "size")
+    __slots__ = ("_checks", "_conversions", "_mask", "_pack", "lifts", "size", "unpack_from")
 
     def __init__(
         self, syntax: Syntax, members: Sequence[Scalar], align: int, *, pad_end: bool = False
@@ -131,7 +131,7 @@ class Run:
         compiled = struct.Struct(syntax.order + layout)
         self.size = compiled.size
         self._mask = align - 1
-        self._unpack = compiled.unpack_from
+        self.unpack_from = compiled.unpack_from
         self._pack = compiled.pack
         self._checks = tuple(
             (index, member.low, member.high)
@@ -139,21 +139,15 @@ class Run:
             if member.high is not None
         )
         self._conversions = tuple((index, member) for index, member in enumerate(members) if member.converts)
+        self.lifts = bool(self._checks or self._conversions)
 
     def read(self, reader: Reader) -> Sequence[Any]:
         """The values. Raises RpcFault."""
-        values = self._unpack(reader.buffer, reader.claim(self._mask, self.size))
-        return self._lifted(values) if self._checks or self._conversions else values
+        values = self.unpack_from(reader.buffer, reader.claim(self._mask, self.size))
+        return self.lifted(values) if self.lifts else values
 
-    def read_all(self, stub: Buffer) -> Sequence[Any]:
-        """The values at the beginning of a stub; what follows is ignored. Raises RpcFault."""
-        try:
-            values = self._unpack(stub)
-        except struct.error:
-            raise bad_stub("truncated") from None
-        return self._lifted(values) if self._checks or self._conversions else values
-
-    def _lifted(self, values: Sequence[Any]) -> Sequence[Any]:
+    def lifted(self, values: Sequence[Any]) -> Sequence[Any]:
+        """What `unpack_from` gives, checked and converted. Raises RpcFault."""
         for index, low, high in self._checks:
             if not low <= values[index] <= high:
                 raise bad_stub("out of range")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -10,7 +11,7 @@ from msmq_fast.rpc.ndr.arrays import Array
 from msmq_fast.rpc.ndr.codec import Codec
 from msmq_fast.rpc.ndr.record import Record
 from msmq_fast.rpc.ndr.scalars import Run, Scalar
-from msmq_fast.rpc.ndr.stream import Buffer, Reader, Writer
+from msmq_fast.rpc.ndr.stream import Buffer, Reader, Writer, bad_stub
 from msmq_fast.rpc.ndr.syntax import Syntax
 
 __all__ = ["FixedStructure", "Members", "Parameters", "Structure", "structure"]
@@ -117,9 +118,14 @@ class Parameters:
 
     def read(self, stub: Buffer, make: type[Record]) -> Record:
         """As `decode`, into a new record, whose fields are these parameters in their order."""
-        if self._only is not None:
-            return make(*self._only.run.read_all(stub))
-        return self.decode(stub, make())
+        if self._only is None:
+            return self.decode(stub, make())
+        run = self._only.run
+        try:
+            values = run.unpack_from(stub)
+        except struct.error:
+            raise bad_stub("truncated") from None
+        return make(*(run.lifted(values) if run.lifts else values))
 
     def decode(self, stub: Buffer, record: Record) -> Record:
         """The parameters of a stub, as fields of `record`. What follows them is ignored. Raises RpcFault."""

@@ -19,10 +19,16 @@ R = TypeVar("R")
 
 
 def when(
-    done: Completion[Any], failed: Callable[[Call, Any, int], Any], call: Call, args: Any, results: R
+    done: Completion[Any],
+    failed: Callable[[Call, Any, int], Any],
+    call: Call,
+    args: Any,
+    results: R,
+    stub: bytes = b"",
 ) -> R | None:
     """What a method returns whose call ends with `results` when `done` is resolved: the results if it is,
-    else None; `failed` is Service.failed. Raises the error with which it failed already.
+    else None; `failed` is Service.failed, `stub` the encoded results, where they are always the same. Raises
+    the error with which it failed already.
     """
     if done.done:
         done.result()
@@ -31,7 +37,10 @@ def when(
     def ended(done: Completion[Any]) -> None:
         error = done.exception()
         if error is None:
-            call.reply(results)
+            if stub:
+                call.reply_stub(stub)
+            else:
+                call.reply(results)
             return
         code = error.code if isinstance(error, MSMQError) else MSMQError.default_code
         try:

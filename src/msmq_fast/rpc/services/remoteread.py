@@ -109,6 +109,8 @@ _ACTIONS: Final = _PEEKS | {Action.RECEIVE}
 _KINDS: Final = frozenset(
     (NameKind.PUBLIC, NameKind.PRIVATE, NameKind.DIRECT, NameKind.MACHINE, NameKind.SUBQUEUE)
 )
+_ENDED: Final = bytes(4)
+"""The stub of the results of an end that succeeded, in either syntax: the result 0."""
 _NO_TRANSACTION: Final = bytes(16)
 
 
@@ -397,7 +399,7 @@ class RemoteReadService:
             raise MessageNotFound("the read waits for its message")
         if read is None or (read.transaction is not None and not transactional):
             raise InvalidParameter("no read with this request identifier is to be ended so")
-        return when(read.end(args.dwAck), self.failed, call, args, results)
+        return when(read.end(args.dwAck), self.failed, call, args, results, _ENDED)
 
     # ---- transactions
 
