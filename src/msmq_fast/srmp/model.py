@@ -135,7 +135,7 @@ class SignaturePart:
     certificates: tuple[bytes, ...] = ()  # DER, from KeyInfo
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Envelope:
     """One SOAP envelope of SRMP."""
 

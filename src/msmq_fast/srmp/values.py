@@ -103,7 +103,12 @@ def read_base64(text: str, size: int | None = None) -> bytes:
 
 def read_message_id(text: str) -> tuple[UUID, int]:
     """GUID and ordinal of `uuid:ordinal@guid` (2.2.4.3)."""
-    found = _MESSAGE_ID.fullmatch(text.strip())
+    return _message_id(text.strip())
+
+
+@lru_cache(maxsize=64)  # each identifier is read again where its message is put into a queue
+def _message_id(text: str) -> tuple[UUID, int]:
+    found = _MESSAGE_ID.fullmatch(text)
     if found is None:
         raise Nonconforming(f"{_shown(text)} is not a message identifier uuid:number@guid")
     return _guid(found[2]), read_number(found[1], _U32)
