@@ -6,7 +6,7 @@ A message is the body of an HTTP request, or a text that starts like such a requ
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -28,7 +28,7 @@ _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _VIA = re.compile(rb"^Via[ \t]*:([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)", re.IGNORECASE | re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Compound:
     """One message. `body_offset` and `size` tell where the message body stands in the text it was read from:
     so many bytes behind the start of its last `size` bytes.
@@ -44,17 +44,24 @@ class Compound:
     size: int = 0
 
 
-def read_http(content_type: str, body: bytes | bytearray | memoryview) -> Compound:
-    """The message in the body of a request with this Content-Type. Raises Nonconforming."""
+def read_http(
+    content_type: str,
+    body: bytes | bytearray | memoryview,
+    read: Callable[[bytes], Envelope] = read_envelope,
+) -> Compound:
+    """The message in the body of a request with this Content-Type; `read` reads its envelope.
+
+    Raises Nonconforming.
+    """
     body = bytes(body)
     kind, parameters = _media_type(content_type)
     if kind == "text/xml":
         _check_charset(parameters)
-        return _alone(body)
+        return Compound(read(body), body, size=len(body))
     if kind != "multipart/related":
         raise Nonconforming("a Content-Type that is neither text/xml nor multipart/related")
     boundary = parameters.get("boundary", "").encode("latin-1", "replace")
-    return _assembled(split(boundary, body), parameters.get("start", ""), len(body))
+    return _assembled(split(boundary, body), parameters.get("start", ""), len(body), read)
 
 
 def read_text(text: bytes | bytearray | memoryview) -> Compound:
@@ -118,12 +125,7 @@ def _check_charset(parameters: Mapping[str, str]) -> None:
         raise Nonconforming("an envelope in another encoding than UTF-8")
 
 
-def _alone(xml: bytes) -> Compound:
-    """A message without payload."""
-    return Compound(read_envelope(xml), xml, size=len(xml))
-
-
-def _assembled(parts: list[Part], start: str, size: int) -> Compound:
+def _assembled(parts: list[Part], start: str, size: int, read: Callable[[bytes], Envelope]) -> Compound:
     """The envelope is the first part, or the one that the parameter `start` names (RFC 2387)."""
     if not parts:
         raise Nonconforming("a multipart message without parts")
@@ -134,7 +136,7 @@ def _assembled(parts: list[Part], start: str, size: int) -> Compound:
         raise Nonconforming("the envelope is not in a part of type text/xml")
     _check_charset(parameters)
     xml = parts[root].content
-    envelope = read_envelope(xml)
+    envelope = read(xml)
     if envelope.is_receipt:
         raise Nonconforming("a receipt with a payload")
     known: dict[str, Part] = {}

@@ -27,6 +27,7 @@ from msmq_fast.srmp.http.request import HttpRequest
 from msmq_fast.srmp.incoming import to_packet
 from msmq_fast.srmp.intake import Intake, refusal
 from msmq_fast.srmp.model import Envelope, Nonconforming, SignaturePart
+from msmq_fast.srmp.patterns import EnvelopePatterns
 from msmq_fast.srmp.reasons import Reason, Status
 from msmq_fast.srmp.receipts import Receipts, Sequences
 from msmq_fast.srmp.returnpath import with_peer
@@ -95,6 +96,7 @@ class Pipeline:
         self._destinations = parts.destinations
         self._intake = Intake(manager.ledger, parts.history, parts.streams, self.counters, parts.report)
         self._forwarder = Forwarder(manager)
+        self._patterns = EnvelopePatterns()
         self._verifies_all = parts.verify is not None and parts.verify.policy.always
 
     # ---- entries
@@ -105,7 +107,10 @@ class Pipeline:
             return self.counters.refuse(Reason.STOPPING, request.peer)
         content_type = request.header(b"content-type") or b""
         try:
-            compound = read_http(content_type.decode("latin-1"), request.body)
+            sender = hash((request.peer, request.target))
+            compound = read_http(
+                content_type.decode("latin-1"), request.body, lambda xml: self._patterns.read(xml, sender)
+            )
             if compound.envelope.multicast is not None:
                 raise Nonconforming("a multicast address over HTTP")
         except Nonconforming as error:
