@@ -45,7 +45,7 @@ cdef class PacketBuilder:
     cdef bytes destination          # the field as it stands in the UserHeader
     cdef object resolve
     cdef uint32_t long_lived        # seconds: TimeToReachQueue of messages without one
-    # Reads one message and builds its packet. None: refused, `refusal` holds the HRESULT.
+    # Builds the packet of one message. None: refused, `refusal` holds the HRESULT.
     cdef readonly uint32_t refusal
     cdef readonly str dead_letter   # the queue that the message built last names for its failure, or None
     cdef readonly dict dead_letters # the same by index, of the messages that `packets` built last
@@ -54,7 +54,7 @@ cdef class PacketBuilder:
     cdef readonly dict signatures   # the same by index
     cdef tuple _name(self, const uint8_t* text, uint32_t size)
     # `transaction`: TransactionHeader.Flags of a transactional message, or NULL.
-    cdef bytes build(self, Cursor* cursor, uint32_t ordinal, uint32_t now_s, const uint32_t* transaction)
+    cdef bytes build(self, const OutMessage* m, uint32_t ordinal, uint32_t now_s, const uint32_t* transaction)
 
 
 cdef class LaneTarget:

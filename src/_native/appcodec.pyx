@@ -94,15 +94,12 @@ cdef class PacketBuilder:
             self.refusal = <uint32_t>(<int64_t>code & 0xFFFFFFFF)
         return None
 
-    cdef bytes build(self, Cursor* cursor, uint32_t ordinal, uint32_t now_s, const uint32_t* transaction):
-        cdef OutMessage m
+    cdef bytes build(self, const OutMessage* m, uint32_t ordinal, uint32_t now_s, const uint32_t* transaction):
         cdef uint8_t header[TRANSACTION_HEADER]
         cdef MessageFields f
         cdef int64_t units
         cdef uint64_t size
         cdef tuple admin, response
-        if read_message(cursor, &m):
-            raise FrameFault("a message does not have the layout of section 4")
         self.refusal = 0
         self.dead_letter = None
         self.signature = None
@@ -197,6 +194,7 @@ cdef class PacketBuilder:
         """
         cdef const uint8_t[::1] view = payload
         cdef Cursor cursor
+        cdef OutMessage message
         cdef uint32_t handle, flags, count, i, number, header = 0
         cdef bint transactional = transaction is not None
         cdef bytes packet
@@ -206,13 +204,15 @@ cdef class PacketBuilder:
         cursor.end = cursor.at + view.shape[0]
         if transactional:
             header = transaction
-        if read_send(&cursor, &handle, &flags, &count, &number):
+        if read_send(&cursor, &handle, &flags, &count, &number, &message):
             raise FrameFault("a SEND that does not have the layout of section 4")
         result = []
         self.dead_letters = {}
         self.signatures = {}
         for i in range(count):
-            packet = self.build(&cursor, first_ordinal, now_s, &header if transactional else NULL)
+            if i:
+                read_message(&cursor, &message)     # read_send has checked it
+            packet = self.build(&message, first_ordinal, now_s, &header if transactional else NULL)
             if packet is None:
                 result.append(self.refusal)
             else:
@@ -227,8 +227,9 @@ cdef class PacketBuilder:
         return result
 
 
-cdef int read_send(Cursor* c, uint32_t* handle, uint32_t* flags, uint32_t* count, uint32_t* transaction) noexcept nogil:
-    """The head of a SEND payload, after checking all of it; the cursor is left at the first message.
+cdef int read_send(Cursor* c, uint32_t* handle, uint32_t* flags, uint32_t* count, uint32_t* transaction,
+                   OutMessage* first) noexcept nogil:
+    """The head of a SEND payload and its first message, after checking all of it; the cursor is left behind that message.
 
     `transaction` is the number of a transaction, or NO_TRANSACTION.
     """
@@ -240,8 +241,10 @@ cdef int read_send(Cursor* c, uint32_t* handle, uint32_t* flags, uint32_t* count
         return -1
     scan = c[0]
     for i in range(count[0]):
-        if read_message(&scan, &m):
+        if read_message(&scan, &m if i else first):
             return -1
+        if i == 0:
+            c[0] = scan
     if fields == 4 and not _nil(&scan) and (_read_u32(&scan, transaction) or transaction[0] == NO_TRANSACTION):
         return -1
     return 0 if scan.at == scan.end else -1
@@ -251,13 +254,14 @@ def send_head(payload not None):
     """(handle, flags, count, transaction) of a SEND payload, all of which is checked; 0: no transaction. Raises FrameFault."""
     cdef const uint8_t[::1] view = payload
     cdef Cursor cursor
+    cdef OutMessage first
     cdef uint32_t handle, flags, count, transaction
     cdef int bad = 1
     if view.shape[0]:
         cursor.at = &view[0]
         cursor.end = cursor.at + view.shape[0]
         with nogil:
-            bad = read_send(&cursor, &handle, &flags, &count, &transaction)
+            bad = read_send(&cursor, &handle, &flags, &count, &transaction, &first)
     if bad:
         raise FrameFault("a SEND that does not have the layout of section 4")
     return handle, flags, count, transaction

@@ -91,6 +91,7 @@ cdef class SendLane(CommitListener):
     cdef bint _send(self, uint32_t request_id, const uint8_t* payload, size_t size) except -1:
         """One frame; False, with nothing done, if it is not plain."""
         cdef Cursor cursor
+        cdef OutMessage message
         cdef uint32_t handle, flags, count, i, transaction
         cdef uint32_t header = TRANSACTION_WHOLE
         cdef bint single
@@ -100,7 +101,7 @@ cdef class SendLane(CommitListener):
         cdef list packets
         cursor.at = payload
         cursor.end = payload + size
-        if read_send(&cursor, &handle, &flags, &count, &transaction) or flags & ~(FLAG_IDS | FLAG_SINGLE):
+        if read_send(&cursor, &handle, &flags, &count, &transaction, &message) or flags & ~(FLAG_IDS | FLAG_SINGLE):
             return False
         if transaction != NO_TRANSACTION or not 0 < count <= self._max_batch:
             return False
@@ -117,7 +118,9 @@ cdef class SendLane(CommitListener):
             return False
         packets = []
         for i in range(count):
-            packet = target._builder.build(&cursor, 0, self._ledger.now_s, &header if single else NULL)
+            if i:
+                read_message(&cursor, &message)     # read_send has checked it
+            packet = target._builder.build(&message, 0, self._ledger.now_s, &header if single else NULL)
             if packet is None or target._builder.dead_letter is not None or target._builder.signature is not None:
                 return False
             total += PyBytes_GET_SIZE(packet)
