@@ -63,8 +63,11 @@ cdef class SendLane(CommitListener):
 
     @property
     def full(self) -> bool:
-        """Whether as many bytes wait for the disk as may."""
-        return self._bytes >= self._max_bytes
+        """Whether as many bytes wait for the disk as may, or as many requests for their reply; `reads` do not count."""
+        return self._full()
+
+    cdef bint _full(self):
+        return self._bytes >= self._max_bytes or self._pending.count - PyDict_Size(self._reads) >= self._max_pending
 
     def run(self, bytearray buffer not None, Py_ssize_t start, Py_ssize_t end) -> int:
         """Take plain frames between `start` and `end`; returns where the first frame stands that was not taken."""
@@ -77,7 +80,7 @@ cdef class SendLane(CommitListener):
             length = _be(data + start, 4)
             if not 5 < length <= self._max_frame or length + 4 > <uint64_t>(end - start):
                 break
-            if self._bytes >= self._max_bytes or self._pending.count - PyDict_Size(self._reads) >= self._max_pending:
+            if self._full():
                 break
             request_id = <uint32_t>_be(data + start + 5, 4)
             if not self._send(request_id, data + start + HEADER_SIZE, <size_t>length - 5):

@@ -193,7 +193,9 @@ class AppEngine:
         try:
             while not self.closing and not self._blocked():
                 self._run_lane()
-                frame = None if self._blocked() else self._received.take()
+                if not len(self._received) or self._blocked():
+                    break
+                frame = self._received.take()
                 if frame is None:
                     break
                 self._frame(*frame)

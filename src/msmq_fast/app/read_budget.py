@@ -46,7 +46,7 @@ class ReadBudget:
     @property
     def full(self) -> bool:
         """Whether as much is under way as may be."""
-        return self._under_way >= self._read_ahead.ahead
+        return self._under_way > 0 and self._under_way >= self._read_ahead.ahead
 
     def begin(self) -> None:
         """A message is taken for a request that does not wait."""

@@ -136,12 +136,13 @@ class Session:
         """As many requests under way as a connection may have, or as many bytes; reads that wait, perhaps
         for ever, do not count. Or a request whose end the next ones wait for.
         """
-        pending = len(self.pending) - len(self.reads)
-        limits = self._limits
-        if self._holding or pending >= limits.max_pending or self.gate.full or self.lane.full:
+        # Asked several times in every turn of the loop.
+        if self._holding or self.lane.full or self.gate.full:
             return True
+        if not self.transactions:
+            return False
         ahead = sum(open_.operations.ahead_bytes for open_ in self.transactions.values())
-        return ahead >= limits.max_sending
+        return ahead >= self._limits.max_sending
 
     def writable(self) -> None:
         """The client reads again."""
