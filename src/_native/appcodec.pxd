@@ -1,5 +1,6 @@
 # Messages of application frames (msgpack arrays) to UserMessage packets, and back to frames.
 
+from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from msmq_fast._native.batch cimport CommitListener
 from msmq_fast._native.counter cimport Counter
@@ -31,10 +32,13 @@ cdef struct OutMessage:
 
 
 cdef class Buffer:
-    """Bytes that grow; reused from frame to frame."""
-    cdef uint8_t* data
+    """Bytes that grow. `take` hands them over as they are, without a copy, and leaves an empty buffer."""
+    cdef PyObject* _bytes           # nobody else has seen it, or NULL
+    cdef uint8_t* data              # of _bytes
     cdef size_t size, capacity
+    cdef size_t _expected           # a little more than what was taken last
     cdef int reserve(self, size_t more) except -1
+    cdef bytes take(self)
 
 
 cdef class PacketBuilder:

@@ -10,6 +10,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.dict cimport PyDict_Size
 from cpython.list cimport PyList_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset, strlen
 from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer
@@ -23,12 +25,17 @@ from msmq_fast._native.queue cimport QueueCore
 from msmq_fast._native.queuebase cimport Received
 from msmq_fast._native.requestids cimport RequestIds
 
+cdef extern from "Python.h":
+    PyObject* new_bytes "PyBytes_FromStringAndSize" (const char* data, Py_ssize_t size) except NULL
+    int resize_bytes "_PyBytes_Resize" (PyObject** data, Py_ssize_t size) except -1
+
 cdef enum:
     OUT_FIELDS = 22
     IN_FIELDS = 26
     MAX_LABEL_UNITS = 249
     DIGEST_SIZE = 16
     AUTHENTICATION = 0x0F           # SecurityHeader.Flags.AS, in its second byte
+    SMALLEST_BUFFER = 4096
     LARGE_BODY = 32768              # bodies from this size are handed over as views, not copied
     FRAME_DELIVERY = 0x85
     FRAME_MESSAGE = 0x84

@@ -1,26 +1,36 @@
 # Writing msgpack: stored packets to MESSAGE and DELIVERY frames. Part of appcodec.pyx.
 
 cdef class Buffer:
-    def __cinit__(self):
-        self.data = NULL
-        self.size = 0
-        self.capacity = 0
-
     def __dealloc__(self):
-        PyMem_Free(self.data)
+        Py_XDECREF(self._bytes)
 
     cdef int reserve(self, size_t more) except -1:
         cdef size_t capacity = self.capacity
-        cdef uint8_t* grown
         if capacity - self.size >= more:
             return 0
-        capacity = max(2 * capacity, self.size + more, <size_t>4096)
-        grown = <uint8_t*>PyMem_Realloc(self.data, capacity)
-        if grown == NULL:
-            raise MemoryError
-        self.data = grown
+        capacity = max(2 * capacity, self.size + more, self._expected, <size_t>SMALLEST_BUFFER)
+        self.capacity = 0       # if the next call raises, it has let go of the bytes
+        if self._bytes == NULL:
+            self._bytes = new_bytes(NULL, capacity)
+        else:
+            resize_bytes(&self._bytes, capacity)
+        self.data = <uint8_t*>PyBytes_AS_STRING(<bytes>self._bytes)
         self.capacity = capacity
         return 0
+
+    cdef bytes take(self):
+        cdef bytes taken
+        cdef size_t size = self.size
+        self.capacity = self.size = 0
+        self.data = NULL
+        if self._bytes == NULL:
+            return b""
+        resize_bytes(&self._bytes, size)
+        taken = <bytes>self._bytes
+        Py_XDECREF(self._bytes)
+        self._bytes = NULL
+        self._expected = size + size // 8
+        return taken
 
 
 cdef inline uint8_t* put_be(uint8_t* p, uint64_t value, int n) noexcept nogil:
@@ -255,7 +265,7 @@ cdef class Encoder:
             total += len(self._large)
         put_be(data, total - 4, 4)
         if self._large is None:
-            out.append(PyBytes_FromStringAndSize(<const char*>data, size))
+            out.append(self._buffer.take())
             return 0
         out.append(PyBytes_FromStringAndSize(<const char*>data, self._split))
         out.append(self._large)

@@ -230,9 +230,8 @@ cdef class SendLane(CommitListener):
         return 0
 
     cdef int _flush(self) except -1:
-        cdef bytes frames = PyBytes_FromStringAndSize(<const char*>self._answers.data, self._answers.size)
+        cdef bytes frames = self._answers.take()
         cdef uint64_t messages = self._messages
-        self._answers.size = 0
         self._messages = 0
         self._answered(frames, messages)
         return 0

@@ -175,6 +175,19 @@ def test_packets_are_delivered_whole(many: list[tuple[Any, ...]], target: int) -
     assert seen == len(sent)
 
 
+def test_what_was_handed_over_stays_as_it_is() -> None:
+    """Buffers are the encoder's own memory, handed over; later frames, larger and smaller, get other memory."""
+    encoder = Encoder()
+    seen = []
+    for number, size in enumerate([10, 30_000, 0, 40_000, 5_000, 100]):
+        packets = [packet for packet in build([b"x" * size], [b"y" * size]) if isinstance(packet, bytes)]
+        many = [stored(packet, index) for index, packet in enumerate(packets)]
+        buffers = [*encoder.delivery(number, 1, many, 20_000), *encoder.message(number, many[0])]
+        seen.append((buffers, [bytes(buffer) for buffer in buffers]))
+    for buffers, copies in seen:
+        assert [bytes(buffer) for buffer in buffers] == copies
+
+
 def test_a_lone_surrogate_of_a_peer_is_delivered_as_replacement() -> None:
     packet = build([b"", "ab"])[0]
     assert isinstance(packet, bytes)
