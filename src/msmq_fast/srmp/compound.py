@@ -129,7 +129,7 @@ def _assembled(parts: list[Part], start: str, size: int, read: Callable[[bytes],
     """The envelope is the first part, or the one that the parameter `start` names (RFC 2387)."""
     if not parts:
         raise Nonconforming("a multipart message without parts")
-    names = [_content_id(part) for part in parts]
+    names = [_content_id(part.fields.get(b"content-id", b"")) for part in parts]
     root = names.index(_bare(start)) if start and _bare(start) in names else 0
     kind, parameters = _media_type(parts[root].fields.get(b"content-type", b"text/xml").decode("latin-1"))
     if kind != "text/xml":
@@ -165,8 +165,9 @@ def _assembled(parts: list[Part], start: str, size: int, read: Callable[[bytes],
     )
 
 
-def _content_id(part: Part) -> str:
-    return _bare(part.fields.get(b"content-id", b"").decode("latin-1"))
+@lru_cache(maxsize=64)
+def _content_id(field: bytes) -> str:
+    return _bare(field.decode("latin-1"))
 
 
 def _bare(content_id: str) -> str:

@@ -7,6 +7,7 @@ say what those of a message of MS-MQQB say.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -40,6 +41,7 @@ __all__ = ["to_packet"]
 _HTTP: Final = 1 << 25  # UserHeader.Flags.AH
 _MULTI: Final = 1 << 23
 _TRACED: Final = 0x0120  # BaseHeader.Flags: TR and DH
+_MOST_KNOWN: Final = 512  # characters of a URL that is remembered
 _SHA1: Final = 0x8004
 _BOM: Final = "\ufeff"
 
@@ -108,8 +110,15 @@ def _direct(url: str) -> bytes:
 
 def _destination(envelope: Envelope) -> QueueField:
     """DestinationQueueFormatName (SR-136). No field of a packet can hold a multicast address."""
-    kind, _, text = envelope.destination_name.partition("=")
-    return QueueField(DIRECT, _direct(text)) if kind == "DIRECT" else QueueField(0)
+    if envelope.multicast is not None:
+        return QueueField(0)
+    to = envelope.to
+    return _known_destination(to) if len(to) <= _MOST_KNOWN else QueueField(DIRECT, _direct(to))
+
+
+@lru_cache(maxsize=256)
+def _known_destination(to: str) -> QueueField:
+    return QueueField(DIRECT, _direct(to))
 
 
 def _format_name(address: str) -> FormatName:

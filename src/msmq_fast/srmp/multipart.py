@@ -8,8 +8,10 @@ what MIME libraries send, are delimited as RFC 2046 says.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from msmq_fast.srmp.values import Nonconforming
@@ -19,6 +21,7 @@ __all__ = ["Part", "boundary_of", "build", "read_fields", "split"]
 MAX_PARTS: Final = 256
 MAX_PART_HEAD: Final = 16_384  # bytes
 MAX_BOUNDARY: Final = 256
+MOST_KNOWN: Final = 512  # bytes of a head that is remembered
 
 _LINE_END = re.compile(rb"[ \t]*\r?\n")
 _FIRST_LINE = re.compile(rb"\s{0,8}--([^\r\n]+?)[ \t]*\r?\n")
@@ -28,11 +31,11 @@ _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _LENGTH = re.compile(rb"[0-9]{1,10}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Part:
     """One part: its header fields by lower-case name, its content, and where that starts in the body."""
 
-    fields: dict[bytes, bytes]
+    fields: Mapping[bytes, bytes]
     content: bytes
     offset: int = 0
 
@@ -67,7 +70,7 @@ def split(boundary: bytes, body: bytes) -> list[Part]:
         parts.append(Part(fields, body[start:end], start))
 
 
-def _part_head(body: bytes, at: int) -> tuple[dict[bytes, bytes], int]:
+def _part_head(body: bytes, at: int) -> tuple[Mapping[bytes, bytes], int]:
     """The header fields of the part at `at`, and where its content starts."""
     for empty in (b"\r\n", b"\n"):
         if body.startswith(empty, at):
@@ -75,7 +78,13 @@ def _part_head(body: bytes, at: int) -> tuple[dict[bytes, bytes], int]:
     end = _HEAD_END.search(body, at, at + MAX_PART_HEAD)
     if end is None:
         raise Nonconforming("a part whose head does not end")
-    return read_fields(body[at : end.start()]), end.end()
+    head = body[at : end.start()]
+    return _fields(head) if len(head) <= MOST_KNOWN else read_fields(head), end.end()
+
+
+@lru_cache(maxsize=128)  # a sender writes the same heads again and again
+def _fields(head: bytes) -> Mapping[bytes, bytes]:
+    return MappingProxyType(read_fields(head))
 
 
 def read_fields(head: bytes) -> dict[bytes, bytes]:
