@@ -79,6 +79,22 @@ def test_what_stands_around_the_parts_is_no_part() -> None:
     assert [part.content for part in split(B, body)] == [b"12"]
 
 
+@pytest.mark.parametrize(
+    ("head", "content"),
+    [
+        (b"A: b\r\n\r\n", b"\r\nx"),
+        (b"A: b\n\r\n", b"\r\nx"),
+        (b"A: b\n\n", b"\r\n\r\nx"),
+        (b"A: b\r\n\n", b"A: c\r\n\r\nx"),
+        (b"A: b\r\n" + b"C: d\r\n" * 100 + b"\r\n", b"x"),
+    ],
+)
+def test_the_first_empty_line_ends_a_head(head: bytes, content: bytes) -> None:
+    for _ in range(2):  # also one that is known already
+        (part,) = split(b"b", b"--b\r\n" + head + content + b"\r\n--b--")
+        assert (part.fields[b"a"], part.content) == (b"b", content)
+
+
 def test_fields_in_any_spelling() -> None:
     head = b"CONTENT-length : 2 \r\ncontent-type: a/b;\r\n  charset=x\r\nContent-Length: 7"
     assert read_fields(head) == {b"content-length": b"2", b"content-type": b"a/b; charset=x"}

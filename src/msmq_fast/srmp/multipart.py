@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from msmq_fast.srmp.values import Nonconforming
 
@@ -62,29 +62,58 @@ def split(boundary: bytes, body: bytes) -> list[Part]:
             return parts
         if len(parts) == MAX_PARTS:
             raise Nonconforming(f"more than {MAX_PARTS} parts")
-        line = _LINE_END.match(body, at)
-        if line is None:
-            raise Nonconforming("a delimiter with other text behind it")
-        fields, start = _part_head(body, line.end())
-        end, at = _part_end(body, start, fields.get(b"content-length"), forms)
-        parts.append(Part(fields, body[start:end], start))
+        if body.startswith(b"\r\n", at):
+            at += 2
+        else:
+            line = _LINE_END.match(body, at)
+            if line is None:
+                raise Nonconforming("a delimiter with other text behind it")
+            at = line.end()
+        head, start = _part_head(body, at)
+        end, at = _part_end(body, start, head, forms)
+        parts.append(Part(head.fields, body[start:end], start))
 
 
-def _part_head(body: bytes, at: int) -> tuple[Mapping[bytes, bytes], int]:
-    """The header fields of the part at `at`, and where its content starts."""
+class _Head(NamedTuple):
+    """The header fields of a part, and its Content-Length: None without one, -1 for what is none."""
+
+    fields: Mapping[bytes, bytes]
+    length: int | None
+
+
+_NO_HEAD: Final = _Head({}, None)
+
+
+def _part_head(body: bytes, at: int) -> tuple[_Head, int]:
+    """The head of the part at `at`, and where its content starts."""
+    end = body.find(b"\r\n\r\n", at, at + MOST_KNOWN)
+    if end >= 0:
+        known = _known_head(body[at:end])
+        if known is not None:
+            return known, end + 4
     for empty in (b"\r\n", b"\n"):
         if body.startswith(empty, at):
-            return {}, at + len(empty)
-    end = _HEAD_END.search(body, at, at + MAX_PART_HEAD)
-    if end is None:
+            return _NO_HEAD, at + len(empty)
+    found = _HEAD_END.search(body, at, at + MAX_PART_HEAD)
+    if found is None:
         raise Nonconforming("a part whose head does not end")
-    head = body[at : end.start()]
-    return _fields(head) if len(head) <= MOST_KNOWN else read_fields(head), end.end()
+    return _head(body[at : found.start()]), found.end()
 
 
 @lru_cache(maxsize=128)  # a sender writes the same heads again and again
-def _fields(head: bytes) -> Mapping[bytes, bytes]:
-    return MappingProxyType(read_fields(head))
+def _known_head(text: bytes) -> _Head | None:
+    """The head that stands before an empty line; None: an empty line before that one ends it."""
+    if not text or text.startswith((b"\r\n", b"\n")) or text.endswith(b"\n") or _HEAD_END.search(text):
+        return None
+    return _head(text)
+
+
+def _head(text: bytes) -> _Head:
+    fields = MappingProxyType(read_fields(text))
+    length = fields.get(b"content-length")
+    if length is None:
+        return _Head(fields, None)
+    return _Head(fields, int(length) if _LENGTH.fullmatch(length) else -1)
 
 
 def read_fields(head: bytes) -> dict[bytes, bytes]:
@@ -101,14 +130,17 @@ def read_fields(head: bytes) -> dict[bytes, bytes]:
     return fields
 
 
-def _part_end(body: bytes, start: int, length: bytes | None, forms: list[bytes]) -> tuple[int, int]:
+def _part_end(body: bytes, start: int, head: _Head, forms: list[bytes]) -> tuple[int, int]:
     """Where the content that starts at `start` ends, and where the next delimiter stands."""
+    length = head.length
     if length is None:
         return _next_delimiter(body, start, forms)
-    if not _LENGTH.fullmatch(length) or int(length) > len(body) - start:
+    end = start + length
+    if not start <= end <= len(body):
         raise Nonconforming("the Content-Length of a part does not fit the message")
-    end = start + int(length)
-    for between in (b"", b"\r\n", b"\n"):
+    if body.startswith(forms[-1], end):
+        return end, end
+    for between in (b"\r\n", b"\n"):
         if body.startswith(between + forms[-1], end):
             return end, end + len(between)
     raise Nonconforming("no delimiter where the Content-Length of a part says that it ends")

@@ -131,7 +131,7 @@ class ServerConnection:
 
         Raises BadRequest.
         """
-        if self.waiting or self.ended:
+        if self.waiting or self.ended or self.idle:
             return None
         if self._h11 is None and self._head is None and not self._read_head():
             return None
