@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -232,3 +233,19 @@ def test_rows_that_share_bytes_are_counted_each() -> None:
     assert views("text", 2, None, view(40) * 2, shared, 80).nbytes == 80
     with pytest.raises(OverflowError, match="2"):
         gather(Column("int", 2, 0, None, bytes(16), None), text(1), 1)
+
+
+@pytest.mark.parametrize("step", [1, 7, 4096, 16 << 10, 100_000])
+def test_a_stream_in_any_steps_has_the_same_bodies_and_takes_little_more_memory(step: int) -> None:
+    data = stream([pa.record_batch({"body": pa.array([b"x" * 1000] * 100), "label": ["L"] * 100})] * 2)
+    whole = [message.body() for message in MessageCutter().feed(data)]
+    cutter, found = MessageCutter(), []
+    tracemalloc.start()
+    try:
+        for at in range(0, len(data), step):
+            found += [message.body() for message in cutter.feed(data[at : at + step])]
+        assert tracemalloc.get_traced_memory()[1] < 3 * len(data)
+    finally:
+        tracemalloc.stop()
+    assert cutter.ended
+    assert found == whole

@@ -138,14 +138,15 @@ async def pieces(request: web.Request, patience: float) -> AsyncIterator[bytes]:
     while True:
         try:
             async with asyncio.timeout(patience):
-                piece = await request.content.readany()
+                piece, chunk_ends = await request.content.readchunk()  # `readany` would join what came
         except TimeoutError:
             raise bad_request(f"nothing came for {patience:g} s") from None
         except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as error:
             raise bad_request(f"the body broke off: {' '.join(str(error).split())}") from None
-        if not piece:
+        if piece:
+            yield piece
+        elif not chunk_ends:
             return
-        yield piece
 
 
 async def body_fields(request: web.Request) -> Fields:

@@ -24,6 +24,7 @@ HEAD: Final = 8
 """Bytes of a message before its metadata."""
 
 _MOST_PREFIX: Final = 16 << 20  # bytes of the schema and all dictionaries that are in use
+_LARGE_PART: Final = 16 << 10
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
 _SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3  # MessageHeader
 
@@ -36,27 +37,37 @@ _V5: Final = 4  # MetadataVersion; before it, unions had another layout
 
 
 class StreamMessage(NamedTuple):
-    """A dictionary or a record batch: `data` is the whole message, `batch` the RecordBatch table of its
-    metadata, `rows` what it says of itself, `dictionary` the id of a dictionary, None for a record batch.
+    """A dictionary or a record batch: `batch` is the RecordBatch table of its metadata, `rows` what it says
+    of itself, `dictionary` the id of a dictionary, None for a record batch.
     """
 
-    data: bytearray
     batch: Table
-    body: int
-    """Where in `data` the body begins."""
     rows: int
     dictionary: int | None
+    parts: list[bytes | bytearray]
+    """The body, in the pieces in which it came."""
+
+    def body(self) -> bytes:
+        """The body as a whole. One that came in several pieces is copied, without the GIL if it is large:
+        call this where the copy delays nothing.
+        """
+        return _joined(self.parts)
 
 
 class MessageCutter:
     """Takes the bytes of a stream, gives its dictionaries and record batches. ValueError: it is not a stream
     of schema, dictionaries and record batches, or a part is larger than allowed.
+
+    Only pieces below _LARGE_PART are copied here, and those that hold the edge of a body: each copy on the
+    event loop delays every client. Small pieces are gathered, so that a body takes little more memory than it
+    has bytes, however it is cut.
     """
 
     def __init__(self) -> None:
-        self._buffer = bytearray()  # what has come of a message
+        self._parts: list[bytes | bytearray] = []  # what has come of a message, or of its body
+        self._size = 0  # how much has come of a message
         self._wanted = HEAD  # how long it gets, as far as is known
-        self._whole = False  # that is all of the message
+        self._head: bytes | None = None  # all of it before its body
         self._schema: Table | None = None
         self._sizes: dict[int, int] = {}  # bytes of the schema (-1) and of each dictionary
         self.ended = False  # the mark at the end has come
@@ -68,28 +79,38 @@ class MessageCutter:
 
     def feed(self, data: bytes) -> Iterator[StreamMessage]:
         """The messages that are complete now. Take all of them before the next call."""
-        view = memoryview(data)
-        while view:
+        at = 0
+        while at < len(data):
             if self.ended:
                 raise Malformed("the Arrow stream goes on behind its end")
-            missing = self._wanted - len(self._buffer)
-            self._buffer += view[:missing]
-            view = view[missing:]
-            while len(self._buffer) == self._wanted and not self.ended:
+            part = data[at : at + self._wanted - self._size]
+            at += len(part)
+            self._add(part)
+            while self._size == self._wanted and not self.ended:
                 message = self._advance()
                 if message is not None:
                     yield message
 
+    def _add(self, part: bytes) -> None:
+        self._size += len(part)
+        if len(part) >= _LARGE_PART:
+            self._parts.append(part)
+        elif self._parts and isinstance(self._parts[-1], bytearray):
+            self._parts[-1] += part
+        else:
+            self._parts.append(bytearray(part))
+
     def _advance(self) -> StreamMessage | None:
         """As much has come as was known of: more is known now, or the message is whole."""
-        if self._whole:
-            return self._end()
+        if self._head is not None:
+            return self._end(self._head)
+        start = _joined(self._parts)
         if self._wanted > HEAD:
-            self._whole = True
-            self._wanted += self._body_length()
+            self._head, self._parts = start, []
+            self._wanted += self._body_length(start)
             return None
-        mark, size = self._buffer[:4], int.from_bytes(self._buffer[4:HEAD], "little", signed=True)
-        if mark != _CONTINUATION:
+        size = int.from_bytes(start[4:], "little", signed=True)
+        if start[:4] != _CONTINUATION:
             raise Malformed(
                 "the body is not an Arrow IPC stream: a message does not begin with a continuation mark"
             )
@@ -101,19 +122,19 @@ class MessageCutter:
             self._wanted += size
         return None
 
-    def _body_length(self) -> int:
-        length = Table.root(self._buffer, HEAD).number("<q", _BODY_LENGTH)
+    def _body_length(self, head: bytes) -> int:
+        length = Table.root(head, HEAD).number("<q", _BODY_LENGTH)
         if length < 0 or self._wanted + length > MOST_MESSAGE_BYTES:
             raise Malformed(
                 f"an Arrow message has {length} bytes: {MOST_MESSAGE_BYTES} is the limit, use smaller batches"
             )
         return length
 
-    def _end(self) -> StreamMessage | None:
+    def _end(self, head: bytes) -> StreamMessage | None:
         """A message is whole."""
-        whole, self._buffer, self._whole, self._wanted = self._buffer, bytearray(), False, HEAD
-        message = Table.root(whole, HEAD)
-        body = HEAD + int.from_bytes(whole[4:HEAD], "little")
+        parts, size = self._parts, self._size
+        self._parts, self._size, self._wanted, self._head = [], 0, HEAD, None
+        message = Table.root(head, HEAD)
         if message.number("<h", _VERSION) < _V5:
             raise Malformed(
                 "the Arrow stream has a metadata version before V5: write it with Arrow 1.0 or newer"
@@ -121,19 +142,19 @@ class MessageCutter:
         kind = message.number("<B", _HEADER_TYPE)
         header = message.table(_HEADER)
         if kind == _SCHEMA and self._schema is None:
-            self._count(-1, len(whole))
+            self._count(-1, size)
             self._schema = header
             return None
         if kind not in (_DICTIONARY, _BATCH) or self._schema is None:
             raise Malformed("an Arrow stream is one schema, dictionaries and record batches, in this order")
         if kind == _BATCH:
-            return StreamMessage(whole, header, body, _rows(header), None)
+            return StreamMessage(header, _rows(header), None, parts)
         if header.number("<B", _DELTA):
             raise Malformed("the Arrow stream adds to a dictionary: write each dictionary as a whole")
         number = header.number("<q", _ID)
-        self._count(number, len(whole))
+        self._count(number, size)
         batch = header.table(_DATA)
-        return StreamMessage(whole, batch, body, _rows(batch), number)
+        return StreamMessage(batch, _rows(batch), number, parts)
 
     def _count(self, part: int, size: int) -> None:
         self._sizes[part] = size
@@ -141,6 +162,11 @@ class MessageCutter:
             raise Malformed(
                 f"the schema and the dictionaries of the Arrow stream have more than {_MOST_PREFIX} bytes"
             )
+
+
+def _joined(parts: list[bytes | bytearray]) -> bytes:
+    whole = [bytes(part) for part in parts]  # bytes as they are, or CPython would keep the GIL
+    return whole[0] if len(whole) == 1 else b"".join(whole)
 
 
 def _rows(batch: Table) -> int:

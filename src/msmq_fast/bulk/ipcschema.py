@@ -176,7 +176,7 @@ class BatchBuffers:
     """The buffers of one record batch, each of them inside the body of its message."""
 
     def __init__(self, message: StreamMessage) -> None:
-        self._body = memoryview(message.data)[message.body :]
+        self._body = memoryview(message.body())
         self._batch = message.batch
         self._rows = message.rows
 
