@@ -22,7 +22,7 @@ from typing import Final
 import pyarrow as pa
 
 from bench.machine import quantile
-from bench.server import Server
+from bench.server import Server, ServerError
 from msmq_fast import sync
 from msmq_fast.client import Access, Message
 from msmq_fast.spark.bulk import BulkClient
@@ -31,6 +31,7 @@ __all__ = ["Figure", "measure"]
 
 ROWS: Final = 4096  # of a batch
 WRITER: Final = "bench"
+_CONNECT_S: Final = 60.0
 SCHEMA: Final = pa.schema([("body", pa.binary())])
 
 
@@ -68,14 +69,16 @@ def _stage(endpoint: str, batch: int, messages: int, body: int) -> str:
 
 @contextmanager
 def _beside(socket: Path) -> Iterator[list[float]]:
-    """How long messages take, one after the other, meanwhile."""
+    """How long messages take, one after the other, meanwhile: at least one, however short the block is."""
     found: list[float] = []
-    ended = threading.Event()
+    connected, ended = threading.Event(), threading.Event()
 
     def send() -> None:
         with sync.connect(f"unix:{socket}") as connection, connection.open("live", Access.SEND) as queue:
             message = Message(b"x" * 100, delivery=1)
-            while not ended.is_set():
+            queue.send(message)  # what belongs to the connection is not counted
+            connected.set()
+            while not (found and ended.is_set()):
                 begun = time.perf_counter()
                 queue.send(message)
                 found.append((time.perf_counter() - begun) * 1e3)
@@ -83,6 +86,8 @@ def _beside(socket: Path) -> Iterator[list[float]]:
     sending = threading.Thread(target=send)
     sending.start()
     try:
+        if not connected.wait(_CONNECT_S):
+            raise ServerError(f"no message was sent within {_CONNECT_S:g} s")
         yield found
     finally:
         ended.set()
