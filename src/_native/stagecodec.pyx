@@ -4,7 +4,7 @@
 Every size and offset of a column was checked when it was made (`arrowcolumn`).
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
@@ -12,6 +12,7 @@ from msmq_fast._native.arrowcolumn cimport Column, View, bytes_at, has, number_a
 from msmq_fast._native.framing cimport (
     BAD_LABEL, LONG_LABEL, MAX_PACKET, MessageFields, clear_fields, packet_size, put_u16, write_packet,
 )
+from msmq_fast._native.packetblock cimport PacketBlock, allocate_packets, block_of
 
 cdef enum:
     TRANSACTION_HEADER = 20
@@ -200,7 +201,7 @@ cdef class RowBuilder:
     def build(
         self, size_t rows, dict columns not None, uint32_t now_s, list destinations not None, Column targets,
         Column responses=None, list response_names=None, Column admins=None, list admin_names=None,
-    ) -> list:
+    ) -> PacketBlock:
         """One packet for each row, without transaction number, and without identifier unless it keeps its own.
 
         `columns` are by their names, each as long as `rows`. `targets` are places in `destinations` (None: all go to the first), `responses`
@@ -208,11 +209,10 @@ cdef class RowBuilder:
         """
         cdef Plan* plans = NULL
         cdef Scratch scratch
-        cdef list packets = []
+        cdef PacketBlock packets = block_of(rows)
         cdef size_t row, failed = 0
         cdef int problem = OK
-        cdef bytes packet
-        cdef uint8_t** made = NULL
+        cdef uint8_t* made
         self._take(rows, columns, (targets, responses, admins))
         self._now = now_s
         if not rows:
@@ -220,8 +220,7 @@ cdef class RowBuilder:
         memset(&scratch, 0, sizeof(scratch))
         try:
             plans = <Plan*>calloc(rows, sizeof(Plan))
-            made = <uint8_t**>calloc(rows, sizeof(uint8_t*))
-            if plans == NULL or made == NULL:
+            if plans == NULL:
                 raise MemoryError("no memory for rows")
             self._resolve(plans, rows, destinations, targets)
             self._reply(plans, rows, destinations, targets, responses, response_names or [], admins, admin_names or [])
@@ -231,6 +230,7 @@ cdef class RowBuilder:
                     if problem:
                         failed = row
                         break
+                    packets.starts[row + 1] = packets.starts[row] + plans[row].size
             if problem:
                 code, text = _TEXTS[problem]
                 raise RowError(failed, code, text)
@@ -238,17 +238,13 @@ cdef class RowBuilder:
             scratch.extension = <uint8_t*>malloc(scratch.extension_room + 1)
             if scratch.body == NULL or scratch.extension == NULL:
                 raise MemoryError("no memory for a message")
-            for row in range(rows):
-                packet = PyBytes_FromStringAndSize(NULL, plans[row].size)
-                packets.append(packet)
-                made[row] = <uint8_t*>PyBytes_AS_STRING(packet)
+            made = allocate_packets(packets)
             with nogil:
                 for row in range(rows):
-                    self._write(row, &plans[row], &scratch, made[row])
+                    self._write(row, &plans[row], &scratch, made + packets.starts[row])
         finally:
             free(scratch.body)
             free(scratch.extension)
-            free(made)
             free(plans)
             memset(self._views, 0, sizeof(self._views))
         return packets

@@ -7,16 +7,19 @@ the messages of some rows in their queues and deletes the rows, dropping deletes
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
-from msmq_fast._native.batch cimport STATUS_OK, Callback, CommitListener, Writer
-from msmq_fast._native.tables cimport TABLE_META
+from msmq_fast._native.batch cimport STATUS_OK, Callback, CommitListener, Writer, in_unit
+from msmq_fast._native.tables cimport TABLE_CONTENT, TABLE_META
 from msmq_fast._native.framing cimport UserMessage, parse_user_message, patch_message_id, put_u32
+from msmq_fast._native.gather cimport CHUNK_BYTES, OP_PUT, PUT_IS_LAST, PUT_IS_NEW, WHOLE_BYTES, batch_hold, batch_op
+from msmq_fast._native.packetblock cimport PacketBlock
 from msmq_fast._native.positions cimport FLAG_RECOVERABLE, FLAG_TRANSACTIONAL, Slot
 from msmq_fast._native.ledger cimport Ledger
 from msmq_fast._native.queue cimport QueueCore
 from msmq_fast._native.queuebase cimport describe
-from msmq_fast._native.record cimport POSITION_TRANSACTIONAL, POSITION_VERSION, PositionRecord
+from msmq_fast._native.record cimport CONTENT_KEY_SIZE, CONTENT_VERSION, POSITION_TRANSACTIONAL, POSITION_VERSION, PositionRecord, content_key
 
 cdef enum:
     ROW_VERSION = 1
@@ -64,6 +67,32 @@ def row_key(bytes identifier not None, uint32_t row) -> bytes:
     return ROW_PREFIX + identifier + row.to_bytes(4, "big")
 
 
+cdef inline uint8_t* _packet(PacketBlock packets, size_t index, size_t* size) noexcept:
+    size[0] = packets.starts[index + 1] - packets.starts[index]
+    return <uint8_t*>PyBytes_AS_STRING(packets.data) + packets.starts[index]
+
+
+cdef int _put_held(Writer writer, uint64_t content_id, const char* data, size_t left) except -1:
+    """As Writer.put_content, for a packet inside a larger object that the batch holds already. Call inside a unit, which its caller rolls back."""
+    cdef uint8_t key[CONTENT_KEY_SIZE]
+    cdef uint8_t version = CONTENT_VERSION
+    cdef size_t part = left if left <= WHOLE_BYTES else CHUNK_BYTES
+    cdef uint16_t chunk = 0
+    cdef int flags = PUT_IS_LAST | PUT_IS_NEW if content_id > writer._last_content else 0
+    assert in_unit(writer), "call inside a unit"
+    writer._room()
+    writer._last_content = max(writer._last_content, content_id)
+    while left:
+        part = min(part, left)
+        content_key(key, content_id, chunk)
+        if batch_op(writer._current, OP_PUT, TABLE_CONTENT, flags, key, sizeof(key), &version, 1, data, part) < 0:
+            raise MemoryError("no memory for staged messages")
+        data += part
+        left -= part
+        chunk += 1
+    return 0
+
+
 cdef class Intake(CommitListener):
     """``Intake(ledger, identifier, on_written, whole=0)``: writes the messages of one stage.
 
@@ -80,9 +109,11 @@ cdef class Intake(CommitListener):
     cdef readonly dict reserved             # QueueCore -> bytes
     cdef object _on_written
     cdef uint32_t _whole
-    cdef dict _tails                        # QueueCore -> its latest packet, of a stage that is one transaction
-    cdef list _packets                      # that are not written yet,
-    cdef StagedEntry _entries[WEIGHT]       # and what becomes of each
+    cdef dict _tails                        # QueueCore -> (block, number) of its latest packet, of a stage that is one transaction
+    cdef size_t _count                      # of packets that are not written yet:
+    cdef const char* _packets[WEIGHT]       # where each is,
+    cdef StagedEntry _entries[WEIGHT]       # what becomes of it,
+    cdef list _holders                      # and whose memory that is
     cdef QueueCore _latest                  # the queue of the latest message,
     cdef uint64_t _taken                    # of whose quota so much is not in `reserved` yet
     cdef uint64_t _size
@@ -97,45 +128,43 @@ cdef class Intake(CommitListener):
         self.reserved = {}
         self._whole = whole
         self._tails = {}
-        self._packets = []
+        self._holders = []
 
-    def put(self, list packets not None, const uint32_t[::1] targets not None, list cores not None, uint32_t ordinal, uint32_t number) -> None:
-        """Take messages in: packets that no other object has seen, for the queues `cores[targets[i]]`.
+    def put(self, PacketBlock packets not None, const uint32_t[::1] targets not None, list cores not None, uint32_t ordinal, uint32_t number) -> None:
+        """Take messages in: packets whose block nothing else reads (they are changed in place), for the queues `cores[targets[i]]`.
 
         Those without an ordinal get consecutive ones from `ordinal` on, those with a TransactionHeader numbers from `number` on.
         Raises Refused, ValueError for what is no packet or no queue, OverflowError and StoreError.
         """
         cdef QueueCore core
         cdef UserMessage m
-        cdef bytes packet
         cdef uint8_t* data
-        cdef size_t index
+        cdef size_t index, size
         cdef int refused
-        if targets.shape[0] != len(packets):
+        if <size_t>targets.shape[0] != packets.count:
             raise ValueError("a queue for each packet")
         try:
-            for index in range(<size_t>len(packets)):
+            for index in range(packets.count):
                 if targets[index] >= <size_t>len(cores):
                     raise ValueError("no such queue")
                 core = <QueueCore?>cores[targets[index]]
-                packet = packets[index]
-                data = <uint8_t*>PyBytes_AS_STRING(packet)
-                if parse_user_message(data, PyBytes_GET_SIZE(packet), &m) or m.wire_size != <uint64_t>PyBytes_GET_SIZE(packet):
+                data = _packet(packets, index, &size)
+                if parse_user_message(data, size, &m) or m.wire_size != size:
                     raise ValueError("not a UserMessage packet")
                 if not m.message_id:
                     m.message_id = ordinal + <uint32_t>index
                     patch_message_id(data, m.message_id)
-                refused = core.reserve(&m, PyBytes_GET_SIZE(packet))
+                refused = core.reserve(&m, size)
                 if refused:
                     raise Refused(index, refused)
-                self._hold(core, PyBytes_GET_SIZE(packet))
+                self._hold(core, size)
                 if not m.transaction_offset:
-                    self._add(core, packet, &m)
+                    self._add(core, packets, index, &m)
                 elif not self._whole:
                     put_u32(data + m.transaction_offset, FLAG_FIRST | FLAG_LAST | (number + <uint32_t>index) << NUMBER_SHIFT)
-                    self._add(core, packet, &m)
+                    self._add(core, packets, index, &m)
                 else:
-                    self._follow(core, packet, data, &m)
+                    self._follow(core, packets, index, &m)
         finally:
             self._hold(None, 0)
 
@@ -152,25 +181,32 @@ cdef class Intake(CommitListener):
             self.bytes += size
         return 0
 
-    cdef int _follow(self, QueueCore core, bytes packet, uint8_t* data, UserMessage* m) except -1:
+    cdef int _follow(self, QueueCore core, PacketBlock packets, size_t index, UserMessage* m) except -1:
         """One more of a transaction: each waits for the next to the same queue, since the last one says so (M-55)."""
-        cdef bytes before = self._tails.get(core)
-        put_u32(data + m.transaction_offset, (0 if before is not None else FLAG_FIRST) | self._whole << NUMBER_SHIFT)
-        self._tails[core] = packet
+        cdef size_t size
+        before = self._tails.get(core)
+        put_u32(
+            _packet(packets, index, &size) + m.transaction_offset,
+            (0 if before is not None else FLAG_FIRST) | self._whole << NUMBER_SHIFT,
+        )
+        self._tails[core] = packets, index
         if before is not None:
-            parse_user_message(<const uint8_t*>PyBytes_AS_STRING(before), PyBytes_GET_SIZE(before), m)
-            self._add(core, before, m)
+            packets, index = before
+            parse_user_message(_packet(packets, index, &size), size, m)
+            self._add(core, packets, index, m)
         return 0
 
-    cdef int _add(self, QueueCore core, bytes packet, const UserMessage* m) except -1:
-        cdef StagedEntry* entry = &self._entries[len(self._packets)]
+    cdef int _add(self, QueueCore core, PacketBlock packets, size_t index, const UserMessage* m) except -1:
+        cdef size_t size
+        cdef const char* packet = <const char*>_packet(packets, index, &size)
+        cdef StagedEntry* entry = &self._entries[self._count]
         cdef PositionRecord record
         cdef Slot slot
         memset(&slot, 0, sizeof(slot))
         slot.flags = FLAG_RECOVERABLE | (FLAG_TRANSACTIONAL if m.transaction_offset else 0)
         slot.key = <uint64_t>(7 if m.transaction_offset else 7 - (m.priority & 7)) << 56
-        slot.size = <uint32_t>PyBytes_GET_SIZE(packet)
-        describe(&record, &slot, m, PyBytes_AS_STRING(packet))
+        slot.size = <uint32_t>size
+        describe(&record, &slot, m, packet)
         memset(entry, 0, sizeof(entry[0]))
         memcpy(entry.source, record.source, 16)
         entry.queue = core.ordinal
@@ -183,7 +219,10 @@ cdef class Intake(CommitListener):
         entry.priority = record.priority
         entry.ack_flags = record.ack_flags
         entry.flags = record.flags
-        self._packets.append(packet)
+        if not self._holders or self._holders[len(self._holders) - 1] is not packets.data:
+            self._holders.append(packets.data)
+        self._packets[self._count] = packet
+        self._count += 1
         self._size += entry.size
         self._weight += ACK_WEIGHT if entry.ack_flags else 1
         if self._size >= WRITE_BYTES or self._weight >= WEIGHT:
@@ -194,29 +233,35 @@ cdef class Intake(CommitListener):
         """Write what is left; with the row that `head(rows)` gives if nothing else is on its way. False: call again when that has been written."""
         cdef QueueCore core
         cdef UserMessage m
-        cdef bytes packet
+        cdef PacketBlock packets
+        cdef uint8_t* data
+        cdef size_t index, size
         tails, self._tails = self._tails, {}
-        for core, packet in tails.items():
-            parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m)
-            (<uint8_t*>PyBytes_AS_STRING(packet))[m.transaction_offset] |= FLAG_LAST
-            self._add(core, packet, &m)
+        for core, (packets, index) in tails.items():
+            data = _packet(packets, index, &size)
+            parse_user_message(data, size, &m)
+            data[m.transaction_offset] |= FLAG_LAST
+            self._add(core, packets, index, &m)
         if not self.flying:
-            self._write(head(self.rows + (1 if self._packets else 0)))
+            self._write(head(self.rows + (1 if self._count else 0)))
             return True
-        if self._packets:
+        if self._count:
             self._write(None)
         return False
 
     cdef int _write(self, bytes head) except -1:
         """What has been gathered, as one unit."""
         cdef Writer writer = self.ledger.writer
-        cdef size_t index, count = len(self._packets)
+        cdef size_t index, count = self._count
         writer.make_room(self._size)
         writer.begin_unit()
         try:
+            for holder in self._holders:
+                if batch_hold(writer._current, holder) < 0:
+                    raise MemoryError("no memory for staged messages")
             for index in range(count):
                 self._entries[index].content_id = self.ledger.next_sequence()
-                writer.put_content(self._entries[index].content_id, <bytes>self._packets[index])
+                _put_held(writer, self._entries[index].content_id, self._packets[index], self._entries[index].size)
             if count:
                 row = bytes((ROW_VERSION, ROW_MESSAGES)) + (<char*>&self._entries[0])[:count * sizeof(StagedEntry)]
                 writer.put_record(TABLE_META, row_key(self.identifier, self.rows + 1), row)
@@ -229,14 +274,16 @@ cdef class Intake(CommitListener):
         writer.keep_unit()
         self.rows += count != 0
         self.flying += 1
-        self._packets = []
+        self._holders = []
+        self._count = 0
         self._size = 0
         self._weight = 0
         return 0
 
     def forget(self) -> None:
         """Nothing that has not been written will be; the quota is given back."""
-        self._packets = []
+        self._holders = []
+        self._count = 0
         self._tails = {}
         give_back(self.reserved)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from msmq_fast._native.packetblock import PacketBlock
 from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.errors import (
@@ -573,13 +574,28 @@ def test_a_damaged_record_of_a_publication_is_set_aside() -> None:
         Publication.load(b"\0\0\0\0\0\0\0\1", [1, 2])
 
 
+def test_a_block_gives_each_packet_and_counts_them() -> None:
+    block = PacketBlock([b"ab", b"", b"c"])
+    assert (list(block), len(block), block.nbytes) == ([b"ab", b"", b"c"], 3, 3)
+    assert list(PacketBlock([])) == []
+    with pytest.raises(IndexError):
+        block[-1]
+
+
+def test_a_message_of_several_chunks_among_others_of_its_block_is_kept_whole(world: World) -> None:
+    wanted = [b"before", bytes(range(256)) * 1000, b"behind"]
+    publish(world, stages=[staged(world, [("plain", body) for body in wanted])])
+    world.crash()
+    assert bodies(world, "plain") == wanted
+
+
 def test_rows_that_are_no_packets_are_refused(world: World) -> None:
     from array import array
 
     stage = opened(world, Part("w", 0, 0, 0))
     queue, good = packet(world, "plain", b"1")
     with pytest.raises(ValueError, match="not a UserMessage packet"):
-        stage.put([good, good[:-4]], array("I", (0, 0)), [queue])
+        stage.put(PacketBlock([good, good[:-4]]), array("I", (0, 0)), [queue])
     world.run()
     assert used(world) == (0, 0)
     assert counts(world) == (0, 0, 0)

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 
 from msmq_fast._native.arrowcolumn import Column
+from msmq_fast._native.packetblock import PacketBlock
 
 REPLAY_TAG: bytes
 
@@ -42,4 +43,4 @@ class RowBuilder:
         response_names: list[str | None] | None = None,
         admins: Column | None = None,
         admin_names: list[str | None] | None = None,
-    ) -> list[bytes]: ...
+    ) -> PacketBlock: ...

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from msmq_fast._native.batch import CommitListener
 from msmq_fast._native.ledger import Ledger
+from msmq_fast._native.packetblock import PacketBlock
 from msmq_fast._native.queue import QueueCore
 
 ROW_PREFIX: bytes
@@ -34,7 +35,7 @@ class Intake(CommitListener):
     ) -> None: ...
     def put(
         self,
-        packets: list[builtins.bytes],
+        packets: PacketBlock,
         targets: array[int] | memoryview,
         cores: list[QueueCore],
         ordinal: int,

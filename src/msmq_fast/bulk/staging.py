@@ -13,6 +13,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from msmq_fast._native.packetblock import PacketBlock
 from msmq_fast._native.stagecodec import Destination, RowBuilder, RowError
 from msmq_fast.bulk.ipc import MessageCutter, StreamMessage
 from msmq_fast.bulk.stagedecode import Rows, StageDecoder
@@ -163,7 +164,7 @@ class StageUpload:
             self._put(rows, packets, targets)
             await _result(self._stage.room())
 
-    def _build(self, rows: Rows, destinations: list[Destination]) -> list[bytes]:
+    def _build(self, rows: Rows, destinations: list[Destination]) -> PacketBlock:
         try:
             return self._builder.build(
                 rows.count,
@@ -179,9 +180,9 @@ class StageUpload:
         except RowError as problem:
             raise error(problem.code, f"row {rows.first + problem.row}: {problem.problem}") from None
 
-    def _put(self, rows: Rows, packets: list[bytes], targets: list[_Target]) -> None:
+    def _put(self, rows: Rows, packets: PacketBlock, targets: list[_Target]) -> None:
         queues: list[Queue] = [target.handle.queue for target in targets]
-        self._bytes += sum(map(len, packets))
+        self._bytes += packets.nbytes
         if self._bytes > self._most_bytes:
             raise InsufficientResources(f"a stage has at most {self._most_bytes} bytes: use more parts")
         for place, queue in enumerate(queues):

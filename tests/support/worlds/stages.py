@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msmq_fast._native.framing import build_user_message, parse
+from msmq_fast._native.packetblock import PacketBlock
 from msmq_fast._native.queuebase import Received
 from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.fields import destination_field
@@ -58,7 +59,7 @@ def put(world: World, stage: OpenStage, rows: list[Row], **values: Any) -> None:
         build_user_message(body=body, **(common[place] | values))
         for place, (_, body) in zip(places, rows, strict=True)
     ]
-    stage.put(packets, places, list(queues))
+    stage.put(PacketBlock(packets), places, list(queues))
 
 
 def staged(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
+from msmq_fast._native.packetblock import PacketBlock
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.staging import Intake, Refused
 from msmq_fast._native.tables import StoreError
@@ -169,7 +170,7 @@ class OpenStage:
         self._headed = False
 
     def put(
-        self, packets: list[bytes], targets: array[int] | memoryview, queues: list[Queue], *, first: int = 0
+        self, packets: PacketBlock, targets: array[int] | memoryview, queues: list[Queue], *, first: int = 0
     ) -> None:
         """Take messages in: packets that nobody else has seen; `targets[i]` says which of `queues` gets
         which.
