@@ -10,7 +10,8 @@ import msgpack
 import pytest
 
 from bench.micro import MESSAGES
-from msmq_fast._native.appcodec import Encoder, PacketBuilder
+from msmq_fast._native.appcodec import PacketBuilder
+from msmq_fast._native.appencode import Encoder
 from msmq_fast.packet.fields import destination_field
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.replies import ReplyNames

@@ -1,57 +1,23 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""Messages of application frames (docs/application-protocol.md 4 and 5.1) to UserMessage packets and back.
+"""Messages of application frames (docs/application-protocol.md 4) to UserMessage packets; see appcodec.pxd.
 
-Every size in a frame is checked before it is used, in 64 bits. A frame that breaks the layout raises
-FrameFault; a message that the queue manager would refuse is reported by its HRESULT.
+A frame that breaks the layout raises FrameFault; a message that the queue manager would refuse is reported by its HRESULT.
 """
 
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.dict cimport PyDict_Size
-from cpython.list cimport PyList_GET_SIZE
-from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_XDECREF
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset, strlen
-from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer
-from msmq_fast._native.counter cimport Counter
-from msmq_fast._native.framing cimport (
-    INFINITE, MessageFields, UserMessage, build_packet, clear_fields, get_u16, get_u32, parse_user_message, put_u32,
-)
-from msmq_fast._native.ledger cimport Ledger
-from msmq_fast._native.ledgerbase cimport ENQUEUED_PENDING
-from msmq_fast._native.queue cimport QueueCore
-from msmq_fast._native.queuebase cimport Received
-from msmq_fast._native.requestids cimport RequestIds
+from libc.string cimport memcpy, memset
+from msmq_fast._native.appread cimport Cursor, OutMessage, long_lived, read_message, read_send, utf16_units
+from msmq_fast._native.framing cimport MessageFields, build_packet, clear_fields, put_u32
 
-cdef extern from "Python.h":
-    PyObject* new_bytes "PyBytes_FromStringAndSize" (const char* data, Py_ssize_t size) except NULL
-    int resize_bytes "_PyBytes_Resize" (PyObject** data, Py_ssize_t size) except -1
+from msmq_fast._native.appread import FrameFault
 
 cdef enum:
-    OUT_FIELDS = 22
-    IN_FIELDS = 26
     MAX_LABEL_UNITS = 249
     DIGEST_SIZE = 16
-    AUTHENTICATION = 0x0F           # SecurityHeader.Flags.AS, in its second byte
-    SMALLEST_BUFFER = 4096
-    LARGE_BODY = 32768              # bodies from this size are handed over as views, not copied
-    FRAME_DELIVERY = 0x85
-    FRAME_MESSAGE = 0x84
-    FRAME_SENT = 0x82
-    FRAME_SEND = 0x22
-    HEADER_SIZE = 9
-    FLAG_IDS = 1
-    FLAG_SINGLE = 4                 # each message is a transaction of its own
-    NO_TRANSACTION = 0
     TRANSACTION_HEADER = 20
-    TRANSACTION_WHOLE = 1 << 2 | 1 << 3     # TransactionHeader.Flags: FM and LM
-    IDENTIFIER_OFFSET = 56          # UserHeader.MessageID in a packet
-    NO_PLACE = 0xFFFFFFFF
 
 cdef uint32_t MAX_PACKET = 0x00400000
-cdef uint32_t LONG_LIVED = 0xFFFFFFFE   # TimeToReachQueue: what the queue manager gives to messages without one (X-77)
 
 # MS-MQMQ 2.4
 cdef uint32_t ILLEGAL_PROPERTY_VALUE = 0xC00E0018
@@ -60,15 +26,6 @@ cdef uint32_t INSUFFICIENT_RESOURCES = 0xC00E0027
 cdef uint32_t INSUFFICIENT_PROPERTIES = 0xC00E003F
 cdef uint32_t LABEL_TOO_LONG = 0xC00E005D
 
-
-class FrameFault(ValueError):
-    """The payload of a frame does not have the layout that its type prescribes."""
-
-
-include "appcodec_read.pxi"
-
-
-# ---------------------------------------------------------------------------------------------- building packets
 
 cdef class PacketBuilder:
     """Builds UserMessage packets (MS-MQMQ 2.2.20) for one destination.
@@ -165,7 +122,7 @@ cdef class PacketBuilder:
         f.delivery = <uint8_t>m.delivery
         f.ack_flags = <uint8_t>m.acknowledge
         f.message_class = <uint16_t>m.message_class
-        f.time_to_reach_queue = self.long_lived if m.time_to_reach_queue == LONG_LIVED else m.time_to_reach_queue
+        f.time_to_reach_queue = self.long_lived if m.time_to_reach_queue == long_lived() else m.time_to_reach_queue
         f.time_to_be_received = m.time_to_be_received
         f.sent_time = now_s
         f.message_id = ordinal
@@ -232,47 +189,3 @@ cdef class PacketBuilder:
                 header = following
                 following += step
         return result
-
-
-cdef int read_send(Cursor* c, uint32_t* handle, uint32_t* flags, uint32_t* count, uint32_t* transaction,
-                   OutMessage* first) noexcept nogil:
-    """The head of a SEND payload and its first message, after checking all of it; the cursor is left behind that message.
-
-    `transaction` is the number of a transaction, or NO_TRANSACTION.
-    """
-    cdef uint32_t fields, i
-    cdef Cursor scan
-    cdef OutMessage m
-    transaction[0] = NO_TRANSACTION
-    if read_array(c, &fields) or not 3 <= fields <= 4 or _read_u32(c, handle) or _read_u32(c, flags) or read_array(c, count):
-        return -1
-    scan = c[0]
-    for i in range(count[0]):
-        if read_message(&scan, &m if i else first):
-            return -1
-        if i == 0:
-            c[0] = scan
-    if fields == 4 and not _nil(&scan) and (_read_u32(&scan, transaction) or transaction[0] == NO_TRANSACTION):
-        return -1
-    return 0 if scan.at == scan.end else -1
-
-
-def send_head(payload not None):
-    """(handle, flags, count, transaction) of a SEND payload, all of which is checked; 0: no transaction. Raises FrameFault."""
-    cdef const uint8_t[::1] view = payload
-    cdef Cursor cursor
-    cdef OutMessage first
-    cdef uint32_t handle, flags, count, transaction
-    cdef int bad = 1
-    if view.shape[0]:
-        cursor.at = &view[0]
-        cursor.end = cursor.at + view.shape[0]
-        with nogil:
-            bad = read_send(&cursor, &handle, &flags, &count, &transaction, &first)
-    if bad:
-        raise FrameFault("a SEND that does not have the layout of section 4")
-    return handle, flags, count, transaction
-
-
-include "appcodec_encode.pxi"
-include "appcodec_lane.pxi"

@@ -16,7 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.appcodec import Encoder, FrameFault, PacketBuilder, send_head
+from msmq_fast._native.appcodec import PacketBuilder
+from msmq_fast._native.appencode import Encoder
+from msmq_fast._native.appread import FrameFault, send_head
 from msmq_fast.app.wire import (
     LONG_LIVED,
     OUT_DEFAULTS,
@@ -298,7 +300,7 @@ def test_mutated_frames(change: bytes, place: int) -> None:
 
 LONG_ADMIN = """
 from types import SimpleNamespace
-from msmq_fast._native.appcodec import Encoder
+from msmq_fast._native.appencode import Encoder
 from msmq_fast._native.framing import build_user_message
 
 def field(text):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast._native.appcodec import PacketBuilder, send_head
+from msmq_fast._native.appcodec import PacketBuilder
+from msmq_fast._native.appread import send_head
 from msmq_fast.app.wire import OUT_FIELDS, Frame, FrameCutter, In, Out, unpack_payload
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "application-protocol.md").read_text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from msmq_fast._native.appcodec import Encoder
+from msmq_fast._native.appencode import Encoder
 from msmq_fast.app.connection import Connection
 from msmq_fast.app.read_budget import ReadAhead
 from msmq_fast.app.wire import DELIVERY_TARGET, Frame
@@ -14,7 +14,7 @@ from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
-    from msmq_fast._native.appcodec import Stored
+    from msmq_fast._native.appencode import Stored
     from msmq_fast.qm.reading.readers import Subscription
     from msmq_fast.qm.reading.remote import RemoteQueue, RemoteSubscription
     from msmq_fast.qm.transactions.transacted import TransactedQueue

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from msmq_fast._native.appcodec import FrameFault
+from msmq_fast._native.appread import FrameFault
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.connection import Output
 from msmq_fast.app.dispatch import dispatch

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from msmq_fast._native.appcodec import LaneTarget
+from msmq_fast._native.applane import LaneTarget
 from msmq_fast.app.building import MessageBuilder
 from msmq_fast.app.sending import SendResult, SendTarget
 from msmq_fast.packet.base import NULL_GUID

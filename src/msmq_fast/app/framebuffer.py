@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msmq_fast._native.appcodec import SendLane
+from msmq_fast._native.applane import SendLane
 from msmq_fast.app.wire import HEADER, HEADER_SIZE, LENGTH_SIZE, MIN_LENGTH, WireError
 
 IDLE = 65_536  # bytes of an idle buffer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msmq_fast._native.appcodec import LaneTarget
+from msmq_fast._native.applane import LaneTarget
 from msmq_fast._native.queue import TAKEN
 from msmq_fast.app.building import MessageBuilder
 from msmq_fast.app.wire import Frame, SendFlag, pack_frame

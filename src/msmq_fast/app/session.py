@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from msmq_fast._native.appcodec import Encoder, SendLane
+from msmq_fast._native.appencode import Encoder
+from msmq_fast._native.applane import SendLane
 from msmq_fast._native.requestids import RequestIds
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.connection import Connection

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msmq_fast._native.appcodec import FrameFault, send_head
+from msmq_fast._native.appread import FrameFault, send_head
 from msmq_fast.app.sending import SendResult
 from msmq_fast.app.session import Handler, Session
 from msmq_fast.app.wire import Frame, SendFlag

@@ -1,11 +1,17 @@
-# Reading msgpack: the messages of a SEND frame, and text between UTF-8 and UTF-16. Part of appcodec.pyx.
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""Reading msgpack (docs/application-protocol.md 4); see appread.pxd."""
 
-cdef inline uint64_t _be(const uint8_t* p, int n) noexcept nogil:
-    cdef uint64_t value = 0
-    cdef int i
-    for i in range(n):
-        value = (value << 8) | p[i]
-    return value
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
+from msmq_fast._native.framing cimport INFINITE, get_u32
+
+cdef enum:
+    OUT_FIELDS = 22
+    DIGEST_SIZE = 16
+
+
+class FrameFault(ValueError):
+    """The payload of a frame does not have the layout that its type prescribes."""
 
 
 cdef int read_uint(Cursor* c, uint64_t* out) noexcept nogil:
@@ -29,7 +35,7 @@ cdef int read_uint(Cursor* c, uint64_t* out) noexcept nogil:
         return -1
     if b >= 0xD0 and c.at[1] & 0x80:        # a signed number below zero
         return -1
-    out[0] = _be(c.at + 1, n)
+    out[0] = get_be(c.at + 1, n)
     c.at += 1 + n
     return 0
 
@@ -44,17 +50,17 @@ cdef int read_array(Cursor* c, uint32_t* out) noexcept nogil:
         c.at += 1
         return 0
     if b == 0xDC and c.end - c.at >= 3:
-        out[0] = <uint32_t>_be(c.at + 1, 2)
+        out[0] = <uint32_t>get_be(c.at + 1, 2)
         c.at += 3
         return 0
     if b == 0xDD and c.end - c.at >= 5:
-        out[0] = <uint32_t>_be(c.at + 1, 4)
+        out[0] = <uint32_t>get_be(c.at + 1, 4)
         c.at += 5
         return 0
     return -1
 
 
-cdef int _read_blob(Cursor* c, bint text, const uint8_t** data, uint32_t* size) noexcept nogil:
+cdef int read_blob(Cursor* c, bint text, const uint8_t** data, uint32_t* size) noexcept nogil:
     cdef uint8_t b
     cdef int n
     cdef uint64_t length
@@ -73,7 +79,7 @@ cdef int _read_blob(Cursor* c, bint text, const uint8_t** data, uint32_t* size) 
     if n:
         if c.end - c.at < 1 + n:
             return -1
-        length = _be(c.at + 1, n)
+        length = get_be(c.at + 1, n)
     if <uint64_t>(c.end - c.at) < 1 + n + length:
         return -1
     data[0] = c.at + 1 + n
@@ -82,14 +88,14 @@ cdef int _read_blob(Cursor* c, bint text, const uint8_t** data, uint32_t* size) 
     return 0
 
 
-cdef inline bint _nil(Cursor* c) noexcept nogil:
+cdef inline bint pass_nil(Cursor* c) noexcept nogil:
     if c.at < c.end and c.at[0] == 0xC0:
         c.at += 1
         return True
     return False
 
 
-cdef int _read_u32(Cursor* c, uint32_t* out) noexcept nogil:
+cdef int read_u32(Cursor* c, uint32_t* out) noexcept nogil:
     cdef uint64_t value
     if read_uint(c, &value) or value > 0xFFFFFFFFULL:
         return -1
@@ -103,59 +109,59 @@ cdef int read_message(Cursor* c, OutMessage* m) noexcept nogil:
     cdef int bad = 0
     memset(m, 0, sizeof(OutMessage))
     m.priority = 3
-    m.time_to_reach_queue = LONG_LIVED
+    m.time_to_reach_queue = long_lived()
     m.time_to_be_received = INFINITE
     if read_array(c, &fields) or fields > OUT_FIELDS:
         return -1
     for i in range(fields):
-        if _nil(c):
+        if pass_nil(c):
             continue
         if i == 0:
-            bad = _read_blob(c, False, &m.body, &m.body_size)
+            bad = read_blob(c, False, &m.body, &m.body_size)
         elif i == 1:
-            bad = _read_blob(c, True, &m.label, &m.label_size)
+            bad = read_blob(c, True, &m.label, &m.label_size)
         elif i == 2:
             bad = read_uint(c, &m.delivery)
         elif i == 3:
             bad = read_uint(c, &m.priority)
         elif i == 4:
-            bad = _read_u32(c, &m.body_type)
+            bad = read_u32(c, &m.body_type)
         elif i == 5:
-            bad = _read_u32(c, &m.app_specific)
+            bad = read_u32(c, &m.app_specific)
         elif i == 6:
-            bad = _read_blob(c, False, &m.correlation, &size)
+            bad = read_blob(c, False, &m.correlation, &size)
             if not bad and size == 0:
                 m.correlation = NULL
             elif not bad and size != 20:
                 bad = -1
         elif i == 7:
-            bad = _read_blob(c, False, &m.extension, &m.extension_size)
+            bad = read_blob(c, False, &m.extension, &m.extension_size)
         elif i == 8:
-            bad = _read_blob(c, True, &m.response, &m.response_size)
+            bad = read_blob(c, True, &m.response, &m.response_size)
         elif i == 9:
-            bad = _read_blob(c, True, &m.admin, &m.admin_size)
+            bad = read_blob(c, True, &m.admin, &m.admin_size)
         elif i == 10:
             bad = read_uint(c, &m.acknowledge)
         elif i == 11:
             bad = read_uint(c, &m.journal)
         elif i == 12:
-            bad = _read_u32(c, &m.time_to_reach_queue)
+            bad = read_u32(c, &m.time_to_reach_queue)
         elif i == 13:
-            bad = _read_u32(c, &m.time_to_be_received)
+            bad = read_u32(c, &m.time_to_be_received)
         elif i == 14:
             bad = read_uint(c, &m.message_class)
         elif i == 15:
-            bad = _read_blob(c, True, &m.dead_letter, &m.dead_letter_size)
+            bad = read_blob(c, True, &m.dead_letter, &m.dead_letter_size)
         elif i == 16:
             bad = read_uint(c, &m.authentication)
         elif i == 17:
-            bad = _read_u32(c, &m.privacy_level)
+            bad = read_u32(c, &m.privacy_level)
         elif i == 18:
-            bad = _read_u32(c, &m.hash_algorithm)
+            bad = read_u32(c, &m.hash_algorithm)
         elif i == 19:
-            bad = _read_u32(c, &m.encryption_algorithm)
+            bad = read_u32(c, &m.encryption_algorithm)
         elif i == 20:
-            bad = _read_blob(c, False, &m.certificate, &size)
+            bad = read_blob(c, False, &m.certificate, &size)
             if not bad and size == 0:
                 m.certificate = NULL
             elif not bad and size != DIGEST_SIZE:
@@ -251,3 +257,45 @@ cdef size_t utf16_to_utf8(const uint8_t* p, size_t units, uint8_t* out) noexcept
             out[n + 3] = 0x80 | (cp & 0x3F)
             n += 4
     return n
+
+
+# ---------------------------------------------------------------------------------------------- frames
+
+cdef int read_send(Cursor* c, uint32_t* handle, uint32_t* flags, uint32_t* count, uint32_t* transaction,
+                   OutMessage* first) noexcept nogil:
+    """The head of a SEND payload and its first message, after checking all of it; the cursor is left behind that message.
+
+    `transaction` is the number of a transaction, or NO_TRANSACTION.
+    """
+    cdef uint32_t fields, i
+    cdef Cursor scan
+    cdef OutMessage m
+    transaction[0] = NO_TRANSACTION
+    if read_array(c, &fields) or not 3 <= fields <= 4 or read_u32(c, handle) or read_u32(c, flags) or read_array(c, count):
+        return -1
+    scan = c[0]
+    for i in range(count[0]):
+        if read_message(&scan, &m if i else first):
+            return -1
+        if i == 0:
+            c[0] = scan
+    if fields == 4 and not pass_nil(&scan) and (read_u32(&scan, transaction) or transaction[0] == NO_TRANSACTION):
+        return -1
+    return 0 if scan.at == scan.end else -1
+
+
+def send_head(payload not None):
+    """(handle, flags, count, transaction) of a SEND payload, all of which is checked; 0: no transaction. Raises FrameFault."""
+    cdef const uint8_t[::1] view = payload
+    cdef Cursor cursor
+    cdef OutMessage first
+    cdef uint32_t handle, flags, count, transaction
+    cdef int bad = 1
+    if view.shape[0]:
+        cursor.at = &view[0]
+        cursor.end = cursor.at + view.shape[0]
+        with nogil:
+            bad = read_send(&cursor, &handle, &flags, &count, &transaction, &first)
+    if bad:
+        raise FrameFault("a SEND that does not have the layout of section 4")
+    return handle, flags, count, transaction

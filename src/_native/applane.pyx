@@ -1,4 +1,32 @@
-# The plain path of SEND frames: scan, check, build, enqueue, answer. Part of appcodec.pyx.
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""The plain path of SEND frames; see applane.pxd."""
+
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_Size
+from cpython.list cimport PyList_GET_SIZE
+from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from msmq_fast._native.appcodec cimport PacketBuilder
+from msmq_fast._native.appencode cimport HEADER_SIZE, Buffer, put_be, put_uint
+from msmq_fast._native.appread cimport NO_TRANSACTION, Cursor, OutMessage, get_be, read_message, read_send
+from msmq_fast._native.batch cimport STATUS_OK, Writer
+from msmq_fast._native.counter cimport Counter
+from msmq_fast._native.framing cimport UserMessage, parse_user_message, put_u32
+from msmq_fast._native.ledger cimport Ledger
+from msmq_fast._native.ledgerbase cimport ENQUEUED_PENDING
+from msmq_fast._native.queue cimport QueueCore
+from msmq_fast._native.requestids cimport RequestIds
+
+cdef enum:
+    FRAME_SENT = 0x82
+    FRAME_SEND = 0x22
+    FLAG_IDS = 1
+    FLAG_SINGLE = 4                 # each message is a transaction of its own
+    TRANSACTION_WHOLE = 1 << 2 | 1 << 3     # TransactionHeader.Flags: FM and LM
+    IDENTIFIER_OFFSET = 56          # UserHeader.MessageID in a packet
+    NO_PLACE = 0xFFFFFFFF
+
 
 cdef class LaneTarget:
     """A queue that a connection has open for sending: for messages outside transactions (`plain`), for transactions of one message, whose
@@ -14,7 +42,7 @@ cdef class LaneTarget:
         self._plain = plain
 
 
-cdef class SendLane(CommitListener):
+cdef class SendLane:
     """Takes the SEND frames of one connection that have no special case, from the frame to the SENT frame.
 
     A frame is plain if it asks for no SENT_ONE frames and names no transaction, its handle is in `targets`, and every message in it can be built and has room.
@@ -77,12 +105,12 @@ cdef class SendLane(CommitListener):
         if end > PyByteArray_GET_SIZE(buffer):
             raise ValueError("the frames end behind the buffer")
         while end - start >= HEADER_SIZE and data[start + 4] == FRAME_SEND:
-            length = _be(data + start, 4)
+            length = get_be(data + start, 4)
             if not 5 < length <= self._max_frame or length + 4 > <uint64_t>(end - start):
                 break
             if self._full():
                 break
-            request_id = <uint32_t>_be(data + start + 5, 4)
+            request_id = <uint32_t>get_be(data + start + 5, 4)
             if not self._send(request_id, data + start + HEADER_SIZE, <size_t>length - 5):
                 break
             start += <Py_ssize_t>length + 4

@@ -1,4 +1,27 @@
-# Writing msgpack: stored packets to MESSAGE and DELIVERY frames. Part of appcodec.pyx.
+# cython: boundscheck=False, wraparound=False, cdivision=True
+"""Stored packets to MESSAGE and DELIVERY frames (docs/application-protocol.md 5.1); see appencode.pxd."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, strlen
+from msmq_fast._native.appread cimport utf16_to_utf8
+from msmq_fast._native.framing cimport UserMessage, get_u16, get_u32, parse_user_message
+from msmq_fast._native.queuebase cimport Received
+
+cdef extern from "Python.h":
+    PyObject* new_bytes "PyBytes_FromStringAndSize" (const char* data, Py_ssize_t size) except NULL
+    int resize_bytes "_PyBytes_Resize" (PyObject** data, Py_ssize_t size) except -1
+
+cdef enum:
+    IN_FIELDS = 26
+    SMALLEST_BUFFER = 4096
+    AUTHENTICATION = 0x0F           # SecurityHeader.Flags.AS, in its second byte
+    LARGE_BODY = 32768              # bodies from this size are handed over as views, not copied
+    FRAME_DELIVERY = 0x85
+    FRAME_MESSAGE = 0x84
+
 
 cdef class Buffer:
     def __dealloc__(self):
@@ -31,30 +54,6 @@ cdef class Buffer:
         self._bytes = NULL
         self._expected = size + size // 8
         return taken
-
-
-cdef inline uint8_t* put_be(uint8_t* p, uint64_t value, int n) noexcept nogil:
-    cdef int i
-    for i in range(n):
-        p[i] = (value >> (8 * (n - 1 - i))) & 0xFF
-    return p + n
-
-
-cdef inline uint8_t* put_uint(uint8_t* p, uint64_t value) noexcept nogil:
-    if value < 0x80:
-        p[0] = <uint8_t>value
-        return p + 1
-    if value <= 0xFF:
-        p[0] = 0xCC
-        return put_be(p + 1, value, 1)
-    if value <= 0xFFFF:
-        p[0] = 0xCD
-        return put_be(p + 1, value, 2)
-    if value <= 0xFFFFFFFFULL:
-        p[0] = 0xCE
-        return put_be(p + 1, value, 4)
-    p[0] = 0xCF
-    return put_be(p + 1, value, 8)
 
 
 cdef inline uint8_t* put_bin_head(uint8_t* p, uint32_t size) noexcept nogil:
