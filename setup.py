@@ -1,6 +1,7 @@
 """Builds the Cython extensions: the sources stand in src/_native, the modules are msmq_fast._native.*"""
 
 import os
+import runpy
 import shutil
 from pathlib import Path
 
@@ -64,6 +65,19 @@ def stage_declarations() -> None:
             shutil.copy2(declaration, copy)
 
 
+def write_feed_kinds() -> None:
+    """Make feedkinds.pxd of the enums of the decoder, which works without native modules."""
+    decoder = runpy.run_path(str(HERE / "src/msmq_fast/store/decode.py"))
+    lines = ["# `kind` and `flags` of a feed entry. Made by setup.py of store/decode.py: do not edit."]
+    for prefix, enum in (("EVENT", "EventKind"), ("TRANSPORT", "Transport")):
+        lines += ["", f"cdef enum:  # {enum}"]
+        lines += [f"    {prefix}_{kind.name} = {int(kind)}" for kind in decoder[enum]]
+    target = HERE / SOURCES / "feedkinds.pxd"
+    text = "\n".join(lines) + "\n"
+    if not target.exists() or target.read_text() != text:
+        target.write_text(text)
+
+
 def extensions() -> list[Extension]:
     names = sorted(source.stem for source in (HERE / SOURCES).glob("*.pyx"))
     only = os.environ.get("MSMQ_FAST_ONLY", "").split()
@@ -91,6 +105,7 @@ def extensions() -> list[Extension]:
 
 
 os.chdir(HERE)
+write_feed_kinds()
 stage_declarations()
 setup(
     ext_modules=cythonize(

@@ -6,18 +6,25 @@
 # Fields and calls that cross a border are declared in the .pxd of the one that has them.
 #
 # To add an event kind of the feed:
-#   1. Name it in EventKind (store/decode.py), with the next number behind all kinds there, and say what it means. Some kinds are in
-#      EventKind only, so that a number that looks free in FeedEvent may be taken. All readers get name and number from EventKind.
-#   2. If native code tells of it, add it to FeedEvent here as EVENT_NAME with the same number; tests/store/test_decode.py compares the two.
-#   3. Tell of it where it happens, inside the unit of its cause. Native code calls `QueueBase._tell` (or `LedgerBase.event`, where a
-#      queue's ordinal is known only) if `ledger.feed` is set; lazy=True if that alone is no reason for a commit. Python code calls
-#      `EventFeed` (qm/feed/eventfeed.py), or `Receiver.tell` about a message that was not taken.
-#   docs/operations.md and docs/bulk-columns.md list the kinds for operators and readers.
+#   1. Name it in EventKind (store/decode.py), with the next number, and say what it means. All readers get name and number from there;
+#      the build makes EVENT_NAME in feedkinds.pxd of it, for native code.
+#   2. Write it at its cause.
+#      - Native code calls `core._tell` with the slot (or `ledger.event`, if only the ordinal of the queue is known), if `ledger.feed` is
+#        set, and cimports EVENT_NAME from `ledgerbase`. What changes the store calls it inside its unit, with lazy=False. What changes
+#        memory only, for example a lock or an express message, needs no unit and passes lazy=True: the event waits for the next commit.
+#        The call may raise StoreError, so it comes before the change. Readers lock, receive and give back in reading.pyx and lease.pyx;
+#        removal.pyx has every other removal, queuebase.pyx and queue.pyx have the arrival. A helper for two places is best a function
+#        of its module: a method needs a line in the .pxd.
+#      - Python code calls a method of `EventFeed` (qm/feed/eventfeed.py), or `Receiver.tell` about a message that was not taken.
+#   3. Add a row to the table in docs/operations.md, "Event feed": the only list of the kinds for operators and readers.
+#   Test it in tests/qm/test_feed.py, with `told` and `kinds`. A change of EventKind rebuilds every module above this one, which takes some
+#   minutes. For a try, build the module that writes the event alone: MSMQ_FAST_ONLY="reading" (docs/development.md).
 
 cimport cython
 from libc.stddef cimport size_t
 from libc.stdint cimport uint16_t, uint32_t, uint64_t, uint8_t
 from msmq_fast._native.batch cimport CommitListener, Writer
+from msmq_fast._native.feedkinds cimport *    # EVENT_…, TRANSPORT_…
 from msmq_fast._native.positions cimport STATE_AVAILABLE, STATE_LOCKED, STATE_PENDING, STATE_PURGE_PENDING, Slot
 from msmq_fast._native.record cimport POSITION_FINAL, POSITION_JOURNAL_NEGATIVE, POSITION_JOURNAL_POSITIVE
 from msmq_fast._native.sources cimport SourceTable
@@ -34,32 +41,6 @@ cpdef enum EnqueueResult:
     EXPIRED = 3                 # DM-098
     ENQUEUED_PENDING = 4        # recoverable: `origin.committed(token, status)` follows when durable
     QUEUE_GONE = 5              # the queue was deleted
-
-
-cpdef enum FeedEvent:
-    # `kind` of a feed entry: the events that native code writes. store/decode.py EventKind has all of them under the
-    # same names; tests/store/test_decode.py compares the two, because readers of a store need not have native modules.
-    EVENT_NONE = 0
-    EVENT_SENT = 1
-    EVENT_ARRIVED = 2
-    EVENT_RECEIVED = 3
-    EVENT_REMOVED = 4
-    EVENT_EXPIRED = 5
-    EVENT_MOVED = 6
-    EVENT_PURGED = 7
-    EVENT_JOURNALED = 8
-    EVENT_DEAD_LETTERED = 9
-    EVENT_ACKED = 10            # the next queue manager keeps it, or an acknowledgment was sent
-    EVENT_NACKED = 11
-    EVENT_ABORTED_RETURN = 16
-    EVENT_RETURNED = 18
-
-
-cpdef enum FeedTransport:
-    # `flags` of a feed entry, as FeedEvent: store/decode.py Transport.
-    TRANSPORT_LOCAL = 0
-    TRANSPORT_MQQB = 1
-    TRANSPORT_SRMP = 3
 
 
 cdef enum Owner:

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmq_fast._native.ledgerbase import FeedEvent, FeedTransport
 from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.store import decode, records
 from msmq_fast.store.schema import SCHEMA_VERSION, MetaName, Table
@@ -184,11 +183,3 @@ def test_keys_of_a_wrong_size_are_refused(read: object) -> None:
     for size in (0, 3, 5, 9, 11, 13):
         with pytest.raises(decode.DecodeError):
             read(bytes(size))  # type: ignore[operator]
-
-
-def test_native_code_writes_the_events_that_the_decoder_reads() -> None:
-    """Both list the numbers: the decoder has to work without native modules."""
-    kinds = {kind.name: int(kind) for kind in FeedEvent if kind is not FeedEvent.EVENT_NONE}
-    assert kinds.items() <= {f"EVENT_{kind.name}": int(kind) for kind in decode.EventKind}.items()
-    transports = {transport.name: int(transport) for transport in FeedTransport}
-    assert transports.items() <= {f"TRANSPORT_{way.name}": int(way) for way in decode.Transport}.items()
