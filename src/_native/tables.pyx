@@ -13,9 +13,11 @@ from msmq_fast._native.record cimport (
     position_size,
 )
 
-DATABASES = (b"meta", b"position", b"content", b"feed", b"history", b"queue", b"queue_index", b"directory", b"sequence")
+from msmq_fast.store import schema
+
+DATABASES = tuple([table.name.lower().encode() for table in schema.Table])
 if len(DATABASES) != TABLE_COUNT:
-    raise ImportError("DATABASES names another number of tables than TABLE_COUNT")
+    raise ImportError("Table (store/schema.py) has another number of tables than TABLE_COUNT (tables.pxd)")
 
 
 class StoreError(Exception):
