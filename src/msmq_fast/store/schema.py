@@ -10,11 +10,19 @@ each. Name it in `MetaName` below, write it with `Records.set_meta` (qm/records.
 
 To add a table, for records that are many or large:
 
-1. Give it the next number in `Table` below, and describe its key and value there.
-2. Do what the head of src/_native/tables.pxd says: native code has the same numbers, and the names in LMDB.
+1. Give it the next number in `Table` below, and describe its key and value there. Its name in lower case is
+   its name in LMDB, so it never changes.
+2. Give it the same number in `Table` of src/_native/tables.pxd, in front of TABLE_COUNT: native code checks
+   numbers of tables against that. This rebuilds most native modules, which takes some minutes.
 3. Write it with `Writer.put_record(Table.NAME, key, records.cold(value))` inside a unit, and read it with
-   `Store.scan` or `Tables.get`. `SCHEMA_VERSION` stays as it is: a server that opens an older store for
-   writing creates the table. Only a change of what is stored already needs a step in upgrade.py.
+   `Tables.get` and `decode.cold`, or with `Store.scan`. For a record of a queue, make these calls methods of
+   `Records` (qm/records.py), and delete the record in `Records.delete_queue`. Reads find what is durable: a
+   part that needs its own writes at once keeps them in memory, and `Recovery.run` reads them back.
+   `SCHEMA_VERSION` stays as it is: a server that opens an older store for writing creates the table. Only a
+   change of what is stored already needs a step in upgrade.py.
+
+tests/store/test_tables.py compares the numbers. For a test of the records, `World.crash`
+(tests/support/worlds/queue_manager.py) starts another queue manager from what was durable.
 """
 
 from __future__ import annotations
