@@ -1,7 +1,7 @@
 # What is durable: read cold by tables, or ahead of need by a reader. Over LMDB: lmdbstore.pxd; in memory: memorystore.pxd.
 #
 # To add a table: 1. give it the next number here, in front of TABLE_COUNT; 2. give it the same number in `Table` (store/schema.py), whose
-# head says how to use it. STORE_TABLES (batch_thread.h) is the greatest count. A store of an earlier version gets the table when it is
+# head says how to use it. STORE_TABLES (batch_store.h) is the greatest count. A store of an earlier version gets the table when it is
 # opened for writing; before that, opening it with read_only=True fails with MDB_NOTFOUND.
 
 from libc.stddef cimport size_t
