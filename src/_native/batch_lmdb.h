@@ -78,7 +78,9 @@ typedef struct {
     F(del, int, (MDB_txn *, MDB_dbi, MDB_val *, MDB_val *))                                                 \
     F(cursor_open, int, (MDB_txn *, MDB_dbi, MDB_cursor **))                                                \
     F(cursor_close, void, (MDB_cursor *))                                                                   \
-    F(cursor_get, int, (MDB_cursor *, MDB_val *, MDB_val *, int))
+    F(cursor_get, int, (MDB_cursor *, MDB_val *, MDB_val *, int))                                           \
+    F(cursor_put, int, (MDB_cursor *, MDB_val *, MDB_val *, unsigned int))                                  \
+    F(cursor_del, int, (MDB_cursor *, unsigned int))
 
 #define LMDB_MEMBER(name, type, arguments) type(*name) arguments;
 typedef struct {

@@ -3,7 +3,7 @@
 #define MSMQ_FAST_BATCH_THREAD_H
 
 #include "batch_gather.h"
-#include "batch_store.h"
+#include "redoreplay.h"
 #include <sys/eventfd.h>
 
 #define LOOK_NS 150000u /* how long the writer looks for the next batch */
@@ -96,10 +96,98 @@ static int apply_pack(LmdbStore *store, MDB_txn *txn, Batch *batch, int which, u
     return lmdb.put(txn, store->dbi[STORE_FEED + which], &key, &value, MDB_APPEND);
 }
 
-/* One batch is one transaction; 0 means that it is on the disk. */
-static int commit_batch(WriterThread *writer, Batch *batch) {
+/* One batch is one transaction. `number`: as log_applied of a store with a log, or 0. */
+static int commit_to_lmdb(WriterThread *writer, Batch *batch, uint64_t number) {
     LmdbStore *store = writer->store;
     MDB_txn *txn;
+    int status = lmdb.txn_begin(store->env, NULL, 0, &txn);
+    if (status)
+        return status;
+    for (size_t i = 0; !status && i < batch->op_count; i++)
+        status = apply_op(store, txn, batch, &batch->ops[i]);
+    for (int i = 0; !status && i < PACKS; i++)
+        status = apply_pack(store, txn, batch, i, writer->next_number[i]);
+    if (!status && number)
+        status = meta_put_number(store, txn, "log_applied", number);
+    if (!status)
+        return lmdb.txn_commit(txn);
+    lmdb.txn_abort(txn);
+    return status;
+}
+
+typedef struct {
+    size_t length;
+    uint32_t ops;
+    int brings; /* content, which needs room in LMDB */
+} RecordSize;
+
+static RecordSize measure_record(const Batch *batch) {
+    RecordSize size = {sizeof(RecordHead), 0, 0};
+    for (size_t i = 0; i < batch->op_count; i++) {
+        const Op *op = &batch->ops[i];
+        if (op->kind == OP_NOTHING)
+            continue;
+        size.length += op_size(op->key_len, op->head_len + op->body_len);
+        size.brings |= op->kind == OP_PUT && op->table == STORE_CONTENT;
+        size.ops++;
+    }
+    for (int i = 0; i < PACKS; i++) {
+        if (batch->packs[i].count) {
+            size.length += op_size(8, batch->packs[i].used);
+            size.ops++;
+        }
+    }
+    return size;
+}
+
+/* Writes the batch's operations behind `at`; returns where they end. */
+static uint8_t *build_record(uint8_t *at, Batch *batch, const uint64_t next_number[PACKS]) {
+    for (size_t i = 0; i < batch->op_count; i++) {
+        const Op *op = &batch->ops[i];
+        const uint8_t *key = batch->arena + op->at;
+        if (op->kind == OP_DELETE)
+            at = record_op(at, REDO_DELETE, op->table, key, op->key_len, NULL, 0, NULL, 0);
+        else if (op->kind == OP_PUT)
+            at = record_op(at, op->is_new ? REDO_NEW : REDO_PUT, op->table, key, op->key_len, key + op->key_len, op->head_len, op->body,
+                           op->body_len);
+    }
+    for (int i = 0; i < PACKS; i++) {
+        Pack *pack = &batch->packs[i];
+        uint8_t name[8];
+        if (!pack->count)
+            continue;
+        pack_close(pack);
+        store_be64(name, next_number[i]);
+        at = record_op(at, REDO_NEW, STORE_FEED + i, name, sizeof name, pack->data, pack->used, NULL, 0);
+    }
+    return at;
+}
+
+/* One batch is one record of the log, unless it is too large. */
+static int commit_to_log(WriterThread *writer, RedoStore *redo, Batch *batch) {
+    RecordSize size = measure_record(batch);
+    if (!size.ops)
+        return 0;
+    if (size.length > redo_limit(redo)) {
+        uint64_t number;
+        int status = redo_drain(redo, &number);
+        if (!status)
+            status = commit_to_lmdb(writer, batch, number);
+        if (!status)
+            redo_passed(redo, number);
+        return status;
+    }
+    int status = redo_take(redo, size.length, size.ops, size.brings);
+    if (status)
+        return status;
+    Segment *seg = &redo->segments[redo->active];
+    uint8_t *end = build_record(seg->data + seg->used + sizeof(RecordHead), batch, writer->next_number);
+    return redo_appended(redo, record_close(seg, end, redo->last + 1, size.ops));
+}
+
+/* 0 means that the batch is on the disk, as a whole; otherwise nothing of it is. */
+static int commit_batch(WriterThread *writer, Batch *batch) {
+    RedoStore *redo = __atomic_load_n(&writer->store->redo, __ATOMIC_ACQUIRE);
     int status;
     if (writer->fatal)
         return writer->fatal;
@@ -110,24 +198,14 @@ static int commit_batch(WriterThread *writer, Batch *batch) {
     if (!batch->op_count && !batch->packs[0].count && !batch->packs[1].count)
         return 0; /* only notices: everything before it is durable */
     batch_cancel(batch);
-    status = lmdb.txn_begin(store->env, NULL, 0, &txn);
-    if (!status) {
-        for (size_t i = 0; !status && i < batch->op_count; i++)
-            status = apply_op(store, txn, batch, &batch->ops[i]);
-        for (int i = 0; !status && i < PACKS; i++)
-            status = apply_pack(store, txn, batch, i, writer->next_number[i]);
-        if (status)
-            lmdb.txn_abort(txn);
-        else
-            status = lmdb.txn_commit(txn);
-    }
+    status = redo ? commit_to_log(writer, redo, batch) : commit_to_lmdb(writer, batch, 0);
     if (!status) {
         for (int i = 0; i < PACKS; i++)
             writer->next_number[i] += batch->packs[i].count;
         return 0;
     }
     if (status == EIO)
-        status = explain_eio(store, batch->bytes);
+        status = explain_eio(writer->store, batch->bytes);
     if (!status_is_space(status))
         writer->fatal = status;
     return status;
@@ -248,6 +326,28 @@ static void writer_free(WriterThread *writer) {
     free(writer);
 }
 
+/* Reads one chunk: from the log if it has it, otherwise from the transaction. */
+static int read_chunk(LmdbStore *store, MDB_txn *txn, MDB_val *key, uint32_t want, char *target) {
+    RedoStore *redo = __atomic_load_n(&store->redo, __ATOMIC_ACQUIRE);
+    Generation *gen = NULL;
+    MemItem item;
+    MDB_val value;
+    int status = 0;
+    if (redo && redo_find(redo, STORE_CONTENT, key->mv_data, key->mv_size, &item, &gen)) {
+        value = (MDB_val){item.value_len, (void *)item_value(&item)};
+        status = item_is_value(&item) ? 0 : MDB_NOTFOUND;
+    } else {
+        status = lmdb.get(txn, store->dbi[STORE_CONTENT], key, &value);
+    }
+    if (!status && (value.mv_size != (size_t)want + 1 || *(uint8_t *)value.mv_data != CONTENT_VERSION))
+        status = MDB_CORRUPTED;
+    if (!status)
+        memcpy(target, (char *)value.mv_data + 1, want);
+    if (gen)
+        redo_unpin(redo, gen);
+    return status;
+}
+
 /* Copies a packet of `size` bytes out of its chunks. MDB_NOTFOUND, or MDB_CORRUPTED when the stored sizes do not fit. */
 static int read_content(LmdbStore *store, MDB_txn *txn, uint64_t content_id, uint32_t size, char *target) {
     uint8_t name[CONTENT_KEY_SIZE];
@@ -255,17 +355,24 @@ static int read_content(LmdbStore *store, MDB_txn *txn, uint64_t content_id, uin
     uint16_t chunk = 0;
     do {
         uint32_t want = size - at < step ? size - at : step;
-        MDB_val key = {CONTENT_KEY_SIZE, name}, value;
+        MDB_val key = {CONTENT_KEY_SIZE, name};
         content_key(name, content_id, chunk++);
-        int status = lmdb.get(txn, store->dbi[STORE_CONTENT], &key, &value);
+        int status = read_chunk(store, txn, &key, want, target + at);
         if (status)
             return status;
-        if (value.mv_size != (size_t)want + 1 || *(uint8_t *)value.mv_data != CONTENT_VERSION)
-            return MDB_CORRUPTED;
-        memcpy(target + at, (char *)value.mv_data + 1, want);
         at += want;
     } while (at < size);
     return 0;
+}
+
+/* The same, in a transaction that may be older than what the log has given to LMDB meanwhile: then again in a new one. */
+static int read_content_anew(LmdbStore *store, MDB_txn *txn, uint64_t content_id, uint32_t size, char *target) {
+    int status = read_content(store, txn, content_id, size, target);
+    if (status != MDB_NOTFOUND || !__atomic_load_n(&store->redo, __ATOMIC_ACQUIRE))
+        return status;
+    lmdb.txn_reset(txn);
+    status = lmdb.txn_renew(txn);
+    return status ? status : read_content(store, txn, content_id, size, target);
 }
 
 static void *reader_main(void *argument) {
@@ -286,7 +393,7 @@ static void *reader_main(void *argument) {
         int status = txn ? lmdb.txn_renew(txn) : lmdb.txn_begin(reader->store->env, NULL, MDB_RDONLY, &txn);
         for (ReadRequest *request = group.head; request; request = request->next)
             request->status =
-                status ? status : read_content(reader->store, txn, request->content_id, request->size, request->target);
+                status ? status : read_content_anew(reader->store, txn, request->content_id, request->size, request->target);
         if (txn && !status)
             lmdb.txn_reset(txn);
         reader->transactions++;

@@ -28,7 +28,14 @@ from msmq_fast._native.lmdbapi cimport (
     MDB_cursor,
     MDB_txn,
     MDB_val,
+    MemItem,
+    RedoView,
+    compare_keys,
+    item_is_value,
+    item_value,
     lmdb_api,
+    redo_view,
+    redo_view_end,
 )
 from msmq_fast._native.record cimport PACK_VERSION, FeedEntry, PackHead, load_be64, store_be64
 from msmq_fast._native.tables cimport TABLE_FEED
@@ -241,13 +248,69 @@ cdef void pass_over(Stretch* s, uint64_t number) noexcept nogil:
         s.next = number + 1
 
 
+cdef int encode_here(Stretch* s, const uint8_t* key, size_t key_size, const uint8_t* value, size_t size) noexcept nogil:
+    """One record of the feed; a damaged one is passed over."""
+    cdef uint64_t number = load_be64(key) if key_size == 8 else 0
+    cdef int status
+    if number >= s.stop:
+        s.next = s.stop
+        return 0
+    status = MDB_CORRUPTED if number == 0 else encode_record(s, number, value, size)
+    if status == MDB_CORRUPTED:
+        pass_over(s, number)
+        return 0
+    return status
+
+
+cdef bint is_trimmed(const RedoView* over, const MDB_val* key) noexcept nogil:
+    """Whether the log deletes this record; those that it deletes are before those that it adds."""
+    cdef size_t i
+    for i in range(over.view.count):
+        if item_is_value(&over.view.items[i]):
+            break
+        if compare_keys(
+            over.view.items[i].key, over.view.items[i].key_len, <const uint8_t*>key.mv_data, key.mv_size
+        ) == 0:
+            return True
+    return False
+
+
 cdef int encode_feed(Stretch* s) noexcept nogil:
-    """Events from `s.next` on, in one read transaction. Returns as encode_record, or another status."""
+    """Events from `s.next` on: those in LMDB, in one read transaction, then those that only the redo log has. Returns as
+    encode_record, or another status.
+    """
+    cdef RedoView over
+    cdef MemItem* item
+    cdef uint8_t stop[8]
+    cdef size_t i
+    cdef int status
+    store_be64(stop, s.stop)
+    status = redo_view(s.store.redo, <int>TABLE_FEED, stop, 0, stop, 8, &over)
+    if status == 0:
+        status = encode_applied(s, &over)
+    if status == 0 and s.finished:
+        for i in range(over.view.count):
+            item = &over.view.items[i]
+            if s.rows == s.room or s.next >= s.stop:
+                break
+            if item_is_value(item):
+                status = encode_here(s, item.key, item.key_len, item_value(item), item.value_len)
+            if status:
+                break
+        s.finished = status == 0 and s.rows < s.room
+    redo_view_end(s.store.redo, &over)
+    if s.next >= s.stop:
+        s.finished = True
+    return status
+
+
+cdef int encode_applied(Stretch* s, const RedoView* over) noexcept nogil:
+    """Events from `s.next` on that LMDB holds; `finished`: there are no more."""
     cdef MDB_txn* txn
     cdef MDB_cursor* cursor
     cdef MDB_val key, value
     cdef uint8_t name[8]
-    cdef uint64_t number, begun = monotonic_ns()
+    cdef uint64_t begun = monotonic_ns()
     cdef size_t bytes = 0
     cdef int status = lmdb_api.txn_begin(s.store.env, NULL, MDB_RDONLY, &txn)
     if status:
@@ -268,15 +331,9 @@ cdef int encode_feed(Stretch* s) noexcept nogil:
         if status == MDB_NOTFOUND:
             status = lmdb_api.cursor_get(cursor, &key, &value, MDB_FIRST)
     while status == 0 and s.rows < s.room and s.next < s.stop:
-        number = load_be64(<const uint8_t*>key.mv_data) if key.mv_size == 8 else 0
-        if number >= s.stop:
-            s.next = s.stop
-            break
-        status = MDB_CORRUPTED if number == 0 else encode_record(s, number, <const uint8_t*>value.mv_data, value.mv_size)
-        if status == MDB_CORRUPTED:
-            pass_over(s, number)
-            status = 0
-        if status or s.rows == s.room:
+        if not is_trimmed(over, &key):
+            status = encode_here(s, <const uint8_t*>key.mv_data, key.mv_size, <const uint8_t*>value.mv_data, value.mv_size)
+        if status or s.rows == s.room or s.next >= s.stop:
             break
         bytes += value.mv_size
         if bytes > READ_BYTES or monotonic_ns() - begun > READ_NS:
@@ -287,8 +344,6 @@ cdef int encode_feed(Stretch* s) noexcept nogil:
         status = 0
     lmdb_api.cursor_close(cursor)
     lmdb_api.txn_abort(txn)
-    if s.next >= s.stop:
-        s.finished = True
     return status
 
 

@@ -6,7 +6,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from msmq_fast._native.columncells cimport Growing
 from msmq_fast._native.columnrows cimport Row, Rows
 from msmq_fast._native.gather cimport monotonic_ns
-from msmq_fast._native.lmdbapi cimport LmdbStore, MDB_cursor, MDB_txn, lmdb_load
+from msmq_fast._native.lmdbapi cimport Generation, LmdbStore, MDB_cursor, MDB_txn, lmdb_load
 from msmq_fast._native.tables cimport Tables
 
 cdef extern from "columns_priority.h" nogil:
@@ -27,6 +27,7 @@ cdef struct Lookup:
     size_t bytes                # read in this transaction
     unsigned int calls
     Growing scratch
+    Generation* pinned          # of the redo log, that the last packet stands in
 
 
 @cython.final
@@ -46,6 +47,8 @@ cdef class Contents:
     cdef int fill(self, Rows rows) except -1
 
 
+# Lets the redo log go on from the last packet.
+cdef void lookup_unpin(Lookup* lookup) noexcept nogil
 # Ends the read transaction, if there is one.
 cdef void lookup_end(Lookup* lookup) noexcept nogil
 # Where the packet of a message stands until the next call. Returns 0, MDB_NOTFOUND, MDB_CORRUPTED or another status.
@@ -57,6 +60,7 @@ cdef int find_move(Lookup* lookup, uint32_t queue, const Row* row, uint32_t* sec
 cdef inline void lookup_breathe(Lookup* lookup) noexcept nogil:
     """Between two messages: nothing points into the map. A long transaction ends, so that its pages can be used again."""
     lookup.calls += 1
+    lookup_unpin(lookup)
     if lookup.txn != NULL and (
         lookup.bytes > READ_BYTES or (lookup.calls & 15 == 0 and monotonic_ns() - lookup.begun_ns > READ_NS)
     ):

@@ -22,10 +22,17 @@ from msmq_fast._native.lmdbapi cimport (
     MDB_NOTFOUND,
     MDB_RDONLY,
     MDB_SET,
+    Generation,
     LmdbStore,
     MDB_val,
+    MemItem,
+    RedoStore,
+    item_is_value,
+    item_value,
     lmdb_api,
     read_content,
+    redo_find,
+    redo_unpin,
 )
 from msmq_fast._native.lmdbstore cimport LmdbTables
 from msmq_fast._native.record cimport (
@@ -76,40 +83,42 @@ cdef int lookup_begin(Lookup* lookup) noexcept nogil:
     return 0
 
 
+cdef void lookup_unpin(Lookup* lookup) noexcept nogil:
+    if lookup.pinned != NULL:
+        redo_unpin(lookup.store.redo, lookup.pinned)
+        lookup.pinned = NULL
+
+
 cdef void lookup_end(Lookup* lookup) noexcept nogil:
+    lookup_unpin(lookup)
     if lookup.txn != NULL:
         lmdb_api.cursor_close(lookup.cursor)
         lmdb_api.txn_abort(lookup.txn)
         lookup.txn = NULL
 
 
-cdef int find_packet(Lookup* lookup, const Row* row, const uint8_t** packet) noexcept nogil:
-    """Where the packet of a message stands until the next call. MDB_NOTFOUND, MDB_CORRUPTED or another status if it does not."""
+cdef int find_stored(Lookup* lookup, const Row* row, const uint8_t** packet) noexcept nogil:
+    """As find_packet: in the redo log, or in the transaction of the lookup."""
     cdef uint8_t name[CONTENT_KEY_SIZE]
     cdef MDB_val key, value
+    cdef MemItem item
+    cdef RedoStore* redo = lookup.store.redo
     cdef int status
-    if row.body != NULL:
-        packet[0] = row.packet
-        return 0
-    if row.size > LARGEST_PACKET:
-        return MDB_CORRUPTED
-    if lookup.store == NULL or not row.content_id:
-        return MDB_NOTFOUND
-    status = lookup_begin(lookup)
-    if status:
-        return status
-    lookup.bytes += row.size
     if row.size > WHOLE_BYTES:
-        lookup.scratch.used = 0
-        if make_room(&lookup.scratch, row.size):
-            return ENOMEM
-        packet[0] = lookup.scratch.data
-        return read_content(lookup.store, lookup.txn, row.content_id, row.size, <char*>lookup.scratch.data)
+        status = lookup_begin(lookup)
+        return read_content(lookup.store, lookup.txn, row.content_id, row.size, <char*>packet[0]) if status == 0 else status
     content_key(name, row.content_id, 0)
     key.mv_size = CONTENT_KEY_SIZE
     key.mv_data = &name[0]
-    # Contents lie in the order of arrival: a cursor finds the next one beside the last.
-    status = lmdb_api.cursor_get(lookup.cursor, &key, &value, MDB_SET)
+    if redo != NULL and redo_find(redo, <int>TABLE_CONTENT, key.mv_data, key.mv_size, &item, &lookup.pinned):
+        value.mv_size = item.value_len
+        value.mv_data = <void*>item_value(&item)
+        status = 0 if item_is_value(&item) else MDB_NOTFOUND
+    else:
+        status = lookup_begin(lookup)
+        if status == 0:
+            # Contents lie in the order of arrival: a cursor finds the next one beside the last.
+            status = lmdb_api.cursor_get(lookup.cursor, &key, &value, MDB_SET)
     if status:
         return status
     if value.mv_size != <size_t>row.size + 1 or (<const uint8_t*>value.mv_data)[0] != CONTENT_VERSION:
@@ -118,20 +127,54 @@ cdef int find_packet(Lookup* lookup, const Row* row, const uint8_t** packet) noe
     return 0
 
 
+cdef int find_packet(Lookup* lookup, const Row* row, const uint8_t** packet) noexcept nogil:
+    """Where the packet of a message stands until the next call. MDB_NOTFOUND, MDB_CORRUPTED or another status if it does not."""
+    cdef bint begun = lookup.txn != NULL
+    cdef int status
+    if row.body != NULL:
+        packet[0] = row.packet
+        return 0
+    if row.size > LARGEST_PACKET:
+        return MDB_CORRUPTED
+    if lookup.store == NULL or not row.content_id:
+        return MDB_NOTFOUND
+    lookup_unpin(lookup)
+    if row.size > WHOLE_BYTES:
+        lookup.scratch.used = 0
+        if make_room(&lookup.scratch, row.size):
+            return ENOMEM
+        packet[0] = lookup.scratch.data
+    status = find_stored(lookup, row, packet)
+    if status == MDB_NOTFOUND and begun and lookup.store.redo != NULL:
+        lookup_end(lookup)      # the log may have given it to LMDB since the transaction began
+        status = find_stored(lookup, row, packet)
+    lookup.bytes += row.size
+    return status
+
+
 cdef int find_move(Lookup* lookup, uint32_t queue, const Row* row, uint32_t* seconds) noexcept nogil:
-    """When a stored message was moved for the last time, 0 if its record does not say it. Returns a status."""
+    """When a stored message was moved for the last time, 0 if nobody knows. Returns a status."""
     cdef uint8_t name[POSITION_KEY_SIZE]
     cdef MDB_val key, value
+    cdef MemItem item
+    cdef Generation* pinned
+    cdef RedoStore* redo
     cdef int status
     seconds[0] = 0
     if lookup.store == NULL or not row.recoverable:
         return 0
-    status = lookup_begin(lookup)
-    if status:
-        return status
     position_key(name, queue, row.key)
     key.mv_size = POSITION_KEY_SIZE
     key.mv_data = &name[0]
+    redo = lookup.store.redo
+    if redo != NULL and redo_find(redo, <int>TABLE_POSITION, key.mv_data, key.mv_size, &item, &pinned):
+        if item_is_value(&item) and item.value_len >= sizeof(PositionRecord):
+            seconds[0] = (<const PositionRecord*>item_value(&item)).last_move_s
+        redo_unpin(redo, pinned)
+        return 0
+    status = lookup_begin(lookup)
+    if status:
+        return status
     status = lmdb_api.get(lookup.txn, lookup.store.dbi[<int>TABLE_POSITION], &key, &value)
     if status == 0 and value.mv_size >= sizeof(PositionRecord):
         seconds[0] = (<const PositionRecord*>value.mv_data).last_move_s

@@ -2,7 +2,7 @@
 
 from cpython.object cimport PyObject
 from libc.stddef cimport size_t
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from msmq_fast._native.gather cimport Batch
 
 cdef extern from "batch_lmdb.h" nogil:
@@ -50,10 +50,44 @@ cdef extern from "batch_lmdb.h" nogil:
     const char* lmdb_load(const char* path, char* problem, size_t room)
 
 cdef extern from "batch_thread.h" nogil:
+    ctypedef struct MemItem:
+        const uint8_t* key
+        uint16_t key_len
+        uint32_t value_len
+    ctypedef struct MemView:
+        MemItem* items
+        size_t count
+    ctypedef struct Generation:
+        pass
+    ctypedef struct RedoStats:
+        uint64_t records, bytes, applied_batches, applied_operations, waits, missing
+    ctypedef struct RedoStore:
+        uint64_t last, applied
+        int stalled
+        RedoStats stats
+    ctypedef struct RedoView:
+        MemView view
     ctypedef struct LmdbStore:
         MDB_env* env
         MDB_dbi* dbi        # STORE_TABLES of them
         int fd
+        RedoStore* redo
+    enum:
+        REDO_REFUSED
+    const uint8_t* item_value(const MemItem* item)
+    int item_is_value(const MemItem* item)
+    int compare_keys(const uint8_t* a, size_t a_len, const uint8_t* b, size_t b_len)
+    int redo_find(RedoStore* redo, int table, const void* key, size_t key_len, MemItem* item, Generation** pinned)
+    void redo_unpin(RedoStore* redo, Generation* gen)
+    int redo_view(RedoStore* redo, int table, const void* lower, size_t lower_len, const void* upper, size_t upper_len, RedoView* out)
+    void redo_view_end(RedoStore* redo, RedoView* view)
+    int redo_settle(RedoStore* redo)
+    uint64_t redo_unapplied(RedoStore* redo)
+    int redo_replay(LmdbStore* store, const char* path, int settled, char* problem, size_t room)
+    int redo_is_applied(LmdbStore* store, const char* path, int* applied, char* problem, size_t room)
+    int redo_start(LmdbStore* store, const char* path, size_t log_size, int* moved)
+    void redo_finish(RedoStore* redo, int keep)
+    void redo_free(RedoStore* redo)
     ctypedef struct WriterThread:
         int event_fd
     ctypedef struct ReadRequest:
@@ -72,6 +106,7 @@ cdef extern from "batch_thread.h" nogil:
     void drain_event(int fd)
     int store_open(LmdbStore* store, const char* path, size_t map_size, unsigned int flags, const char** names)
     int free_pages(LmdbStore* store, size_t* pages)
+    int read_content_anew(LmdbStore* store, MDB_txn* txn, uint64_t content_id, uint32_t size, char* target)
     int read_content(LmdbStore* store, MDB_txn* txn, uint64_t content_id, uint32_t size, char* target)
     WriterThread* writer_start(LmdbStore* store, const uint64_t* next_number)
     void writer_give(WriterThread* writer, Batch* batch)

@@ -2,12 +2,15 @@
 
 from libc.stdint cimport uint32_t, uint64_t
 from msmq_fast._native.batch cimport Writer
-from msmq_fast._native.lmdbapi cimport LmdbStore, MDB_cursor, MDB_stat, MDB_txn, ReaderThread, WriterThread
+from msmq_fast._native.lmdbapi cimport LmdbStore, MDB_cursor, MDB_stat, MDB_txn, ReaderThread, RedoStore, RedoView, WriterThread
 from msmq_fast._native.tables cimport Reader, Tables
 
 
 cdef class LmdbTables(Tables):
     cdef LmdbStore _store
+    cdef bytes _path
+    cdef int _end(self) except -1
+    cdef RedoStore* _view(self, int table, bytes lower, bytes upper, RedoView* over) except? NULL
     cdef MDB_txn* _begin(self) except NULL
     cdef MDB_cursor* _cursor(self, MDB_txn* txn, int table) except NULL
     cdef MDB_stat _stat(self, int table) except *
@@ -18,6 +21,7 @@ cdef class LmdbWriter(Writer):
     """A native thread that never takes the GIL commits the batches."""
     cdef LmdbTables _tables
     cdef WriterThread* _thread
+    cdef int _end_thread(self, bint keep) except -1
 
 
 cdef class LmdbReader(Reader):

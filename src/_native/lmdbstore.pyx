@@ -10,13 +10,17 @@ cimport cython
 from msmq_fast._native.batch cimport Writer, also, break_hold
 from msmq_fast._native.gather cimport Batch, batch_empty, batch_free
 from msmq_fast._native.lmdbapi cimport (
+    MDB_CORRUPTED,
     MDB_CP_COMPACT,
     MDB_LAST,
     MDB_NEXT,
     MDB_NORDAHEAD,
     MDB_NOTFOUND,
+    MDB_PREV,
     MDB_RDONLY,
     MDB_SET_RANGE,
+    REDO_REFUSED,
+    Generation,
     LmdbStore,
     MDB_cursor,
     MDB_env,
@@ -24,17 +28,34 @@ from msmq_fast._native.lmdbapi cimport (
     MDB_stat,
     MDB_txn,
     MDB_val,
+    MemItem,
     ReadRequest,
+    RedoStore,
+    RedoView,
+    compare_keys,
     drain_event,
     free_pages,
+    item_is_value,
+    item_value,
     lmdb_api,
     lmdb_load,
-    read_content,
+    read_content_anew,
     reader_free,
     reader_give,
     reader_start,
     reader_stop,
     reader_take,
+    redo_find,
+    redo_finish,
+    redo_free,
+    redo_is_applied,
+    redo_replay,
+    redo_settle,
+    redo_start,
+    redo_unapplied,
+    redo_unpin,
+    redo_view,
+    redo_view_end,
     status_is_space,
     store_open,
     writer_busy,
@@ -85,25 +106,105 @@ _load_liblmdb()
 
 
 cdef class LmdbTables(Tables):
-    """The LMDB environment of a directory. One process opens an environment once; `close` needs its writer and reader closed and no copy under way."""
+    """The LMDB environment of a directory. One process opens an environment once; `close` needs its writer and reader closed and no copy under way.
 
-    def __cinit__(self, path, *, size_t map_size=1 << 40, bint read_only=False, bint read_ahead=True):
+    Opening it for writing first brings in what a redo log holds that was left behind; `settled` says that it is a copy that holds
+    all of it. With read_only=True the log is not looked at: see `is_applied`.
+    """
+
+    def __cinit__(
+        self, path, *, size_t map_size=1 << 40, bint read_only=False, bint read_ahead=True, bint settled=False
+    ):
         cdef bytes name = os.fsencode(path)
         cdef const char* directory = name
         cdef const char* names[TABLE_COUNT + 1]
+        cdef char problem[512]
         cdef int status, i
         cdef unsigned int flags = (MDB_RDONLY if read_only else 0) | (0 if read_ahead else MDB_NORDAHEAD)
+        self._path = name
+        problem[0] = 0
         for i in range(TABLE_COUNT):
             names[i] = <bytes>DATABASES[i]
         names[<int>TABLE_COUNT] = NULL
         with nogil:
             status = store_open(&self._store, directory, map_size, flags, names)
+            if status == 0 and not read_only:
+                status = redo_replay(&self._store, directory, settled, problem, sizeof(problem))
+        if status == REDO_REFUSED:
+            raise StoreError(problem.decode(errors="replace"), MDB_CORRUPTED)
         if status:
             raise store_error(f"cannot open the store in {os.fsdecode(path)}", status)
 
     def __dealloc__(self):
+        self._end()
+
+    cdef int _end(self) except -1:
+        cdef RedoStore* redo = self._store.redo
+        if redo != NULL:
+            with nogil:
+                redo_finish(redo, True)     # its writer is closed, or was never there
+            self._store.redo = NULL
+            redo_free(redo)
         if self._store.env != NULL:
             lmdb_api.env_close(self._store.env)
+            self._store.env = NULL
+        return 0
+
+    def start_log(self, size_t size):
+        """Puts a redo log of `size` bytes in front of the store until its writer is closed.
+
+        Returns the number under which a log of another state of the store was set aside, or 0. Raises StoreError.
+        """
+        cdef const char* path = self._path
+        cdef int status, moved = 0
+        if self._store.env == NULL or self._store.redo != NULL:
+            raise StoreError("the store is closed, or has a redo log already")
+        with nogil:
+            status = redo_start(&self._store, path, size, &moved)
+        if status == REDO_REFUSED:
+            raise StoreError("the store has no schema version that its redo log knows")
+        if status:
+            raise store_error(f"cannot open the redo log in {os.fsdecode(self._path)}/log", status)
+        return moved
+
+    def settle(self):
+        """Waits, without the GIL, until LMDB holds all that is durable now; a store without a redo log always does."""
+        cdef RedoStore* redo = self._store.redo
+        cdef int status
+        if redo == NULL:
+            return
+        with nogil:
+            status = redo_settle(redo)
+        if status:
+            raise store_error("cannot apply the redo log", status)
+
+    def is_applied(self):
+        """Whether LMDB holds all that a redo log holds, which another process may be writing. StoreError: the log is damaged."""
+        cdef const char* path = self._path
+        cdef char problem[512]
+        cdef int status, applied = 1
+        if self._store.env == NULL:
+            raise StoreError("the store is closed")
+        with nogil:
+            status = redo_is_applied(&self._store, path, &applied, problem, sizeof(problem))
+        if status == REDO_REFUSED:
+            raise StoreError(problem.decode(errors="replace"), MDB_CORRUPTED)
+        if status:
+            raise store_error("cannot read the redo log", status)
+        return bool(applied)
+
+    cdef RedoStore* _view(self, int table, bytes lower, bytes upper, RedoView* over) except? NULL:
+        """What the log says about a range; the read transaction has to begin after it. `redo_view_end` must follow."""
+        cdef RedoStore* redo = self._store.redo
+        cdef const char* end = NULL if upper is None else PyBytes_AS_STRING(upper)
+        cdef int status
+        if not 0 <= table < TABLE_COUNT:
+            raise ValueError(f"no table {table}")
+        status = redo_view(redo, table, PyBytes_AS_STRING(lower), len(lower), end, 0 if upper is None else len(upper), over)
+        if status:
+            redo_view_end(redo, over)
+            raise store_error("cannot read the store", status)
+        return redo
 
     cdef MDB_txn* _begin(self) except NULL:
         cdef MDB_txn* txn
@@ -126,6 +227,7 @@ cdef class LmdbTables(Tables):
         return cursor
 
     cdef uint64_t load_positions(self, PositionVisitor visitor) except? 0:
+        self.settle()
         cdef MDB_txn* txn = self._begin()
         cdef MDB_cursor* cursor = NULL
         cdef MDB_val key, value
@@ -149,11 +251,19 @@ cdef class LmdbTables(Tables):
 
     def get(self, int table, bytes key):
         """The value under `key`, or None."""
+        cdef RedoStore* redo = self._store.redo
+        cdef Generation* gen
+        cdef MemItem item
         cdef MDB_txn* txn
         cdef MDB_val name, value
         cdef int status
         if not 0 <= table < TABLE_COUNT:
             raise ValueError(f"no table {table}")
+        if redo != NULL and redo_find(redo, table, PyBytes_AS_STRING(key), len(key), &item, &gen):
+            try:
+                return (<char*>item_value(&item))[:item.value_len] if item_is_value(&item) else None
+            finally:
+                redo_unpin(redo, gen)
         txn = self._begin()
         name.mv_size = len(key)
         name.mv_data = PyBytes_AS_STRING(key)
@@ -169,58 +279,91 @@ cdef class LmdbTables(Tables):
 
     def scan(self, int table, bytes lower=b"", bytes upper=None, size_t limit=1000):
         """At most `limit` records with lower <= key < upper, in key order; one short read transaction."""
-        cdef MDB_txn* txn = self._begin()
+        cdef RedoView over
+        cdef RedoStore* redo = self._view(table, lower, upper, &over)
+        cdef MDB_txn* txn = NULL
         cdef MDB_cursor* cursor = NULL
         cdef MDB_val key, value
-        cdef int status, step = MDB_SET_RANGE
+        cdef MemItem* item
+        cdef size_t at = 0
+        cdef int order, status, step = MDB_SET_RANGE if lower else MDB_NEXT
+        cdef bint more = True       # the cursor may have another record
         cdef list found = []
         key.mv_size = len(lower)
         key.mv_data = PyBytes_AS_STRING(lower)
-        if key.mv_size == 0:
-            step = MDB_NEXT
         try:
+            txn = self._begin()
             cursor = self._cursor(txn, table)
             while <size_t>len(found) < limit:
-                status = lmdb_api.cursor_get(cursor, &key, &value, step)
-                step = MDB_NEXT
-                if status == MDB_NOTFOUND:
+                if more and step:
+                    status = lmdb_api.cursor_get(cursor, &key, &value, step)
+                    step = 0        # the record is looked at until it was taken
+                    if status and status != MDB_NOTFOUND:
+                        raise store_error("cannot read the store", status)
+                    more = status == 0 and (upper is None or (<char*>key.mv_data)[:key.mv_size] < upper)
+                item = &over.view.items[at] if at < over.view.count else NULL
+                if item == NULL and not more:
                     break
-                if status:
-                    raise store_error("cannot read the store", status)
-                name = (<char*>key.mv_data)[:key.mv_size]
-                if upper is not None and name >= upper:
-                    break
-                found.append((name, (<char*>value.mv_data)[:value.mv_size]))
+                order = -1 if item == NULL else 1 if not more else compare_keys(
+                    <const uint8_t*>key.mv_data, key.mv_size, item.key, item.key_len
+                )
+                if order < 0:
+                    found.append(((<char*>key.mv_data)[:key.mv_size], (<char*>value.mv_data)[:value.mv_size]))
+                elif item_is_value(item):
+                    found.append(((<char*>item.key)[:item.key_len], (<char*>item_value(item))[:item.value_len]))
+                at += order >= 0
+                if order <= 0:
+                    step = MDB_NEXT
             return found
         finally:
             if cursor != NULL:
                 lmdb_api.cursor_close(cursor)
-            lmdb_api.txn_abort(txn)
+            if txn != NULL:
+                lmdb_api.txn_abort(txn)
+            redo_view_end(redo, &over)
 
     def last(self, int table):
         """The record with the greatest key, or None."""
-        cdef MDB_txn* txn = self._begin()
+        cdef RedoView over
+        cdef RedoStore* redo = self._view(table, b"", None, &over)
+        cdef MDB_txn* txn = NULL
         cdef MDB_cursor* cursor = NULL
         cdef MDB_val key, value
-        cdef int status
+        cdef MemItem* item
+        cdef size_t at = over.view.count
+        cdef int order, status
         try:
+            txn = self._begin()
             cursor = self._cursor(txn, table)
             status = lmdb_api.cursor_get(cursor, &key, &value, MDB_LAST)
-            if status == MDB_NOTFOUND:
-                return None
-            if status:
-                raise store_error("cannot read the store", status)
-            return (<char*>key.mv_data)[:key.mv_size], (<char*>value.mv_data)[:value.mv_size]
+            while True:
+                if status and status != MDB_NOTFOUND:
+                    raise store_error("cannot read the store", status)
+                item = &over.view.items[at - 1] if at else NULL
+                if item == NULL and status:
+                    return None
+                order = 1 if item == NULL else -1 if status else compare_keys(
+                    <const uint8_t*>key.mv_data, key.mv_size, item.key, item.key_len
+                )
+                if order > 0:
+                    return (<char*>key.mv_data)[:key.mv_size], (<char*>value.mv_data)[:value.mv_size]
+                if item_is_value(item):
+                    return (<char*>item.key)[:item.key_len], (<char*>item_value(item))[:item.value_len]
+                at -= 1
+                if order == 0:
+                    status = lmdb_api.cursor_get(cursor, &key, &value, MDB_PREV)
         finally:
             if cursor != NULL:
                 lmdb_api.cursor_close(cursor)
-            lmdb_api.txn_abort(txn)
+            if txn != NULL:
+                lmdb_api.txn_abort(txn)
+            redo_view_end(redo, &over)
 
     def read_content(self, uint64_t content_id, uint32_t size):
         """A stored packet; raises StoreError when it is not there or damaged."""
         cdef bytes packet = PyBytes_FromStringAndSize(NULL, size)
         cdef MDB_txn* txn = self._begin()
-        cdef int status = read_content(&self._store, txn, content_id, size, PyBytes_AS_STRING(packet))
+        cdef int status = read_content_anew(&self._store, txn, content_id, size, PyBytes_AS_STRING(packet))
         lmdb_api.txn_abort(txn)
         if status:
             raise store_error(f"cannot read content {content_id}", status)
@@ -228,7 +371,30 @@ cdef class LmdbTables(Tables):
 
     def count(self, int table):
         """Number of records."""
-        return self._stat(table).ms_entries
+        cdef RedoView over
+        cdef RedoStore* redo = self._view(table, b"", None, &over)
+        cdef MDB_txn* txn = NULL
+        cdef MDB_stat found
+        cdef MDB_val key, value
+        cdef size_t i, total
+        cdef int status
+        try:
+            txn = self._begin()
+            lmdb_api.stat(txn, self._store.dbi[table], &found)
+            total = found.ms_entries
+            for i in range(over.view.count):
+                key.mv_size = over.view.items[i].key_len
+                key.mv_data = <void*>over.view.items[i].key
+                status = lmdb_api.get(txn, self._store.dbi[table], &key, &value)
+                if status and status != MDB_NOTFOUND:
+                    raise store_error("cannot read the store", status)
+                total += item_is_value(&over.view.items[i])
+                total -= status == 0
+            return total
+        finally:
+            if txn != NULL:
+                lmdb_api.txn_abort(txn)
+            redo_view_end(redo, &over)
 
     cdef MDB_stat _stat(self, int table) except *:
         cdef MDB_txn* txn
@@ -241,7 +407,10 @@ cdef class LmdbTables(Tables):
         return found
 
     def space(self):
-        """Pages of the file: {"page_size", "pages", "free_pages", "map_size", "last_transaction", "tables": {…}}."""
+        """Pages of the file: {"page_size", "pages", "free_pages", "map_size", "last_transaction", "log_bytes", "tables": {…}}.
+
+        "log_bytes" are in the redo log and will come to the file; the other figures do not wait for them: see `settle`.
+        """
         cdef MDB_envinfo info
         cdef MDB_stat one
         cdef size_t unused = 0
@@ -267,6 +436,7 @@ cdef class LmdbTables(Tables):
             "free_pages": unused,
             "map_size": info.me_mapsize,
             "last_transaction": info.me_last_txnid,
+            "log_bytes": 0 if self._store.redo == NULL else redo_unapplied(self._store.redo),
             "tables": tables,
         }
 
@@ -278,9 +448,12 @@ cdef class LmdbTables(Tables):
         if env == NULL:
             raise StoreError("the store is closed")
         self._users += 1
-        with nogil:
-            status = lmdb_api.env_copyfd2(env, fd, flags)
-        self._users -= 1
+        try:
+            self.settle()
+            with nogil:
+                status = lmdb_api.env_copyfd2(env, fd, flags)
+        finally:
+            self._users -= 1
         if status:
             raise store_error("cannot copy the store", status)
 
@@ -288,9 +461,7 @@ cdef class LmdbTables(Tables):
         """Closes the environment; closing twice is fine."""
         if self._users:
             raise StoreError("the store's writer and reader must be closed first, and a copy must have ended")
-        if self._store.env != NULL:
-            lmdb_api.env_close(self._store.env)
-            self._store.env = NULL
+        self._end()
 
 
 @cython.no_gc_clear  # the environment must outlive the thread
@@ -299,6 +470,8 @@ cdef class LmdbWriter(Writer):
 
     def __cinit__(self, LmdbTables tables not None, *, feed_number=None, history_number=None, **kwargs):
         self._tables = tables
+        if tables._store.redo != NULL:
+            raise StoreError("the store's redo log has had its writer")
         self._next_number[0] = feed_number or tables.next_number(TABLE_FEED)
         self._next_number[1] = history_number or tables.next_number(TABLE_HISTORY)
         self._last_content = tables.last_content()
@@ -311,14 +484,28 @@ cdef class LmdbWriter(Writer):
         cdef Batch* batch
         if self._thread == NULL:
             return
-        if not self._closed:
-            writer_stop(self._thread)
-            self._tables._users -= 1
+        self.abandon()
         batch = writer_take(self._thread)
         while batch != NULL:
             batch_free(batch)
             batch = writer_take(self._thread)
         writer_free(self._thread)
+
+    def abandon(self):
+        """Ends the threads as a crash would: a redo log keeps what it holds, and nobody is told anything more."""
+        self._end_thread(True)
+
+    cdef int _end_thread(self, bint keep) except -1:
+        cdef RedoStore* redo = self._tables._store.redo
+        if self._closed:
+            return 0
+        self._closed = self._strict = True
+        with nogil:
+            writer_stop(self._thread)
+            if redo != NULL:
+                redo_finish(redo, keep)
+        self._tables._users -= 1
+        return 0
 
     cdef int _start(self, Batch* batch) except -1:
         writer_give(self._thread, batch)
@@ -357,11 +544,28 @@ cdef class LmdbWriter(Writer):
                 self._seal()
             select.select([self.fileno()], [], [])
             self.complete()
-        self._closed = self._strict = True
-        with nogil:
-            writer_stop(self._thread)
-        self._tables._users -= 1
+        self._end_thread(self.failed)
         self.complete()
+
+    def statistics(self):
+        """As Writer's, and "log": figures of the redo log, all 0 without one.
+
+        "records" and "bytes" were appended; "applied_batches" LMDB commits of "applied_operations" followed; "unapplied_bytes" are in
+        the log only; "waits" batches found the log full and waited.
+        """
+        cdef RedoStore* redo = self._tables._store.redo
+        cdef dict figures = Writer.statistics(self)
+        figures["log"] = {
+            "records": redo.stats.records if redo != NULL else 0,
+            "bytes": redo.stats.bytes if redo != NULL else 0,
+            "applied_batches": redo.stats.applied_batches if redo != NULL else 0,
+            "applied_operations": redo.stats.applied_operations if redo != NULL else 0,
+            "unapplied_bytes": redo_unapplied(redo) if redo != NULL else 0,
+            "waits": redo.stats.waits if redo != NULL else 0,
+        }
+        if redo != NULL:
+            figures["missing_deletes"] += redo.stats.missing
+        return figures
 
 
 @cython.no_gc_clear  # the environment must outlive the thread

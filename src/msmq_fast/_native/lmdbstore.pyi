@@ -3,7 +3,7 @@
 from os import PathLike
 from typing import Any, TypedDict
 
-from msmq_fast._native.batch import Writer
+from msmq_fast._native.batch import Writer, WriterStatistics
 from msmq_fast._native.tables import Reader, Tables
 
 class TableSpace(TypedDict):
@@ -16,7 +16,19 @@ class Space(TypedDict):
     free_pages: int
     map_size: int
     last_transaction: int
+    log_bytes: int
     tables: dict[str, TableSpace]
+
+class LogStatistics(TypedDict):
+    records: int
+    bytes: int
+    applied_batches: int
+    applied_operations: int
+    unapplied_bytes: int
+    waits: int
+
+class LmdbStatistics(WriterStatistics):
+    log: LogStatistics
 
 def status_text(status: int) -> str: ...
 def status_is_full(status: int) -> bool: ...
@@ -29,7 +41,11 @@ class LmdbTables(Tables):
         map_size: int = ...,
         read_only: bool = False,
         read_ahead: bool = True,
+        settled: bool = False,
     ) -> None: ...
+    def start_log(self, size: int) -> int: ...
+    def settle(self) -> None: ...
+    def is_applied(self) -> bool: ...
     def space(self) -> Space: ...
     def copy(self, fd: int, compact: bool = False) -> None: ...
 
@@ -38,6 +54,8 @@ class LmdbWriter(Writer):
         self, tables: LmdbTables, *, max_bytes: int = ..., max_units: int = ..., **kwargs: Any
     ) -> None: ...
     def fileno(self) -> int: ...
+    def abandon(self) -> None: ...
+    def statistics(self) -> LmdbStatistics: ...
     def close(self) -> None: ...
 
 class LmdbReader(Reader):

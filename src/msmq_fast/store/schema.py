@@ -47,6 +47,8 @@ from msmq_fast.store.decode import Transport as Transport
 from msmq_fast.store.decode import chunk_count as chunk_count
 
 SCHEMA_VERSION: Final = 1
+LOGGED_SCHEMA_VERSION: Final = 2
+"""While a redo log is in use (src/_native/redostore.h): builds that know no log refuse the store."""
 
 
 class Table(IntEnum):
@@ -82,6 +84,9 @@ class MetaName:
     IDENTITY: Final = b"identity"  # what tells the place the store lies in from a copy of it, see identity.py
     CLEAN: Final = b"clean_shutdown"
     CREATED: Final = b"created_s"
+    LOG_ID: Final = b"log_id"  # 16 bytes, drawn when the store gets its first redo log
+    LOG_EPOCH: Final = b"log_epoch"  # grows each time a redo log is put in front of the store
+    LOG_APPLIED: Final = b"log_applied"  # number of the last record of the log that LMDB holds
     SEQUENCE_HW: Final = b"seq_hw"
     MESSAGE_ID_HW: Final = b"msgid_hw"
     TX_SEQUENCE_HW: Final = b"txseq_hw"
