@@ -18,7 +18,7 @@ from tests.faults.powercut_child import body
 
 HERE = Path(__file__).parent
 SECTOR = 512
-_HEAD = struct.Struct("<cQI")
+_HEAD = struct.Struct("<cBQI")
 
 
 def build_shim(directory: Path) -> Path:
@@ -30,16 +30,24 @@ def build_shim(directory: Path) -> Path:
 
 
 def run_child(
-    shim: Path, directory: Path, seed: int, commits: int, *, fail_after: int = 0, **more: str
+    shim: Path,
+    directory: Path,
+    seed: int,
+    commits: int,
+    *,
+    log_size: int = 0,
+    fail_after: int = 0,
+    **more: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the load in `directory`/store; `directory`/log holds the record afterwards.
+    """Runs the load in `directory`/store, with a redo log of `log_size` bytes unless it is 0; `directory`/log
+    holds the record afterwards.
 
     `more` are environment variables of the shim; what one of them names comes into being after `fail_after`
     commits.
     """
     (directory / "store").mkdir(parents=True)
     environment = {**os.environ, "LD_PRELOAD": str(shim), "SHIM_LOG": str(directory / "log"), **more}
-    arguments = [directory / "store", str(seed), str(commits), directory / "ledger"]
+    arguments = [directory / "store", str(seed), str(commits), directory / "ledger", str(log_size)]
     if fail_after:
         arguments += [str(fail_after), *more.values()]
     return subprocess.run(
@@ -73,44 +81,81 @@ class Ledger:
         self.acknowledged += 1
 
 
+def recover(shim: Path, store: Path, record: Path) -> None:
+    """Opens a store and ends at once; `record` holds what that wrote."""
+    code = "import os, sys; from msmq_fast._native.lmdbstore import LmdbTables\n"
+    code += "LmdbTables(sys.argv[1], map_size=1 << 30); os._exit(0)"
+    environment = {**os.environ, "LD_PRELOAD": str(shim), "SHIM_LOG": str(record)}
+    subprocess.run([sys.executable, "-c", code, store], env=environment, check=True, timeout=60)
+
+
+Images = dict[int, bytearray]
+"""The files: 0 is data.mdb, N + 1 is segment-N of the redo log."""
+
+
 class Disk:
     """Replays a record up to a cut: synced writes hold, others hold sector by sector or not."""
 
-    def __init__(self, log: bytes) -> None:
-        self.records: list[tuple[bytes, int, bytes]] = []
+    def __init__(self, log: bytes, before: Images | None = None) -> None:
+        self.records: list[tuple[bytes, int, int, bytes]] = []
+        self.before = before or {}
         at = 0
         while at + _HEAD.size <= len(log):
-            kind, offset, length = _HEAD.unpack_from(log, at)
+            kind, file, offset, length = _HEAD.unpack_from(log, at)
             at += _HEAD.size
-            self.records.append((kind, offset, log[at : at + length]))
+            self.records.append((kind, file, offset, log[at : at + length]))
             at += length
 
-    def cut(self, rng: random.Random) -> tuple[bytes, Ledger, int]:
-        """(data file, ledger, place of the cut) for a power cut at a random moment."""
-        place = rng.randrange(len(self.records) // 20, len(self.records) + 1)
-        image, ledger = bytearray(), Ledger()
-        unsynced: list[tuple[int, bytes]] = []
-        for kind, offset, data in self.records[:place]:
-            if kind == b"W":
-                unsynced.append((offset, data))
+    def cut(self, rng: random.Random, earliest: int | None = None) -> tuple[Images, Ledger, int]:
+        """(files, ledger, place of the cut) for a power cut at a random moment."""
+        place = rng.randrange(
+            len(self.records) // 20 if earliest is None else earliest, len(self.records) + 1
+        )
+        images, ledger = {file: bytearray(data) for file, data in self.before.items()}, Ledger()
+        unsynced: dict[int, list[tuple[int, bytes | None]]] = {}
+        for kind, file, offset, data in self.records[:place]:
+            if kind in b"WT":
+                unsynced.setdefault(file, []).append((offset, data if kind == b"W" else None))
             elif kind == b"D":  # the meta page, through its own descriptor: it alone is on the disk
-                _put(image, offset, data)
+                _put(images.setdefault(file, bytearray()), offset, data)
             elif kind == b"S":
-                for at, written in unsynced:
-                    _put(image, at, written)
-                unsynced.clear()
+                for at, written in unsynced.pop(file, []):
+                    _put(images.setdefault(file, bytearray()), at, written)
             else:
                 ledger.take(data)
         survival = rng.choice((0.0, 0.1, 0.5, 0.9, 1.0))
-        rng.shuffle(unsynced)
-        for offset, data in unsynced:
-            for at in range(0, len(data), SECTOR):
-                if rng.random() < survival:
-                    _put(image, offset + at, data[at : at + SECTOR])
-        return bytes(image), ledger, place
+        for file, writes in unsynced.items():
+            rng.shuffle(writes)
+            image = images.setdefault(file, bytearray())
+            for offset, written in writes:
+                for at in range(0, len(written or b"\0"), SECTOR):
+                    if rng.random() < survival:
+                        _put(image, offset + at, None if written is None else written[at : at + SECTOR])
+        return images, ledger, place
 
 
-def _put(image: bytearray, offset: int, data: bytes) -> None:
+def write_images(images: Images, store: Path) -> None:
+    """Makes the store's directory of what a cut left."""
+    store.mkdir()
+    (store / "log").mkdir()  # made and synced before the data file says that there is a log
+    for file, image in images.items():
+        path = store / "data.mdb" if file == 0 else store / "log" / f"segment-{file - 1}"
+        path.write_bytes(image)
+
+
+def read_images(store: Path) -> Images:
+    """What write_images made."""
+    images = {0: bytearray((store / "data.mdb").read_bytes())}
+    for path in (store / "log").iterdir():
+        images[int(path.name.partition("-")[2]) + 1] = bytearray(path.read_bytes())
+    return images
+
+
+def _put(image: bytearray, offset: int, data: bytes | None) -> None:
+    """Writes; with None the file is as long as `offset` says."""
+    if data is None:
+        del image[offset:]
+        data = b""
     if len(image) < offset + len(data):
         image.extend(bytes(offset + len(data) - len(image)))
     image[offset : offset + len(data)] = data

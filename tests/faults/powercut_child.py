@@ -1,8 +1,9 @@
-"""A store under a random load: `python powercut_child.py DIRECTORY SEED COMMITS LEDGER [N FILE]`.
+"""A store under a random load: `python powercut_child.py DIRECTORY SEED COMMITS LEDGER LOG-SIZE [N FILE]`.
 
 Adds and removes messages, several units a commit, and writes to LEDGER two JSON lines per commit, before it
 and once it is durable: {"done": …, "add": [[id, size], …], "remove": [id, …], "events": number of the last
-event}. The body of a message follows from its id and size. Creates FILE after N commits.
+event}. The body of a message follows from its id and size. With a LOG-SIZE above 0, the store has a redo log.
+Creates FILE after N commits.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter
 from msmq_fast._native.tables import StoreError
 from msmq_fast.store import decode, records
+from msmq_fast.store.schema import MetaName, Table
 
 SIZES = (0, 1, 300, 1100, 4000, 9000, 30_000, 70_000, 200_000)
 QUEUE = 7
@@ -46,17 +48,37 @@ def remove(writer: LmdbWriter, message: int, size: int) -> None:
     writer.keep_unit()
 
 
+def commit(writer: LmdbWriter) -> int:
+    statuses: list[int] = []
+    writer.when_durable(statuses.append)
+    while not statuses:
+        writer.submit()
+        select.select([writer.fileno()], [], [])
+        writer.complete()
+    return statuses[0]
+
+
+def start_log(tables: LmdbTables, writer: LmdbWriter, size: int) -> None:
+    writer.put_record(Table.META, MetaName.SCHEMA, records.cold(1))
+    assert commit(writer) == 0
+    tables.start_log(size)
+
+
 def main() -> None:
     directory, seed, commits, ledger_path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     rng = random.Random(seed)
     ledger = os.open(ledger_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     tables = LmdbTables(directory, map_size=1 << 30)
     writer = LmdbWriter(tables, max_bytes=1 << 30)  # what a line names is one commit
+    log_size = int(sys.argv[5])
+    if log_size:
+        start_log(tables, writer, log_size)
+    before = writer.statistics()["batches"]
     present: dict[int, int] = {}
     message = tables.last_content()
-    trigger = (int(sys.argv[5]), sys.argv[6]) if len(sys.argv) > 6 else (0, "")
-    for commit in range(commits):
-        if trigger[0] and commit == trigger[0]:
+    trigger = (int(sys.argv[6]), sys.argv[7]) if len(sys.argv) > 7 else (0, "")
+    for nth in range(commits):
+        if trigger[0] and nth == trigger[0]:
             os.close(os.open(trigger[1], os.O_CREAT | os.O_WRONLY))
         added, removed, event = [], [], 0
         for _ in range(rng.choice((1, 2, 8, 30))):
@@ -70,21 +92,18 @@ def main() -> None:
         present.update(added)
         entry = {"add": added, "remove": removed, "events": event}
         os.write(ledger, json.dumps({"done": False, **entry}).encode() + b"\n")
-        statuses: list[int] = []
-        writer.when_durable(statuses.append)
-        while not statuses:
-            writer.submit()
-            select.select([writer.fileno()], [], [])
-            writer.complete()
-        if statuses[0]:
-            print(f"status {statuses[0]} failed {writer.failed}", flush=True)
+        status = commit(writer)
+        if status:
+            print(f"status {status} failed {writer.failed}", flush=True)
             try:
                 add(writer, message + 1, 10)
             except StoreError:
                 print("refused", flush=True)
             os._exit(3)
-        assert writer.statistics()["batches"] == commit + 1
+        assert writer.statistics()["batches"] == before + nth + 1
         os.write(ledger, json.dumps({"done": True, **entry}).encode() + b"\n")
+        if log_size and rng.random() < 0.1:
+            tables.settle()
     os._exit(0)
 
 

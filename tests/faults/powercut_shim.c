@@ -1,8 +1,9 @@
-/* Preloaded into a store's process: records, in order, what is written to files named data.mdb, what is synced, and what is
- * acknowledged (written to a file named ledger). Also makes syncs or writes of data.mdb fail on demand.
+/* Preloaded into a store's process: records, in order, what is written to files named data.mdb and segment-N, what is synced, and
+ * what is acknowledged (written to a file named ledger). Also makes their syncs or writes fail on demand.
  *
- * Record: type u8 ('W' write, 'D' write through a descriptor that syncs itself, 'S' sync, 'A' acknowledgment), offset u64,
- * length u32, bytes. Environment: SHIM_LOG = where to record; SHIM_FAIL_SYNC, SHIM_FAIL_WRITE = file whose existence makes it fail.
+ * Record: type u8 ('W' write, 'D' write through a descriptor that syncs itself, 'T' truncation to the offset, 'S' sync, 'A'
+ * acknowledgment), file u8 (0 data.mdb, N + 1 segment-N), offset u64, length u32, bytes. Environment: SHIM_LOG = where to record;
+ * SHIM_FAIL_SYNC, SHIM_FAIL_WRITE = file whose existence makes it fail.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,13 +12,14 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 enum { NOTHING, DATA, DATA_SYNCING, LEDGER };
-static unsigned char kind_of[4096];
+static unsigned char kind_of[4096], file_of[4096];
 static int log_fd = -2;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -25,6 +27,8 @@ static ssize_t (*real_write)(int, const void *, size_t);
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
 static ssize_t (*real_writev)(int, const struct iovec *, int);
 static int (*real_open)(const char *, int, ...);
+static int (*real_openat)(int, const char *, int, ...);
+static int (*real_ftruncate)(int, off_t);
 static int (*real_fdatasync)(int);
 static int (*real_fsync)(int);
 static int (*real_close)(int);
@@ -34,6 +38,8 @@ __attribute__((constructor)) static void prepare(void) {
     real_pwrite = dlsym(RTLD_NEXT, "pwrite64");
     real_writev = dlsym(RTLD_NEXT, "writev");
     real_open = dlsym(RTLD_NEXT, "open64");
+    real_openat = dlsym(RTLD_NEXT, "openat64");
+    real_ftruncate = dlsym(RTLD_NEXT, "ftruncate64");
     real_fdatasync = dlsym(RTLD_NEXT, "fdatasync");
     real_fsync = dlsym(RTLD_NEXT, "fsync");
     real_close = dlsym(RTLD_NEXT, "close");
@@ -48,13 +54,14 @@ static int told_to_fail(const char *variable) {
     return path && access(path, F_OK) == 0;
 }
 
-static void record(char type, uint64_t offset, const void *data, uint32_t length) {
+static void record(char type, int fd, uint64_t offset, const void *data, uint32_t length) {
     if (log_fd < 0)
         return;
-    char head[13];
+    char head[14];
     head[0] = type;
-    memcpy(head + 1, &offset, 8);
-    memcpy(head + 9, &length, 4);
+    head[1] = (char)file_of[fd];
+    memcpy(head + 2, &offset, 8);
+    memcpy(head + 10, &length, 4);
     struct iovec parts[2] = {{head, sizeof head}, {(void *)data, length}};
     pthread_mutex_lock(&lock);
     if (real_writev(log_fd, parts, 2) != (ssize_t)(sizeof head + length))
@@ -66,14 +73,44 @@ static int opened(const char *path, int flags, int fd) {
     const char *name = strrchr(path, '/');
     name = name ? name + 1 : path;
     if (fd >= 0 && fd < (int)sizeof kind_of) {
+        unsigned segment;
         kind_of[fd] = NOTHING;
-        if (strcmp(name, "data.mdb") == 0)
+        file_of[fd] = 0;
+        if (strcmp(name, "data.mdb") == 0) {
             kind_of[fd] = flags & O_DSYNC ? DATA_SYNCING : DATA;
-        else if (strcmp(name, "ledger") == 0)
+        } else if (sscanf(name, "segment-%u", &segment) == 1) {
+            kind_of[fd] = DATA;
+            file_of[fd] = (unsigned char)(segment + 1);
+        } else if (strcmp(name, "ledger") == 0)
             kind_of[fd] = LEDGER;
     }
     return fd;
 }
+
+int openat64(int directory, const char *path, int flags, ...) {
+    va_list more;
+    va_start(more, flags);
+    int mode = va_arg(more, int);
+    va_end(more);
+    return opened(path, flags, real_openat(directory, path, flags, mode));
+}
+
+int openat(int directory, const char *path, int flags, ...) {
+    va_list more;
+    va_start(more, flags);
+    int mode = va_arg(more, int);
+    va_end(more);
+    return opened(path, flags, real_openat(directory, path, flags, mode));
+}
+
+int ftruncate64(int fd, off_t size) {
+    int status = real_ftruncate(fd, size);
+    if (status == 0 && kind(fd) == DATA)
+        record('T', fd, size, NULL, 0);
+    return status;
+}
+
+int ftruncate(int fd, off_t size) { return ftruncate64(fd, size); }
 
 int open(const char *path, int flags, ...) {
     va_list more;
@@ -105,7 +142,7 @@ ssize_t pwrite64(int fd, const void *data, size_t length, off_t offset) {
     }
     ssize_t done = real_pwrite(fd, data, length, offset);
     if (done > 0 && (which == DATA || which == DATA_SYNCING))
-        record(which == DATA ? 'W' : 'D', offset, data, done);
+        record(which == DATA ? 'W' : 'D', fd, offset, data, done);
     return done;
 }
 
@@ -124,7 +161,7 @@ ssize_t writev(int fd, const struct iovec *parts, int count) {
     ssize_t done = real_writev(fd, parts, count), left = done;
     for (int i = 0; i < count && left > 0; i++) {
         size_t length = parts[i].iov_len < (size_t)left ? parts[i].iov_len : (size_t)left;
-        record('W', offset, parts[i].iov_base, length);
+        record('W', fd, offset, parts[i].iov_base, length);
         offset += length;
         left -= length;
     }
@@ -134,7 +171,7 @@ ssize_t writev(int fd, const struct iovec *parts, int count) {
 ssize_t write(int fd, const void *data, size_t length) {
     ssize_t done = real_write(fd, data, length);
     if (done > 0 && kind(fd) == LEDGER)
-        record('A', 0, data, done);
+        record('A', fd, 0, data, done);
     return done;
 }
 
@@ -147,7 +184,7 @@ static int synced(int fd, int (*really)(int)) {
     }
     int status = really(fd);
     if (status == 0)
-        record('S', 0, NULL, 0);
+        record('S', fd, 0, NULL, 0);
     return status;
 }
 

@@ -17,7 +17,10 @@ from tests.faults.powercut import Ledger, check_store
 CHILD = Path(__file__).parent / "powercut_child.py"
 
 
-def kill_often(directory: Path, seed: int, kills: int) -> int:
+LOGS = pytest.mark.parametrize("log_size", [0, 1 << 18])
+
+
+def kill_often(directory: Path, seed: int, kills: int, log_size: int) -> int:
     """Runs, kills and checks; returns how many commits were acknowledged."""
     rng = random.Random(seed)
     store = directory / "store"
@@ -25,7 +28,9 @@ def kill_often(directory: Path, seed: int, kills: int) -> int:
     ledger = Ledger()
     for round_ in range(kills):
         path = directory / f"ledger{round_}"
-        child = subprocess.Popen([sys.executable, CHILD, store, str(seed + round_), "100000", path])
+        child = subprocess.Popen(
+            [sys.executable, CHILD, store, str(seed + round_), "100000", path, str(log_size)]
+        )
         while not path.exists() or path.stat().st_size == 0:
             assert child.poll() is None
             time.sleep(0.01)
@@ -39,14 +44,16 @@ def kill_often(directory: Path, seed: int, kills: int) -> int:
     return ledger.acknowledged
 
 
-def test_kills_lose_nothing(tmp_path: Path) -> None:
-    assert kill_often(tmp_path, seed=1, kills=6) > 20
+@LOGS
+def test_kills_lose_nothing(tmp_path: Path, log_size: int) -> None:
+    assert kill_often(tmp_path, seed=1, kills=6, log_size=log_size) > 20
 
 
-@pytest.mark.long(seconds=90)
-@pytest.mark.timeout(300)
-def test_many_kills_lose_nothing(tmp_path: Path) -> None:
-    assert kill_often(tmp_path, seed=1000, kills=120) > 400
+@LOGS
+@pytest.mark.long(seconds=180)
+@pytest.mark.timeout(600)
+def test_many_kills_lose_nothing(tmp_path: Path, log_size: int) -> None:
+    assert kill_often(tmp_path, seed=1000, kills=120, log_size=log_size) > 400
 
 
 FULL_DISK = """
