@@ -168,7 +168,7 @@ def test_every_key_can_come_from_the_environment() -> None:
                 sample = "70s"
             elif key == "stream_lifetime":
                 sample = "2d"
-            elif key in ("map_size", "feed_max_size", "max_stage_bytes"):
+            elif key in ("map_size", "log_size", "feed_max_size", "max_stage_bytes"):
                 sample = "2 GiB"
             elif key in ("rate", "buffer"):
                 sample = "2 MiB"

@@ -18,7 +18,7 @@ from msmq_fast.store.errors import StoreError, StoreLockedError, StorePlaceError
 from msmq_fast.store.identity import Identity, is_copy
 from msmq_fast.store.lock import StoreLock
 from msmq_fast.store.place import check_place, file_system_of
-from msmq_fast.store.schema import SCHEMA_VERSION, MetaName, Table
+from msmq_fast.store.schema import LOGGED_SCHEMA_VERSION, SCHEMA_VERSION, MetaName, Table
 from msmq_fast.store.store import Store
 from tests.support.worlds.stores import SMALL, crash, history_entry, open_store, queues_of, reserve_now
 
@@ -195,7 +195,7 @@ def test_version_0_is_upgraded(tmp_path: Path) -> None:
 
 
 @pytest.mark.rule("REC-01")
-@pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, -1, "new"])
+@pytest.mark.parametrize("version", [LOGGED_SCHEMA_VERSION + 1, -1, "new"])
 def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path, version: object) -> None:
     store = open_store(tmp_path)
     store.put_meta(MetaName.SCHEMA, version)

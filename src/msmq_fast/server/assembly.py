@@ -212,6 +212,8 @@ class Assembly:
         options = StoreOptions(
             map_size=config.store.map_size,
             force_place=config.store.allow_any_filesystem,
+            log=config.store.log,
+            log_size=config.store.log_size,
             guid=UUID(guid).bytes_le if guid else None,
             examine=lambda tables: refuse_lost_key(config, tables),
         )

@@ -22,10 +22,10 @@ from msmq_fast.store.schema import MetaName, Table
 def edit_store(directory: Path) -> Iterator[tuple[Tables, Writer]]:
     """What is written inside is one commit, durable at the end. Raises StoreError.
 
-    The data file may be renamed afterwards, but not copied: its inode is part of the identity that is
-    written.
+    The store is a copy without a redo log. Its data file may be renamed afterwards, but not copied: its inode
+    is part of the identity that is written.
     """
-    tables = LmdbTables(directory)
+    tables = LmdbTables(directory, settled=True)
     try:
         writer = LmdbWriter(tables)
         ended: list[int] = []

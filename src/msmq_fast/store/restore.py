@@ -16,7 +16,7 @@ from msmq_fast.store.files import make_directory, sync_directory
 from msmq_fast.store.identity import DATA_NAME
 from msmq_fast.store.lock import StoreLock
 from msmq_fast.store.offline import edit_store
-from msmq_fast.store.schema import SCHEMA_VERSION
+from msmq_fast.store.schema import LOGGED_SCHEMA_VERSION
 from msmq_fast.store.store import renew_incarnation
 
 _STEP: Final = 1 << 20
@@ -29,9 +29,9 @@ def restore(backup: Path, directory: Path, *, now_s: int) -> Manifest:
     while a server runs on the directory. A failure leaves no store behind.
     """
     manifest = Manifest.read(backup)
-    if manifest.schema_version > SCHEMA_VERSION:
+    if manifest.schema_version > LOGGED_SCHEMA_VERSION:
         raise BackupError(
-            f"{backup} has schema version {manifest.schema_version}; known are 0 to {SCHEMA_VERSION}"
+            f"{backup} has schema version {manifest.schema_version}; known are 0 to {LOGGED_SCHEMA_VERSION}"
         )
     make_directory(directory)
     lock = StoreLock(directory)

@@ -33,6 +33,7 @@ from msmq_fast.store.upgrade import upgrade
 _log = logging.getLogger(__name__)
 
 DEFAULT_MAP_SIZE: Final = 1 << 40
+DEFAULT_LOG_SIZE: Final = 32 << 20
 _SMALLEST_MAP: Final = 1 << 30
 _ORDINAL_JUMP: Final = 1 << 30  # at least, and at most twice as far, with each new incarnation
 _SPREAD: Final = 0x9E37_79B1  # copies made at different seconds jump far apart
@@ -51,6 +52,8 @@ class StoreOptions:
     map_size: int = DEFAULT_MAP_SIZE  # bytes of address space; the file is as large as what it holds
     force_place: bool = False  # also on network and overlay file systems
     read_ahead: bool = True
+    log: bool = False  # commits go to a redo log, and to LMDB later, many at once
+    log_size: int = DEFAULT_LOG_SIZE  # bytes on the disk and in memory
     holder: str = "msmq-fast"  # who to name to another process that wants the store
     guid: bytes | None = None  # of the queue manager, 16 bytes little-endian, for a store that is created
     examine: Callable[[Tables], object] | None = None  # sees what is stored before anything is written
@@ -141,6 +144,8 @@ class Store:
         if self.tables.get(Table.META, MetaName.GUID) is None:
             self._create(now_s, random, options.guid)
         upgrade(self.tables, self.writer, now_s, self.commit)
+        if options.log and isinstance(self.tables, LmdbTables):
+            self._start_log(self.tables, options.log_size, warn)
         self.was_clean = bool(self.meta(MetaName.CLEAN, False))
         token = random.randbytes(8).hex()
         identity: Identity | None = None
@@ -168,6 +173,14 @@ class Store:
         self.guid: bytes = self.meta(MetaName.GUID)
         self.incarnation: int = self.meta(MetaName.INCARNATION)
         self.tx_timestamp: int = self.meta(MetaName.TX_TIMESTAMP)
+
+    def _start_log(self, tables: LmdbTables, size: int, warn: Callable[[str], object]) -> None:
+        aside = tables.start_log(size)
+        if aside:
+            warn(
+                f"the redo log in {self.directory} does not belong to this state of the store; "
+                f"it was moved to log.aside-{aside}"
+            )
 
     def _create(self, now_s: int, random: RandomBytes, given: bytes | None) -> None:
         guid = bytearray(random.randbytes(16))

@@ -29,7 +29,9 @@ def space_figures(tables: LmdbTables, directory: Path) -> SpaceFigures:
     disk = os.statvfs(directory)
     growth = min(disk.f_bavail * disk.f_frsize, space["map_size"] - pages)
     file = (directory / "data.mdb").stat().st_size
-    return SpaceFigures(file=file, used=pages - reusable, reusable=reusable, available=growth + reusable)
+    # What stands in the redo log takes about as much again in the data file.
+    available = max(0, growth + reusable - 2 * space["log_bytes"])
+    return SpaceFigures(file=file, used=pages - reusable, reusable=reusable, available=available)
 
 
 class Watermark:
