@@ -15,6 +15,9 @@
 #ifndef MSMQ_FAST_REDOLOG_H
 #define MSMQ_FAST_REDOLOG_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -24,6 +27,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #if defined(__aarch64__)
 #include <sys/auxv.h>
@@ -217,6 +221,7 @@ static size_t record_close(Segment *seg, uint8_t *end, uint64_t number, uint32_t
 
 /* ---- files */
 
+/* Whole pages, in memory as well as in the file: the descriptor may bypass the page cache. */
 static int write_whole(int fd, const uint8_t *data, size_t size, off_t at) {
     while (size) {
         ssize_t done = pwrite(fd, data, size, at);
@@ -235,21 +240,22 @@ static inline size_t page_end(size_t at) { return (at + REDO_PAGE - 1) & ~(size_
 
 /* A block that a file gets costs the sync its metadata. Small records get theirs in steps, zeroed; that it fails does no harm. */
 static void zero_ahead(Segment *seg, size_t end, size_t length) {
-    static const uint8_t zeros[1 << 16];
+    static const uint8_t zeros[1 << 16] __attribute__((aligned(REDO_PAGE)));
+    struct iovec parts[REDO_STEP / sizeof zeros];
     size_t target = (end + REDO_STEP) & ~(REDO_STEP - 1);
-    if (target > seg->size)
-        target = seg->size;
+    int count = 0;
     if (end <= seg->written)
         return;
     seg->written = end;
     if (length > REDO_SMALL)
         return;
-    while (seg->written < target) {
-        size_t part = target - seg->written < sizeof zeros ? target - seg->written : sizeof zeros;
-        if (write_whole(seg->fd, zeros, part, (off_t)seg->written))
-            return;
-        seg->written += part;
-    }
+    if (target > seg->size)
+        target = seg->size;
+    for (size_t at = end; at < target; at += sizeof zeros)
+        parts[count++] = (struct iovec){(void *)zeros, target - at < sizeof zeros ? target - at : sizeof zeros};
+    ssize_t done = pwritev(seg->fd, parts, count, (off_t)end);
+    if (done > 0)
+        seg->written += (size_t)done & ~(size_t)(REDO_PAGE - 1);
 }
 
 /* Writes and syncs the record of `length` bytes that record_close made. Nothing is kept unless it returns 0; when *lost is set,
@@ -300,10 +306,13 @@ static int segment_create(Segment *seg, int directory, unsigned index, size_t si
     struct stat found;
     slot_name(name, index);
     memset(seg, 0, sizeof *seg);
-    seg->fd = openat(directory, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, status = 0;
+    /* The page cache would hold everything twice, and write large folios again for a few bytes of each. */
+    seg->fd = openat(directory, name, flags | O_DIRECT, 0600);
+    if (seg->fd < 0 && errno == EINVAL)
+        seg->fd = openat(directory, name, flags, 0600);
     if (seg->fd < 0)
         return errno;
-    int status = 0;
     if (fstat(seg->fd, &found) || ((size_t)found.st_size != size && ftruncate(seg->fd, (off_t)size)) || fsync(seg->fd))
         status = errno;
     if (!status)
