@@ -84,7 +84,6 @@ cdef extern from "batch_thread.h" nogil:
     int redo_settle(RedoStore* redo)
     uint64_t redo_unapplied(RedoStore* redo)
     int redo_replay(LmdbStore* store, const char* path, int settled, char* problem, size_t room)
-    int redo_is_applied(LmdbStore* store, const char* path, int* applied, char* problem, size_t room)
     int redo_start(LmdbStore* store, const char* path, size_t log_size, int* moved)
     void redo_finish(RedoStore* redo, int keep)
     void redo_free(RedoStore* redo)

@@ -48,7 +48,6 @@ from msmq_fast._native.lmdbapi cimport (
     redo_find,
     redo_finish,
     redo_free,
-    redo_is_applied,
     redo_replay,
     redo_settle,
     redo_start,
@@ -109,7 +108,7 @@ cdef class LmdbTables(Tables):
     """The LMDB environment of a directory. One process opens an environment once; `close` needs its writer and reader closed and no copy under way.
 
     Opening it for writing first brings in what a redo log holds that was left behind; `settled` says that it is a copy that holds
-    all of it. With read_only=True the log is not looked at: see `is_applied`.
+    all of it. With read_only=True the log is not looked at: see store/redotail.py.
     """
 
     def __cinit__(
@@ -177,21 +176,6 @@ cdef class LmdbTables(Tables):
             status = redo_settle(redo)
         if status:
             raise store_error("cannot apply the redo log", status)
-
-    def is_applied(self):
-        """Whether LMDB holds all that a redo log holds, which another process may be writing. StoreError: the log is damaged."""
-        cdef const char* path = self._path
-        cdef char problem[512]
-        cdef int status, applied = 1
-        if self._store.env == NULL:
-            raise StoreError("the store is closed")
-        with nogil:
-            status = redo_is_applied(&self._store, path, &applied, problem, sizeof(problem))
-        if status == REDO_REFUSED:
-            raise StoreError(problem.decode(errors="replace"), MDB_CORRUPTED)
-        if status:
-            raise store_error("cannot read the redo log", status)
-        return bool(applied)
 
     cdef RedoStore* _view(self, int table, bytes lower, bytes upper, RedoView* over) except? NULL:
         """What the log says about a range; the read transaction has to begin after it. `redo_view_end` must follow."""

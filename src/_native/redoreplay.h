@@ -158,23 +158,9 @@ static int redo_replay(LmdbStore *store, const char *path, int settled, char *pr
             meta.applied = log.segments[i].last;
     }
     if (!status)
+        status = meta_load(store, &meta);
+    if (!status && meta.schema == SCHEMA_LOGGED) /* a record may have changed it */
         status = meta_write(store, SCHEMA_PLAIN, NULL);
-    loaded_close(&log);
-    return status;
-}
-
-/* Whether the store holds all that its log holds: 1 or 0, or a status below 0 or REDO_REFUSED as above. For reading beside the process
- * that serves the store, or after its crash. */
-static int redo_is_applied(LmdbStore *store, const char *path, int *applied, char *problem, size_t room) {
-    RedoMeta meta;
-    LoadedLog log;
-    int status = meta_load(store, &meta);
-    *applied = 1;
-    if (status || meta.schema != SCHEMA_LOGGED)
-        return status;
-    status = loaded_open(&log, path, &meta, problem, room);
-    if (!status)
-        *applied = log.count == 0;
     loaded_close(&log);
     return status;
 }

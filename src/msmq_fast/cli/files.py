@@ -14,7 +14,9 @@ from msmq_fast.store.backup import Backup
 from msmq_fast.store.compact import compact
 from msmq_fast.store.errors import StoreError, StoreLockedError
 from msmq_fast.store.identity import DATA_NAME
+from msmq_fast.store.redotail import LogNotApplied, wait_applied
 from msmq_fast.store.restore import restore
+from msmq_fast.store.schema import Table
 
 __all__ = ["run_backup", "run_compact", "run_restore"]
 
@@ -32,10 +34,11 @@ def run_backup(arguments: argparse.Namespace) -> int:
         # Read only, beside the process that serves it: the database coordinates readers of several processes.
         tables = LmdbTables(directory, read_only=True)
         try:
+            wait_applied(directory, lambda name: tables.get(Table.META, name))
             manifest = Backup(tables, Path(arguments.target), now_s=int(time.time())).run()
         finally:
             tables.close()
-    except StoreError as error:
+    except (StoreError, LogNotApplied) as error:
         raise CommandError(Exit.FAILURE, str(error)) from None
     show(
         {"backup": arguments.target, "bytes": manifest.size, "incarnation": manifest.incarnation},

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from msmq_fast.spark.offline.errors import OfflineError
 from msmq_fast.store.paging import scan_pages
+from msmq_fast.store.redotail import LogNotApplied, wait_applied
 from msmq_fast.store.schema import Table
 
 
@@ -139,7 +140,10 @@ def opened(directory: Path, decoder: str = "auto") -> Iterator[Backend]:
         except Exception as error:
             raise OfflineError(f"cannot open the store in {directory}: {error}") from error
     try:
+        wait_applied(directory, lambda name: backend.get(Table.META, name))
         yield backend
+    except LogNotApplied as error:
+        raise OfflineError(str(error)) from None
     finally:
         backend.close()
 
