@@ -37,6 +37,7 @@ typedef struct {
     size_t mask;
     uint32_t head[MEM_TABLES]; /* the last entry of each table, + 1 */
     uint32_t pins;
+    int unknown; /* an operation is of a table that this version does not have */
     uint64_t missing; /* deletes of keys that were not there, as far as this generation can tell */
 } Generation;
 
@@ -133,8 +134,10 @@ static void gen_add_op(Generation *gen, uint32_t at) {
     const uint8_t *key;
     size_t slot;
     op_at(gen, at, &op, &key);
-    if (op.table >= MEM_TABLES)
-        return; /* of a later version; segment_check does not know the tables */
+    if (op.table >= MEM_TABLES) {
+        gen->unknown = 1;
+        return;
+    }
     uint32_t hash = mem_hash(op.table, key, op.key_len);
     MemEntry *entry = gen_seek(gen, op.table, key, op.key_len, hash, &slot);
     int deletes = op.kind & REDO_DELETE, is_new = op.kind & REDO_NEW;

@@ -88,8 +88,8 @@ static int loaded_open(LoadedLog *log, const char *path, const RedoMeta *meta, c
     return status;
 }
 
-/* Applies the records of a segment above `applied`. */
-static int replay_segment(LmdbStore *store, const Segment *seg, uint64_t applied) {
+/* Applies the records of a segment above meta->applied. */
+static int replay_segment(LmdbStore *store, const Segment *seg, const RedoMeta *meta, const char *path, char *problem, size_t room) {
     Generation gen = {.data = seg->data};
     MemView view = {0};
     uint64_t missing = 0;
@@ -98,16 +98,18 @@ static int replay_segment(LmdbStore *store, const Segment *seg, uint64_t applied
     for (uint64_t number = seg->first; !status && number <= seg->last; number++) {
         RecordHead head;
         memcpy(&head, seg->data + at, sizeof head);
-        if (number > applied && !(status = gen_reserve(&gen, head.op_count)))
+        if (number > meta->applied && !(status = gen_reserve(&gen, head.op_count)))
             gen_add_record(&gen, at);
         at += head.length;
     }
+    if (gen.unknown)
+        status = explain(problem, room, path, "has records of a table that this version does not know; start the version that wrote it");
     if (!status)
         status = view_all(&view, &gen);
     if (!status)
         status = apply_view(store, &view, seg->last, NULL, &missing);
     if (status_is_space(status)) {
-        make_space(store, &gen, 0);
+        make_space(store, &gen, meta->epoch);
         status = apply_view(store, &view, seg->last, NULL, &missing);
     }
     view_free(&view);
@@ -154,7 +156,7 @@ static int redo_replay(LmdbStore *store, const char *path, int settled, char *pr
     for (unsigned i = 0; !status && i < log.count; i++) {
         if (log.segments[i].first > meta.applied + 1)
             status = explain(problem, room, path, "lacks a segment that the data file does not hold; restore a backup");
-        else if (!(status = replay_segment(store, &log.segments[i], meta.applied)))
+        else if (!(status = replay_segment(store, &log.segments[i], &meta, path, problem, room)))
             meta.applied = log.segments[i].last;
     }
     if (!status)

@@ -59,11 +59,13 @@ def test_many_kills_lose_nothing(tmp_path: Path, log_size: int) -> None:
 FULL_DISK = """
 import resource, signal, sys
 from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter, status_is_full
-from tests.faults.powercut_child import add
+from tests.faults.powercut_child import add, start_log
 from tests.support.worlds.stores import commit
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 tables = LmdbTables(sys.argv[1], map_size=1 << 30)
 writer = LmdbWriter(tables)
+if int(sys.argv[2]):
+    start_log(tables, writer, int(sys.argv[2]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, resource.RLIM_INFINITY))
 kept, status = 0, 0
 while status == 0:
@@ -82,13 +84,14 @@ writer.close()
 """
 
 
-def test_a_full_disk_stops_nothing_for_good(tmp_path: Path) -> None:
+@LOGS
+def test_a_full_disk_stops_nothing_for_good(tmp_path: Path, log_size: int) -> None:
     """A write that the disk refuses, in part or whole, fails its batch only; when there is room again it goes
     on.
     """
     root = Path(__file__).parent.parent.parent
     done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, tmp_path],
+        [sys.executable, "-c", FULL_DISK, tmp_path, str(log_size)],
         cwd=root,
         capture_output=True,
         text=True,

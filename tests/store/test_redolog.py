@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter, status_is_full
 from msmq_fast._native.tables import StoreError
 from msmq_fast.store import decode, records
 from msmq_fast.store.redotail import LogNotApplied, wait_applied
@@ -390,3 +390,55 @@ def test_replaying_twice_is_replaying_once(tmp_path: Path) -> None:
     store.check()
     store.shut()
     shutil.rmtree(again)
+
+
+def test_a_map_that_fills_up_behind_the_log_loses_nothing(tmp_path: Path) -> None:
+    """Batches are refused while nothing can be applied; what was acknowledged is there; deletions make room."""
+    store = Logged(tmp_path, 1 << 20)
+    store.shut()
+    tables = LmdbTables(tmp_path, map_size=1 << 20)
+    writer = LmdbWriter(tables)
+    tables.start_log(1 << 20)
+    kept, status = 0, 0
+    while status == 0:
+        writer.put_content(kept + 1, bytes([kept % 256]) * 50_000)
+        status = commit(writer)
+        kept += status == 0
+        assert kept < 100
+    assert status_is_full(status)
+    assert not writer.failed
+    assert kept > 15, "more than the map holds"
+    assert tables.count(Table.CONTENT) == kept
+    for content_id in range(1, kept + 1):
+        assert tables.read_content(content_id, 50_000) == bytes([(content_id - 1) % 256]) * 50_000
+    for content_id in range(1, kept):
+        writer.delete_content(content_id, 50_000)
+        assert commit(writer) == 0, "what needs no room is taken all the same"
+    writer.put_content(kept + 1, bytes(50_000))
+    assert commit(writer) == 0
+    assert tables.count(Table.CONTENT) == 2
+    writer.abandon()
+    tables.close()
+    tables = LmdbTables(tmp_path, map_size=1 << 20)
+    assert tables.count(Table.CONTENT) == 2
+    tables.close()
+
+
+def test_a_store_whose_map_is_too_small_for_its_log_opens_with_a_larger_one(tmp_path: Path) -> None:
+    Logged(tmp_path, 1 << 20).shut()
+    tables = LmdbTables(tmp_path, map_size=1 << 20)
+    writer = LmdbWriter(tables)
+    tables.start_log(1 << 20)
+    kept = 0
+    while True:
+        writer.put_content(kept + 1, bytes(50_000))
+        if commit(writer):
+            break
+        kept += 1
+    writer.close()
+    tables.close()
+    with pytest.raises(StoreError, match="MDB_MAP_FULL"):
+        LmdbTables(tmp_path, map_size=1 << 20)
+    tables = LmdbTables(tmp_path, map_size=1 << 24)
+    assert tables.count(Table.CONTENT) == kept
+    tables.close()
