@@ -445,6 +445,9 @@ cdef class Writer:
             raise fault
         return 0
 
+    cpdef int submit_or_commit(self) except -1:
+        return self.submit()
+
     def flush(self):
         """Like submit, for lazy entries as well; it waits for no `unpin`: for start-up and shutdown."""
         break_hold(self)

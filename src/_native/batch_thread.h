@@ -8,6 +8,10 @@
 
 #define LOOK_NS 150000u /* how long the writer looks for the next batch */
 #define SOON_NS 400000u /* a batch that came within this time after the last one came at once */
+#define LONE_UNITS 4u   /* a batch of at most so many units and bytes is a lone one */
+#define LONE_BYTES ((size_t)32 << 10)
+#define LONE_BATCHES 4u /* so many lone ones in a row: the loop has little else to do */
+#define SLOW_NS 10000000000u /* so long after a slow commit the loop leaves all to the thread */
 
 typedef struct {
     pthread_t thread;
@@ -20,6 +24,10 @@ typedef struct {
     int failed_status;
     int looking; /* the thread looks for work without being woken */
     uint64_t next_number[PACKS];
+    /* Of the loop: whether it commits a lone batch itself. */
+    uint64_t inline_ns; /* a commit that takes longer is slow; 0: never */
+    uint64_t not_before_ns, inline_commits;
+    unsigned lone; /* batches in a row */
 } WriterThread;
 
 typedef struct ReadRequest {
@@ -211,6 +219,17 @@ static int commit_batch(WriterThread *writer, Batch *batch) {
     return status;
 }
 
+/* By the thread, or by the loop while the thread has nothing to do. */
+static void commit_and_note(WriterThread *writer, Batch *batch) {
+    batch->taken_ns = monotonic_ns();
+    batch->status = commit_batch(writer, batch);
+    if (batch->status) {
+        writer->failed_number = batch->number;
+        writer->failed_status = batch->status;
+    }
+    batch->done_ns = monotonic_ns();
+}
+
 static void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -248,13 +267,7 @@ static void *writer_main(void *argument) {
         if (!batch)
             break;
         pthread_mutex_unlock(&writer->lock);
-        batch->taken_ns = monotonic_ns();
-        batch->status = commit_batch(writer, batch);
-        if (batch->status) {
-            writer->failed_number = batch->number;
-            writer->failed_status = batch->status;
-        }
-        batch->done_ns = monotonic_ns();
+        commit_and_note(writer, batch);
         pthread_mutex_lock(&writer->lock);
         list_push(&writer->done, batch);
         writer->busy--;
@@ -296,11 +309,37 @@ static void writer_give(WriterThread *writer, Batch *batch) {
         pthread_cond_signal(&writer->wake);
 }
 
+static inline int batch_is_lone(const Batch *batch) { return batch->units <= LONE_UNITS && batch->bytes <= LONE_BYTES; }
+
 static Batch *writer_take(WriterThread *writer) {
     pthread_mutex_lock(&writer->lock);
     Batch *batch = list_pop(&writer->done);
     pthread_mutex_unlock(&writer->lock);
+    if (!batch)
+        return NULL;
+    if (!batch_is_lone(batch)) {
+        writer->lone = 0;
+    } else {
+        writer->lone += writer->lone < LONE_BATCHES;
+        if (batch->done_ns - batch->taken_ns > writer->inline_ns)
+            writer->not_before_ns = batch->done_ns + SLOW_NS;
+    }
     return batch;
+}
+
+/* Commits a lone batch on the loop's thread: two wake-ups of a thread take as long as a quick sync. 0: it has to be given to
+ * the writer's thread, since there is other work, the disk is slow, or the log has to wait for its applier. */
+static int writer_commit_here(WriterThread *writer, Batch *batch) {
+    RedoStore *redo = writer->store->redo;
+    if (!redo || writer->lone < LONE_BATCHES || !batch_is_lone(batch) || batch->first_ns < writer->not_before_ns ||
+        !redo_has_room(redo, 4 * LONE_BYTES))
+        return 0;
+    commit_and_note(writer, batch);
+    writer->inline_commits++;
+    pthread_mutex_lock(&writer->lock);
+    list_push(&writer->done, batch);
+    pthread_mutex_unlock(&writer->lock);
+    return 1;
 }
 
 static int writer_busy(WriterThread *writer) {

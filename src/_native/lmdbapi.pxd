@@ -89,6 +89,8 @@ cdef extern from "batch_thread.h" nogil:
     void redo_free(RedoStore* redo)
     ctypedef struct WriterThread:
         int event_fd
+        uint64_t inline_ns
+        uint64_t inline_commits
     ctypedef struct ReadRequest:
         ReadRequest* next
         uint64_t content_id
@@ -109,6 +111,7 @@ cdef extern from "batch_thread.h" nogil:
     int read_content(LmdbStore* store, MDB_txn* txn, uint64_t content_id, uint32_t size, char* target)
     WriterThread* writer_start(LmdbStore* store, const uint64_t* next_number)
     void writer_give(WriterThread* writer, Batch* batch)
+    int writer_commit_here(WriterThread* writer, Batch* batch)
     Batch* writer_take(WriterThread* writer)
     int writer_busy(WriterThread* writer)
     void writer_stop(WriterThread* writer)

@@ -21,6 +21,8 @@ cdef class LmdbWriter(Writer):
     """A native thread that never takes the GIL commits the batches."""
     cdef LmdbTables _tables
     cdef WriterThread* _thread
+    cdef bint _may_commit           # a lone batch that is sealed may be committed on the spot
+    cdef bint _committed            # one was, and is to be told
     cdef int _end_thread(self, bint keep) except -1
 
 

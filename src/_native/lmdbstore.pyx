@@ -58,6 +58,7 @@ from msmq_fast._native.lmdbapi cimport (
     status_is_space,
     store_open,
     writer_busy,
+    writer_commit_here,
     writer_free,
     writer_give,
     writer_start,
@@ -450,9 +451,14 @@ cdef class LmdbTables(Tables):
 
 @cython.no_gc_clear  # the environment must outlive the thread
 cdef class LmdbWriter(Writer):
-    """Commits on a native thread. The loop watches `fileno()` and calls `complete()`."""
+    """Commits on a native thread. The loop watches `fileno()` and calls `complete()`.
 
-    def __cinit__(self, LmdbTables tables not None, *, feed_number=None, history_number=None, **kwargs):
+    With a redo log `submit_or_commit` commits lone batches on the calling thread, as long as none took longer than `inline_us`.
+    """
+
+    def __cinit__(
+        self, LmdbTables tables not None, *, feed_number=None, history_number=None, uint32_t inline_us=0, **kwargs
+    ):
         self._tables = tables
         if tables._store.redo != NULL:
             raise StoreError("the store's redo log has had its writer")
@@ -462,6 +468,7 @@ cdef class LmdbWriter(Writer):
         self._thread = writer_start(&tables._store, self._next_number)
         if self._thread == NULL:
             raise StoreError("cannot start the writer thread")
+        self._thread.inline_ns = inline_us * <uint64_t>1000
         tables._users += 1
 
     def __dealloc__(self):
@@ -492,7 +499,22 @@ cdef class LmdbWriter(Writer):
         return 0
 
     cdef int _start(self, Batch* batch) except -1:
-        writer_give(self._thread, batch)
+        # With the GIL: to get it back from a busy thread may take 5 ms, and this loop waits all the same.
+        if self._may_commit and writer_commit_here(self._thread, batch):
+            self._committed = True
+        else:
+            writer_give(self._thread, batch)
+        return 0
+
+    cpdef int submit_or_commit(self) except -1:
+        self._may_commit = self._thread.inline_ns > 0
+        try:
+            Writer.submit(self)
+        finally:
+            self._may_commit = False
+            if self._committed:
+                self._committed = False
+                self.complete()
         return 0
 
     cdef Batch* _take(self):
@@ -535,7 +557,8 @@ cdef class LmdbWriter(Writer):
         """As Writer's, and "log": figures of the redo log, all 0 without one.
 
         "records" and "bytes" were appended; "applied_batches" LMDB commits of "applied_operations" followed; "unapplied_bytes" are in
-        the log only; "waits" batches found the log full and waited.
+        the log only; "waits" batches found the log full and waited;
+        "inline_commits" were made on the calling thread (`submit_or_commit`).
         """
         cdef RedoStore* redo = self._tables._store.redo
         cdef dict figures = Writer.statistics(self)
@@ -546,6 +569,7 @@ cdef class LmdbWriter(Writer):
             "applied_operations": redo.stats.applied_operations if redo != NULL else 0,
             "unapplied_bytes": redo_unapplied(redo) if redo != NULL else 0,
             "waits": redo.stats.waits if redo != NULL else 0,
+            "inline_commits": self._thread.inline_commits,
         }
         if redo != NULL:
             figures["missing_deletes"] += redo.stats.missing

@@ -335,6 +335,14 @@ static int redo_settle(RedoStore *redo) {
 
 /* ---- appending; for the writer thread */
 
+/* Whether a record of `length` bytes can be appended without waiting, and beside no application, which shares the disk. */
+static int redo_has_room(RedoStore *redo, size_t length) {
+    pthread_mutex_lock(&redo->lock);
+    int room = redo->frozen < 0 && !redo->freeze && !redo->stalled && segment_has_room(&redo->segments[redo->active], length);
+    pthread_mutex_unlock(&redo->lock);
+    return room;
+}
+
 /* Takes the active segment for a record of `length` bytes and `ops` operations; `brings`: it needs room in LMDB. 0: redo_appended
  * must follow. Waits for the applier if both segments are full. */
 static int redo_take(RedoStore *redo, size_t length, size_t ops, int brings) {

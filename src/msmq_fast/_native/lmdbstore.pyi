@@ -26,6 +26,7 @@ class LogStatistics(TypedDict):
     applied_operations: int
     unapplied_bytes: int
     waits: int
+    inline_commits: int
 
 class LmdbStatistics(WriterStatistics):
     log: LogStatistics
@@ -50,7 +51,13 @@ class LmdbTables(Tables):
 
 class LmdbWriter(Writer):
     def __init__(
-        self, tables: LmdbTables, *, max_bytes: int = ..., max_units: int = ..., **kwargs: Any
+        self,
+        tables: LmdbTables,
+        *,
+        max_bytes: int = ...,
+        max_units: int = ...,
+        inline_us: int = 0,
+        **kwargs: Any,
     ) -> None: ...
     def fileno(self) -> int: ...
     def abandon(self) -> None: ...

@@ -144,7 +144,7 @@ class Assembly:
             self._loop,
             self._clock.monotonic,
             tick=self._tick,
-            submit=store.writer.submit,
+            submit=store.writer.submit_or_commit,
             faults=manager.faults,
         )
         self._security = MessageSecurity(config, manager, self._clock.monotonic, commit_loop.touch)
@@ -214,6 +214,7 @@ class Assembly:
             force_place=config.store.allow_any_filesystem,
             log=config.store.log,
             log_size=config.store.log_size,
+            inline_us=config.store.inline_commit_us,
             guid=UUID(guid).bytes_le if guid else None,
             examine=lambda tables: refuse_lost_key(config, tables),
         )

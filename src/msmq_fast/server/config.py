@@ -136,6 +136,12 @@ class StoreConfig:
     log_size: int = _key(
         kinds.size(_MIB, 2 * _GIB), 32 * _MIB, "size of the redo log, on the disk and in memory"
     )
+    inline_commit_us: int = _key(
+        kinds.integer(0, 1_000_000),
+        1000,
+        "a lone message is committed to the redo log without a change of threads; after a commit that took "
+        "more microseconds than this, not for 10 s; 0: never",
+    )
     disk_low: int = _key(
         kinds.size(0, 64 * _TIB), 256 * _MIB, "space left below which no message is taken in"
     )

@@ -54,6 +54,7 @@ class StoreOptions:
     read_ahead: bool = True
     log: bool = False  # commits go to a redo log, and to LMDB later, many at once
     log_size: int = DEFAULT_LOG_SIZE  # bytes on the disk and in memory
+    inline_us: int = 0  # microseconds: as long as the log's syncs take no longer, the loop commits lone messages
     holder: str = "msmq-fast"  # who to name to another process that wants the store
     guid: bytes | None = None  # of the queue manager, 16 bytes little-endian, for a store that is created
     examine: Callable[[Tables], object] | None = None  # sees what is stored before anything is written
@@ -117,7 +118,7 @@ class Store:
         try:
             check_data_file(path, used=bool(lock.read().get("tokens")))
             tables = _open_tables(path, options, warn)
-            store = cls(tables, LmdbWriter(tables), LmdbReader(tables), path, lock)
+            store = cls(tables, LmdbWriter(tables, inline_us=options.inline_us), LmdbReader(tables), path, lock)
         except BaseException:
             lock.release()
             raise
