@@ -129,7 +129,7 @@ cdef int find_stored(Lookup* lookup, const Row* row, const uint8_t** packet) noe
 
 cdef int find_packet(Lookup* lookup, const Row* row, const uint8_t** packet) noexcept nogil:
     """Where the packet of a message stands until the next call. MDB_NOTFOUND, MDB_CORRUPTED or another status if it does not."""
-    cdef bint begun = lookup.txn != NULL
+    cdef bint begun = lookup.txn != NULL or row.size > WHOLE_BYTES
     cdef int status
     if row.body != NULL:
         packet[0] = row.packet

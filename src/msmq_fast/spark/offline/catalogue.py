@@ -12,10 +12,10 @@ from msmq_fast.spark.offline.errors import OfflineError
 from msmq_fast.store import decode
 from msmq_fast.store.decode import DecodeError
 from msmq_fast.store.schema import (
+    LOGGED_SCHEMA_VERSION,
     NUMBER_KEY,
     ORDINAL_KEY,
     POSITION_KEY,
-    SCHEMA_VERSION,
     MetaName,
     Table,
 )
@@ -88,9 +88,9 @@ def read_catalogue(backend: Backend, computer: str) -> Catalogue:
     guid = _meta(backend, MetaName.GUID, None)
     if not isinstance(guid, bytes) or len(guid) != 16 or not isinstance(version, int):
         raise OfflineError("the directory holds no store of a queue manager")
-    if version > SCHEMA_VERSION:
+    if version > LOGGED_SCHEMA_VERSION:
         raise OfflineError(
-            f"the store has schema version {version}, this program knows {SCHEMA_VERSION}: update it"
+            f"the store has schema version {version}, this program knows {LOGGED_SCHEMA_VERSION}: update it"
         )
     return Catalogue(
         str(UUID(bytes_le=guid)),
