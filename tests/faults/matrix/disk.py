@@ -1,7 +1,7 @@
 """Faults of a real store: SIGKILL of a process, a disk that is full, torn copies of the data file.
 
-`python -m tests.faults.matrix.disk DIRECTORY UNIT…` injects them and prints their count as JSON; a process of
-its own, since it forks.
+`python -m tests.faults.matrix.disk DIRECTORY LOG-SIZE UNIT…` injects them and prints their count as JSON; a
+process of its own, since it forks. A LOG-SIZE of 0 is a store without a redo log.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from msmq_fast.store.identity import DATA_NAME
 from tests.faults.matrix.account import host_bodies
 from tests.faults.matrix.host import Host
 from tests.faults.matrix.runner import Ledger, judge_again, judge_here, play, started
@@ -27,7 +28,7 @@ MOMENTS = ("before", "under way", "after")
 SECTOR = 512
 START = StillClock().seconds
 META_PAGES = 2 * 4096
-_SMALL = 8192  # bytes: room for the meta pages, and for nothing else
+_SMALL = 8192  # bytes: room for the meta pages, and for nothing else; half of it: for the head of a segment
 _MANY = 200
 _COPIES = 4  # torn ones of each commit
 
@@ -35,8 +36,9 @@ _COPIES = 4  # torn ones of each commit
 class Place:
     """Stores of one scenario: each fault begins with a copy of the prepared one."""
 
-    def __init__(self, scenario: Scenario, directory: Path) -> None:
+    def __init__(self, scenario: Scenario, directory: Path, log_size: int) -> None:
         self.scenario = scenario
+        self.log_size = log_size
         self.directory = directory
         self.number = 0
         host = self.host()
@@ -48,14 +50,16 @@ class Place:
 
     def host(self) -> Host:
         self.number += 1
-        host = Host(self.directory / str(self.number), **self.scenario.settings)
+        host = Host(self.directory / str(self.number), log_size=self.log_size, **self.scenario.settings)
         started(self.scenario, host)
         host.commits = 0
         return host
 
     def reopened(self, ledger: Ledger, clock: float) -> None:
         """Judges what the last process left behind."""
-        host = Host(self.directory / str(self.number), later=clock, **self.scenario.settings)
+        host = Host(
+            self.directory / str(self.number), later=clock, log_size=self.log_size, **self.scenario.settings
+        )
         host_bodies(host).update(self.bodies)
         host.run()
         judge_again(self.scenario, host, ledger)
@@ -133,7 +137,7 @@ def full(place: Place, counts: Counter[str]) -> None:
         for nth in range(1, place.commits + 1):
             host = place.host()
             ledger = Ledger()
-            host.at_commit = _without_room(nth)
+            host.at_commit = _without_room(nth, _SMALL // 2 if place.log_size else _SMALL)
             failed = host.store.writer.statistics()["failed_batches"]
             try:
                 play(place.scenario, host, ledger)
@@ -149,12 +153,12 @@ def full(place: Place, counts: Counter[str]) -> None:
         signal.signal(signal.SIGXFSZ, before)
 
 
-def _without_room(nth: int) -> Callable[[int, str], None]:
+def _without_room(nth: int, size: int) -> Callable[[int, str], None]:
     def at_commit(number: int, moment: str) -> None:
         if moment == "before" and number == nth - 1:
-            _room(_SMALL)
+            _room(size)
         elif moment == "after":  # the next one may be handed over at once
-            _room(_SMALL if number == nth - 1 else resource.RLIM_INFINITY)
+            _room(size if number == nth - 1 else resource.RLIM_INFINITY)
 
     return at_commit
 
@@ -164,17 +168,17 @@ def _room(size: int) -> None:
 
 
 def torn(place: Place, counts: Counter[str], random: Random) -> None:
-    """Copies of the data file in which some sectors of a commit are new and others are not."""
+    """Copies of the store's files in which some sectors of a commit are new and others are not."""
     host = place.host()
     ledger = Ledger()
-    images: list[tuple[bytes, bytes, int, int, bool, float]] = []
-    data = place.directory / str(place.number) / "data.mdb"
-    old = data.read_bytes()
+    images: list[tuple[Files, Files, int, int, bool, float]] = []
+    directory = place.directory / str(place.number)
+    old = _files(directory)
 
     def at_commit(_number: int, moment: str) -> None:
         nonlocal old
         if moment == "after":
-            new = data.read_bytes()
+            new = _files(directory)
             images.append((old, new, ledger.begun, ledger.done, ledger.failed, host.clock.seconds - START))
             old = new
 
@@ -185,28 +189,39 @@ def torn(place: Place, counts: Counter[str], random: Random) -> None:
         for _ in range(_COPIES):
             place.number += 1
             store = place.directory / str(place.number)
-            store.mkdir()
-            (store / "data.mdb").write_bytes(_tear(old, new, random))
+            (store / "log").mkdir(parents=True)
+            for name, data in new.items():
+                first = META_PAGES if name == DATA_NAME else 0
+                (store / name).write_bytes(_tear(old.get(name, b""), data, first, random))
             place.reopened(Ledger(begun, done, failed), clock)
             counts["torn copy"] += 1
 
 
-def _tear(old: bytes, new: bytes, random: Random) -> bytes:
-    """Data pages are written in any order; the meta page is written when all of them are there."""
+Files = dict[str, bytes]
+
+
+def _files(directory: Path) -> Files:
+    """The data file first: what the log has given to it meanwhile is in both then."""
+    names = [DATA_NAME, *(f"log/{path.name}" for path in sorted((directory / "log").glob("segment-*")))]
+    return {name: (directory / name).read_bytes() for name in names}
+
+
+def _tear(old: bytes, new: bytes, first: int, random: Random) -> bytes:
+    """Pages are written in any order; the meta pages of the data file when all are there."""
     image = bytearray(old) + bytes(len(new) - len(old))
     share = random.choice((0.1, 0.5, 0.9, 1.0))
-    for at in range(META_PAGES, len(new), SECTOR):
+    for at in range(first, len(new), SECTOR):
         if image[at : at + SECTOR] != new[at : at + SECTOR] and random.random() < share:
             image[at : at + SECTOR] = new[at : at + SECTOR]
     return bytes(image)
 
 
 def main() -> None:
-    units = sys.argv[2:]
+    log_size, units = int(sys.argv[2]), sys.argv[3:]
     result: dict[str, Counter[str]] = {}
     for scenario in SCENARIOS:
         if scenario.unit in units:
-            place = Place(scenario, Path(sys.argv[1]) / scenario.unit)
+            place = Place(scenario, Path(sys.argv[1]) / scenario.unit, log_size)
             counts = result[scenario.unit] = Counter()
             kills(place, counts)
             full(place, counts)

@@ -22,7 +22,7 @@ from msmq_fast.store.store import Store, StoreOptions
 from tests.support.clocks import StillClock
 
 _PATIENCE = 10.0  # seconds of the real clock that a native thread may take for one thing
-_OPTIONS = StoreOptions(map_size=1 << 28, force_place=True)
+LOG_SIZE = 1 << 18
 
 
 class Died(Exception):
@@ -30,7 +30,8 @@ class Died(Exception):
 
 
 class Host:
-    """`directory` None is a store in memory, which `tables` gives another life.
+    """`directory` None is a store in memory, which `tables` gives another life. One on disk has a redo log
+    of `log_size` bytes, or none.
 
     `at_commit(number, moment)` is called at each commit; moments are "before"
     (gathered), "under way" (handed to the writer) and "after" (durable, nobody knows it yet; in memory the
@@ -43,9 +44,11 @@ class Host:
         tables: MemoryTables | None = None,
         *,
         later: float = 0.0,
+        log_size: int = LOG_SIZE,
         **settings: Any,
     ) -> None:
         self.directory = directory
+        self.options = StoreOptions(map_size=1 << 28, force_place=True, log=log_size > 0, log_size=log_size)
         self.settings = settings
         self.clock = StillClock()
         self.clock.advance(later)
@@ -61,7 +64,7 @@ class Host:
         if self.directory is None:
             self.store = Store.in_memory(now_s=now_s, random=self.random, tables=tables)
         else:
-            self.store = Store.open(self.directory, now_s=now_s, random=self.random, options=_OPTIONS)
+            self.store = Store.open(self.directory, now_s=now_s, random=self.random, options=self.options)
         settings = QueueManagerSettings(
             computer_name="HOST", addresses=frozenset({"10.0.0.7"}), **self.settings
         )
@@ -161,6 +164,8 @@ class Host:
         """The process is killed."""
         if self.directory is None:
             return self.memory.crash()
+        if isinstance(self.store.writer, LmdbWriter):
+            self.store.writer.abandon()
         self.store._release()  # what is gathered must be nothing: the writer commits it
         return None
 

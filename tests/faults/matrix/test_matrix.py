@@ -15,7 +15,7 @@ import pytest
 from msmq_fast.store.schema import Table
 from tests.faults.matrix import memory
 from tests.faults.matrix.account import check
-from tests.faults.matrix.host import Host
+from tests.faults.matrix.host import LOG_SIZE, Host
 from tests.faults.matrix.runner import Ledger, judge_again, judge_here, play, started
 from tests.faults.matrix.scenarios import ENQUEUE, RECEIVE, SCENARIOS, Scenario
 
@@ -31,9 +31,12 @@ def tell(capsys: pytest.CaptureFixture[str], unit: str, counts: Counter[str]) ->
         print(f"\n{unit}: {counts.total()} faults injected ({kinds})", end=" ")
 
 
-def on_disk(directory: Path, *units: str) -> dict[str, Counter[str]]:
+LOGS = pytest.mark.parametrize("log_size", [0, LOG_SIZE])
+
+
+def on_disk(directory: Path, log_size: int, *units: str) -> dict[str, Counter[str]]:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.matrix.disk", str(directory), *units],
+        [sys.executable, "-m", "tests.faults.matrix.disk", str(directory), str(log_size), *units],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -61,26 +64,30 @@ def test_each_call_commit_and_moment(scenario: Scenario, capsys: pytest.CaptureF
     assert counts["full"] == counts["killed under way"] == counts["killed after"] > 0
 
 
+@LOGS
 @pytest.mark.rule("DU-01", "KV-G3")
 def test_killed_processes_full_disks_and_torn_copies(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], log_size: int
 ) -> None:
-    for unit, counts in on_disk(tmp_path, "DU-01").items():
+    for unit, counts in on_disk(tmp_path, log_size, "DU-01").items():
         tell(capsys, f"{unit} on disk", counts)
         assert len(counts) == 5
 
 
-@pytest.mark.long(seconds=90)
+@LOGS
+@pytest.mark.long(seconds=180)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "unit",
     [one.unit for one in SCENARIOS],
 )
-def test_every_unit_on_disk(unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_unit_on_disk(
+    unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], log_size: int
+) -> None:
     """Processes that are killed with SIGKILL before, during and after each commit, before they hear of it; a
     limit of the file size that is in force during one commit; data files in which a commit stands in part.
     """
-    counts = on_disk(tmp_path, unit)[unit]
+    counts = on_disk(tmp_path, log_size, unit)[unit]
     tell(capsys, f"{unit} on disk", counts)
     assert len(counts) == 5
 

@@ -20,6 +20,7 @@ from msmq_fast.directory.provider import DirectoryProvider
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.store import Store, StoreOptions
+from tests.support.worlds.stores import crash
 
 T = TypeVar("T")
 
@@ -124,7 +125,7 @@ class World:
             assert isinstance(writer, MemoryWriter)
             self._open(writer.crash())
         else:
-            self.store._release()
+            crash(self.store)
             self._open(None)
 
     def objects(self, kind: ObjectType = ObjectType.QUEUE) -> list[DirectoryObject]:

@@ -42,7 +42,9 @@ def history_entry(item: decode.HistoryItem) -> bytes:
 
 
 def crash(store: Store) -> None:
-    """Ends a store without the marks of a clean shutdown."""
+    """Ends a store as the end of its process would: a redo log keeps what LMDB does not hold yet."""
+    if isinstance(store.writer, LmdbWriter):
+        store.writer.abandon()
     store._release()
 
 
