@@ -8,6 +8,7 @@ import random
 import select
 import shutil
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -242,12 +243,15 @@ def test_a_file_that_was_cut_is_refused(good: Path, tmp_path: Path, share: float
 def test_free_pages_at_the_end_may_miss(tmp_path: Path) -> None:
     """LMDB does not write pages that one transaction took from the end and gave back."""
     store = open_store(tmp_path)
+    tables = cast(LmdbTables, store.tables)
     for number in range(40):
         store.writer.put_content(number + 1, bytes(60_000))
         store.commit()
+        tables.settle()
     for number in range(40):
         store.writer.delete_content(number + 1, 60_000)
         store.commit()
+        tables.settle()
     crash(store)
     path = tmp_path / "data.mdb"
     whole = path.read_bytes()

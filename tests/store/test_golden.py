@@ -15,7 +15,7 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.outgoing import OutgoingState
 from msmq_fast.qm.settings import QueueManagerSettings
-from msmq_fast.store.schema import SCHEMA_VERSION, MetaName
+from msmq_fast.store.schema import LOGGED_SCHEMA_VERSION, MetaName
 from msmq_fast.store.store import Store
 from tests.support.worlds.golden_store import Clock
 from tests.support.worlds.stores import crash, open_store
@@ -38,7 +38,7 @@ def _turn(store: Store, manager: QueueManager) -> None:
 def test_a_store_of_any_version_serves(tmp_path: Path, version: int) -> None:
     shutil.copy(GOLDEN / f"managed-{version}" / "data.mdb", tmp_path)
     store = open_store(tmp_path, now_s=1_700_000_500)
-    assert store.meta(MetaName.SCHEMA) == SCHEMA_VERSION
+    assert store.meta(MetaName.SCHEMA) == LOGGED_SCHEMA_VERSION
     assert store.incarnation == 1 + version, "a copy, which version 0 could not tell"
     assert store.tx_timestamp >= 1_700_000_000
     settings = QueueManagerSettings(computer_name="GOLDEN")

@@ -393,7 +393,7 @@ def test_replaying_twice_is_replaying_once(tmp_path: Path) -> None:
 
 
 def test_a_map_that_fills_up_behind_the_log_loses_nothing(tmp_path: Path) -> None:
-    """Batches are refused while nothing can be applied; what was acknowledged is there; deletions make room."""
+    """Batches are refused while nothing can be applied; what was acknowledged stays; deletions make room."""
     store = Logged(tmp_path, 1 << 20)
     store.shut()
     tables = LmdbTables(tmp_path, map_size=1 << 20)

@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,20 @@ from msmq_fast.store.lock import StoreLock
 from msmq_fast.store.place import check_place, file_system_of
 from msmq_fast.store.schema import LOGGED_SCHEMA_VERSION, SCHEMA_VERSION, MetaName, Table
 from msmq_fast.store.store import Store
-from tests.support.worlds.stores import SMALL, crash, history_entry, open_store, queues_of, reserve_now
+from tests.support.worlds import stores
+from tests.support.worlds.stores import crash, history_entry, open_store, queues_of, reserve_now
 
 pytestmark = pytest.mark.smoke
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["log", "no log"])
+def _with_and_without_a_log(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "SMALL", replace(stores.SMALL, log=request.param))
+
+
+def _schema() -> int:
+    """What META says while the store is open."""
+    return LOGGED_SCHEMA_VERSION if stores.SMALL.log else SCHEMA_VERSION
 
 
 @pytest.mark.rule("KV-01")
@@ -30,7 +42,7 @@ def test_identity_stays_over_restarts_and_crashes(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     guid = store.guid
     assert (len(guid), store.incarnation, store.was_clean, store.is_copy) == (16, 1, True, False)
-    assert (store.meta(MetaName.SCHEMA), store.meta(MetaName.GUID)) == (SCHEMA_VERSION, guid)
+    assert (store.meta(MetaName.SCHEMA), store.meta(MetaName.GUID)) == (_schema(), guid)
     crash(store)
     store = open_store(tmp_path, seed=1)
     assert (store.guid, store.incarnation, store.was_clean) == (guid, 1, False)
@@ -190,7 +202,7 @@ def test_version_0_is_upgraded(tmp_path: Path) -> None:
     crash(store)
     store = open_store(tmp_path, now_s=77)
     assert (store.guid, store.incarnation, store.tx_timestamp) == (guid, 1, 77)
-    assert store.meta(MetaName.SCHEMA) == SCHEMA_VERSION
+    assert store.meta(MetaName.SCHEMA) == _schema()
     store.close()
 
 
@@ -200,6 +212,7 @@ def test_a_newer_store_is_refused_and_left_alone(tmp_path: Path, version: object
     store = open_store(tmp_path)
     store.put_meta(MetaName.SCHEMA, version)
     store.commit()
+    store.tables.settle()  # type: ignore[attr-defined]
     crash(store)
     before = (tmp_path / "data.mdb").read_bytes()
     with pytest.raises(StoreVersionError, match=f"schema version {version}"):
@@ -320,4 +333,4 @@ def test_the_lock_file_names_the_holder(tmp_path: Path) -> None:
     assert held["pid"] == os.getpid()
     assert set(held) == {"pid", "host", "name", "started", "tokens"}
     store.close()
-    assert SMALL.holder == held["name"]
+    assert stores.SMALL.holder == held["name"]

@@ -132,7 +132,7 @@ class StoreConfig:
     feed: bool = _key(kinds.FLAG, True, "keep the event feed")
     feed_max_age: float = _key(kinds.duration(60, 10**9), 604_800.0, "older events are dropped")
     feed_max_size: int = _key(kinds.size(1 << 20, 64 * _TIB), _GIB, "the oldest events beyond it are dropped")
-    log: bool = _key(kinds.FLAG, False, "commit to a redo log first, to the data file later")
+    log: bool = _key(kinds.FLAG, True, "commit to a redo log first, to the data file later")
     log_size: int = _key(
         kinds.size(_MIB, 2 * _GIB), 32 * _MIB, "size of the redo log, on the disk and in memory"
     )

@@ -52,7 +52,7 @@ class StoreOptions:
     map_size: int = DEFAULT_MAP_SIZE  # bytes of address space; the file is as large as what it holds
     force_place: bool = False  # also on network and overlay file systems
     read_ahead: bool = True
-    log: bool = False  # commits go to a redo log, and to LMDB later, many at once
+    log: bool = True  # commits go to a redo log, and to LMDB later, many at once
     log_size: int = DEFAULT_LOG_SIZE  # bytes on the disk and in memory
     inline_us: int = 0  # microseconds: as long as the log's syncs take no longer, the loop commits lone messages
     holder: str = "msmq-fast"  # who to name to another process that wants the store
