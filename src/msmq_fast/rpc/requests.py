@@ -7,7 +7,7 @@ from outside: `docs/architecture.md`, "The RPC runtime".
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import TypeAlias
+from typing import NamedTuple
 
 from msmq_fast._native.rpcframing import Pdu
 from msmq_fast.rpc.auth.context import AuthError
@@ -42,9 +42,16 @@ class IncompleteBytes:
         self.held = 0
 
 
-Request: TypeAlias = tuple[Pdu, PresentationContext, Security | None, bytes | bytearray]
-"""A whole request: its first fragment, its context, its security context, its stub. A plain tuple, since one
-is made for every call."""
+class Request(NamedTuple):
+    """A whole request. `pdu` is its first fragment."""
+
+    pdu: Pdu
+    context: PresentationContext
+    security: Security | None
+    stub: bytes | bytearray
+
+
+_new = tuple.__new__  # without the function that a named tuple has of its own: one is made for every call
 
 
 class _Assembly:
@@ -125,7 +132,7 @@ class RequestIntake:
             raise PduRefused("request without its first fragment", context_id=pdu.context_id)
         self._highest = pdu.call_id
         if pdu.flags & _LAST:
-            return pdu, context, security, stub
+            return _new(Request, (pdu, context, security, stub))
         if pdu.alloc_hint > self._limits.stub:
             raise PduRefused("request too large", ACCESS_DENIED, context_id=pdu.context_id)
         assembly = self._assembly = _Assembly(pdu, context, security)
@@ -155,7 +162,7 @@ class RequestIntake:
         self._drop()
         if assembly.context is None:
             return None
-        return first, assembly.context, assembly.security, assembly.stub
+        return Request(first, assembly.context, assembly.security, assembly.stub)
 
     def _unprotect(self, pdu: Pdu, security: Security | None, context_id: int) -> bytes:
         if security is None:
