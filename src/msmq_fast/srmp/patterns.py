@@ -124,13 +124,26 @@ class Pattern:
 
 
 class _Sender:
-    """The pattern of one sender, and how many of its envelopes in a row were not of its pattern."""
+    """The latest pattern of one sender, and how many of its envelopes in a row were not of its pattern."""
 
-    __slots__ = ("misses", "pattern")
+    __slots__ = ("_misses", "_pattern")
 
     def __init__(self) -> None:
-        self.pattern: Pattern | None = None
-        self.misses = 0
+        self._pattern: Pattern | None = None
+        self._misses = 0
+
+    def read(self, xml: bytes) -> Envelope:
+        """The envelope. Nonconforming: see `read_envelope`."""
+        if self._pattern is not None:
+            envelope = self._pattern.read(xml)
+            if envelope is not None:
+                self._misses = 0
+                return envelope
+        envelope = read_envelope(xml)
+        self._misses += 1
+        if self._misses & (self._misses - 1) == 0:  # 1, 2, 4, 8 …: where patterns never help, few are made
+            self._pattern = Pattern.of(xml, envelope)
+        return envelope
 
 
 class EnvelopePatterns:
@@ -144,17 +157,11 @@ class EnvelopePatterns:
         pattern of another sender only does not fit. Nonconforming: see `read_envelope`.
         """
         sender = self._senders.get(key)
-        if sender is not None and sender.pattern is not None:
-            envelope = sender.pattern.read(xml)
-            if envelope is not None:
-                sender.misses = 0
-                return envelope
-        envelope = read_envelope(xml)
-        if sender is None:
-            if len(self._senders) >= MOST_PATTERNS:
-                self._senders.clear()
-            sender = self._senders[key] = _Sender()
-        sender.misses += 1
-        if sender.misses & (sender.misses - 1) == 0:  # 1, 2, 4, 8 …: where patterns never help, few are made
-            sender.pattern = Pattern.of(xml, envelope)
+        if sender is not None:
+            return sender.read(xml)
+        sender = _Sender()
+        envelope = sender.read(xml)
+        if len(self._senders) >= MOST_PATTERNS:
+            self._senders.clear()
+        self._senders[key] = sender
         return envelope
