@@ -4,7 +4,8 @@ PROGRAM is the other server, one quoted text such as "/path/of/another/tree/.ven
 Each pair of runs has one of either, the order changes from pair to pair, and each run has a fresh server and
 store. Printed are the medians and the ratio of this server to the other: messages a second, and processor
 time a message, of which the least of all runs says most on a machine that does other things, too; that of
-both servers in the case `between`, in which a program sends through one server into a second one. With
+both servers in the case `between`, in which a program sends through one server into a second one.
+`remote-reads` are two-phase reads by 16 clients over RPC, `srmp` durable posts over 16 connections. With
 `--disk-us 100` the disk is simulated, see `bench.slowdisk`; then only processor time and waiting count.
 """
 
@@ -19,18 +20,24 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import appload, mqqb, txload
+from bench import appload, mqqb, remoteread, srmp, txload
 from bench.appload import AppLoad
 from bench.measure import Figures
 from bench.mqqb import Group, Load
+from bench.remoteread import Load as Reads
 from bench.server import Server
 from bench.slowdisk import TMPFS, environment
+from bench.srmp import Posts
 from bench.txload import TxLoad
 
 __all__ = ["CASES", "main"]
 
 _RATE, _CPU = "rate", "cpu"
-_BETWEEN_PER_S = 30_000  # messages for each second of a run: about what two servers do
+# Messages for each second of a run: about what a server does, and what two do.
+_BETWEEN_PER_S = 30_000
+_READS_PER_S = 10_000
+_POSTS_PER_S = 5_000
+_SETTINGS = {"remote-reads": remoteread.SETTINGS, "srmp": srmp.SETTINGS}
 
 
 def _cases(seconds: float) -> dict[str, Callable[[Server], Figures]]:
@@ -41,6 +48,8 @@ def _cases(seconds: float) -> dict[str, Callable[[Server], Figures]]:
         "transactional": mqqb.on_server(Load((streams,), seconds=seconds)),
         "in-and-out": appload.on_server(AppLoad(seconds=seconds)),
         "one-at-a-time": appload.on_server(AppLoad(lockstep=True, seconds=seconds)),
+        "remote-reads": remoteread.by_rpc(Reads(clients=16, count=round(seconds * _READS_PER_S))),
+        "srmp": srmp.on_server(Posts(round(seconds * _POSTS_PER_S), round(seconds * _POSTS_PER_S / 10))),
         "between": txload.to_another_server(TxLoad(clients=8, size=100), round(seconds * _BETWEEN_PER_S)),
     }
 
@@ -48,8 +57,10 @@ def _cases(seconds: float) -> dict[str, Callable[[Server], Figures]]:
 CASES = tuple(_cases(1))
 
 
-def _figures(run: Callable[[Server], Figures], program: Sequence[str], directory: Path) -> dict[str, float]:
-    with Server(directory, program=program) as server:
+def _figures(
+    name: str, run: Callable[[Server], Figures], program: Sequence[str], directory: Path
+) -> dict[str, float]:
+    with Server(directory, program=program, settings=_SETTINGS.get(name, "")) as server:
         found = run(server)
     rate = found.get("out_per_s", found["in_per_s"])
     cpu = found["server_cpu_us_per_message"] + found.get("target_cpu_us_per_message", 0.0)
@@ -83,7 +94,7 @@ def main() -> int:
         runs: tuple[list[dict[str, float]], list[dict[str, float]]] = ([], [])
         for pair in range(given.pairs):
             for which in (0, 1) if pair % 2 else (1, 0):
-                runs[which].append(_figures(cases[name], programs[which], directory))
+                runs[which].append(_figures(name, cases[name], programs[which], directory))
         rate, other_rate = (statistics.median(run[_RATE] for run in side) for side in runs)
         cpu, other_cpu = (statistics.median(run[_CPU] for run in side) for side in runs)
         least, other_least = (min(run[_CPU] for run in side) for side in runs)

@@ -25,11 +25,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench import appload, mqqb, txload
+from bench import appload, mqqb, remoteread, srmp, txload
 from bench.appload import AppLoad
 from bench.mqqb import Group, Load
+from bench.remoteread import Load as Reads
 from bench.server import Server, ServerError
 from bench.slowdisk import TMPFS
+from bench.srmp import Posts
 from bench.txload import TxLoad
 
 __all__ = ["CASES", "main"]
@@ -39,6 +41,10 @@ _SETTINGS = """
 rsa_bits = "1024"
 [store]
 map_size = "2 GiB"
+[rpc]
+allow_unauthenticated = true
+[server]
+http_port = 0
 [limits]
 handshake_timeout = 600
 slow_writer_timeout = 600
@@ -72,6 +78,15 @@ def _programs(load: AppLoad, count: int) -> Case:
     return Case(run, count)
 
 
+def _remote_reads(servers: Sequence[Server], count: int) -> object:
+    """Reads of two phases; the messages are sent in batches before, which costs little beside them."""
+    return remoteread.by_rpc(Reads(clients=16, count=count))(servers[0])
+
+
+def _posts(servers: Sequence[Server], count: int) -> object:
+    return srmp.on_server(Posts(count, warmup=0))(servers[0])
+
+
 def _between(servers: Sequence[Server], count: int) -> None:
     """Asks how far it is only when both servers are idle: an answer takes as much as many messages."""
     sending, receiving = servers
@@ -102,6 +117,8 @@ CASES = {
     "transactional": _sessions(True, transactional=True),
     "in-and-out": _programs(AppLoad(), 10_000),
     "one-at-a-time": _programs(AppLoad(lockstep=True), 500),
+    "remote-reads": Case(_remote_reads, 4_000),
+    "srmp": Case(_posts, 3_000),
     "between": Case(_between, 10_000, ("-sending", "-receiving")),
 }
 

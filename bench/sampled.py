@@ -22,7 +22,8 @@ __all__ = ["PARTS", "main"]
 
 PARTS: Final = (
     ("XML and multipart", ("srmp/reading.py", "srmp/compound.py", "srmp/multipart.py", "srmp/values.py",
-                           "srmp/model.py", "srmp/xmlbounds.py", "srmp/classify.py", "xml/", "lxml/")),
+                           "srmp/model.py", "srmp/xmlbounds.py", "srmp/classify.py", "srmp/patterns.py",
+                           "xml/", "lxml/")),
     ("packet", ("srmp/incoming.py", "packet/")),
     ("HTTP", ("srmp/http/", "h11/")),
     ("store and queue", ("qm/", "store/", "srmp/receive.py", "srmp/destinations.py", "srmp/")),

@@ -15,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +26,7 @@ from bench.measure import Figures, ServerWatch, medians
 from bench.report import Check
 from bench.server import Server, ServerError
 
-__all__ = ["main"]
+__all__ = ["SETTINGS", "Posts", "main", "on_server"]
 
 QUEUE: Final = "bench"
 SETTINGS: Final = "[server]\nhttp_port = 0\n"
@@ -42,14 +43,30 @@ _SHOWN: Final = (
 )
 
 
-def load(server: Server, options: argparse.Namespace, on_event: object = None) -> Figures:
+@dataclass(frozen=True, slots=True)
+class Posts:
+    """Messages over so many connections; those of the warm-up do not count."""
+
+    count: int = 30_000
+    warmup: int = 3_000
+    connections: int = 16
+    size: int = 1024
+    express: bool = False
+
+
+def on_server(posts: Posts) -> Callable[[Server], Figures]:
+    """A run for `bench.compare`."""
+    return lambda server: load(server, posts)
+
+
+def load(server: Server, posts: Posts, on_event: object = None) -> Figures:
     """One run of the client against a server; what it and the server say."""
     address = server.listening["http"].partition(",")[0]
     watch = ServerWatch(server)
     command = [sys.executable, "-m", "bench.srmpload", address, "--queue", QUEUE]
-    command += ["--count", str(options.count), "--warmup", str(options.count // 10)]
-    command += ["--connections", str(options.connections), "--size", str(options.size)]
-    command += ["--express"] if options.express else []
+    command += ["--count", str(posts.count), "--warmup", str(posts.warmup)]
+    command += ["--connections", str(posts.connections), "--size", str(posts.size)]
+    command += ["--express"] if posts.express else []
     found: Figures = {}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
         assert client.stdout is not None
@@ -69,12 +86,12 @@ def _in_queue(metrics: dict[str, float]) -> float:
     return metrics.get("msmq_fast_messages_in_total", 0.0)
 
 
-def shares(options: argparse.Namespace) -> dict[str, float]:
+def shares(posts: Posts, directory: Path) -> dict[str, float]:
     """Share of the server's processor time by part, in one run of its own."""
     with tempfile.NamedTemporaryFile(prefix="msmq-bench-parts-") as file:
         program = (*SAMPLED, file.name)
-        with Server(options.dir, queues=(QUEUE,), settings=SETTINGS, program=program) as server:
-            load(server, options, lambda: os.kill(server.pid, signal.SIGUSR1))
+        with Server(directory, queues=(QUEUE,), settings=SETTINGS, program=program) as server:
+            load(server, posts, lambda: os.kill(server.pid, signal.SIGUSR1))
             deadline = time.monotonic() + 10
             while not (text := Path(file.name).read_text()) and time.monotonic() < deadline:
                 time.sleep(0.05)
@@ -100,13 +117,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--express", action="store_true", help="without <durable/>")
     parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()), help="a real disk")
     options = parser.parse_args(arguments)
+    posts = Posts(options.count, options.count // 10, options.connections, options.size, options.express)
     try:
         runs = []
         for number in range(1, options.runs + 1):
             with Server(options.dir, queues=(QUEUE,), settings=SETTINGS) as server:
-                runs.append(load(server, options))
+                runs.append(load(server, posts))
             print(f"  run {number} of {options.runs}: {_line(runs[-1])}", file=sys.stderr)
-        parts = shares(options)
+        parts = shares(posts, options.dir)
     except (GeneratorError, ServerError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1

@@ -125,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
     template = request(options.address, options.queue, options.size, time.time(), durable=not options.express)
     made = [Connection((host, int(port)), template) for _ in range(options.connections)]
     connections = {each.socket.fileno(): each for each in made}
-    first = 1
+    first = int(time.time() * 1000) % 2_000_000_000  # no message of an earlier run on the same server
     if options.warmup:
         _run(connections, first, options.warmup)
         first += options.warmup

@@ -113,7 +113,7 @@ def test_a_server_compared_with_itself(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = f"{sys.executable} -m msmq_fast"
-    cases = ["express", "transactional", "one-at-a-time", "between"]
+    cases = ["express", "transactional", "one-at-a-time", "remote-reads", "srmp", "between"]
     monkeypatch.setattr(sys, "argv", ["compare", own, *cases, "--pairs", "1", "--seconds", "0.3"])
     assert compare.main() == 0
     head, *rows = capsys.readouterr().out.splitlines()
