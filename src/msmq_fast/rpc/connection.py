@@ -64,6 +64,8 @@ class ServerConnection:
         self._on_wake = wake
         self._ended = ended
         self.closing = False
+        self.drained = False
+        """Whether the PDUs that `data_to_send` gave are the last ones, and nothing was held back for them."""
         self._lost = False
         self._busy = False  # inside received(): the adapter takes the output when it returns
         self._scanner = PduScanner(limits.fragment)
@@ -144,6 +146,7 @@ class ServerConnection:
             return []
         self.counters.pdus_out += self._outbox.pdus - before
         self._reply_budget.resume()
+        self.drained = not (self._outbox.queue or self._scanner.held)
         return data
 
     def pause_sending(self, now: float) -> None:

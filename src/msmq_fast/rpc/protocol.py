@@ -156,6 +156,8 @@ class RpcProtocol(asyncio.BufferedProtocol):
             pdus = connection.data_to_send()
             if pdus:
                 transport.writelines(pdus)
+                if connection.drained:
+                    break
             elif not connection.go_on():
                 break
         else:
