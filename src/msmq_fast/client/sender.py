@@ -77,7 +77,8 @@ class Sender:
 
         Raises what went wrong before.
         """
-        self._check()
+        if self._link.lost is not None or self.refusals:
+            self._check()
         size = bulk(message, self._max_bytes)
         if self._packed and self._bytes + size > self._max_bytes:
             self._flush()
@@ -94,7 +95,7 @@ class Sender:
     async def send(self, message: Message) -> None:
         """Queue one message once there is room in the window; returns before it is acknowledged."""
         self.post(message)
-        if self.unacknowledged >= self._window or self._link.congested:
+        if self.posted - self._answered >= self._window or self._link.congested:
             await self.ready()
 
     async def ready(self) -> None:
@@ -134,13 +135,15 @@ class Sender:
         if not count:
             return
         head = self._head + count.to_bytes(4, "big")
-        body = self._packer.bytes() + self._tail
-        self._packer.reset()
-        self._packed = self._bytes = 0
         link = self._link
         first = self.posted - count
         request_id = link.next_id(lambda kind, value: self._answer(request_id, kind, value, first, count))
-        link.write(HEADER.pack(MIN_LENGTH + len(head) + len(body), Frame.SEND, request_id) + head + body)
+        with self._packer.getbuffer() as messages:
+            length = MIN_LENGTH + len(head) + len(messages) + len(self._tail)
+            frame = b"".join((HEADER.pack(length, Frame.SEND, request_id), head, messages, self._tail))
+        self._packer.reset()
+        self._packed = self._bytes = 0
+        link.write(frame)
 
     def _answer(self, request_id: int, kind: int, value: Any, first: int, count: int) -> None:
         if kind == Frame.SENT:
