@@ -2,6 +2,8 @@
 
 from libc.stdint cimport uint64_t
 
+cdef uint64_t LAST_OF_32_BITS = 0xFFFFFFFF
+
 
 cdef class Counter:
     """``Counter(last, block, wraps=False)``: `last` was given out by an earlier life of the process; nothing is reserved yet.
@@ -25,14 +27,14 @@ cdef class Counter:
 
     cdef uint64_t next(self, uint64_t count) except 0:
         cdef uint64_t last = self.last
-        if self.wraps and (last & 0xFFFFFFFF) + count > 0xFFFFFFFF:
-            last = (last | 0xFFFFFFFF) + 1
+        if self.wraps and (last & LAST_OF_32_BITS) + count > LAST_OF_32_BITS:
+            last = (last | LAST_OF_32_BITS) + 1
         if last + count + self.block // 2 > self.limit:
             self.reserve_more(count)
         if last + count > self.limit:
             raise self.exhausted()
         self.last = last + count
-        return (last + 1) & 0xFFFFFFFF if self.wraps else last + 1
+        return (last + 1) & LAST_OF_32_BITS if self.wraps else last + 1
 
     def take(self, uint64_t count=1) -> int:
         """Give out `count` consecutive numbers; returns the first."""
