@@ -178,7 +178,7 @@ def test_packets_are_delivered_whole(many: list[tuple[Any, ...]], target: int) -
 
 
 def test_what_was_handed_over_stays_as_it_is() -> None:
-    """Buffers are the encoder's own memory, handed over; later frames, larger and smaller, get other memory."""
+    """The encoder's own memory is handed over: later frames, larger and smaller, get other memory."""
     encoder = Encoder()
     seen = []
     for number, size in enumerate([10, 30_000, 0, 40_000, 5_000, 100]):
