@@ -67,6 +67,7 @@ class AppEngine:
         self._output_bytes = 0
         self._full = False  # the output that was taken last was as much as may wait
         self._write_paused = False
+        self._output_high = service.limits.output_high
         self._busy = False  # inside received(): the adapter takes the output when it returns
         service.counters.connections += 1
 
@@ -91,7 +92,7 @@ class AppEngine:
     def take_output(self) -> list[Output]:
         """The buffers to be written, in order."""
         output, self._output = self._output, []
-        self._full = self._output_bytes >= self.service.limits.output_high
+        self._full = self._output_bytes >= self._output_high
         self._output_bytes = 0
         return output
 
@@ -126,7 +127,7 @@ class AppEngine:
     @property
     def congested(self) -> bool:
         """True while nothing more should be delivered."""
-        return self._write_paused or self._output_bytes >= self.service.limits.output_high
+        return self._write_paused or self._output_bytes >= self._output_high
 
     def write(self, buffers: list[Output]) -> None:
         """Hand whole frames to the transport."""
@@ -183,7 +184,9 @@ class AppEngine:
         return self.identity.name if self.identity is not None else "an unknown user"
 
     def _blocked(self) -> bool:
-        return self.congested or (self._session is not None and self._session.full)
+        if self._write_paused or self._output_bytes >= self._output_high:  # as `congested`, without a call
+            return True
+        return self._session is not None and self._session.full
 
     def _advance(self) -> None:
         """Take up the whole frames that are there, as long as the peer may go on."""

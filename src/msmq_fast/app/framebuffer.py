@@ -20,7 +20,9 @@ class FrameBuffer:
 
     def __init__(self, max_frame: int) -> None:
         self.max_frame = max_frame
-        self._buffer = bytearray(IDLE)
+        self._buffer = bytearray()
+        self._view = memoryview(self._buffer)
+        self._replace(IDLE)
         self._start = 0
         self._end = 0
         self._small = 0  # reads since the last one that an idle buffer had no room for
@@ -36,22 +38,26 @@ class FrameBuffer:
             self._small = self._small + 1 if self._end <= IDLE else 0
             self._start = self._end = 0
             if size > MAX_READ or (size > IDLE and self._small > KEEP):
-                self._buffer = bytearray(IDLE)
+                self._replace(IDLE)
         elif size - self._end < MIN_ROOM:
             # A handler may still hold a view of the old buffer, so it is replaced, never resized.
             if held > size // 2 or size == IDLE:
-                larger = bytearray(size * 2)
-                larger[:held] = memoryview(self._buffer)[self._start : self._end]
-                self._buffer = larger
+                kept = self._view[self._start : self._end]
+                self._replace(size * 2)
+                self._buffer[:held] = kept
             else:
                 self._buffer[:held] = self._buffer[self._start : self._end]
             self._start, self._end = 0, held
             self._small = 0
-        return memoryview(self._buffer)[self._end : self._end + MAX_READ]
+        return self._view[self._end : self._end + MAX_READ]
+
+    def _replace(self, size: int) -> None:
+        self._buffer = bytearray(size)
+        self._view = memoryview(self._buffer)
 
     def release(self) -> None:
         """The connection is gone: give the memory back now."""
-        self._buffer = bytearray()
+        self._replace(0)
         self._start = self._end = 0
 
     def advance(self, count: int) -> None:
@@ -81,4 +87,4 @@ class FrameBuffer:
         if stop > self._end:
             return None
         self._start = stop
-        return kind, request_id, memoryview(self._buffer)[start + HEADER_SIZE : stop]
+        return kind, request_id, self._view[start + HEADER_SIZE : stop]
