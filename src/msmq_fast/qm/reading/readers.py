@@ -506,10 +506,12 @@ class Readers:
                 reader.serve(core, pending)
                 continue
             served = reader.serve(core, pending)
-            self._takers.pop(reader, None)
-            if reader.credit > 0 and not reader.closed:
-                self._takers[reader] = None
-            self._note_interest()
+            waits = reader.credit > 0 and not reader.closed
+            if not waits or len(self._takers) != 1 or reader not in self._takers:
+                self._takers.pop(reader, None)
+                if waits:
+                    self._takers[reader] = None
+                self._note_interest()
             if not served:
                 return
 
