@@ -25,6 +25,7 @@ INTERNAL = frozenset(
         "ledger",
         "ledgerbase",
         "lmdbstore",
+        "lmdbthreads",
         "memorystore",
         "moving",
         "numbering",

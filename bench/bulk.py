@@ -23,7 +23,7 @@ from msmq_fast._native.columnevents import EventEncoder
 from msmq_fast._native.columnmessages import MessageEncoder
 from msmq_fast._native.columnrows import scan
 from msmq_fast._native.columnstore import Contents
-from msmq_fast._native.lmdbstore import LmdbWriter
+from msmq_fast._native.lmdbthreads import LmdbWriter
 from msmq_fast.bulk.arrow import arrow_schema, record_batch
 from msmq_fast.bulk.reader import BYTES, CLASSES, HEADS_BYTES, KINDS, ROWS, TRANSPORTS
 from msmq_fast.bulk.schema import EVENT_COLUMNS, Column, chosen

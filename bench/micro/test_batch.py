@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from bench.micro import MESSAGES
-from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbTables
+from msmq_fast._native.lmdbthreads import LmdbWriter
 from msmq_fast.store.schema import CONTENT_KEY, POSITION, Table
 
 pytestmark = pytest.mark.benchmark(group=f"batch, {MESSAGES} messages and one sync")

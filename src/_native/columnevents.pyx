@@ -12,7 +12,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 from msmq_fast._native.columncells cimport Cells, Encoded, put_bytes, put_null, put_number
 from msmq_fast._native.columnencoder cimport FIELD_CONSTANT, Encoder, Word, Words, check, put_word
-from msmq_fast._native.columnstore cimport READ_BYTES, READ_NS, enter_background, leave_background, load_liblmdb
+from msmq_fast._native.columnstore cimport READ_BYTES, READ_NS, enter_background, leave_background
 from msmq_fast._native.columntext cimport put_guid, put_identifier
 from msmq_fast._native.gather cimport monotonic_ns
 from msmq_fast._native.lmdbapi cimport (
@@ -34,6 +34,7 @@ from msmq_fast._native.lmdbapi cimport (
     item_is_value,
     item_value,
     lmdb_api,
+    load_liblmdb,
     redo_view,
     redo_view_end,
 )

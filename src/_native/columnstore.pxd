@@ -6,7 +6,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from msmq_fast._native.columncells cimport Growing
 from msmq_fast._native.columnrows cimport Row, Rows
 from msmq_fast._native.gather cimport monotonic_ns
-from msmq_fast._native.lmdbapi cimport Generation, LmdbStore, MDB_cursor, MDB_txn, lmdb_load
+from msmq_fast._native.lmdbapi cimport Generation, LmdbStore, MDB_cursor, MDB_txn
 from msmq_fast._native.tables cimport Tables
 
 cdef extern from "columns_priority.h" nogil:
@@ -65,15 +65,3 @@ cdef inline void lookup_breathe(Lookup* lookup) noexcept nogil:
         lookup.bytes > READ_BYTES or (lookup.calls & 15 == 0 and monotonic_ns() - lookup.begun_ns > READ_NS)
     ):
         lookup_end(lookup)
-
-
-cdef inline int load_liblmdb() except -1:
-    """Loads liblmdb for the module that calls this: each has pointers of its own."""
-    cdef char problem[512]
-    import os
-
-    import lmdb.cpython
-    cdef bytes path = os.fsencode(lmdb.cpython.__file__)
-    if lmdb_load(path, problem, sizeof(problem)) != NULL:
-        raise ImportError(f"liblmdb cannot be used: {problem.decode(errors='replace')}")
-    return 0

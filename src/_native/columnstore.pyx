@@ -30,6 +30,7 @@ from msmq_fast._native.lmdbapi cimport (
     item_is_value,
     item_value,
     lmdb_api,
+    load_liblmdb,
     read_content,
     redo_find,
     redo_unpin,

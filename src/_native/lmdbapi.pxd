@@ -121,3 +121,15 @@ cdef extern from "batch_thread.h" nogil:
     ReadRequest* reader_take(ReaderThread* reader)
     void reader_stop(ReaderThread* reader)
     void reader_free(ReaderThread* reader)
+
+
+cdef inline int load_liblmdb() except -1:
+    """Loads liblmdb for the module that calls this: each has pointers of its own."""
+    cdef char problem[512]
+    import os
+
+    import lmdb.cpython
+    cdef bytes path = os.fsencode(lmdb.cpython.__file__)
+    if lmdb_load(path, problem, sizeof(problem)) != NULL:
+        raise ImportError(f"liblmdb cannot be used: {problem.decode(errors='replace')}")
+    return 0

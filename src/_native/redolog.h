@@ -259,7 +259,7 @@ static void zero_ahead(Segment *seg, size_t end, size_t length) {
 }
 
 /* Writes and syncs the record of `length` bytes that record_close made. Nothing is kept unless it returns 0; when *lost is set,
- * a sync has failed, and nobody knows what the file holds. Whole pages are written, so that none has to be read for that. */
+ * a sync has failed, and what the file holds is unknown. Whole pages are written, so that none has to be read for that. */
 static int segment_append(Segment *seg, size_t length, uint64_t number, int *lost) {
     size_t from = seg->used == REDO_PAGE ? 0 : seg->used & ~(size_t)(REDO_PAGE - 1), end = seg->used + length, stop = page_end(end);
     *lost = 0;

@@ -1,8 +1,8 @@
 /* The redo log in front of LMDB. Neither of its threads ever takes the GIL.
  *
  * 1. The writer thread (batch_thread.h) builds a batch's record in the memory of the active segment, writes and syncs it
- *    (redo_commit), and only then enters it into the active generation: from then on it is durable, and readers see it.
- * 2. When the segment is full, when its oldest record is APPLY_NS old, or when somebody waits in redo_settle, the active segment and
+ *    (redo_take, redo_appended), and only then enters it into the active generation: from then on it is durable, and readers see it.
+ * 2. When the segment is full, when its oldest record is APPLY_NS old, or when a thread waits in redo_settle, the active segment and
  *    its generation are frozen; the other one, which is free then, becomes the active one.
  * 3. The applier thread writes the frozen generation to LMDB, sorted, in one transaction that also stores the number of its last
  *    record as log_applied in META. LMDB's own sync covers both. Then the segment and the generation are free.
@@ -21,8 +21,8 @@
 #include "memtable.h"
 #include <time.h>
 
-#define APPLY_NS 1000000000u /* so old is a record at most when it is applied */
-#define RETRY_NS 1000000000u /* after an application that found no room */
+#define APPLY_NS 1000000000u /* a record waits for its application at most this long, unless LMDB is behind */
+#define RETRY_NS 1000000000u /* between applications that find no room */
 #define LOG_DIRECTORY "log"
 
 /* Schema versions in META, as store/schema.py has them. */

@@ -14,7 +14,8 @@ import random
 import select
 import sys
 
-from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbTables
+from msmq_fast._native.lmdbthreads import LmdbWriter
 from msmq_fast._native.tables import StoreError
 from msmq_fast.store import decode, records
 from msmq_fast.store.schema import MetaName, Table

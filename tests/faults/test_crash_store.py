@@ -58,7 +58,8 @@ def test_many_kills_lose_nothing(tmp_path: Path, log_size: int) -> None:
 
 FULL_DISK = """
 import resource, signal, sys
-from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter, status_is_full
+from msmq_fast._native.lmdbstore import LmdbTables, status_is_full
+from msmq_fast._native.lmdbthreads import LmdbWriter
 from tests.faults.powercut_child import add, start_log
 from tests.support.worlds.stores import commit
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

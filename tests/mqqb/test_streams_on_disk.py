@@ -9,7 +9,8 @@ import pytest
 
 from msmq_fast._native.instream import InStreams
 from msmq_fast._native.ledger import Ledger
-from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbTables
+from msmq_fast._native.lmdbthreads import LmdbReader, LmdbWriter
 from msmq_fast._native.queue import QueueCore
 from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.orderack import OrderAcks

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from msmq_fast._native.ledger import Ledger
-from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbTables
+from msmq_fast._native.lmdbthreads import LmdbReader, LmdbWriter
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.queuebase import Received
 from msmq_fast.packet import Message, errors

@@ -12,7 +12,8 @@ from typing import cast
 
 import pytest
 
-from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbTables
+from msmq_fast._native.lmdbthreads import LmdbWriter
 from msmq_fast.packet import Message
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbTables
+from msmq_fast._native.lmdbthreads import LmdbWriter
 from msmq_fast.store import records
 from msmq_fast.store.schema import MetaName, Table
 from tests.support.worlds.stores import commit

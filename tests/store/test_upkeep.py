@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbTables
+from msmq_fast._native.lmdbthreads import LmdbWriter
 from msmq_fast.store import decode, records
 from msmq_fast.store.backup import Backup, Manifest
 from msmq_fast.store.compact import compact

@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter, status_is_full, status_text
+from msmq_fast._native.lmdbstore import LmdbTables, status_is_full, status_text
+from msmq_fast._native.lmdbthreads import LmdbReader, LmdbWriter
 from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast._native.tables import StoreError
 from msmq_fast.store import decode

@@ -1,10 +1,9 @@
 """Types of the store on disk; see src/_native/lmdbstore.pyx."""
 
 from os import PathLike
-from typing import Any, TypedDict
+from typing import TypedDict
 
-from msmq_fast._native.batch import Writer, WriterStatistics
-from msmq_fast._native.tables import Reader, Tables
+from msmq_fast._native.tables import Tables
 
 class TableSpace(TypedDict):
     entries: int
@@ -18,18 +17,6 @@ class Space(TypedDict):
     last_transaction: int
     log_bytes: int
     tables: dict[str, TableSpace]
-
-class LogStatistics(TypedDict):
-    records: int
-    bytes: int
-    applied_batches: int
-    applied_operations: int
-    unapplied_bytes: int
-    waits: int
-    inline_commits: int
-
-class LmdbStatistics(WriterStatistics):
-    log: LogStatistics
 
 def status_text(status: int) -> str: ...
 def status_is_full(status: int) -> bool: ...
@@ -48,25 +35,3 @@ class LmdbTables(Tables):
     def settle(self) -> None: ...
     def space(self) -> Space: ...
     def copy(self, fd: int, compact: bool = False) -> None: ...
-
-class LmdbWriter(Writer):
-    def __init__(
-        self,
-        tables: LmdbTables,
-        *,
-        max_bytes: int = ...,
-        max_units: int = ...,
-        inline_us: int = 0,
-        **kwargs: Any,
-    ) -> None: ...
-    def fileno(self) -> int: ...
-    def abandon(self) -> None: ...
-    def statistics(self) -> LmdbStatistics: ...
-    def close(self) -> None: ...
-
-class LmdbReader(Reader):
-    def __init__(self, tables: LmdbTables) -> None: ...
-    def fileno(self) -> int: ...
-    @property
-    def transactions(self) -> int: ...
-    def close(self) -> None: ...

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import cast
 from uuid import UUID
 
-from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbTables
+from msmq_fast._native.lmdbthreads import LmdbReader, LmdbWriter
 from msmq_fast.admin.view import Labelled
 from msmq_fast.app.service import Counters, Service
 from msmq_fast.bulk.callers import Access

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from msmq_fast._native.batch import Writer
-from msmq_fast._native.lmdbstore import LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbTables
+from msmq_fast._native.lmdbthreads import LmdbWriter
 from msmq_fast._native.tables import Tables
 from msmq_fast.store import decode, records
 from msmq_fast.store.errors import StoreError, status_text

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from msmq_fast._native.batch import Writer
-from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbTables
+from msmq_fast._native.lmdbthreads import LmdbReader, LmdbWriter
 from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast._native.tables import Reader, Tables
 from msmq_fast.store import decode, records
@@ -54,7 +55,7 @@ class StoreOptions:
     read_ahead: bool = True
     log: bool = True  # commits go to a redo log, and to LMDB later, many at once
     log_size: int = DEFAULT_LOG_SIZE  # bytes on the disk and in memory
-    inline_us: int = 0  # microseconds: as long as the log's syncs take no longer, the loop commits lone messages
+    inline_us: int = 0  # while no commit to the log takes longer, the caller commits lone messages itself
     holder: str = "msmq-fast"  # who to name to another process that wants the store
     guid: bytes | None = None  # of the queue manager, 16 bytes little-endian, for a store that is created
     examine: Callable[[Tables], object] | None = None  # sees what is stored before anything is written
@@ -118,7 +119,8 @@ class Store:
         try:
             check_data_file(path, used=bool(lock.read().get("tokens")))
             tables = _open_tables(path, options, warn)
-            store = cls(tables, LmdbWriter(tables, inline_us=options.inline_us), LmdbReader(tables), path, lock)
+            writer = LmdbWriter(tables, inline_us=options.inline_us)
+            store = cls(tables, writer, LmdbReader(tables), path, lock)
         except BaseException:
             lock.release()
             raise

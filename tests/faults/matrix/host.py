@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from msmq_fast._native.lmdbstore import LmdbReader, LmdbWriter
+from msmq_fast._native.lmdbthreads import LmdbReader, LmdbWriter
 from msmq_fast._native.memorystore import MemoryTables, MemoryWriter
 from msmq_fast._native.tables import StoreError
 from msmq_fast.packet import Message

@@ -14,7 +14,8 @@ from msmq_fast._native.columnmessages import MessageEncoder
 from msmq_fast._native.columnrows import Rows, scan
 from msmq_fast._native.columnstore import Contents
 from msmq_fast._native.ledger import Ledger
-from msmq_fast._native.lmdbstore import LmdbReader, LmdbTables, LmdbWriter
+from msmq_fast._native.lmdbstore import LmdbTables
+from msmq_fast._native.lmdbthreads import LmdbReader, LmdbWriter
 from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast._native.queue import QueueCore
 from msmq_fast.bulk.arrow import arrow_schema, record_batch

@@ -9,7 +9,7 @@ from random import Random
 from typing import TypeVar
 from uuid import UUID
 
-from msmq_fast._native.lmdbstore import LmdbWriter
+from msmq_fast._native.lmdbthreads import LmdbWriter
 from msmq_fast._native.memorystore import MemoryTables, MemoryWriter
 from msmq_fast.directory.embedded import DirectoryEnvironment, EmbeddedDirectory
 from msmq_fast.directory.events import DirectoryEvents

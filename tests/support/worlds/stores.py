@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from msmq_fast._native.lmdbstore import LmdbReader, LmdbWriter
+from msmq_fast._native.lmdbthreads import LmdbReader, LmdbWriter
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store, StoreOptions
