@@ -51,7 +51,7 @@ class Destination(World):
         )
         manager.incoming.register(final_acks=acks.final)
         manager.incoming.register(transfers=acks.transfers)
-        self.context = SessionContext(
+        self.session_context = SessionContext(
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, lambda _queue: self.everybody),
@@ -62,7 +62,7 @@ class Destination(World):
             hooks=self.hooks,
         )
         self.run()
-        self.session = Session(self.context, ADDRESS, self.clock.seconds, initiator=False)
+        self.session = Session(self.session_context, ADDRESS, self.clock.seconds, initiator=False)
         self.take(wire.establish(server=manager.guid) + wire.parameters())
 
     def take(self, *packets: bytes) -> None:

@@ -25,7 +25,7 @@ class Serving:
 
     def __init__(self, pending_bytes: int = 1 << 30, **context: object) -> None:
         self.host = Host(**context)  # type: ignore[arg-type]
-        self.endpoint = Endpoint(self.host.context, lambda _: None, time.monotonic())
+        self.endpoint = Endpoint(self.host.session_context, lambda _: None, time.monotonic())
         self.pending_bytes = pending_bytes
         self.quick = True
 

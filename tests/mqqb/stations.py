@@ -75,7 +75,7 @@ class Station(World):
                 self.clock.monotonic,
                 peers=peers,
             )
-        self.context = SessionContext(
+        self.session_context = SessionContext(
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, manager.guard.open_to_everybody),
@@ -88,11 +88,11 @@ class Station(World):
         enterprise = DirectoryEnterprise(lambda: manager.directory.events, manager.directory.queue_manager)
         self.router = Router(manager.guid, enterprise, self.now, static=self.static)
         self.router.refresh(self.now)
-        self.endpoint = Endpoint(self.context, self.effects.append, self.now)
+        self.endpoint = Endpoint(self.session_context, self.effects.append, self.now)
         self.channels: dict[OutgoingQueue, OutgoingChannel] = {}
         self.of_channels = self.channel_context()
         carry(manager, self.channel_of)
-        manager.changes.changed.connect(self.context.forget_routes)
+        manager.changes.changed.connect(self.session_context.forget_routes)
 
     def hooks(self) -> Hooks:
         manager = self.manager

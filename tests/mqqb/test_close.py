@@ -90,7 +90,7 @@ def test_a_session_that_ends_says_nothing_and_takes_nothing_more(
     assert (session.state, session.reason) == (SessionState.CLOSED, reason)
     assert told == [("closed", reason)]
     assert host.messages() == []
-    assert list(host.context.peers) == []
+    assert list(host.session_context.peers) == []
     assert not session.receiver.open
 
 
@@ -196,7 +196,7 @@ def test_a_stop_ends_dialled_and_accepted_sessions_and_counts_them() -> None:
         assert session.reason is CloseReason.STOPPED
         assert session.data_to_send() == []
     assert bench.endpoint.sessions == set()
-    assert bench.host.context.counts.closed == {CloseReason.STOPPED: 3}
+    assert bench.host.session_context.counts.closed == {CloseReason.STOPPED: 3}
     assert sorted(address for address, _ in bench.ended) == ["10.0.0.7", "10.0.0.8", "10.0.0.9"]
 
 

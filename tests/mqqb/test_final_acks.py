@@ -305,7 +305,7 @@ def test_who_may_not_send_hears_of_it_by_a_final_ack_only() -> None:
         (MessageClass.NACK_ACCESS_DENIED, 102),
     ]
     assert world.bodies("admin") == world.bodies() == []
-    (transfer,) = world.context.streams
+    (transfer,) = world.session_context.streams
     assert transfer.durable_number == 2
 
 
@@ -361,7 +361,7 @@ def test_acknowledgments_travel_on_the_session_of_the_sender_and_count_there() -
     world.create("orders", transactional=True)
     world.session.close(CloseReason.DISCONNECTED, world.clock.seconds)
     connected: list[object] = []
-    endpoint = Endpoint(world.context, connected.append, world.clock.seconds)
+    endpoint = Endpoint(world.session_context, connected.append, world.clock.seconds)
     session = endpoint.accept(ADDRESS, world.clock.seconds)
     world.session = session
     session.receive(wire.establish() + wire.parameters(), world.clock.seconds)
@@ -391,7 +391,7 @@ def test_acknowledgments_travel_on_the_session_of_the_sender_and_count_there() -
 def test_queue_managers_behind_one_address_are_answered_by_their_guids() -> None:
     world = Destination()
     world.create("orders", transactional=True)
-    other = Session(world.context, ADDRESS, world.clock.seconds, initiator=False)
+    other = Session(world.session_context, ADDRESS, world.clock.seconds, initiator=False)
     other.receive(wire.establish(client=UUID(int=77)) + wire.parameters(), world.clock.seconds)
     world.take(tx(1))
     other.receive(tx(1, source=UUID(int=77)), world.clock.seconds)

@@ -34,7 +34,7 @@ class Receiver(Telling):
     def session(self, address: str, peer: UUID = wire.PEER) -> Session:
         opened = self.opened(self.now, peer=peer, address=address)
         opened.receiver.plain = self.plain
-        self.context.peers.expire(self.now)  # nobody is asked by ping
+        self.session_context.peers.expire(self.now)  # nobody is asked by ping
         return opened
 
     def bring(self, session: Session, *packets: bytes) -> None:

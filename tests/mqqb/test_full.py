@@ -192,7 +192,7 @@ def acknowledge(world: Destination, *packets: bytes) -> None:
     """Messages of streams arrive, and the time of their OrderAck comes."""
     world.take(*packets)
     world.run()
-    acks = world.context.order_acks
+    acks = world.session_context.order_acks
     assert acks is not None
     assert acks.next_deadline() is not None
     world.advance(1)

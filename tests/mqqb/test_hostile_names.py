@@ -109,7 +109,7 @@ class Scene:
         session = self.hub.endpoint.accept(f"10.0.1.{number}", self.hub.now)
         guid = UUID(int=0x50000 + number)
         session.receive(wire.establish(client=guid) + wire.parameters(), self.hub.now)
-        before = self.hub.context.order_acks.order_acks  # type: ignore[union-attr]
+        before = self.hub.session_context.order_acks.order_acks  # type: ignore[union-attr]
         session.receive(
             wire.message(
                 number, queue="OS:hub\\private$\\stream", source=guid, transaction=header(1, 0, number)
@@ -117,7 +117,7 @@ class Scene:
             self.hub.now,
         )
         self.network.pass_time(2)
-        assert self.hub.context.order_acks.order_acks == before + 1  # type: ignore[union-attr]
+        assert self.hub.session_context.order_acks.order_acks == before + 1  # type: ignore[union-attr]
         session.close(CloseReason.DISCONNECTED, self.hub.now)
         assert len(self.hub.read(self.stream)) == 1
 

@@ -46,7 +46,7 @@ class Ordered(Station):
 
     def connect(self) -> None:
         super().connect()
-        self.manager.incoming.register(final_acks=self.context.order_acks.final)
+        self.manager.incoming.register(final_acks=self.session_context.order_acks.final)
 
     def channel_context(self) -> ChannelContext:
         return replace(super().channel_context(), sequences=self.sequences)

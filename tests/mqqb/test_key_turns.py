@@ -158,7 +158,7 @@ def test_a_message_is_looked_at_anew_when_its_turn_comes() -> None:
     session = host.opened()
     session.receive(encrypted(1), 100.0)
     del host.queues["private$\\q"]
-    host.context.forget_routes()
+    host.session_context.forget_routes()
     give_turns(slow, 101.0)
     assert (slow.opened, session.reading_paused) == (0, False)
     assert [reason for reason, _ in host.refusals] == ["unknown queue"]

@@ -30,7 +30,7 @@ class Side:
         self.address = address
         self.host = Host(guid)
         self.effects: list[object] = []
-        self.endpoint = Endpoint(self.host.context, self.effects.append, 0.0)
+        self.endpoint = Endpoint(self.host.session_context, self.effects.append, 0.0)
         self.outgoing = Outgoing(self.host, Target(peer), [])
         self.sent: list[int] = []
 
@@ -128,7 +128,7 @@ def test_every_message_arrives_once_and_in_order(seed: int) -> None:
         arrived = receiver.host.messages()
         assert arrived == sender.sent
         assert sender.outgoing.core.messages == 0
-        faults = sender.endpoint.context.counts.closed
+        faults = sender.endpoint.session_context.counts.closed
         assert not {reason for reason in faults if reason.is_refusal}
 
 

@@ -22,7 +22,7 @@ class Side:
     def __init__(self, name: str = "q") -> None:
         self.host = Host()
         self.effects: list[object] = []
-        self.endpoint = Endpoint(self.host.context, self.effects.append, 0.0)
+        self.endpoint = Endpoint(self.host.session_context, self.effects.append, 0.0)
         self.queue, self.source = self.another(name)
         put(self.host, self.queue, 1)
         self.endpoint.transfer.submit(self.source, 9.0)
@@ -188,7 +188,7 @@ def window_after(session: Session, now: float) -> int:
 @pytest.mark.rule("QB-142")
 def test_a_shortage_reduces_the_window_to_one_which_then_doubles_every_thirty_seconds() -> None:
     host = Host()
-    endpoint = Endpoint(host.context, lambda _: None, 0.0)
+    endpoint = Endpoint(host.session_context, lambda _: None, 0.0)
     session = endpoint.accept("10.0.0.7", 1.0)
     session.receive(wire.establish() + wire.parameters(), 1.0)
     assert wire.split(b"".join(session.data_to_send()))[1] == wire.parameters(window=64)
@@ -210,7 +210,7 @@ def test_a_shortage_reduces_the_window_to_one_which_then_doubles_every_thirty_se
         seen.append(window_after(session, due))
     assert seen == [1, 2, 4, 8, 16, 32, 64, 64, 64]
     assert late.window.size == 64
-    assert host.context.windows.next_deadline() is None
+    assert host.session_context.windows.next_deadline() is None
 
 
 @pytest.mark.rule("QB-142")

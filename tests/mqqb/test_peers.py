@@ -28,12 +28,14 @@ def met(host: Host, address: str, now: float) -> Session:
 def test_a_session_that_ended_is_no_session_of_its_peer() -> None:
     host = Host()
     first, second = met(host, "10.0.0.1", 0.0), met(host, "10.0.0.1", 1.0)
-    assert list(host.context.peers) == host.context.peers.of_guid(wire.PEER) == [first, second]
+    assert (
+        list(host.session_context.peers) == host.session_context.peers.of_guid(wire.PEER) == [first, second]
+    )
     first.close(CloseReason.DISCONNECTED, 2.0)
-    assert list(host.context.peers) == [second]
+    assert list(host.session_context.peers) == [second]
     second.close(CloseReason.DISCONNECTED, 2.0)
-    assert list(host.context.peers) == host.context.peers.of_guid(wire.PEER) == []
-    assert host.context.peers._sessions == {}  # nothing is kept for peers that are gone
+    assert list(host.session_context.peers) == host.session_context.peers.of_guid(wire.PEER) == []
+    assert host.session_context.peers._sessions == {}  # nothing is kept for peers that are gone
     assert met(host, "10.0.0.2", 2.0).state is SessionState.WAITING_CP_MSG  # from elsewhere, at once
 
 
@@ -46,7 +48,9 @@ class Asked:
 
     def ask(self, now: float) -> None:
         """What is due is asked."""
-        self._host.context.peers.expire(now, lambda address, done, _now: self.waiting.append((address, done)))
+        self._host.session_context.peers.expire(
+            now, lambda address, done, _now: self.waiting.append((address, done))
+        )
 
     def answer(self, now: float, *there: str) -> list[str]:
         """Every address that was asked; at those in `there` is the peer, at the others nothing answers."""
@@ -62,7 +66,7 @@ FIRST, SECOND, AWAY = "10.0.0.1", "10.0.0.2", "10.0.0.66"
 
 def home(host: Host) -> list[str]:
     """The addresses of the sessions that speak for the peer."""
-    peers = host.context.peers
+    peers = host.session_context.peers
     return [session.peer_address for session in peers if peers.holds(session)]
 
 
@@ -98,7 +102,7 @@ def test_a_stranger_does_not_displace_a_peer_that_answers() -> None:
     stranger.close(CloseReason.DISCONNECTED, 1_040.0)
     asked.ask(1_100.0)
     assert asked.waiting == []
-    assert host.context.peers.next_deadline() is None
+    assert host.session_context.peers.next_deadline() is None
     met(host, FIRST, 1_200.0)
     assert home(host) == [FIRST]
 
@@ -115,7 +119,7 @@ def test_a_peer_that_moved_is_believed_from_its_new_address(answers: bool) -> No
     assert home(host) == ([SECOND] if answers else [FIRST])
     now = 131.0
     while home(host) != [SECOND] and now < 400.0:
-        now = host.context.peers.next_deadline() or 1_000.0
+        now = host.session_context.peers.next_deadline() or 1_000.0
         moved.heard_at = now
         asked.answer(now, *there)
     assert home(host) == [SECOND]
@@ -140,10 +144,10 @@ def test_without_pings_a_session_that_was_heard_keeps_its_peer() -> None:
     host = Host()
     before = met(host, FIRST, 100.0)
     met(host, SECOND, 100.0 + LIVE_SECONDS)
-    host.context.peers.expire(100.0 + LIVE_SECONDS)
+    host.session_context.peers.expire(100.0 + LIVE_SECONDS)
     assert home(host) == [FIRST]
     before.close(CloseReason.DISCONNECTED, 230.0)
-    host.context.peers.expire(100.0 + LIVE_SECONDS + ASK_AGAIN)
+    host.session_context.peers.expire(100.0 + LIVE_SECONDS + ASK_AGAIN)
     assert home(host) == [SECOND]
 
 
@@ -159,8 +163,8 @@ def test_several_addresses_of_one_peer() -> None:
     first = met(host, FIRST, 100.0)
     met(host, SECOND, 101.0)
     assert home(host) == [FIRST, SECOND]
-    assert host.context.peers.next_deadline() is None
-    assert host.context.peers.addresses_of(first) == {FIRST, SECOND}
+    assert host.session_context.peers.next_deadline() is None
+    assert host.session_context.peers.addresses_of(first) == {FIRST, SECOND}
 
 
 def test_a_pinned_peer_has_no_other_address() -> None:
@@ -169,7 +173,9 @@ def test_a_pinned_peer_has_no_other_address() -> None:
     first, second = met(host, FIRST, 101.0), met(host, SECOND, 102.0)
     assert home(host) == [FIRST, SECOND]
     assert (
-        host.context.peers.addresses_of(first) == host.context.peers.addresses_of(second) == {FIRST, SECOND}
+        host.session_context.peers.addresses_of(first)
+        == host.session_context.peers.addresses_of(second)
+        == {FIRST, SECOND}
     )
 
 
@@ -180,7 +186,7 @@ def test_several_peers_at_one_address() -> None:
         session = host.accept(100.0, FIRST)
         session.receive(wire.establish(UUID(int=number)), 100.0)
     assert home(host) == [FIRST] * 3
-    assert host.context.peers.next_deadline() is None
+    assert host.session_context.peers.next_deadline() is None
 
 
 def test_homes_of_invented_guids_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,8 +196,8 @@ def test_homes_of_invented_guids_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
         session = host.accept(100.0, AWAY)
         session.receive(wire.establish(UUID(int=number + 1)), 100.0)
         session.close(CloseReason.DISCONNECTED, 100.0)
-    assert len(host.context.peers._homes) == 10
-    assert len(host.context.peers._homes_in[AWAY]) == 10
+    assert len(host.session_context.peers._homes) == 10
+    assert len(host.session_context.peers._homes_in[AWAY]) == 10
 
 
 def test_invented_guids_push_out_no_homes_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,14 +212,14 @@ def test_invented_guids_push_out_no_homes_of_others(monkeypatch: pytest.MonkeyPa
         session.receive(wire.establish(UUID(int=number + 1)), 2.0)
     met(host, AWAY, 3.0)
     assert asked.answer(3.0, FIRST, AWAY) == [FIRST, AWAY]
-    assert host.context.peers.last_address(wire.PEER) == FIRST
+    assert host.session_context.peers.last_address(wire.PEER) == FIRST
     # Nor does a crowd of addresses, as long as there is a session.
     met(host, FIRST, 4.0)
     for number in range(100):
         session = host.accept(5.0, f"10.9.0.{number}")
         session.receive(wire.establish(UUID(int=number + 1000)), 5.0)
         session.close(CloseReason.DISCONNECTED, 5.0)
-    assert host.context.peers.last_address(wire.PEER) == FIRST
+    assert host.session_context.peers.last_address(wire.PEER) == FIRST
 
 
 def test_a_turn_asks_about_a_bounded_number_of_contested_guids(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,10 +229,10 @@ def test_a_turn_asks_about_a_bounded_number_of_contested_guids(monkeypatch: pyte
     for address in (FIRST, AWAY):
         for number in range(10):
             host.accept(0.0, address).receive(wire.establish(UUID(int=number + 1)), 0.0)
-    while host.context.peers.next_deadline() == 0.0:
+    while host.session_context.peers.next_deadline() == 0.0:
         asked.answer(0.0)
     turns = 0
-    while (due := host.context.peers.next_deadline()) is not None and due <= ASK_AGAIN:
+    while (due := host.session_context.peers.next_deadline()) is not None and due <= ASK_AGAIN:
         asked.ask(ASK_AGAIN)
         assert len(asked.waiting) <= 2 * 3
         asked.waiting.clear()
@@ -281,8 +287,8 @@ def test_one_question_that_cannot_be_asked_again_holds_up_no_other_one() -> None
         if len(tried) == 1:
             raise OSError("no socket")
 
-    due = host.context.peers.next_deadline()
+    due = host.session_context.peers.next_deadline()
     assert due is not None
     with pytest.raises(ExceptionGroup):
-        host.context.peers.expire(due + 1, ask)
+        host.session_context.peers.expire(due + 1, ask)
     assert {address.rpartition(".")[0] for address in tried} == {"10.0.1", "10.0.2"}

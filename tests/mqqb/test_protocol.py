@@ -33,7 +33,7 @@ def test_a_session_over_a_socket() -> None:
         writer.close()
         await writer.wait_closed()
         await until(lambda: not serving.endpoint.sessions)
-        assert serving.endpoint.context.counts.closed[CloseReason.DISCONNECTED] == 1
+        assert serving.endpoint.session_context.counts.closed[CloseReason.DISCONNECTED] == 1
         serving.server.close()
 
     asyncio.run(run())
@@ -169,7 +169,7 @@ def test_whoever_left_a_large_packet_makes_room_for_those_that_arrive() -> None:
             writer.write(packet[:150_000])
             await until(lambda: all(session.receiver.held == 150_000 for session in sessions))
             peers.append((reader, writer, packet))
-        assert serving.endpoint.context.counts.closed == {CloseReason.UNFINISHED: 2}
+        assert serving.endpoint.session_context.counts.closed == {CloseReason.UNFINISHED: 2}
         for reader, _, _ in peers[:2]:
             assert await asyncio.wait_for(reader.read(), 5) == b""
         for _, writer, packet in peers[2:]:

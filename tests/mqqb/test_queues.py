@@ -49,7 +49,7 @@ def test_targets(name: str, target: Target, direct: bool) -> None:
 @pytest.mark.parametrize("address", ["10.0.0.7", "fd00::7"])
 def test_state_and_history_of_a_connection(address: str) -> None:
     host, effects = Host(), []
-    endpoint = Endpoint(host.context, effects.append, 0.0)
+    endpoint = Endpoint(host.session_context, effects.append, 0.0)
     queue, source = outgoing(host, rf"DIRECT=TCP:{address}\private$\q")
     put(host, queue, 1)
     endpoint.transfer.submit(source, 9.0)
@@ -104,7 +104,7 @@ def test_each_failure_has_its_status_and_error_in_the_history(
 @pytest.mark.rule("QB-192")
 def test_a_queue_that_is_held_while_its_session_opens_stays_on_hold() -> None:
     host, effects = Host(), []
-    endpoint = Endpoint(host.context, effects.append, 0.0)
+    endpoint = Endpoint(host.session_context, effects.append, 0.0)
     queue, source = outgoing(host, r"DIRECT=TCP:10.0.0.7\private$\q")
     put(host, queue, 1)
     endpoint.transfer.submit(source, 9.0)
@@ -118,7 +118,7 @@ def test_a_queue_that_is_held_while_its_session_opens_stays_on_hold() -> None:
 @pytest.mark.rule("QB-375", "QB-380", "QB-381", "QB-382", "QB-322")
 def test_a_queue_on_hold_sends_nothing_until_it_is_resumed() -> None:
     host, effects = Host(), []
-    endpoint = Endpoint(host.context, effects.append, 0.0)
+    endpoint = Endpoint(host.session_context, effects.append, 0.0)
     queue, source = outgoing(host, r"DIRECT=TCP:10.0.0.7\private$\q")
     put(host, queue, 1)
     endpoint.transfer.submit(source, 9.0)
@@ -141,7 +141,7 @@ def test_a_queue_on_hold_sends_nothing_until_it_is_resumed() -> None:
 @pytest.mark.rule("QB-380", "QB-382")
 def test_a_resumed_queue_goes_on_with_the_open_session() -> None:
     host, effects = Host(), []
-    endpoint = Endpoint(host.context, effects.append, 0.0)
+    endpoint = Endpoint(host.session_context, effects.append, 0.0)
     queue, source = outgoing(host, r"DIRECT=TCP:10.0.0.7\private$\q")
     put(host, queue, 1)
     endpoint.transfer.submit(source, 9.0)
@@ -167,7 +167,7 @@ def test_a_resumed_queue_goes_on_with_the_open_session() -> None:
 @pytest.mark.parametrize("on_hold", [False, True])
 def test_a_queue_is_disconnecting_until_the_transport_is_gone(on_hold: bool) -> None:
     host, effects = Host(), []
-    endpoint = Endpoint(host.context, effects.append, 0.0)
+    endpoint = Endpoint(host.session_context, effects.append, 0.0)
     queue, source = outgoing(host, r"DIRECT=TCP:10.0.0.7\private$\q")
     put(host, queue, 1)
     endpoint.transfer.submit(source, 9.0)
@@ -187,7 +187,7 @@ def test_a_queue_is_disconnecting_until_the_transport_is_gone(on_hold: bool) -> 
 @pytest.mark.parametrize("on_hold", [False, True])
 def test_a_queue_whose_host_is_not_found_needs_validation_and_is_tried_again(on_hold: bool) -> None:
     host, effects = Host(), []
-    endpoint = Endpoint(host.context, effects.append, 0.0)
+    endpoint = Endpoint(host.session_context, effects.append, 0.0)
     queue, source = outgoing(host, r"DIRECT=OS:nowhere\private$\q")
     put(host, queue, 1)
     endpoint.transfer.submit(source, 9.0)

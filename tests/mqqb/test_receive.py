@@ -150,7 +150,7 @@ def test_a_repetition_refreshes_the_entry_of_its_message() -> None:
     session = host.opened()
     for second in (2_000, 3_200, 4_400):
         host.ledger.tick(second * 1_000_000)
-        host.context.history.expire(host.ledger.now_s)
+        host.session_context.history.expire(host.ledger.now_s)
         session.receive(wire.message(7), 101.0)
     assert host.messages() == [7]
 
@@ -294,7 +294,7 @@ def test_a_changed_queue_is_looked_up_anew() -> None:
     session.receive(wire.message(1), 101.0)
     old = host["q"]
     new = host.add("q")
-    host.context.forget_routes()
+    host.session_context.forget_routes()
     session.receive(wire.message(2), 102.0)
     assert (old.messages, new.messages) == (1, 1)
 
@@ -333,7 +333,14 @@ def _outcome(session: Session, host: Host) -> object:
     queues = {name: [m.packet for m in q.core.take(99, 1 << 20, 77)] for name, q in host.queues.items()}
     window = session.window
     counts = (window.received, window.recoverable, window.pending, window.acknowledgeable)
-    return queues, counts, session.state, session.reason, host.refusals, host.context.history.identifiers()
+    return (
+        queues,
+        counts,
+        session.state,
+        session.reason,
+        host.refusals,
+        host.session_context.history.identifiers(),
+    )
 
 
 @given(st.lists(st.lists(messages, max_size=8), max_size=4), st.sampled_from([1 << 20, 700]))

@@ -164,7 +164,7 @@ class Play:
         for sender in self.senders:
             stored = self.stored(sender)
             assert stored == list(range(1, len(stored) + 1))
-            streams = [one for one in self.host.context.streams if one.source == sender.guid.bytes_le]
+            streams = [one for one in self.host.session_context.streams if one.source == sender.guid.bytes_le]
             kept = [
                 sender.before[one.durable_identifier & 0xFFFFFFFF] + one.durable_number for one in streams
             ]

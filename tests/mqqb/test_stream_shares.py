@@ -59,15 +59,15 @@ def test_one_address_begins_a_bounded_number_of_streams_over_all_its_sessions(ho
     session = begin(host, "192.0.2.1", range(1, 50))
     assert session.reason is CloseReason.STREAM_LIMIT
     assert session.reason.is_refusal
-    assert len(host.context.streams) == FEW
+    assert len(host.session_context.streams) == FEW
     again = begin(host, "192.0.2.1", range(50, 60), guid=901)
-    assert (again.reason, len(host.context.streams)) == (CloseReason.STREAM_LIMIT, FEW)
+    assert (again.reason, len(host.session_context.streams)) == (CloseReason.STREAM_LIMIT, FEW)
 
 
 def test_others_begin_theirs_and_what_was_begun_goes_on(host: Host) -> None:
     begin(host, "192.0.2.1", range(1, 50))
     other = begin(host, "192.0.2.2", range(100, 105), guid=902)
-    assert (other.alive, len(host.context.streams)) == (True, FEW + 5)
+    assert (other.alive, len(host.session_context.streams)) == (True, FEW + 5)
     session = session_of(host, "192.0.2.1", 903)
     session.receive(first_of(3, number=2), 102.0)
     host.commit()
@@ -78,14 +78,14 @@ def test_others_begin_theirs_and_what_was_begun_goes_on(host: Host) -> None:
 def test_the_addresses_of_one_ipv6_network_are_one(host: Host) -> None:
     for number in range(1, 20):
         begin(host, f"2001:db8::{number:x}", range(number * 10, number * 10 + 3), guid=900 + number)
-    assert len(host.context.streams) == FEW
+    assert len(host.session_context.streams) == FEW
     assert begin(host, "2001:db8:0:1::1", range(1000, 1003), guid=990).alive
 
 
 def test_streams_that_were_forgotten_make_room(host: Host) -> None:
     begin(host, "192.0.2.1", range(1, 50))
     host.advance(1000)
-    assert host.context.streams.forget(0xFFFFFFFF, 4) == 4
+    assert host.session_context.streams.forget(0xFFFFFFFF, 4) == 4
     session = session_of(host, "192.0.2.1", 904)
     session.receive(first_of(2000), host.now)
     host.commit()

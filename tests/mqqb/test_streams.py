@@ -141,7 +141,7 @@ def test_streams_are_told_apart_by_sender_and_destination_not_by_session() -> No
     host.commit()
     assert host.messages("t") == [101, 502, 102, 103]
     assert host.messages("u") == [501]
-    assert len(host.context.streams) == 3
+    assert len(host.session_context.streams) == 3
 
 
 @pytest.mark.rule("QB-095", "QB-096", "QB-272", "QB-286", "KV-10", "REC-09")
@@ -152,7 +152,7 @@ def test_the_state_of_a_stream_survives_with_its_messages() -> None:
     host.opened().receive(tx(3), 100.0)  # dies before it is durable
     again = Host(tables=host.writer.crash())
     again.add("t", transactional=True)
-    (stream,) = again.context.streams
+    (stream,) = again.session_context.streams
     assert (stream.identifier, stream.number, stream.source) == (7 << 32 | 1, 2, wire.PEER.bytes_le)
     assert stream.address == "127.0.0.9"
     session = again.opened()
@@ -327,13 +327,13 @@ def test_a_commit_that_fails_leaves_no_gap(sealed: bool) -> None:
     session.pump(100.5)
     assert session.reason is CloseReason.STORE_FAILED
     assert host.messages("t") == [101]
-    (stream,) = host.context.streams
+    (stream,) = host.session_context.streams
     assert (stream.number, stream.durable_number) == (1, 1)
     other.receive(tx(2) + tx(3), 101.0)
     host.commit()
     assert host.messages("t") == [101, 102, 103]
     again = Host(tables=host.writer.crash())
-    (stream,) = again.context.streams
+    (stream,) = again.session_context.streams
     assert stream.number == 3
 
 
@@ -384,7 +384,7 @@ def test_acknowledgments_of_what_was_sent_are_handed_over_counted_and_acknowledg
     host.commit()
     session.pump(102.0)
     assert sent(session) == [wire.session_ack(ack=3, base_ack=1, flags=3)]
-    assert (host.context.counts.order_acks, host.context.counts.final_acks) == (1, 2)
+    assert (host.session_context.counts.order_acks, host.session_context.counts.final_acks) == (1, 2)
     assert host.refusals == []
 
 
@@ -446,11 +446,11 @@ def test_a_stream_of_which_nothing_came_for_long_is_forgotten() -> None:
     session.receive(tx(1), 100.0)
     host.commit()
     host.advance(89 * 86_400)
-    assert len(host.context.streams) == 1
+    assert len(host.session_context.streams) == 1
     host.advance(2 * 86_400)
     host.commit()
-    assert len(host.context.streams) == 0
-    assert len(Host(tables=host.writer.crash()).context.streams) == 0
+    assert len(host.session_context.streams) == 0
+    assert len(Host(tables=host.writer.crash()).session_context.streams) == 0
 
 
 def test_there_are_no_more_streams_than_may_be() -> None:
@@ -535,7 +535,7 @@ def test_the_number_of_messages_out_of_order_survives() -> None:
     host.advance(1)
     host.commit()
     again = Host(tables=host.writer.crash())
-    (stream,) = again.context.streams
+    (stream,) = again.session_context.streams
     assert (stream.number, stream.rejects) == (1, 2)
     again.add("t", transactional=True)
     again.opened().receive(tx(2), 101.0)
@@ -550,7 +550,7 @@ def test_names_that_no_queue_can_have_are_not_remembered() -> None:
     host.commit()
     assert session.reason is None  # its sender would send the message again for ever
     assert [reason for reason, _ in host.refusals] == [Refusal.BAD_NAME]
-    assert len(host.context.streams) == 0
+    assert len(host.session_context.streams) == 0
 
 
 def test_streams_that_no_queue_took_make_room() -> None:
@@ -565,7 +565,7 @@ def test_streams_that_no_queue_took_make_room() -> None:
     host.opened().receive(tx(1), 101.0)
     host.commit()
     assert host.messages("t") == [101]
-    (stream,) = host.context.streams
+    (stream,) = host.session_context.streams
     assert stream.queue == host["t"].ordinal
 
 
@@ -593,7 +593,7 @@ def test_streams_that_were_silent_for_a_day_make_room() -> None:
     assert arrive(strangers[2], 1) is CloseReason.QUOTA
     host.advance(1_000)
     assert arrive(strangers[2], 1) is None
-    assert {UUID(bytes_le=stream.source) for stream in host.context.streams} == set(strangers[1:])
+    assert {UUID(bytes_le=stream.source) for stream in host.session_context.streams} == set(strangers[1:])
     assert len(host.tables.scan(Table.SEQUENCE, b"I", b"J", 10)) == 2
 
 
@@ -622,7 +622,7 @@ def test_the_gate_against_a_model(steps: list[tuple[int, int, int, int]], plain:
     host.commit()
     assert host.messages("t") == taken
     if steps:
-        (stream,) = host.context.streams
+        (stream,) = host.session_context.streams
         found = (stream.identifier, stream.number, stream.durable_number, stream.rejects)
         assert found == (identifier[0] << 32 | identifier[1], last, last, rejects)
 
@@ -637,7 +637,7 @@ def test_a_damaged_record_is_set_aside(cut: int) -> None:
     table.tables[8][key] = table.tables[8][key][:cut]
     again = Host(tables=table)
     assert len(again.damage) == 1
-    assert len(again.context.streams) == 0
+    assert len(again.session_context.streams) == 0
 
 
 def both(packets: list[bytes]) -> list[tuple[list[int], list[tuple[str, str]], int]]:

@@ -42,10 +42,10 @@ class Disk:
         ledger.tick(2_000 * 1_000_000)
         target = Destination(QueueCore(ledger, 7), transactional=True)
         acks = OrderAcks(OWN, ledger, InStreams(ledger), lambda *_: None, lambda: 100.0)
-        self.context = SessionContext(OWN, ledger, lambda _kind, _name: target, order_acks=acks)
+        self.session_context = SessionContext(OWN, ledger, lambda _kind, _name: target, order_acks=acks)
 
     def session(self) -> Session:
-        session = Session(self.context, "127.0.0.9", 100.0, initiator=False)
+        session = Session(self.session_context, "127.0.0.9", 100.0, initiator=False)
         session.receive(wire.establish() + wire.parameters(), 100.0)
         return session
 

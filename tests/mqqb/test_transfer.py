@@ -142,7 +142,7 @@ def test_a_refused_session_is_retried_after_five_seconds() -> None:
     assert session is not None
     session.receive(wire.establish(client=OWN, server=wire.PEER, refused=True), 10.0)
     assert queue.told[-2:] == [(Progress.REFUSED, "10.0.0.7"), (Progress.DISCONNECTING, "10.0.0.7")]
-    assert bench.endpoint.context.counts.closed[CloseReason.REFUSED] == 1
+    assert bench.endpoint.session_context.counts.closed[CloseReason.REFUSED] == 1
     assert bench.transfer.links[0].state is LinkState.WAITING
     bench.endpoint.expire(15.0)
     assert bench.take() == [Connect(1, "10.0.0.7")]
@@ -388,7 +388,7 @@ def test_limits_refuse_with_an_answer_and_are_counted() -> None:
     assert third.reason is CloseReason.SESSION_LIMIT
     first.close(CloseReason.DISCONNECTED, 2.0)
     assert bench.accepted("10.0.0.1", 2.0).state is SessionState.OPEN
-    counts = bench.endpoint.context.counts.closed
+    counts = bench.endpoint.session_context.counts.closed
     assert (counts[CloseReason.ADDRESS_LIMIT], counts[CloseReason.SESSION_LIMIT]) == (1, 1)
 
 
@@ -419,7 +419,7 @@ def test_every_packet_says_that_a_peer_lives_at_its_address() -> None:
     bench = Bench()
     first = bench.accepted("10.0.0.1", 1.0)
     first.receive(wire.session_ack(), 100.0)
-    peers = bench.endpoint.context.peers
+    peers = bench.endpoint.session_context.peers
     assert not peers.holds(bench.accepted("10.0.0.2", 200.0))
     assert peers.holds(first)
 
@@ -474,7 +474,7 @@ def test_a_question_is_one_datagram_and_only_its_cookie_answers_it() -> None:
     bench = Bench()
     squatter = bench.accepted("10.0.0.66", 1.0)
     owner = bench.accepted("10.0.0.1", 2.0)
-    peers = bench.endpoint.context.peers
+    peers = bench.endpoint.session_context.peers
     bench.endpoint.expire(2.0)
     to_squatter, to_owner = bench.take()
     assert isinstance(to_squatter, SendPing)
@@ -518,18 +518,18 @@ def test_slow_peers_are_cut_off() -> None:
 def test_the_duplicate_history_is_cleaned_up_every_half_hour() -> None:
     bench = Bench()
     bench.accepted("10.0.0.1", 0.0).receive(wire.message(1), 1.0)
-    assert len(bench.host.context.history) == 1
+    assert len(bench.host.session_context.history) == 1
     bench.host.ledger.tick(5_000 * 1_000_000)
     bench.endpoint.expire(1_799.0)
-    assert len(bench.host.context.history) == 1
+    assert len(bench.host.session_context.history) == 1
     bench.endpoint.expire(1_800.0)
-    assert len(bench.host.context.history) == 0
+    assert len(bench.host.session_context.history) == 0
     bench.accepted("10.0.0.1", 1_801.0).receive(wire.message(2), 1_802.0)
     bench.host.ledger.tick(9_000 * 1_000_000)
     bench.endpoint.expire(3_599.0)
-    assert len(bench.host.context.history) == 1
+    assert len(bench.host.session_context.history) == 1
     bench.endpoint.expire(3_600.0)
-    assert len(bench.host.context.history) == 0
+    assert len(bench.host.session_context.history) == 0
 
 
 @pytest.mark.rule("QB-078")
@@ -542,7 +542,7 @@ def test_the_stored_history_is_trimmed_to_what_is_remembered() -> None:
         calls.append((before, limit))
         return left.pop(0)
 
-    endpoint = Endpoint(host.context, lambda _: None, 0.0, trim_history=trim)
+    endpoint = Endpoint(host.session_context, lambda _: None, 0.0, trim_history=trim)
     session = endpoint.accept("10.0.0.1", 0.0)
     session.receive(wire.establish() + wire.parameters(), 0.0)
     endpoint.expire(10.0)

@@ -67,10 +67,10 @@ class Sender:
         manager = self.manager = self.world.manager
         self.sequences = OutgoingSequences(manager.guid, manager.ledger, Timers().resend)
         hooks = Hooks(sequences=self.sequences)
-        self.context = SessionContext(
+        self.session_context = SessionContext(
             manager.guid, manager.ledger, lambda kind, name: None, hooks=hooks, peers=self.peers()
         )
-        self.endpoint = Endpoint(self.context, self.effects.append, self.now)
+        self.endpoint = Endpoint(self.session_context, self.effects.append, self.now)
         of_channels = context(
             carrier=self.endpoint.transfer,
             unix_time=lambda: WALL,

@@ -61,7 +61,7 @@ class Bench:
         self.woken: list[Session] = []
         self.ended: list[tuple[str, CloseReason | None]] = []
         self.endpoint = Endpoint(
-            self.host.context,
+            self.host.session_context,
             self.effects.append,
             0.0,
             ping_first=ping_first,

@@ -66,7 +66,7 @@ def test_who_may_send(sddl: str, header: bytes, taken: bool, recoverable: bool, 
         host.send(header, recoverable=recoverable)
     assert host.messages() == ([1, 2, 3] if taken else [])
     assert len(host.refusals) == (0 if taken else 3)
-    assert host.context.counts.refused[Refusal.ACCESS_DENIED] == len(host.refusals)
+    assert host.session_context.counts.refused[Refusal.ACCESS_DENIED] == len(host.refusals)
     # Refused or not, the session goes on, and the sender hears that the message arrived.
     assert host.session.reason is None
 
@@ -84,7 +84,7 @@ def test_granted_senders_are_remembered_natively() -> None:
     assert host.asked == 6
     # A change of the list takes effect with the next message.
     host.queues["private$\\q"] = Destination(host["q"], everybody=False, security=parse_sddl("D:"), name="q")
-    host.context.forget_routes()
+    host.session_context.forget_routes()
     host.send(BOBS)
     assert len(host.messages()) == 23
 
@@ -192,7 +192,7 @@ def test_a_full_quarantine_drops_and_says_so() -> None:
 
 def test_memory_for_claimed_senders_is_bounded() -> None:
     host = Guarded(f"D:(D;;LC;;;{EVE})(A;;LC;;;WD)(A;;LC;;;AN)")
-    routes, core = host.context.routes, host["q"]
+    routes, core = host.session_context.routes, host["q"]
     for number in range(70_000):
         routes.admit(7, b"q", 1, Sid.build(5, number).data, core)
     host.send(BOBS)
@@ -202,8 +202,8 @@ def test_memory_for_claimed_senders_is_bounded() -> None:
 def test_memory_for_names_and_identifiers_is_bounded() -> None:
     host = Guarded("D:(A;;LC;;;WD)")
     for number in range(70_000):
-        host.context.routes.add(7, b"%d" % number, host["q"])
-    assert len(host.context.routes) <= 65_536
+        host.session_context.routes.add(7, b"%d" % number, host["q"])
+    assert len(host.session_context.routes) <= 65_536
     long = security(bytes(69), kind=2)
     host.send(long)
     host.send(long)

@@ -633,7 +633,7 @@ def judged(packet: bytes, **demands: Any) -> bytes | MessageClass:
     side = Side()
     hooks = Hooks(protection=side.protection)
     host = Guarded("D:(A;;LC;;;S-1-5-21-1-2-3-1000)", unsigned=UnsignedSid.ANONYMOUS, hooks=hooks)
-    return host.context.pipeline.judge(packet, replace(host.queues["private$\\q"], **demands))
+    return host.session_context.pipeline.judge(packet, replace(host.queues["private$\\q"], **demands))
 
 
 def test_by_another_name_too_a_signature_says_who_sent_a_message() -> None:
@@ -656,7 +656,7 @@ def test_by_another_name_too_a_claim_is_no_signature() -> None:
 
 
 def test_by_another_name_the_wish_of_a_local_sender_for_privacy_counts() -> None:
-    own = Host().context.guid
+    own = Host().session_context.guid
     demands = {"everybody": True, "encrypted_only": True}
     assert judged(private(), **demands) is MessageClass.NACK_BAD_ENCRYPTION
     assert judged(message(source_machine=own).to_packet(), **demands) is MessageClass.NACK_BAD_ENCRYPTION
@@ -671,7 +671,7 @@ def test_a_header_of_which_nothing_is_left_says_nothing() -> None:
     hooks = Hooks(protection=Side().protection)
     host = Host(gate=lambda *_, verified=False: bool(asked.append(verified)), hooks=hooks)
     target = replace(host.queues["private$\\q"], everybody=False)
-    host.context.pipeline.judge(encrypted(private(label="abc")), target)
+    host.session_context.pipeline.judge(encrypted(private(label="abc")), target)
     assert asked == [False]
 
 
@@ -682,7 +682,7 @@ def test_a_signature_of_several_queues_is_looked_at_whatever_came_before() -> No
     name = parse_format_name("DIRECT=OS:host\\private$\\q")
     given: dict[str, Any] = {
         "destination": name,
-        "destination_manager": host.context.guid,
+        "destination_manager": host.session_context.guid,
         "admin_queue": None,
         "acknowledge": 0,
         "journal": 0,

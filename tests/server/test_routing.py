@@ -42,9 +42,9 @@ class Server:
             world.clock.monotonic,
             lambda: WALL,
             self.channel_of,
-            lambda: self.context.forget_routes(),
+            lambda: self.session_context.forget_routes(),
         )
-        self.context = SessionContext(manager.guid, manager.ledger, resolve)
+        self.session_context = SessionContext(manager.guid, manager.ledger, resolve)
         self.routing.start()
 
     def channel_of(self, queue: OutgoingQueue) -> OutgoingChannel:
@@ -85,7 +85,7 @@ def test_the_directory_makes_a_routing_server_too_and_takes_it_back() -> None:
 
 def test_routes_are_forgotten_when_sites_and_links_change() -> None:
     server = Server(Config())
-    before = server.context.routes
+    before = server.session_context.routes
     core = server.world.create().core
     for kind, values in (
         (ObjectType.SITE, {"Name": "here"}),

@@ -58,7 +58,7 @@ class Endpoint:
 
     def __init__(
         self,
-        context: SessionContext,
+        session_context: SessionContext,
         execute: Callable[[Resolve | Connect | SendPing], None],
         now: float,
         *,
@@ -69,29 +69,31 @@ class Endpoint:
         cookie: Callable[[], int] = _random_cookie,
         faults: Faults | None = None,
     ) -> None:
-        self.context = context
+        self.session_context = session_context
         self.sessions: set[Session] = set()
-        self.transfer = Transfer(context, self._effect, ping=ping_first, is_own=is_own)
+        self.transfer = Transfer(session_context, self._effect, ping=ping_first, is_own=is_own)
         self._execute = execute
         self._on_close = on_close
-        self._admission = Admission(context.limits)
+        self._admission = Admission(session_context.limits)
         self._responder = ping.Responder(
-            context.guid, context.limits.ping_ports, context.limits.pings_per_address
+            session_context.guid, session_context.limits.ping_ports, session_context.limits.pings_per_address
         )
-        self._pinger = ping.Pinger(context.guid, context.timers.ping_response, self.transfer.pinged)
-        self._inquirer = ping.Inquirer(context.guid, context.timers.ping_response, cookie)
-        self._history_deadline = now + context.timers.history_cleanup
+        self._pinger = ping.Pinger(
+            session_context.guid, session_context.timers.ping_response, self.transfer.pinged
+        )
+        self._inquirer = ping.Inquirer(session_context.guid, session_context.timers.ping_response, cookie)
+        self._history_deadline = now + session_context.timers.history_cleanup
         self._trim_history = trim_history
         self._trim_deadline = now + TRIM_INTERVAL
         self._timed = TimedGroup(faults or Faults())
         self._timed.add("pings", self._pinger)
         self._timed.add("inquiries", self._inquirer)
-        self._timed.add("peers", _Part(context.peers.next_deadline, self._question_peers))
+        self._timed.add("peers", _Part(session_context.peers.next_deadline, self._question_peers))
         self._timed.add("resending", _Part(self._next_resend, self._resend))
         self._timed.add("connecting", self.transfer)
-        if context.order_acks is not None:
-            self._timed.add("OrderAcks", context.order_acks)
-        self._timed.add("windows", _Part(context.windows.next_deadline, self._widen))
+        if session_context.order_acks is not None:
+            self._timed.add("OrderAcks", session_context.order_acks)
+        self._timed.add("windows", _Part(session_context.windows.next_deadline, self._widen))
         self._timed.add("the duplicate history", _Part(self._history_next, self._expire_history))
 
     def accept(
@@ -104,7 +106,9 @@ class Endpoint:
         refusal = None if crowded is False else self._admission.would_refuse(address)
         if crowded:
             refusal = refusal or CloseReason.SESSION_LIMIT
-        session = Session(self.context, address, now, initiator=False, refusal=refusal, owner=self, wake=wake)
+        session = Session(
+            self.session_context, address, now, initiator=False, refusal=refusal, owner=self, wake=wake
+        )
         self._admission.enter(address)
         self.sessions.add(session)
         return session
@@ -132,7 +136,7 @@ class Endpoint:
         if not session.initiator:
             self._admission.leave(session.peer_address)
         if session.reason is not None:
-            self.context.counts.closed[session.reason] += 1
+            self.session_context.counts.closed[session.reason] += 1
         self.transfer.closed(session, now)
         if self._on_close is not None:
             self._on_close(session)
@@ -162,7 +166,7 @@ class Endpoint:
         self._execute(SendPing(address, self._inquirer.ask(done, now)))
 
     def _question_peers(self, now: float) -> None:
-        self.context.peers.expire(now, self._ask)
+        self.session_context.peers.expire(now, self._ask)
 
     def _effect(self, effect: Effect, now: float) -> None:
         if isinstance(effect, Ping):
@@ -173,9 +177,9 @@ class Endpoint:
     def shortage(self, short: bool, now: float) -> None:
         """Resources run short, or suffice again: sessions advertise another window (AMB-20)."""
         if short:
-            self.context.windows.short()
+            self.session_context.windows.short()
         else:
-            self.context.windows.enough(now)
+            self.session_context.windows.enough(now)
         self._resize()
 
     def _resize(self) -> None:
@@ -196,15 +200,15 @@ class Endpoint:
         self._timed.expire(now)
 
     def _next_resend(self) -> float | None:
-        sequences = self.context.hooks.sequences
+        sequences = self.session_context.hooks.sequences
         return None if sequences is None else sequences.next_deadline()
 
     def _resend(self, now: float) -> None:
-        if self.context.hooks.sequences is not None:
-            self.context.hooks.sequences.expire(now)
+        if self.session_context.hooks.sequences is not None:
+            self.session_context.hooks.sequences.expire(now)
 
     def _widen(self, now: float) -> None:
-        if self.context.windows.expire(now):
+        if self.session_context.windows.expire(now):
             self._resize()
 
     def _history_next(self) -> float:
@@ -214,12 +218,15 @@ class Endpoint:
         if now >= self._trim_deadline:
             self._trim(now)
         if now >= self._history_deadline:
-            self.context.history.expire(self.context.ledger.now_s)
-            self._history_deadline = now + self.context.timers.history_cleanup
+            self.session_context.history.expire(self.session_context.ledger.now_s)
+            self._history_deadline = now + self.session_context.timers.history_cleanup
 
     def _trim(self, now: float) -> None:
         """The store keeps no more identifiers than the history in memory (3.1.1.3)."""
-        before = self.context.ledger.writer.next_entry(Table.HISTORY) - self.context.history.capacity
+        before = (
+            self.session_context.ledger.writer.next_entry(Table.HISTORY)
+            - self.session_context.history.capacity
+        )
         removed = 0
         if self._trim_history is not None and before > 0:
             removed = self._trim_history(before, TRIM_RECORDS)

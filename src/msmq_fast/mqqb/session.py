@@ -48,7 +48,7 @@ class Session:
 
     def __init__(
         self,
-        context: SessionContext,
+        session_context: SessionContext,
         peer_address: str,
         now: float,
         *,
@@ -59,10 +59,10 @@ class Session:
         owner: SessionOwner[Session] | None = None,
         wake: Wake = ignore,
     ) -> None:
-        self.context = context
+        self.session_context = session_context
         self._owner = owner
         self._wake_transport = wake
-        self.number = context.ledger.new_owner(transfer=True)
+        self.number = session_context.ledger.new_owner(transfer=True)
         self.peer_address = peer_address
         self.peer_guid = NULL_GUID
         self.initiator = initiator
@@ -71,47 +71,47 @@ class Session:
         self.detail = ""
         self.heard_at = now
         self.opened_at: float | None = None
-        self.window = ReceiveWindow(context.windows.size, self.wake)
-        self.sent = SendWindow(context.window)
-        if context.hooks.trace_sent is not None:
+        self.window = ReceiveWindow(session_context.windows.size, self.wake)
+        self.sent = SendWindow(session_context.window)
+        if session_context.hooks.trace_sent is not None:
             self.sent.traced = []
-        self.outbox = Outbox(self.number, self.sent, context.ledger)
+        self.outbox = Outbox(self.number, self.sent, session_context.ledger)
         self.receiver = receive.Receiver(
-            context.guid.bytes_le,
+            session_context.guid.bytes_le,
             self.window,
             self.sent,
-            context.history,
-            context.ledger,
-            context.routes,
-            context.streams,
+            session_context.history,
+            session_context.ledger,
+            session_context.routes,
+            session_context.streams,
             peer_address,
-            context.history.origin(address_group(peer_address).encode()),
+            session_context.history.origin(address_group(peer_address).encode()),
         )
         self.server_guid = server_guid
         self._refusal = refusal
         self._output: list[bytes] = []
-        self._ack_wait = context.timers.proposed_ack_wait
+        self._ack_wait = session_context.timers.proposed_ack_wait
         self._recoverable_ack = NEVER
         self._active = False
         self._paused = False
         self._heard = False
         self._large = False  # a large packet has not arrived in full
-        self._init_deadline = now + context.timers.initialization
-        self._cleanup_deadline = now + context.timers.session_cleanup
+        self._init_deadline = now + session_context.timers.initialization
+        self._cleanup_deadline = now + session_context.timers.session_cleanup
         self._ack_wait_deadline = NEVER
         self._ack_send_started = 0.0
         self._partial_deadline = NEVER
         self._blocked_deadline = NEVER
         self._linger_deadline = NEVER
         self.general = 0  # messages that took the general path
-        self._keys = KeyBudget(context.limits.session_keys)
+        self._keys = KeyBudget(session_context.limits.session_keys)
         self._reading_paused_until = NEVER
         self._wait = KeyWait()
         self._lingers_to_send = 0.0
         self._ack_send_deadline = NEVER
         if initiator:
             stamp = int(now * 1000) & 0xFFFFFFFF
-            request = EstablishConnection(context.guid, server_guid, stamp, request_system(pinged))
+            request = EstablishConnection(session_context.guid, server_guid, stamp, request_system(pinged))
             self._output.append(request.encode())
 
     @property
@@ -195,16 +195,16 @@ class Session:
         if not held or self.reading_paused:
             self._partial_deadline = NEVER
         elif self._partial_deadline == NEVER or another:
-            self._partial_deadline = now + self.context.limits.slow_writer
+            self._partial_deadline = now + self.session_context.limits.slow_writer
         if held > PartialPackets.SMALL or self._large:
             self._large = held > PartialPackets.SMALL
-            partial = self.context.partial_packets
+            partial = self.session_context.partial_packets
             partial.note(self, held, anew=another)
             while (oldest := partial.excess) is not None:
                 oldest.close(CloseReason.UNFINISHED, now)
 
     def _handle(self, event: int, now: float) -> None:
-        pipeline = self.context.pipeline
+        pipeline = self.session_context.pipeline
         if event == receive.MESSAGE:
             self.general += 1
             if self.state is LINGERING:
@@ -224,10 +224,10 @@ class Session:
 
     def _message(self, now: float) -> None:
         """A message that needs an operation with a key waits for its turn, and all behind it with it."""
-        hooks, turns = self.context.hooks, self.context.turns
+        hooks, turns = self.session_context.hooks, self.session_context.turns
         opened = hooks.keys_opened
         try:
-            reason = self.context.pipeline.handle(self.receiver, now, self._messenger)
+            reason = self.session_context.pipeline.handle(self.receiver, now, self._messenger)
         except KeyNeeded:
             if turns is None:
                 raise
@@ -259,7 +259,7 @@ class Session:
 
     def _messenger(self) -> Messenger:
         """Who brings the acknowledgments that come on this session."""
-        peers = self.context.peers
+        peers = self.session_context.peers
         manager = self.peer_guid if peers.holds(self) else None
         return Messenger(peers.addresses_of(self), manager, peers.is_router(self.peer_address, manager))
 
@@ -277,7 +277,7 @@ class Session:
         self.detail = self.receiver.describe()
         self.receiver.lingering = True
         self._ack_send_deadline = NEVER
-        self._lingers_to_send = now + self.context.timers.retry
+        self._lingers_to_send = now + self.session_context.timers.retry
         self._linger_deadline = self._lingers_to_send + self._ack_wait_time
 
     def _header_fault(self, now: float) -> None:
@@ -296,13 +296,13 @@ class Session:
 
     def _accept(self, packet: EstablishConnection, now: float) -> None:
         refusal = self._refusal
-        if refusal is None and packet.server not in (self.context.guid, NULL_GUID):
+        if refusal is None and packet.server not in (self.session_context.guid, NULL_GUID):
             refusal = CloseReason.WRONG_SERVER
         if refusal is None:
-            refusal = self.context.peers.admit(self, packet.client, now)
+            refusal = self.session_context.peers.admit(self, packet.client, now)
         answer = EstablishConnection(
             packet.client,
-            self.context.guid,
+            self.session_context.guid,
             packet.timestamp,
             answer_system(packet.operating_system),
             refused=refusal is not None,
@@ -324,13 +324,13 @@ class Session:
             return
         expected = self.server_guid
         if (
-            packet.client != self.context.guid
+            packet.client != self.session_context.guid
             or packet.server == NULL_GUID
             or expected not in (NULL_GUID, packet.server)
         ):
             self.close(CloseReason.WRONG_RESPONSE, now, str(packet.server))
             return
-        refusal = self.context.peers.admit(self, packet.server, now)
+        refusal = self.session_context.peers.admit(self, packet.server, now)
         if refusal is not None:
             self.close(refusal, now, str(packet.server))
             return
@@ -346,7 +346,7 @@ class Session:
     def _parameters(self, packet: ConnectionParameters, now: float) -> None:
         if self.state is SessionState.WAITING_CP_MSG:
             if not in_range(packet):
-                if not self.context.switches.amb60_clamp_parameters:
+                if not self.session_context.switches.amb60_clamp_parameters:
                     self.close(CloseReason.BAD_PARAMETERS, now)
                     return
                 packet = clamped(packet)
@@ -379,7 +379,7 @@ class Session:
     @property
     def _ack_wait_time(self) -> float:
         direct = self.outbox.direct or (self.initiator and self.server_guid == NULL_GUID)
-        return self._ack_wait * (self.context.timers.direct_ack_multiplier if direct else 1.0)
+        return self._ack_wait * (self.session_context.timers.direct_ack_multiplier if direct else 1.0)
 
     def _arm_acks(self, now: float) -> None:
         """Start the Session Ack Send Timer: half of AckWaitTimeout, or sooner for recoverable messages,
@@ -390,8 +390,8 @@ class Session:
                 self._start_ack_send(now, self._recoverable_ack)
         elif self.window.unacknowledged and self._ack_send_deadline == NEVER:
             wait = self._ack_wait / 2
-            if self.context.switches.amb19_count_ack:
-                wait = min(wait, self.context.timers.prompt_ack)
+            if self.session_context.switches.amb19_count_ack:
+                wait = min(wait, self.session_context.timers.prompt_ack)
             self._start_ack_send(now, wait)
 
     def _start_ack_send(self, now: float, duration: float) -> None:
@@ -409,7 +409,7 @@ class Session:
     @property
     def _piggyback_due(self) -> bool:
         return (
-            self.context.switches.piggyback
+            self.session_context.switches.piggyback
             and self._ack_send_deadline < NEVER
             and self.window.unacknowledged > 0
         )
@@ -444,7 +444,7 @@ class Session:
 
     def resize(self) -> None:
         """Advertise the window that resources allow now, from the next header on."""
-        self.window.size = 1 if self._paused else self.context.windows.size
+        self.window.size = 1 if self._paused else self.session_context.windows.size
 
     def pump(self, now: float) -> None:
         """Send what is due: acknowledgments of what became durable, then messages inside the window."""
@@ -456,7 +456,7 @@ class Session:
             self.close(CloseReason.STORE_FAILED, now, f"status {self.window.failure}")
             return
         self.outbox.settle_removed()
-        window, switches = self.window, self.context.switches
+        window, switches = self.window, self.session_context.switches
         durable, came = window.acknowledgeable, window.unacknowledged
         if (durable and (switches.amb19_prompt_ack or durable > receive.ACK_REACH)) or (
             came and switches.amb19_count_ack and came >= min(window.size, self.sent.peer_size) // 2
@@ -497,7 +497,7 @@ class Session:
 
     def _trace_sent(self) -> None:
         traced, self.sent.traced = self.sent.traced or [], []
-        report = self.context.hooks.trace_sent
+        report = self.session_context.hooks.trace_sent
         if report is not None:
             for packet in traced:
                 report(parse(packet), self.peer_address)
@@ -505,7 +505,7 @@ class Session:
     def pause_sending(self, now: float) -> None:
         """The transport holds enough unsent bytes: no messages until `resume_sending`."""
         if self.state is not CLOSED:
-            self._blocked_deadline = now + self.context.limits.slow_reader
+            self._blocked_deadline = now + self.session_context.limits.slow_reader
 
     def resume_sending(self, now: float) -> None:
         """The transport takes bytes again."""
@@ -557,7 +557,7 @@ class Session:
                 self.close(CloseReason.IDLE, now)
                 return
             self._active = False
-            self._cleanup_deadline = now + self.context.timers.session_cleanup
+            self._cleanup_deadline = now + self.session_context.timers.session_cleanup
         if now >= self._ack_wait_deadline:
             waiting = self.sent.unacknowledged > 0
             if waiting and not self._heard:
@@ -586,8 +586,8 @@ class Session:
         self._ack_wait_deadline = self._ack_send_deadline = NEVER
         self._partial_deadline = self._blocked_deadline = NEVER
         self._linger_deadline = self._reading_paused_until = NEVER
-        self.context.peers.remove(self)
-        self.context.partial_packets.note(self, 0, anew=True)
+        self.session_context.peers.remove(self)
+        self.session_context.partial_packets.note(self, 0, anew=True)
         self.outbox.abandon(idle=reason is CloseReason.IDLE)
         if self._owner is not None:
             self._owner.closed(self, now)

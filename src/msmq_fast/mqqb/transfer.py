@@ -58,13 +58,13 @@ class Transfer:
 
     def __init__(
         self,
-        context: SessionContext,
+        session_context: SessionContext,
         on_effect: Callable[[Effect, float], None],
         *,
         ping: bool = False,
         is_own: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        self._context = context
+        self._session_context = session_context
         self._is_own = is_own
         self._closing: dict[PeerSession, list[OutgoingChannel]] = {}
         self._on_effect = on_effect
@@ -72,9 +72,9 @@ class Transfer:
         self._table = LinkTable()
         self._retries: Deadlines[Link] = Deadlines()
         self._unlocated: dict[Link, None] = {}  # their hops have no address
-        self._dials = Dials(context.limits.dials)
-        chance = Random(context.guid.int).random  # noqa: S311 - jitter only has to differ between computers
-        self._backoff = Backoff(context.timers.retry, context.timers.retry_max, chance)
+        self._dials = Dials(session_context.limits.dials)
+        chance = Random(session_context.guid.int).random  # noqa: S311 - jitter only has to differ between computers
+        self._backoff = Backoff(session_context.timers.retry, session_context.timers.retry_max, chance)
 
     @property
     def links(self) -> tuple[Link, ...]:
@@ -175,7 +175,7 @@ class Transfer:
     def _serves(self, session: PeerSession, link: Link) -> bool:
         """Whether a session that this link did not dial leads to one of its hops (AMB-18)."""
         if session.state is not SessionState.OPEN or not (
-            session.initiator or self._context.switches.amb18_reuse_accepted
+            session.initiator or self._session_context.switches.amb18_reuse_accepted
         ):
             return False
         for hop in link.hops:
@@ -190,7 +190,7 @@ class Transfer:
         """Whether a session that names a GUID leads to that queue manager: it was dialled for it, where the
         directory or a route says that it is, or its address is believed to be it.
         """
-        return session.server_guid == guid or self._context.peers.holds(session)
+        return session.server_guid == guid or self._session_context.peers.holds(session)
 
     def closed(self, session: PeerSession, now: float) -> None:
         """Its links look for another way if there is something to send."""
@@ -214,7 +214,7 @@ class Transfer:
         """
         if session.opened_at is None or (session.reason is not None and session.reason.is_refusal):
             return False
-        return now - session.opened_at >= self._context.timers.retry
+        return now - session.opened_at >= self._session_context.timers.retry
 
     def _told_end(self, link: Link, session: PeerSession, was_open: bool) -> None:
         """3.1.5.9: Disconnecting until the transport is gone, then Disconnected; and what was wrong."""
@@ -258,7 +258,7 @@ class Transfer:
         self._try_hop(link, now)
 
     def _join(self, link: Link, now: float) -> bool:
-        peers = self._context.peers
+        peers = self._session_context.peers
         for hop in link.hops:
             found = peers.at(hop.host) if hop.guid == NULL_GUID else peers.of_guid(hop.guid)
             if self._join_one(found, link, now):
@@ -280,7 +280,7 @@ class Transfer:
         while not link.target.host and link.hop + 1 < len(link.hops):
             link.hop += 1
         host = link.target.host
-        if link.target.guid == self._context.guid:
+        if link.target.guid == self._session_context.guid:
             self._come_home(link, now)
         elif not host:
             self._tell(link, Progress.ROUTE_FAILURE, "", "the address of this queue manager is not known")
@@ -401,7 +401,7 @@ class Transfer:
         if link is None or link.state is not LinkState.CONNECTING:
             return None
         session = Session(
-            self._context,
+            self._session_context,
             link.address,
             now,
             initiator=True,
@@ -447,7 +447,7 @@ class Transfer:
             return
         self._settle(link)
         link.state = LinkState.WAITING
-        self._schedule(link, now + self._context.timers.retry if due is None else due, now)
+        self._schedule(link, now + self._session_context.timers.retry if due is None else due, now)
 
     def _schedule(self, link: Link, due: float, now: float) -> None:
         link.due = due

@@ -26,7 +26,7 @@ class Inbound:
         self.world.create("transacted", transactional=True)
         self.world.create("admin")
         manager = self.world.manager
-        self.context = SessionContext(
+        self.session_context = SessionContext(
             manager.guid,
             manager.ledger,
             destinations(manager.find_field, lambda queue: queue.part.queue != "guarded"),  # type: ignore[union-attr]
@@ -36,7 +36,7 @@ class Inbound:
         self.connect()
 
     def connect(self) -> None:
-        self.session = Session(self.context, "127.0.0.9", 100.0, initiator=False)
+        self.session = Session(self.session_context, "127.0.0.9", 100.0, initiator=False)
         self.session.receive(wire.establish(), 100.0)
         self.session.receive(wire.parameters(500, 20_000, 64), 100.0)
         assert self.session.state is SessionState.OPEN

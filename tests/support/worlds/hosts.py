@@ -101,7 +101,7 @@ class Host:
         self.order_acks = OrderAcks(guid, self.ledger, streams, self.send, lambda: self.now, peers=peers)
         self.queues: dict[str, Destination] = {}
         self.refusals: list[tuple[str, str]] = []
-        self.context = SessionContext(
+        self.session_context = SessionContext(
             guid,
             self.ledger,
             self.resolve,
@@ -182,7 +182,7 @@ class Host:
 
     def _session(self, address: str, now: float, **options: object) -> Session:
         wake = self.woken.append
-        return Session(self.context, address, now, owner=self.follower, wake=wake, **options)  # type: ignore[arg-type]
+        return Session(self.session_context, address, now, owner=self.follower, wake=wake, **options)  # type: ignore[arg-type]
 
     def opened(
         self,
