@@ -80,7 +80,8 @@ static int is_store(int file)
     return length > 0 && !strncmp(path, cut_in, strlen(cut_in));
 }
 
-/* Writes the sectors before the cut, one part after the other, and ends the process. */
+/* Writes the sectors before the cut, one part after the other, and ends the process. By a descriptor of its own: that of the process may
+ * bypass the page cache, and would want whole pages. */
 static void tear(int file, const struct iovec *parts, int count, off_t at)
 {
     off_t end = at;
@@ -91,6 +92,10 @@ static void tear(int file, const struct iovec *parts, int count, off_t at)
     off_t chosen = (off_t)(any % (unsigned long)(inside + 1));
     off_t stop = chosen ? (at / SECTOR + chosen) * SECTOR : at;
     ssize_t (*real)(int, const void *, size_t, off_t) = dlsym(RTLD_NEXT, "pwrite64");
+    int (*real_open)(const char *, int, ...) = dlsym(RTLD_NEXT, "open64");
+    char self[64];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", file);
+    file = real_open(self, O_WRONLY);
     for (int i = 0; i < count && at < stop; i++) {
         size_t length = parts[i].iov_len;
         if ((off_t)length > stop - at)
@@ -136,6 +141,19 @@ static void writing_one(int file, const void *data, size_t length, off_t at)
     }
 OPEN(open)
 OPEN(open64)
+
+#define OPENAT(name)                                       \
+    int name(int directory, const char *path, int flags, ...) \
+    {                                                      \
+        REAL(int, #name, int, const char *, int, ...);     \
+        va_list more;                                      \
+        va_start(more, flags);                             \
+        mode_t mode = va_arg(more, mode_t);                \
+        va_end(more);                                      \
+        return opened(real(directory, path, flags, mode), flags); \
+    }
+OPENAT(openat)
+OPENAT(openat64)
 
 #define SYNC(name)                                         \
     int name(int file)                                     \

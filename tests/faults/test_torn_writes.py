@@ -14,6 +14,7 @@ from bench.slowdisk import Cut, environment
 from tests.faults.powercut import Ledger, check_store
 
 CHILD = Path(__file__).parent / "powercut_child.py"
+LOGS = pytest.mark.parametrize("log_size", [0, 1 << 18])
 WRITES = """
 import os, sys
 file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
@@ -54,12 +55,14 @@ def test_seeds_choose_different_sectors(tmp_path: Path) -> None:
     assert all(4096 <= size < 8192 and size % 512 == 0 for size in found)
 
 
-def lose_nothing(directory: Path, seed: int, writes: range) -> None:
+def lose_nothing(directory: Path, seed: int, writes: range, log_size: int) -> None:
     for write in writes:
         store, path = directory / f"store{write}", directory / f"ledger{write}"
         store.mkdir()
         run_until_cut(
-            [str(CHILD), str(store), str(seed), "100000", str(path)], directory, Cut(store, write, seed)
+            [str(CHILD), str(store), str(seed), "100000", str(path), str(log_size)],
+            directory,
+            Cut(store, write, seed),
         )
         ledger = Ledger()
         for line in path.read_bytes().split(b"\n")[:-1] if path.exists() else ():
@@ -67,12 +70,14 @@ def lose_nothing(directory: Path, seed: int, writes: range) -> None:
         check_store(store, ledger)
 
 
-def test_torn_writes_lose_nothing(tmp_path: Path) -> None:
-    lose_nothing(tmp_path, 1, range(20, 120, 25))
+@LOGS
+def test_torn_writes_lose_nothing(tmp_path: Path, log_size: int) -> None:
+    lose_nothing(tmp_path, 1, range(20, 120, 25), log_size)
 
 
 @pytest.mark.long(seconds=120)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(2, 6))
-def test_every_torn_write_loses_nothing(tmp_path: Path, seed: int) -> None:
-    lose_nothing(tmp_path, seed, range(2, 62, 2))  # the first write makes the data file
+@LOGS
+def test_every_torn_write_loses_nothing(tmp_path: Path, seed: int, log_size: int) -> None:
+    lose_nothing(tmp_path, seed, range(2, 62, 2), log_size)  # the first write makes the data file
