@@ -44,7 +44,8 @@ cdef class SendLane(CommitListener):
     cdef uint32_t _capacity, _free
     cdef bint _full(self)
     cdef bint _send(self, uint32_t request_id, const uint8_t* payload, size_t size) except -1
-    cdef int _enqueue(self, LaneTarget target, uint32_t request_id, list packets, uint64_t size, uint32_t flags) except -1
+    cdef int _enqueue(self, LaneTarget target, uint32_t request_id, uint32_t count, bytes packet, list packets, uint64_t size,
+                      uint32_t flags) except -1
     cdef uint32_t _place(self) except? 0xFFFFFFFF
     cdef int _answer(self, uint32_t request_id, uint32_t count, uint32_t first, bint ids) except -1
     cdef int _flush(self) except -1

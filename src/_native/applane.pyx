@@ -129,7 +129,7 @@ cdef class SendLane:
         cdef uint64_t total = 0
         cdef LaneTarget target
         cdef bytes packet
-        cdef list packets
+        cdef list packets = None        # more than one packet; a lone one needs no list
         cursor.at = payload
         cursor.end = payload + size
         if read_send(&cursor, &handle, &flags, &count, &transaction, &message) or flags & ~(FLAG_IDS | FLAG_SINGLE):
@@ -147,7 +147,8 @@ cdef class SendLane:
         single = flags & FLAG_SINGLE != 0
         if (target._take_numbers is None) if single else not target._plain:
             return False
-        packets = []
+        if count > 1:
+            packets = []
         for i in range(count):
             if i:
                 read_message(&cursor, &message)     # read_send has checked it
@@ -155,26 +156,29 @@ cdef class SendLane:
             if packet is None or target._builder.dead_letter is not None or target._builder.signature is not None:
                 return False
             total += PyBytes_GET_SIZE(packet)
-            packets.append(packet)
+            if packets is not None:
+                packets.append(packet)
         if self._ledger.writer.failed or not target._core.has_room(count, total):
             return False
         self._ledger.writer.make_room(total)
-        self._enqueue(target, request_id, packets, total, flags)
+        self._enqueue(target, request_id, count, packet, packets, total, flags)
         return True
 
-    cdef int _enqueue(self, LaneTarget target, uint32_t request_id, list packets, uint64_t size, uint32_t flags) except -1:
+    cdef int _enqueue(self, LaneTarget target, uint32_t request_id, uint32_t count, bytes packet, list packets, uint64_t size,
+                      uint32_t flags) except -1:
+        """One unit for the messages of a frame: `packet`, or `packets` if that is not None."""
         cdef UserMessage m
         cdef Send* send
-        cdef bytes packet
-        cdef uint32_t count = <uint32_t>PyList_GET_SIZE(packets)
-        cdef uint32_t first = <uint32_t>target._ordinals.next(count), ordinal = first
+        cdef uint32_t i, first = <uint32_t>target._ordinals.next(count), ordinal = first
         cdef uint32_t transaction = target._take_numbers(count) if flags & FLAG_SINGLE else 0
         cdef Writer writer = self._ledger.writer
         cdef bint stored = False
         cdef uint32_t place
         writer.begin_unit()
         try:
-            for packet in packets:
+            for i in range(count):
+                if packets is not None:
+                    packet = packets[i]
                 # No other object has seen the packet yet.
                 put_u32(<uint8_t*>PyBytes_AS_STRING(packet) + IDENTIFIER_OFFSET, ordinal)
                 ordinal += 1
