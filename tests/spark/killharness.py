@@ -101,12 +101,15 @@ class Job:
                 start_new_session=True,
             )
 
-    def wait_for_batches(self, more: int) -> None:
-        """Until each query has begun `more` batches from now, or one of them ended."""
+    def wait_for_batches(self, more: int, check: Callable[[], None]) -> None:
+        """Until each query has begun `more` batches from now, or one of them ended. `check` raises when
+        nothing more can come.
+        """
         assert self._process is not None
         goals = [stream.batches() + more for stream in self.streams]
         deadline = time.monotonic() + PATIENCE
         while any(stream.batches() < goal for stream, goal in zip(self.streams, goals, strict=True)):
+            check()
             assert self._process.poll() is None, f"the driver ended:\n{self.tail()}"
             assert time.monotonic() < deadline, f"no {more} batches in {PATIENCE} s:\n{self.tail()}"
             time.sleep(0.02)
@@ -162,8 +165,7 @@ class Flow:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join(60)
-        if self._failure is not None:
-            raise self._failure
+        self.check_alive()
 
     def _run(self) -> None:
         number = 0
@@ -178,6 +180,11 @@ class Flow:
                 number += self.chunk
         except BaseException as error:
             self._failure = error
+
+    def check_alive(self) -> None:
+        """Raises what ended the sending: without messages there are no batches."""
+        if self._failure is not None:
+            raise self._failure
 
     def check(self, queue: str, rows: list[bytes], *, ordered: bool = True) -> None:
         """Nothing lost, nothing twice, nothing invented, and in the order in which it was sent."""
@@ -211,7 +218,7 @@ def carnage(
         with flow:
             job.start()
             for left, victim in zip(range(len(victims) - 1, -1, -1), victims, strict=True):
-                job.wait_for_batches(chance.randint(1, 3))
+                job.wait_for_batches(chance.randint(1, 3), flow.check_alive)
                 time.sleep(chance.random() * 0.5)
                 if victim == "server":
                     flow.target.kill()
