@@ -4,7 +4,7 @@
 A frame that breaks the layout raises FrameFault; a message that the queue manager would refuse is reported by its HRESULT.
 """
 
-
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from msmq_fast._native.appread cimport Cursor, OutMessage, long_lived, read_message, read_send, utf16_units
