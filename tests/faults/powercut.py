@@ -81,12 +81,12 @@ class Ledger:
         self.acknowledged += 1
 
 
-def recover(shim: Path, store: Path, record: Path) -> None:
-    """Opens a store and ends at once; `record` holds what that wrote."""
+def recover(shim: Path, store: Path, **environment: str) -> int:
+    """Opens a store and ends at once; returns the exit code. `environment` is the shim's."""
     code = "import os, sys; from msmq_fast._native.lmdbstore import LmdbTables\n"
     code += "LmdbTables(sys.argv[1], map_size=1 << 30); os._exit(0)"
-    environment = {**os.environ, "LD_PRELOAD": str(shim), "SHIM_LOG": str(record)}
-    subprocess.run([sys.executable, "-c", code, store], env=environment, check=True, timeout=60)
+    more = {**os.environ, "LD_PRELOAD": str(shim), **environment}
+    return subprocess.run([sys.executable, "-c", code, store], env=more, check=False, timeout=60).returncode
 
 
 Images = dict[int, bytearray]

@@ -3,13 +3,15 @@
  *
  * Record: type u8 ('W' write, 'D' write through a descriptor that syncs itself, 'T' truncation to the offset, 'S' sync, 'A'
  * acknowledgment), file u8 (0 data.mdb, N + 1 segment-N), offset u64, length u32, bytes. Environment: SHIM_LOG = where to record;
- * SHIM_FAIL_SYNC, SHIM_FAIL_WRITE = file whose existence makes it fail.
+ * SHIM_FAIL_SYNC, SHIM_FAIL_WRITE = file whose existence makes it fail; SHIM_KILL = "WHAT N": the process is killed in the middle
+ * of the N-th write or sync of data.mdb ("data") or of a segment ("segment"), or of the N-th write of a segment's head ("head").
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +23,8 @@
 enum { NOTHING, DATA, DATA_SYNCING, LEDGER };
 static unsigned char kind_of[4096], file_of[4096];
 static int log_fd = -2;
+static char kill_what[16];
+static long kill_after;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static ssize_t (*real_write)(int, const void *, size_t);
@@ -45,6 +49,9 @@ __attribute__((constructor)) static void prepare(void) {
     real_close = dlsym(RTLD_NEXT, "close");
     const char *path = getenv("SHIM_LOG");
     log_fd = path ? real_open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+    const char *point = getenv("SHIM_KILL");
+    if (point)
+        sscanf(point, "%15s %ld", kill_what, &kill_after);
 }
 
 static int kind(int fd) { return fd >= 0 && fd < (int)sizeof kind_of ? kind_of[fd] : NOTHING; }
@@ -52,6 +59,17 @@ static int kind(int fd) { return fd >= 0 && fd < (int)sizeof kind_of ? kind_of[f
 static int told_to_fail(const char *variable) {
     const char *path = getenv(variable);
     return path && access(path, F_OK) == 0;
+}
+
+/* Whether a write at `offset`, or a sync (offset -1), is the one that the process is to be killed in. */
+static int is_the_end(int fd, off_t offset) {
+    const char *what = file_of[fd] == 0 ? "data" : offset == 0 && strcmp(kill_what, "head") == 0 ? "head" : "segment";
+    return strcmp(kill_what, what) == 0 && __atomic_sub_fetch(&kill_after, 1, __ATOMIC_SEQ_CST) == 0;
+}
+
+static void die(void) {
+    kill(getpid(), SIGKILL);
+    pause();
 }
 
 static void record(char type, int fd, uint64_t offset, const void *data, uint32_t length) {
@@ -140,6 +158,11 @@ ssize_t pwrite64(int fd, const void *data, size_t length, off_t offset) {
         errno = EIO;
         return -1;
     }
+    if ((which == DATA || which == DATA_SYNCING) && is_the_end(fd, offset)) {
+        if (length >= 8192)
+            real_pwrite(fd, data, length / 2 & ~(size_t)4095, offset);
+        die();
+    }
     ssize_t done = real_pwrite(fd, data, length, offset);
     if (done > 0 && (which == DATA || which == DATA_SYNCING))
         record(which == DATA ? 'W' : 'D', fd, offset, data, done);
@@ -158,6 +181,11 @@ ssize_t writev(int fd, const struct iovec *parts, int count) {
         return -1;
     }
     off_t offset = lseek(fd, 0, SEEK_CUR);
+    if (is_the_end(fd, offset)) {
+        if (count > 1)
+            real_writev(fd, parts, count / 2);
+        die();
+    }
     ssize_t done = real_writev(fd, parts, count), left = done;
     for (int i = 0; i < count && left > 0; i++) {
         size_t length = parts[i].iov_len < (size_t)left ? parts[i].iov_len : (size_t)left;
@@ -182,6 +210,8 @@ static int synced(int fd, int (*really)(int)) {
         errno = EIO;
         return -1;
     }
+    if (is_the_end(fd, -1))
+        die();
     int status = really(fd);
     if (status == 0)
         record('S', fd, 0, NULL, 0);

@@ -54,7 +54,7 @@ def cut_again(
     for number in range(2):
         store = directory / str(number)
         powercut.write_images(images, store)
-        powercut.recover(shim, store, directory / f"record{number}")
+        assert powercut.recover(shim, store, SHIM_LOG=str(directory / f"record{number}")) == 0
         images, _, _ = powercut.Disk((directory / f"record{number}").read_bytes(), images).cut(rng, 0)
     store = directory / "end"
     powercut.write_images(images, store)
