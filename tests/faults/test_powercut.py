@@ -69,11 +69,16 @@ def test_power_cuts_lose_nothing(shim: Path, tmp_path: Path, log_size: int) -> N
         cut_often(shim, tmp_path / str(seed), seed, commits=40, cuts=5, log_size=log_size)
 
 
-@LOGS
-@pytest.mark.long(seconds=120)
-@pytest.mark.timeout(900)
-def test_many_power_cuts_lose_nothing(shim: Path, tmp_path: Path, log_size: int) -> None:
-    for seed in range(100, 112):
+@pytest.mark.long(seconds=240)
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("log_size", "first", "loads"), [(0, 100, 12), *((1 << 18, 112 + 5 * i, 5) for i in range(10))]
+)
+def test_many_power_cuts_lose_nothing(
+    shim: Path, tmp_path: Path, log_size: int, first: int, loads: int
+) -> None:
+    """1,000 cuts of a store with a redo log, each followed by two cuts of its replay; 240 without a log."""
+    for seed in range(first, first + loads):
         cut_often(shim, tmp_path / str(seed), seed, commits=80, cuts=20, log_size=log_size)
         shutil.rmtree(tmp_path / str(seed))
 
