@@ -56,8 +56,12 @@ def test_a_sync_that_fails_stops_the_server_with_one_line(data: Path, tmp_path: 
 
 
 @pytest.mark.rule("DM-211", "DM-212")
-def test_a_full_disk_refuses_and_goes_on(data: Path) -> None:
-    server = LimitedServer(data, environment={"MSMQ_FAST_STORE__DISK_CHECK_INTERVAL": "0.1"})
+@pytest.mark.parametrize("log", ["true", "false"])
+def test_a_full_disk_refuses_and_goes_on(data: Path, log: str) -> None:
+    environment = {"DISK_CHECK_INTERVAL": "0.1", "LOG": log, "LOG_SIZE": "1 MiB"}
+    server = LimitedServer(
+        data, environment={f"MSMQ_FAST_STORE__{name}": value for name, value in environment.items()}
+    )
     try:
         server.start()
         server.ok("queue", "create", "orders")
