@@ -57,11 +57,11 @@ def test_damaged_requests_for_long(tmp_path: Path) -> None:
     print(result.stderr[-400:])
 
 
-def _part_end(body: bytes, start: int, length: bytes | None, forms: list[bytes]) -> tuple[int, int]:
+def _part_end(body: bytes, start: int, head: Any, forms: list[bytes]) -> tuple[int, int]:
     """As a careless author might have written it: who says a length is believed."""
-    if length is None or not length.isdigit() or int(length) > len(body) - start:
+    if head.length is None or not 0 <= head.length <= len(body) - start:
         return multipart._next_delimiter(body, start, forms)
-    end = start + int(length)
+    end = start + head.length
     return end, multipart._next_delimiter(body, end, forms)[1]
 
 

@@ -120,7 +120,7 @@ def test_a_commit_that_fails_here_fails_as_elsewhere(tmp_path: Path) -> None:
         load.commit()
     settled(load)
     load.gather(1)
-    load.writer.doom(28)
+    load.writer.fail_batch(28)
     load.writer.submit_or_commit()
     assert load.told == [0, 0, 0, 28]
     load.told.clear()

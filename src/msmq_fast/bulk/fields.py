@@ -145,7 +145,7 @@ async def pieces(request: web.Request, patience: float) -> AsyncIterator[bytes]:
             raise bad_request(f"the body broke off: {' '.join(str(error).split())}") from None
         if piece:
             yield piece
-        elif request.content.at_eof() or not chunk_ends:  # an empty body is at its end and says that a chunk ends
+        elif request.content.at_eof() or not chunk_ends:  # an empty body says each time that a chunk ends
             return
 
 
