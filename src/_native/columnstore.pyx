@@ -154,7 +154,7 @@ cdef int find_packet(Lookup* lookup, const Row* row, const uint8_t** packet) noe
 
 
 cdef int find_move(Lookup* lookup, uint32_t queue, const Row* row, uint32_t* seconds) noexcept nogil:
-    """When a stored message was moved for the last time, 0 if nobody knows. Returns a status."""
+    """When a stored message was moved for the last time, 0 if its record does not say it. Returns a status."""
     cdef uint8_t name[POSITION_KEY_SIZE]
     cdef MDB_val key, value
     cdef MemItem item

@@ -75,7 +75,7 @@ cdef class LmdbWriter(Writer):
         writer_free(self._thread)
 
     def abandon(self):
-        """Ends the threads as a crash would: a redo log keeps what it holds, and nobody is told anything more."""
+        """Ends the threads as a crash would: a redo log keeps what it holds, and no listener is called any more."""
         self._end_thread(True)
 
     cdef int _end_thread(self, bint keep) except -1:

@@ -16,7 +16,7 @@ _BITMASK, _PCONTEXT, _HEADER2 = 1, 2, 3
 _END, _MUST_PROCESS = 0x4000, 0x8000
 _LENGTHS = {_BITMASK: 4, _PCONTEXT: 40, _HEADER2: 16}
 _HEADER_SIGNING = 1  # CLIENT_SUPPORT_HEADER_SIGNING
-TAIL = 8 + 3 * 4 + sum(_LENGTHS.values()) + 256  # with room for commands that nobody knows yet
+TAIL = 8 + 3 * 4 + sum(_LENGTHS.values()) + 256  # with room for commands of later versions
 """A trailer is in the last so many bytes of a stub."""
 
 _COMMAND = struct.Struct("<HH")
