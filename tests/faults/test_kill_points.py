@@ -31,17 +31,22 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return powercut.build_shim(tmp_path_factory.mktemp("shim"))
 
 
+def written(ledger: Path) -> int:
+    return ledger.read_bytes().count(b"\n") if ledger.exists() else 0
+
+
 def kill_load(shim: Path, store: Path, seed: int, ledger: Path, point: str, rng: random.Random) -> bool:
     """Runs a load that is killed at the point; False: it ended before."""
     environment = {**os.environ, "LD_PRELOAD": str(shim)}
     if point != "time":
         environment["SHIM_KILL"] = f"{point} {rng.randint(1, LATEST[point])}"
-    arguments = [store, str(seed), "150", ledger, str(LOG_SIZE)]
+    commits = 150 if point != "time" else 3_000  # far more than there are before the kill
+    lines = 2 * rng.randint(1, 150)
+    arguments = [store, str(seed), str(commits), ledger, str(LOG_SIZE)]
     with subprocess.Popen([sys.executable, CHILD, *arguments], env=environment) as child:
-        while point == "time" and child.poll() is None and not (ledger.exists() and ledger.stat().st_size):
-            time.sleep(0.005)
         if point == "time":
-            time.sleep(rng.random() * 0.3)
+            while child.poll() is None and written(ledger) < lines:
+                time.sleep(0.001)
             child.kill()
         code = child.wait(120)
     assert code in (0, -signal.SIGKILL), f"the load ended with {code}"
