@@ -175,8 +175,12 @@ def _no_limits(directory: Path) -> Figures:
     return {}
 
 
+def _settings(options: argparse.Namespace) -> str:
+    return options.settings.read_text() if options.settings else ""
+
+
 def _measure(cases: Sequence[Case], options: argparse.Namespace, queues: Sequence[str]) -> list[Measurement]:
-    settings = options.settings.read_text() if options.settings else ""
+    settings = _settings(options)
     return [
         measure(
             case.name,
@@ -238,7 +242,14 @@ def _run(
 def _compare_peers(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """The comparison as JSON and as text."""
     brokers, left_out = peers.installed(options.brokers)
-    found = peers.compare(options.only, brokers, options.dir, rounds=options.rounds, seconds=options.seconds)
+    found = peers.compare(
+        options.only,
+        brokers,
+        options.dir,
+        rounds=options.rounds,
+        seconds=options.seconds,
+        settings=_settings(options),
+    )
     return {"peers": peers.as_json(found)}, "\n".join([peers.table(found), *left_out])
 
 

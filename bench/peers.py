@@ -113,8 +113,8 @@ def _figures(in_per_s: float, out_per_s: float | None, end_to_end: Mapping[str, 
     return {"rate": rate, **end_to_end}
 
 
-def _own(measure: Measure, directory: Path, seconds: float) -> Figures:
-    with Server(directory) as server:
+def _own(measure: Measure, directory: Path, seconds: float, settings: str) -> Figures:
+    with Server(directory, settings=settings) as server:
         found = measure.own(seconds)(server)
     times = {name: found[f"end_to_end_{name}_us"] for name in ("p50", "p99") if "end_to_end_p50_us" in found}
     return _figures(found["in_per_s"], found.get("out_per_s"), times)
@@ -137,8 +137,12 @@ def compare(
     *,
     rounds: int,
     seconds: float,
+    settings: str = "",
 ) -> Comparison:
-    """Runs everything; a broker that fails once is left out from then on, for all measures."""
+    """Runs everything, this server with `settings`.
+
+    A broker that fails once is left out from then on, for all measures.
+    """
     versions = {name: kind.version() for name, kind in brokers.items()}
     result = Comparison(seconds, rounds, versions)
     for name in measures:
@@ -152,7 +156,7 @@ def compare(
                     continue
                 try:
                     found[side].append(
-                        _own(measure, directory, seconds)
+                        _own(measure, directory, seconds, settings)
                         if side == OWN
                         else _peer(brokers[side], measure, directory, seconds)
                     )
