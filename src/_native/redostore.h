@@ -48,6 +48,8 @@ typedef struct RedoStore {
     int active, frozen; /* frozen < 0: none */
     int appending;      /* the writer is in the active segment */
     int freeze;         /* the writer freezes the active segment before it appends */
+    int full;           /* the frozen segment had no more room: more is coming */
+    int resident;       /* a free segment may still have its memory */
     int settling;       /* threads in redo_settle */
     int stop, keep, finished, ended, stalled, retry, fatal;
     uint64_t begun, done; /* applications */
@@ -216,12 +218,26 @@ static void make_space(LmdbStore *store, const Generation *gen, uint64_t epoch) 
 
 static inline int has_records(const RedoStore *redo) { return redo->oldest_ns != 0; }
 
-static void redo_freeze(RedoStore *redo) {
+static void redo_freeze(RedoStore *redo, int full) {
     redo->frozen = redo->active;
     redo->active = !redo->active;
     redo->freeze = 0;
+    redo->full = full;
     redo->oldest_ns = 0;
     pthread_cond_broadcast(&redo->changed);
+}
+
+/* The memory of the frozen segment, which holds nothing that is needed, goes back to the system; without the lock meanwhile. */
+static void give_back(RedoStore *redo) {
+    pthread_mutex_unlock(&redo->lock);
+    segment_give_back(&redo->segments[redo->frozen]);
+    pthread_mutex_lock(&redo->lock);
+}
+
+/* Nothing is in the log and nothing comes: the active segment, which a load before this one may have filled, takes no memory. */
+static void redo_rest(RedoStore *redo) {
+    redo->resident = 0;
+    segment_give_back(&redo->segments[redo->active]);
 }
 
 static void redo_apply(RedoStore *redo) {
@@ -255,6 +271,9 @@ static void redo_apply(RedoStore *redo) {
         redo->stats.missing += missing + gen->missing;
         gen_clear(gen);
         seg->used = 0;
+        if (!redo->full)
+            give_back(redo);
+        redo->resident = 1;
         redo->frozen = -1;
         redo->applied = number;
     } else if (!status_is_space(status)) {
@@ -281,7 +300,7 @@ static void *applier_main(void *argument) {
                 if (redo->appending)
                     redo->freeze = 1;
                 else
-                    redo_freeze(redo);
+                    redo_freeze(redo, 0);
             } else {
                 until = redo->oldest_ns + APPLY_NS;
             }
@@ -291,6 +310,8 @@ static void *applier_main(void *argument) {
             retry_ns = redo_now() + RETRY_NS;
         } else if (redo->stop && (redo->stalled || (redo->frozen < 0 && !has_records(redo)))) {
             break;
+        } else if (redo->resident && redo->frozen < 0 && !has_records(redo) && !redo->appending) {
+            redo_rest(redo);
         } else {
             wait_until(redo, redo->frozen >= 0 && redo->stalled ? retry_ns : until);
         }
@@ -353,7 +374,7 @@ static int redo_take(RedoStore *redo, size_t length, size_t ops, int brings) {
         if ((status = redo->fatal))
             break;
         if (redo->frozen < 0 && has_records(redo) && (!room || redo->freeze)) {
-            redo_freeze(redo);
+            redo_freeze(redo, !room);
         } else if (redo->stalled && (brings || !room)) {
             if ((status = redo_retry(redo)))
                 break;
