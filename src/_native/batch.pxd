@@ -97,7 +97,7 @@ cdef class Writer(Undoable):
     cdef int notify(self, CommitListener listener, uint64_t token) except -1
     # Hands the current batch to the disk unless one is under way or it holds only lazy entries.
     cpdef int submit(self) except -1
-    # As submit, but a lone batch may be committed on the calling thread, and is told then.
+    # As submit, but a lone batch may be committed on the calling thread, and is told then: 1 if it was.
     cpdef int submit_or_commit(self) except -1
     # Runs what became durable; call when fileno() is readable.
     cpdef int complete(self) except -1

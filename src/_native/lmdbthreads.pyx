@@ -104,10 +104,11 @@ cdef class LmdbWriter(Writer):
             Writer.submit(self)
         finally:
             self._may_commit = False
-            if self._committed:
-                self._committed = False
-                self.complete()
-        return 0
+        if not self._committed:
+            return 0
+        self._committed = False
+        self.complete()
+        return 1
 
     cdef Batch* _take(self):
         return writer_take(self._thread)
