@@ -134,11 +134,11 @@ class StoreConfig:
     feed_max_size: int = _key(kinds.size(1 << 20, 64 * _TIB), _GIB, "the oldest events beyond it are dropped")
     log: bool = _key(kinds.FLAG, True, "commit to a redo log first, to the data file later")
     log_size: int = _key(
-        kinds.size(_MIB, 2 * _GIB), 32 * _MIB, "size of the redo log, on the disk and in memory"
+        kinds.size(_MIB, 2 * _GIB), 16 * _MIB, "size of the redo log, on the disk and in memory"
     )
     inline_commit_us: int = _key(
         kinds.integer(0, 1_000_000),
-        1000,
+        5000,
         "a lone message is committed to the redo log without a change of threads; after a commit that took "
         "more microseconds than this, not for 10 s; 0: never",
     )

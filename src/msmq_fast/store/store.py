@@ -34,7 +34,7 @@ from msmq_fast.store.upgrade import upgrade
 _log = logging.getLogger(__name__)
 
 DEFAULT_MAP_SIZE: Final = 1 << 40
-DEFAULT_LOG_SIZE: Final = 32 << 20
+DEFAULT_LOG_SIZE: Final = 16 << 20
 _SMALLEST_MAP: Final = 1 << 30
 _ORDINAL_JUMP: Final = 1 << 30  # at least, and at most twice as far, with each new incarnation
 _SPREAD: Final = 0x9E37_79B1  # copies made at different seconds jump far apart
