@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The event feed as Arrow columns: `EventEncoder` reads packed records, one for each commit.
 
-To add a column: 1. name it in bulk/schema.py; 2. number it in `Field` and in `_FIELDS` below; 3. put its value in `put_event`.
+To add a column: 1. name it in protocol/columns.py; 2. number it in `Field` and in `_FIELDS` below; 3. put its value in `put_event`.
 """
 
 cimport cython

@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Messages as Arrow columns: `MessageEncoder`, for a thread that runs nearly all of the time without the GIL.
 
-To add a column: 1. name it in bulk/schema.py; 2. number it in `Field` and in `_FIELDS` below; 3. put its value in `put_row`, if the
+To add a column: 1. name it in protocol/columns.py; 2. number it in `Field` and in `_FIELDS` below; 3. put its value in `put_row`, if the
 position of the message says it, else in `put_packet`; packet/ has the model that tests compare it with.
 """
 
@@ -433,7 +433,7 @@ cdef int encode_rows(Work* work, const Row* rows, size_t count) noexcept nogil:
 cdef class MessageEncoder(Encoder):
     """``MessageEncoder(contents, columns, constants, classes)``: rows of one queue to columns.
 
-    `columns`: pairs of name and kind (bulk/schema.py); besides those there are delivery_seq, state, store_key and _corrupt: with
+    `columns`: pairs of name and kind (protocol/columns.py); besides those there are delivery_seq, state, store_key and _corrupt: with
     the last one, messages that cannot be read are kept, with nulls for what their packet would say. `constants`: column names
     and their values. `classes`: message classes and their names.
     """

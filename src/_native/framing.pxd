@@ -33,7 +33,7 @@ cdef enum PacketKind:
 
 
 cdef enum Fault:
-    # msmq_fast.packet.errors.PacketFaultCode holds the same numbers and what they mean.
+    # msmq_fast.protocol.errors.PacketFaultCode holds the same numbers and what they mean.
     FAULT_NONE = 0
     FAULT_TRUNCATED = 1
     FAULT_VERSION = 2

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         connect,
         sync,
     )
-    from msmq_fast.packet import errors
+    from msmq_fast.protocol import errors
 
 __all__ = [
     "EXPRESS",
@@ -59,7 +59,7 @@ __all__ = [
     "sync",
 ]
 
-_MODULES = {"errors": "msmq_fast.packet.errors", "sync": "msmq_fast.client.sync"}
+_MODULES = {"errors": "msmq_fast.protocol.errors", "sync": "msmq_fast.client.sync"}
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,11 @@ from hypothesis import strategies as st
 from msmq_fast._native.appcodec import PacketBuilder
 from msmq_fast._native.appencode import Encoder
 from msmq_fast._native.appread import FrameFault, send_head
-from msmq_fast.app.wire import (
+from msmq_fast.packet import Message
+from msmq_fast.packet.fields import destination_field
+from msmq_fast.packet.names import parse_format_name
+from msmq_fast.packet.replies import ReplyNames
+from msmq_fast.protocol.frames import (
     LONG_LIVED,
     OUT_DEFAULTS,
     OUT_FIELDS,
@@ -29,10 +33,6 @@ from msmq_fast.app.wire import (
     Out,
     unpack_payload,
 )
-from msmq_fast.packet import Message
-from msmq_fast.packet.fields import destination_field
-from msmq_fast.packet.names import parse_format_name
-from msmq_fast.packet.replies import ReplyNames
 
 pytestmark = pytest.mark.smoke
 

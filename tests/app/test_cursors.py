@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.app.wire import CursorRead, Frame, In
+from msmq_fast.protocol.frames import CursorRead, Frame, In
 from tests.support.worlds.app import Client, World
 
 PEEK, NEXT, RECEIVE = CursorRead.PEEK, CursorRead.PEEK_NEXT, CursorRead.RECEIVE

@@ -10,7 +10,7 @@ import pytest
 
 from msmq_fast._native.appcodec import PacketBuilder
 from msmq_fast._native.appread import send_head
-from msmq_fast.app.wire import OUT_FIELDS, Frame, FrameCutter, In, Out, unpack_payload
+from msmq_fast.protocol.frames import OUT_FIELDS, Frame, FrameCutter, In, Out, unpack_payload
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "application-protocol.md").read_text()
 EXAMPLES = re.findall(r"```frame\n(\w+) (\d+) (.*)\n((?:[0-9a-f ]+\n)+)```", DOCUMENT)

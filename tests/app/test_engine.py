@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.app.wire import HEADER, MAX_HELLO, Frame, In, SendFlag, pack_frame
+from msmq_fast.protocol.frames import HEADER, MAX_HELLO, Frame, In, SendFlag, pack_frame
 from tests.support.worlds.app import Client, World
 
 

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.app.wire import Access, Frame, In, SendFlag
 from msmq_fast.packet import Message
 from msmq_fast.packet.names import FormatName, parse_format_names
+from msmq_fast.protocol.frames import Access, Frame, In, SendFlag
 from tests.support.worlds.app import Client, World
 
 BODY, CODE = int(In.BODY), 1

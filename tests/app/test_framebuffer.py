@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msmq_fast.app.framebuffer import IDLE, MAX_READ, FrameBuffer
-from msmq_fast.app.wire import HEADER, MAX_FRAME, WireError, pack_frame, unpack_payload
+from msmq_fast.protocol.frames import HEADER, MAX_FRAME, WireError, pack_frame, unpack_payload
 
 
 def pour(buffer: FrameBuffer, data: bytes, step: int) -> list[tuple[int, int, object]]:

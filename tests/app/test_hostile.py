@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast.app.wire import HEADER, Frame, pack_frame
+from msmq_fast.protocol.frames import HEADER, Frame, pack_frame
 from tests.support.worlds.app import World
 
 scalars = st.none() | st.booleans() | st.integers(0, 5) | st.integers(-(2**63), 2**64 - 1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast.app.wire import Frame, SendFlag, pack_frame
+from msmq_fast.protocol.frames import Frame, SendFlag, pack_frame
 from tests.support.worlds.app import Client, World
 
 ENOSPC = 28

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.app.wire import Frame, In, Lookup
+from msmq_fast.protocol.frames import Frame, In, Lookup
 from tests.support.worlds.app import Client, World
 
 

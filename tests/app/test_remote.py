@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.app.wire import Frame
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.names import FormatName
+from msmq_fast.protocol.errors import (
     IOTimeout,
     MessageNotFound,
     MSMQError,
@@ -15,7 +15,7 @@ from msmq_fast.packet.errors import (
     QueueNotFound,
     RemoteMachineNotAvailable,
 )
-from msmq_fast.packet.names import FormatName
+from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.remote import RemoteMessage

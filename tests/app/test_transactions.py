@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.app.wire import Frame, In, SendFlag
 from msmq_fast.packet import Message
+from msmq_fast.protocol.frames import Frame, In, SendFlag
 from tests.support.worlds.app import Client, World
 
 BODY, FLAGS, ABORTS = int(In.BODY), int(In.FLAGS), int(In.ABORT_COUNT)

@@ -20,7 +20,7 @@ from msmq_fast._native.columnstore import Contents, stored
 from msmq_fast._native.moving import move
 from msmq_fast._native.queue import QueueCore
 from msmq_fast.bulk.reader import CLASSES
-from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, MESSAGE_COLUMNS, Column
+from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, MESSAGE_COLUMNS, Column
 from msmq_fast.store.decode import POSITION_KEY, WHOLE_BYTES
 from msmq_fast.store.schema import Table
 from tests.support.bulk import model

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from msmq_fast.packet import Message
-from msmq_fast.packet.errors import InsufficientResources, MessageStorageFailed
+from msmq_fast.protocol.errors import InsufficientResources, MessageStorageFailed
 from msmq_fast.qm.feed import subscriptions as module
 from msmq_fast.qm.feed.subscriptions import SlotDropped, SubscriptionNotFound, Subscriptions
 from msmq_fast.store.decode import FEED_ENTRY

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from msmq_fast._native.moving import move
 from msmq_fast.bulk.reader import BulkReader
-from msmq_fast.bulk.schema import chosen
 from msmq_fast.packet import Message
+from msmq_fast.protocol.columns import chosen
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.bulk.bounds import bounds_of
 from msmq_fast.qm.manager import QueueManager

@@ -8,7 +8,9 @@ import pytest
 
 from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.message import Acknowledge, Journal
+from msmq_fast.packet.names import parse_format_name
+from msmq_fast.protocol.errors import (
     InsufficientResources,
     MessageStorageFailed,
     MSMQError,
@@ -16,8 +18,6 @@ from msmq_fast.packet.errors import (
     SharingViolation,
     UnsupportedFormatNameOperation,
 )
-from msmq_fast.packet.message import Acknowledge, Journal
-from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.bulk import leases as module
 from msmq_fast.qm.bulk.leaseholder import CHUNK

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from msmq_fast.bulk.arrow import arrow_schema
-from msmq_fast.bulk.schema import (
+from msmq_fast.protocol.columns import (
     EVENT_COLUMNS,
     GROUPS,
     KINDS,

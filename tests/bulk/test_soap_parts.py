@@ -18,7 +18,6 @@ from msmq_fast._native.columnrows import packets
 from msmq_fast._native.columnstore import Contents
 from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast.bulk.reader import CLASSES
-from msmq_fast.bulk.schema import chosen
 from msmq_fast.packet.base import BaseHeader
 from msmq_fast.packet.fields import destination_field
 from msmq_fast.packet.names import parse_format_name
@@ -27,6 +26,7 @@ from msmq_fast.packet.soap import CompoundMessageHeader, SoapHeader, SRMPEnvelop
 from msmq_fast.packet.soapparts import child_of_root
 from msmq_fast.packet.user import UserHeader
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.protocol.columns import chosen
 from msmq_fast.srmp.compound import read_text
 from tests.support.srmp.texts import examples, full
 from tests.support.worlds.cores import dicts

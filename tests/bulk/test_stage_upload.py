@@ -20,12 +20,12 @@ from msmq_fast._native.stagecodec import REPLAY_TAG, Destination, RowBuilder
 from msmq_fast.bulk import ipc, stagedecode
 from msmq_fast.bulk.errors import Refusal
 from msmq_fast.bulk.flatbuffer import Table
-from msmq_fast.bulk.schema import MESSAGE_COLUMNS
 from msmq_fast.bulk.staging import StageRequest, StageUpload
 from msmq_fast.packet import Message
-from msmq_fast.packet.errors import InsufficientResources, MSMQError
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.user import TransactionHeader
+from msmq_fast.protocol.columns import MESSAGE_COLUMNS
+from msmq_fast.protocol.errors import InsufficientResources, MSMQError
 from msmq_fast.qm.bulk.stages import Staged
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.security.token import EVERYONE_TOKEN

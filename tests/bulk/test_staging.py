@@ -9,15 +9,15 @@ import pytest
 from msmq_fast._native.packetblock import PacketBlock
 from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.message import Acknowledge
+from msmq_fast.packet.names import parse_format_name
+from msmq_fast.protocol.errors import (
     AccessDenied,
     InsufficientResources,
     OperationCancelled,
     QueueDeleted,
     ServiceNotAvailable,
 )
-from msmq_fast.packet.message import Acknowledge
-from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.bulk.rollforward import Publication
 from msmq_fast.qm.bulk.stages import Part
 from msmq_fast.qm.bulk.staging import Fenced, Published, StageNotFound

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from msmq_fast._native.tables import StoreError
-from msmq_fast.packet.errors import MSMQError
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.bulk.staging import StageNotFound
 from tests.support.worlds.queue_manager import World
 from tests.support.worlds.stages import Row, counts, staged

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from msmq_fast.packet.errors import MSMQError
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.bulk.staging import Fenced, StageNotFound
 from tests.support.worlds.queue_manager import World
 from tests.support.worlds.stages import Row, bodies, counts, staged

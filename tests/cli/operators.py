@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from msmq_fast.app.wire import Access
-from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.exportfile import ExportWriter, Header, Section
 from msmq_fast.client import sync
 from msmq_fast.client.connection import connect
 from msmq_fast.client.exchange import Stored, browse
 from msmq_fast.client.message import Message
 from msmq_fast.packet import message as packet
-from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.user import TransactionHeader
+from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.exits import Exit
+from msmq_fast.protocol.frames import Access
 from tests.support.processes.servers import Server, data_directory
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from msmq_fast.cli.exits import Exit
+from msmq_fast.protocol.exits import Exit
 from tests.support.processes.servers import Server, data_directory
 
 

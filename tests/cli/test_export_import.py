@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.app.wire import Access
-from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.exportfile import MAGIC
 from msmq_fast.client import sync
+from msmq_fast.protocol.exits import Exit
+from msmq_fast.protocol.frames import Access
 from tests.cli.operators import (
     Watch,
     begin,

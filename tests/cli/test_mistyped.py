@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from msmq_fast.cli.arguments import build_parser
-from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.main import main
+from msmq_fast.protocol.exits import Exit
 
 
 @pytest.mark.parametrize(

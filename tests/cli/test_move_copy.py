@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.app.wire import Access
-from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.exportfile import read_export
 from msmq_fast.client.connection import connect
 from msmq_fast.client.exchange import Stored, copy, end_job
 from msmq_fast.packet.message import Message
+from msmq_fast.protocol.exits import Exit
+from msmq_fast.protocol.frames import Access
 from tests.cli.operators import (
     Watch,
     begin,

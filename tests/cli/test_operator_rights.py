@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.cli.exits import Exit
+from msmq_fast.protocol.exits import Exit
 from tests.cli.operators import count, fill
 from tests.support.processes.servers import Server, command, data_directory
 

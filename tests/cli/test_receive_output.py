@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.cli.exits import Exit
+from msmq_fast.protocol.exits import Exit
 from tests.support.processes import forking
 from tests.support.processes.servers import Server, command, data_directory, inherited
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.cli.exits import Exit
+from msmq_fast.protocol.exits import Exit
 from tests.support.processes.remotes import HOST, NAME, computers
 from tests.support.processes.servers import Server, data_directory
 

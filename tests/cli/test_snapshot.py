@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from msmq_fast import sync
-from msmq_fast.packet.errors import InvalidParameter
+from msmq_fast.protocol.errors import InvalidParameter
 from tests.support.processes.servers import Server, data_directory, inherited, until
 
 BODY = "x" * 100_000

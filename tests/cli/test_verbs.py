@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from msmq_fast import Access, errors, sync
-from msmq_fast.cli.exits import Exit
+from msmq_fast.protocol.exits import Exit
 from tests.support.processes.contract import JSON_KEYS
 from tests.support.processes.servers import Server, command, data_directory
 

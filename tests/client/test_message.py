@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from msmq_fast.app.wire import IN_FIELDS
 from msmq_fast.client.message import Message, from_wire
+from msmq_fast.protocol.frames import IN_FIELDS
 
 
 def test_a_delivered_message_has_every_field() -> None:

@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from msmq_fast.app.wire import Access
 from msmq_fast.client.connection import Connection, connect
 from msmq_fast.client.message import Message
 from msmq_fast.client.queue import Queue
-from msmq_fast.packet.errors import IOTimeout, MSMQError
+from msmq_fast.protocol.errors import IOTimeout, MSMQError
+from msmq_fast.protocol.frames import Access
 from tests.support.processes.remotes import HOST, NAME, computers
 from tests.support.processes.servers import Server
 

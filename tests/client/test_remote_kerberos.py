@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.app.wire import Access
 from msmq_fast.client import sync
-from msmq_fast.packet.errors import AccessDenied
+from msmq_fast.protocol.errors import AccessDenied
+from msmq_fast.protocol.frames import Access
 from tests.support.http.admin import http
 from tests.support.processes.kdc import REALM, Kdc, serving
 from tests.support.processes.remotes import HOST, NAME, READER_HOST

@@ -7,12 +7,11 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from msmq_fast.app.wire import Access, Frame, Lookup, Share
 from msmq_fast.client import sync
 from msmq_fast.client.connection import Connection, connect
 from msmq_fast.client.message import Message
 from msmq_fast.client.queue import Queue
-from msmq_fast.packet.errors import (
+from msmq_fast.protocol.errors import (
     InvalidHandle,
     IOTimeout,
     MessageNotFound,
@@ -23,6 +22,7 @@ from msmq_fast.packet.errors import (
     TransactionEnlist,
     UnsupportedOperation,
 )
+from msmq_fast.protocol.frames import Access, Frame, Lookup, Share
 from tests.support.processes.remotes import NAME, computers
 from tests.support.processes.servers import Server
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from msmq_fast.client import SINGLE_MESSAGE, Access, Message, connect, sync
-from msmq_fast.packet import errors
+from msmq_fast.protocol import errors
 
 from .server import running
 

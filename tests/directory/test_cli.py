@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.cli.exits import Exit
+from msmq_fast.protocol.exits import Exit
 from tests.support.processes.definitions import JSON, ORDERS, PUBLIC, exported
 from tests.support.processes.pair import free_port
 from tests.support.processes.servers import Server, data_directory, until

@@ -12,7 +12,7 @@ from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError
 from msmq_fast.directory.workgroup import WorkgroupDirectory
-from msmq_fast.packet.errors import IllegalFormatName, UnsupportedOperation
+from msmq_fast.protocol.errors import IllegalFormatName, UnsupportedOperation
 from tests.directory.samples import SAMPLES
 from tests.support.worlds.directories import (
     OTHER,

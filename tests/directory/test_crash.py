@@ -11,7 +11,7 @@ import pytest
 from msmq_fast._native.memorystore import MemoryWriter
 from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
-from msmq_fast.packet.errors import MessageStorageFailed, QueueExists
+from msmq_fast.protocol.errors import MessageStorageFailed, QueueExists
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from tests.support.worlds.directories import World, queue

@@ -9,7 +9,7 @@ import pytest
 from msmq_fast.directory.names import MAX_ELEMENTS, QueuePath, expand_format_name, get_queue_path
 from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
-from msmq_fast.packet.errors import IllegalFormatName
+from msmq_fast.protocol.errors import IllegalFormatName
 from tests.directory.scripted import ScriptedDirectory
 from tests.support.worlds.directories import OTHER, OWN, Events, World, machine, queue
 

@@ -16,7 +16,8 @@ from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.hops import Target
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
+from msmq_fast.protocol import errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.outgoing import OutgoingQueue

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.app.auth import Identity
-from msmq_fast.app.wire import Frame
+from msmq_fast.protocol.frames import Frame
 from tests.support.worlds.app import Client, World
 
 DENIED, INVALID = "MQ_ERROR_ACCESS_DENIED", "MQ_ERROR_INVALID_PARAMETER"

@@ -9,9 +9,9 @@ from msmq_fast._native.columnmessages import MessageEncoder
 from msmq_fast._native.columnstore import Contents, stored
 from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast.bulk.reader import CLASSES
-from msmq_fast.packet.errors import PacketFault
 from msmq_fast.packet.soap import CompoundMessageHeader, SRMPEnvelopeHeader
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.protocol.errors import PacketFault
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from tests.support.bulk import events as feed

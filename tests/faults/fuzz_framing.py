@@ -42,7 +42,7 @@ def main() -> None:
     with atheris.instrument_imports(include=["tests.support.packet.reference"]):
         from tests.support.packet import reference
     from msmq_fast._native import framing as installed
-    from msmq_fast.packet.errors import PacketFaultCode
+    from msmq_fast.protocol.errors import PacketFaultCode
     from tests.support.packet.samples import seeds
 
     framing = fuzz_native.load("framing", chosen.native) if chosen.native else installed

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgpack
 
-from msmq_fast.app.wire import HEADER, MAX_FRAME, MIN_LENGTH, Frame, pack_frame
+from msmq_fast.protocol.frames import HEADER, MAX_FRAME, MIN_LENGTH, Frame, pack_frame
 
 HELLO = pack_frame(Frame.HELLO, 1, {"version": 1})
 _REQUEST = 7

@@ -9,8 +9,8 @@ from base64 import b64encode
 from uuid import UUID
 
 from msmq_fast._native.framing import parse
-from msmq_fast.packet.errors import InsufficientResources
 from msmq_fast.packet.message import Message
+from msmq_fast.protocol.errors import InsufficientResources
 from msmq_fast.security.algorithms import HashAlgorithm
 from msmq_fast.srmp.compound import Compound, read_http
 from msmq_fast.srmp.http.request import HttpRequest

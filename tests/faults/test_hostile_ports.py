@@ -11,7 +11,7 @@ import time
 import pytest
 import uvloop
 
-from msmq_fast.app.wire import Frame, pack_frame
+from msmq_fast.protocol.frames import Frame, pack_frame
 from tests.faults.hostile_frames import (
     HELLO,
     broken_lengths,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.packet.errors import PacketFault
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.protocol.errors import PacketFault
 from tests.interop import dissected
 from tests.support.captures import shark
 

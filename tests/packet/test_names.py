@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmq_fast.packet.errors import IllegalFormatName, IllegalQueuePathName, UnsupportedFormatNameOperation
 from msmq_fast.packet.names import (
     NameKind,
     Scope,
@@ -18,6 +17,7 @@ from msmq_fast.packet.names import (
     parse_format_names,
     parse_path,
 )
+from msmq_fast.protocol.errors import IllegalFormatName, IllegalQueuePathName, UnsupportedFormatNameOperation
 
 pytestmark = pytest.mark.smoke
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from msmq_fast._native.framing import BadPacket, parse
-from msmq_fast.packet.errors import PacketFaultCode
+from msmq_fast.protocol.errors import PacketFaultCode
 from tests.support.hostile.fields import hostile_packets
 from tests.support.packet import reference
 from tests.support.packet.mutations import mutated_packets, random_packets, valid_packets

@@ -13,13 +13,6 @@ from msmq_fast._native.framing import build_user_message, parse, patched, with_s
 from msmq_fast.packet import FormatName, Message, PacketFault
 from msmq_fast.packet.acks import FinalAck, OrderAck, order_queue
 from msmq_fast.packet.base import MAX_PACKET, BaseHeader, InternalHeader
-from msmq_fast.packet.errors import (
-    IllegalPropertyValue,
-    InsufficientResources,
-    LabelTooLong,
-    PacketFaultCode,
-    UnsupportedFormatNameOperation,
-)
 from msmq_fast.packet.fields import QueueField, direct_text, direct_wire
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal
 from msmq_fast.packet.names import NameKind, parse_format_name
@@ -34,6 +27,13 @@ from msmq_fast.packet.user import (
     provider_info,
 )
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.protocol.errors import (
+    IllegalPropertyValue,
+    InsufficientResources,
+    LabelTooLong,
+    PacketFaultCode,
+    UnsupportedFormatNameOperation,
+)
 from tests.support.packet.samples import OPTIONAL, OTHER, QUEUE_FIELDS, SOURCE, build, combinations, frame
 
 pytestmark = pytest.mark.smoke

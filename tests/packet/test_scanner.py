@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from msmq_fast._native.framing import PacketScanner, build_user_message, parse
 from msmq_fast.packet.base import MAX_PACKET
-from msmq_fast.packet.errors import PacketFaultCode
 from msmq_fast.packet.fields import direct_wire
+from msmq_fast.protocol.errors import PacketFaultCode
 from tests.support.packet.samples import OPTIONAL, build, frame, seeds
 
 IDLE = 65536

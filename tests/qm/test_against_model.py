@@ -6,7 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
+from msmq_fast.protocol import errors
 from msmq_fast.qm.reading.lookup import Lookup
 from tests.support.clocks import WALL
 from tests.support.worlds.queue_manager import World, body

@@ -7,7 +7,8 @@ import errno
 import pytest
 
 from msmq_fast._native.memorystore import MemoryWriter
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
+from msmq_fast.protocol import errors
 from msmq_fast.qm.ids import MESSAGE_BLOCK, Ordinals
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.services import State

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from msmq_fast.packet import errors
+from msmq_fast.protocol import errors
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.reading.cursor import Cursor, CursorState
 from msmq_fast.qm.reading.lookup import Lookup

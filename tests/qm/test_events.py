@@ -11,7 +11,7 @@ import pytest
 from msmq_fast._native.seek import seek
 from msmq_fast.packet import Message
 from msmq_fast.packet.base import INFINITE
-from msmq_fast.packet.errors import (
+from msmq_fast.protocol.errors import (
     InvalidHandle,
     IOTimeout,
     MessageNotFound,

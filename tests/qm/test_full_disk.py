@@ -12,7 +12,8 @@ from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast._native.lmdbthreads import LmdbReader, LmdbWriter
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.queuebase import Received
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
+from msmq_fast.protocol import errors
 from msmq_fast.qm.access import Access
 from msmq_fast.store import decode
 from tests.support.worlds.queue_manager import World, body

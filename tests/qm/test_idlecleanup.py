@@ -7,7 +7,8 @@ from array import array
 import pytest
 
 from msmq_fast._native.outbound import order_ack
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
+from msmq_fast.protocol import errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.transactions.transacted import TransactedQueue

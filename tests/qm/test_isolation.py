@@ -9,7 +9,7 @@ import pytest
 from msmq_fast._native.queuebase import Received
 from msmq_fast._native.tables import StoreError
 from msmq_fast.mqqb.ping import Inquirer
-from msmq_fast.packet.errors import MSMQError
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.faults import Faults, for_each
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.timed import LONGEST, TimedGroup

@@ -8,15 +8,15 @@ import pytest
 
 from msmq_fast.packet import Message
 from msmq_fast.packet.classes import MessageClass
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.message import Acknowledge, Journal
+from msmq_fast.packet.names import parse_format_name
+from msmq_fast.protocol.errors import (
     AccessDenied,
     MSMQError,
     QueueNotFound,
     UnsupportedAccessMode,
     UnsupportedFormatNameOperation,
 )
-from msmq_fast.packet.message import Acknowledge, Journal
-from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.qm.reading.lookup import Lookup

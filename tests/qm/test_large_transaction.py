@@ -13,7 +13,7 @@ import pytest
 
 from msmq_fast._native.tables import StoreError
 from msmq_fast.packet import Message
-from msmq_fast.packet.errors import MessageStorageFailed
+from msmq_fast.protocol.errors import MessageStorageFailed
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.settings import QueueManagerSettings

@@ -7,8 +7,9 @@ from array import array
 import pytest
 
 from msmq_fast._native.queuebase import Received
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.protocol import errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import SentMessage
 from msmq_fast.qm.reading.lookup import Lookup

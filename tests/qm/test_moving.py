@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from msmq_fast.packet import errors
+from msmq_fast.protocol import errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.reading.lookup import Lookup

@@ -10,10 +10,11 @@ import pytest
 from msmq_fast._native.framing import parse
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import not_found
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.protocol import errors
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.transactions.multiple import MultipleQueue

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind, direct_from_wire
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from tests.support.clocks import WALL
 from tests.support.worlds.queue_manager import World

@@ -8,7 +8,8 @@ import pytest
 
 from msmq_fast._native.queuebase import Received
 from msmq_fast._native.tables import StoreError
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
+from msmq_fast.protocol import errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.support.worlds.queue_manager import World, body

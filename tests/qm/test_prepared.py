@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
+from msmq_fast.protocol import errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State, Transaction

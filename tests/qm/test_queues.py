@@ -10,7 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
+from msmq_fast.protocol import errors
 from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState

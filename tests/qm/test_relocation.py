@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast._native.operations import Identifiers, survey
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
 from msmq_fast.packet.user import SecurityHeader
+from msmq_fast.protocol import errors
 from msmq_fast.qm.operator.importing import Entry, Import
 from msmq_fast.qm.operator.relocation import Outcome, relocate
 from msmq_fast.qm.queues.browse import BATCH_BYTES, SEQUENCE_MASK, Selection, Stretch, browse

@@ -6,8 +6,9 @@ import itertools
 
 import pytest
 
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
 from msmq_fast.packet.fields import DIRECT
+from msmq_fast.protocol import errors
 from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.queues.queue import NOBODY, Queue, QueueKind

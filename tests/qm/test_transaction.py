@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from msmq_fast._native.queuebase import Received
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.user import TransactionHeader
+from msmq_fast.protocol import errors
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.reading.lookup import Lookup

@@ -9,7 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
+from msmq_fast.protocol import errors
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.schema import Table

@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from msmq_fast.packet import Message, errors
+from msmq_fast.packet import Message
+from msmq_fast.protocol import errors
 from msmq_fast.qm.reading.cursor import Cursor
 from msmq_fast.qm.reading.readers import ReadRequest
 from msmq_fast.qm.transactions.transacted import TransactedQueue

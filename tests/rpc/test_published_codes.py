@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import msmq_fast
-from msmq_fast.packet.hresults import HRESULTS
+from msmq_fast.protocol.hresults import HRESULTS
 
 pytestmark = pytest.mark.smoke
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from msmq_fast.packet.errors import AccessDenied
+from msmq_fast.protocol.errors import AccessDenied
 from msmq_fast.security.audit import MAX_KEYS, Audit, AuditRecord, log_record
 from msmq_fast.security.authorizer import MACHINE, QUEUE, Authorizer
 from msmq_fast.security.masks import MachineRight, QueueRight, parse_rights, right_names

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from msmq_fast.packet.errors import AccessDenied, IllegalPropertyValue
+from msmq_fast.protocol.errors import AccessDenied, IllegalPropertyValue
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.queue import NOBODY
 from msmq_fast.security.defaults import DefaultAcl, DefaultPolicy

@@ -17,7 +17,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from msmq_fast._native.framing import parse
-from msmq_fast.app.wire import Access, Frame, InFlag, SendFlag
 from msmq_fast.client.message import Message as ClientMessage
 from msmq_fast.client.message import to_wire
 from msmq_fast.directory.filters import equals
@@ -28,6 +27,7 @@ from msmq_fast.mqqb.protection import OutgoingProtection, ReceivedProtection, Se
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.protect import security_of
+from msmq_fast.protocol.frames import Access, Frame, InFlag, SendFlag
 from msmq_fast.qm.identity.keyring import Keyring, KeyUse
 from msmq_fast.qm.queues.outgoing import ConnectionStatus
 from msmq_fast.security.algorithms import ENHANCED, ENHANCED_AES, PROVIDERS, HashAlgorithm

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from msmq_fast.app.auth import Identity
-from msmq_fast.app.wire import Access, Frame
+from msmq_fast.protocol.frames import Access, Frame
 from msmq_fast.security.sddl import parse_sddl
 from tests.support.worlds.app import Client, World
 

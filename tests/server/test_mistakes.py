@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from msmq_fast import RECOVERABLE, Access, ConnectionLost, Message, errors, sync
-from msmq_fast.app.wire import Frame, pack_frame
+from msmq_fast.protocol.frames import Frame, pack_frame
 from tests.support.processes import forking
 from tests.support.processes.servers import (
     Server,

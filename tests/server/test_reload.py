@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.cli.exits import Exit
+from msmq_fast.protocol.exits import Exit
 from tests.support.processes.servers import Server, certify, command, data_directory, until
 
 FIRST = """

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast import RECOVERABLE, Access, Message, sync
-from msmq_fast.app.wire import Frame, pack_frame
+from msmq_fast.protocol.frames import Frame, pack_frame
 from tests.server.sockets import receive_exactly
 from tests.support.mqqb import wire
 from tests.support.processes.servers import Server, data_directory, until

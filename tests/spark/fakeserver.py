@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pyarrow as pa
 
 from msmq_fast.bulk.arrow import arrow_schema
-from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, Column, chosen, chosen_events
+from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, Column, chosen, chosen_events
 from tests.spark.fakequeues import FakeManager, Refusal, refuse
 
 BATCH_ROWS = 4096

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from msmq_fast.bulk.schema import chosen
+from msmq_fast.protocol.columns import chosen
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.offsets import Offset, OffsetError, Share, allot
 from msmq_fast.spark.options import OptionError

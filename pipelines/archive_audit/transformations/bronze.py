@@ -4,7 +4,7 @@ from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from msmq_fast.bulk.schema import EVENT_COLUMNS
+from msmq_fast.protocol.columns import EVENT_COLUMNS
 from msmq_fast.spark.lake.bronze import shaped
 from msmq_fast.spark.lake.tables import EVENTS
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from msmq_fast.app.wire import unpack_payload
-from msmq_fast.packet.errors import InvalidParameter
+from msmq_fast.protocol.errors import InvalidParameter
+from msmq_fast.protocol.frames import unpack_payload
 
 _WORDS = {
     str: "text",

@@ -8,10 +8,10 @@ from uuid import UUID
 import msgpack
 
 from msmq_fast._native.appcodec import PacketBuilder
-from msmq_fast.packet.errors import MSMQError, error
 from msmq_fast.packet.fields import QueueField
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.replies import ReplyNames
+from msmq_fast.protocol.errors import MSMQError, error
 from msmq_fast.qm.identity.signing import Signing, prepare
 from msmq_fast.qm.queues.protection import demands
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from msmq_fast.app.service import Service
-from msmq_fast.app.wire import Frame
-from msmq_fast.packet.errors import MSMQError
+from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.frames import Frame
 
 __all__ = ["Connection", "Output"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from msmq_fast._native.appencode import Encoder
 from msmq_fast.app.connection import Connection
 from msmq_fast.app.read_budget import ReadAhead
-from msmq_fast.app.wire import DELIVERY_TARGET, Frame
-from msmq_fast.packet.errors import InvalidParameter, MSMQError
+from msmq_fast.protocol.errors import InvalidParameter, MSMQError
+from msmq_fast.protocol.frames import DELIVERY_TARGET, Frame
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.store.completion import Completion
 

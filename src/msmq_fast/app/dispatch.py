@@ -2,7 +2,7 @@
 
 To add a request:
 
-1. Give it a number in wire.Frame and a section in docs/application-protocol.md.
+1. Give it a number in frames.Frame and a section in docs/application-protocol.md.
 2. Write its handler in the module of app/handlers for its group, and add it to the HANDLERS of that module.
 3. Add the HANDLERS of a new module to the table below.
 """
@@ -24,8 +24,8 @@ from msmq_fast.app.handlers import (
     transactions,
 )
 from msmq_fast.app.session import Handler, Session
-from msmq_fast.app.wire import Frame, WireError
-from msmq_fast.packet.errors import InvalidParameter
+from msmq_fast.protocol.errors import InvalidParameter
+from msmq_fast.protocol.frames import Frame, WireError
 
 __all__ = ["dispatch"]
 

@@ -15,7 +15,8 @@ from msmq_fast.app.dispatch import dispatch
 from msmq_fast.app.framebuffer import FrameBuffer
 from msmq_fast.app.service import Service
 from msmq_fast.app.session import Session
-from msmq_fast.app.wire import (
+from msmq_fast.protocol.errors import AccessDenied, InvalidParameter, IOTimeout, MSMQError
+from msmq_fast.protocol.frames import (
     MAX_HELLO,
     MAX_MESSAGE,
     PROTOCOL_VERSION,
@@ -24,7 +25,6 @@ from msmq_fast.app.wire import (
     pack_frame,
     unpack_payload,
 )
-from msmq_fast.packet.errors import AccessDenied, InvalidParameter, IOTimeout, MSMQError
 from msmq_fast.security.users import UsersFileError
 
 log = logging.getLogger("msmq_fast.app")

@@ -10,9 +10,9 @@ from msmq_fast._native.applane import LaneTarget
 from msmq_fast.app.building import MessageBuilder
 from msmq_fast.app.sending import SendResult, SendTarget
 from msmq_fast.packet.base import NULL_GUID
-from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.fields import sent_field
 from msmq_fast.packet.message import Message
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.transactions.multiple import MultipleQueue

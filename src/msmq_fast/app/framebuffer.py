@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msmq_fast._native.applane import SendLane
-from msmq_fast.app.wire import HEADER, HEADER_SIZE, LENGTH_SIZE, MIN_LENGTH, WireError
+from msmq_fast.protocol.frames import HEADER, HEADER_SIZE, LENGTH_SIZE, MIN_LENGTH, WireError
 
 IDLE = 65_536  # bytes of an idle buffer
 MIN_ROOM = 8_192  # room below which the buffer is moved together or grown

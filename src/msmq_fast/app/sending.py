@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from msmq_fast._native.applane import LaneTarget
 from msmq_fast._native.queue import TAKEN
 from msmq_fast.app.building import MessageBuilder
-from msmq_fast.app.wire import Frame, SendFlag, pack_frame
-from msmq_fast.packet.errors import MSMQError, TransactionUsage
 from msmq_fast.packet.fields import sent_field
+from msmq_fast.protocol.errors import MSMQError, TransactionUsage
+from msmq_fast.protocol.frames import Frame, SendFlag, pack_frame
 from msmq_fast.qm.handles.handle import OpenQueue, refusal
 from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.queues.protection import demands

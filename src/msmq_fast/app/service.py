@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from msmq_fast.app import wire
 from msmq_fast.app.auth import TokenTable
+from msmq_fast.protocol import frames
 from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.security.principals import Principals
 from msmq_fast.security.sid import Sid
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 class Limits:
     """Limits of one connection; the hello tells the client the first six."""
 
-    max_frame: int = wire.MAX_FRAME
-    max_batch: int = wire.MAX_BATCH
-    max_credit: int = wire.MAX_CREDIT
-    max_pending: int = wire.MAX_PENDING
-    max_handles: int = wire.MAX_HANDLES
-    max_transactions: int = wire.MAX_TRANSACTIONS
+    max_frame: int = frames.MAX_FRAME
+    max_batch: int = frames.MAX_BATCH
+    max_credit: int = frames.MAX_CREDIT
+    max_pending: int = frames.MAX_PENDING
+    max_handles: int = frames.MAX_HANDLES
+    max_transactions: int = frames.MAX_TRANSACTIONS
     max_sending: int = 4_194_304  # bytes of sent messages that wait for the disk, at which reading stops
     output_high: int = 4_194_304  # bytes waiting for the transport at which deliveries and requests stop
 

@@ -15,8 +15,7 @@ from msmq_fast.app.delivery import ClientDelivery
 from msmq_fast.app.fanout import FanOut
 from msmq_fast.app.read_budget import ReadBudget
 from msmq_fast.app.sending import SendResult, SendTarget
-from msmq_fast.app.wire import Frame
-from msmq_fast.packet.errors import (
+from msmq_fast.protocol.errors import (
     InsufficientResources,
     InvalidHandle,
     MSMQError,
@@ -25,6 +24,7 @@ from msmq_fast.packet.errors import (
     UnsupportedAccessMode,
     UnsupportedOperation,
 )
+from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.operator.importing import Import
 from msmq_fast.qm.reading.readers import ReadRequest

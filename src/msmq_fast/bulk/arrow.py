@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.bulk.schema import Column
+from msmq_fast.protocol.columns import Column
 
 if TYPE_CHECKING:
     from msmq_fast._native.columncells import Encoded

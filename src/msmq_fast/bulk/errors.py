@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmq_fast.bulk.arrow import ArrowMissing
-from msmq_fast.bulk.schema import ColumnError
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.malformed import Malformed
+from msmq_fast.protocol.columns import ColumnError
+from msmq_fast.protocol.errors import (
     AccessDenied,
     InsufficientResources,
     MSMQError,
     QueueNotFound,
     ServiceNotAvailable,
 )
-from msmq_fast.packet.malformed import Malformed
 
 __all__ = ["Refusal", "bad_request", "events_gone", "refusal_of"]
 

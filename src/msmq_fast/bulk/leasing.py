@@ -13,7 +13,7 @@ from msmq_fast.bulk.context import Context, caller
 from msmq_fast.bulk.errors import Refusal
 from msmq_fast.bulk.fields import Fields, body_fields
 from msmq_fast.bulk.queues import MESSAGES, named
-from msmq_fast.packet.errors import QueueDeleted
+from msmq_fast.protocol.errors import QueueDeleted
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.bulk.leases import LONGEST_SECONDS, MOST_HELD, LeaseLost, Leases
 from msmq_fast.qm.queues.queue import Queue

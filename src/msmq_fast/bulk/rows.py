@@ -17,7 +17,7 @@ from msmq_fast.bulk.leasing import lease_refusals, leased_queue
 from msmq_fast.bulk.pacing import Charged
 from msmq_fast.bulk.queues import CONTENTS, EVENTS, MESSAGES, named
 from msmq_fast.bulk.reader import UNLIMITED_BYTES, BulkReader, EventsGone
-from msmq_fast.bulk.schema import Column, chosen, chosen_events
+from msmq_fast.protocol.columns import Column, chosen, chosen_events
 
 __all__ = ["chosen_columns", "routes"]
 

@@ -18,8 +18,8 @@ from msmq_fast.bulk.flatbuffer import Table
 from msmq_fast.bulk.ipc import MOST_MESSAGE_BYTES, StreamMessage
 from msmq_fast.bulk.ipcschema import BatchBuffers, read_schema
 from msmq_fast.bulk.ipcschema import Field as ArrowField
-from msmq_fast.bulk.schema import DELIVERY_SEQUENCE, MESSAGE_COLUMNS
 from msmq_fast.packet.malformed import Malformed
+from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, MESSAGE_COLUMNS
 
 __all__ = ["Rows", "StageDecoder"]
 

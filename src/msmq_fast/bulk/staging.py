@@ -18,7 +18,10 @@ from msmq_fast._native.stagecodec import Destination, RowBuilder, RowError
 from msmq_fast.bulk.ipc import MessageCutter, StreamMessage
 from msmq_fast.bulk.stagedecode import Rows, StageDecoder
 from msmq_fast.bulk.stagerequest import StageRequest
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.fields import sent_field
+from msmq_fast.packet.malformed import Malformed
+from msmq_fast.packet.replies import ReplyNames
+from msmq_fast.protocol.errors import (
     InsufficientResources,
     MSMQError,
     QueueNotFound,
@@ -27,9 +30,6 @@ from msmq_fast.packet.errors import (
     UnsupportedFormatNameOperation,
     error,
 )
-from msmq_fast.packet.fields import sent_field
-from msmq_fast.packet.malformed import Malformed
-from msmq_fast.packet.replies import ReplyNames
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.bulk.stages import MOST_QUEUES, Staged
 from msmq_fast.qm.handles.handle import OpenQueue

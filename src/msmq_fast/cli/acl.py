@@ -7,9 +7,9 @@ import json
 import sys
 from typing import Any
 
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import converse, show, show_table
 from msmq_fast.client.connection import Connection
+from msmq_fast.protocol.exits import CommandError, Exit
 
 __all__ = ["run_acl"]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import converse, show_table
 from msmq_fast.cli.windows import Definition, Definitions, read_definitions
 from msmq_fast.client.connection import Connection
-from msmq_fast.packet.errors import MSMQError
+from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.exits import CommandError, Exit
 
 __all__ = ["import_queues"]
 

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import converse, show, show_table
 from msmq_fast.client.connection import Connection
 from msmq_fast.directory.document import document_of, entry_of, object_of, read_document
 from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, RULES, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.values import Kind
-from msmq_fast.packet.errors import MSMQError
+from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.exits import CommandError, Exit
 
 __all__ = ["run_directory"]
 

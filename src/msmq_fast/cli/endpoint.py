@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.server.config import Config
 from msmq_fast.server.configload import ConfigError, load
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from msmq_fast.app.wire import Access
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.exportfile import ExportWriter, Header, Section
 from msmq_fast.cli.progress import Progress
 from msmq_fast.cli.session import converse, show
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.exchange import browse
-from msmq_fast.packet.errors import AccessDenied, UnsupportedAccessMode
+from msmq_fast.protocol.errors import AccessDenied, UnsupportedAccessMode
+from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.protocol.frames import Access
 
 __all__ = ["run_export"]
 

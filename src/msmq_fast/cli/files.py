@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.cli.endpoint import configuration
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import show
+from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.store.backup import Backup
 from msmq_fast.store.compact import compact
 from msmq_fast.store.errors import StoreError, StoreLockedError

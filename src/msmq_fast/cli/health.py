@@ -9,8 +9,8 @@ import ssl
 from ipaddress import ip_address
 
 from msmq_fast.cli.endpoint import configuration
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import show
+from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.server.config import Config
 
 __all__ = ["run_health"]
@@ -84,7 +84,7 @@ def _readyz(config: Config, host: str, port: int, timeout: float) -> str:
 def _ask_socket(config: Config, timeout: float) -> tuple[str, str]:
     """The same by the Unix socket for programs, where there is no admin port."""
     from msmq_fast.client.connection import connect
-    from msmq_fast.packet.errors import MSMQError
+    from msmq_fast.protocol.errors import MSMQError
 
     path = config.app_socket
     if path is None:

@@ -9,9 +9,9 @@ from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any
 
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import converse, show, show_table
 from msmq_fast.client.connection import Connection
+from msmq_fast.protocol.exits import CommandError, Exit
 
 __all__ = ["run_certificate", "run_key"]
 

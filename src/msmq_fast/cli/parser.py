@@ -7,7 +7,7 @@ import re
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from msmq_fast.cli.exits import Exit
+from msmq_fast.protocol.exits import Exit
 
 __all__ = ["Parser"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from msmq_fast.app.wire import Access
 from msmq_fast.cli.arguments import PRIVACY
 from msmq_fast.cli.definitions import import_queues
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import converse, show, show_table
 from msmq_fast.cli.transfer import run_transfer
 from msmq_fast.client.connection import Connection
+from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.protocol.frames import Access
 
 __all__ = ["run_outgoing", "run_queue", "run_stats"]
 

@@ -9,14 +9,14 @@ import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 
-from msmq_fast.app.wire import Access, Lookup
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import converse, show
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.message import Message
 from msmq_fast.client.queue import Queue
 from msmq_fast.client.transaction import Transaction
-from msmq_fast.packet.errors import IOTimeout, MessageNotFound
+from msmq_fast.protocol.errors import IOTimeout, MessageNotFound
+from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.protocol.frames import Access, Lookup
 
 __all__ = ["run_receive"]
 

@@ -6,8 +6,8 @@ import argparse
 from typing import Final
 
 from msmq_fast.cli.endpoint import configuration
-from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.session import show
+from msmq_fast.protocol.exits import Exit
 from msmq_fast.server.review import NOBODY, State, review, rows, summary
 
 __all__ = ["run_security"]

@@ -9,8 +9,6 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
-from msmq_fast.app.wire import INFINITE, Access
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.keyarguments import HASHES, LEVELS
 from msmq_fast.cli.session import converse, show
 from msmq_fast.client.connection import Connection
@@ -18,6 +16,8 @@ from msmq_fast.client.errors import ConnectionLost
 from msmq_fast.client.message import EXPRESS, RECOVERABLE, Message
 from msmq_fast.client.sender import Sender
 from msmq_fast.client.transaction import SINGLE_MESSAGE
+from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.protocol.frames import INFINITE, Access
 
 __all__ = ["run_send"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from msmq_fast.cli.arguments import SERVE_FLAGS
 from msmq_fast.cli.endpoint import configuration, load_configuration
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import show
+from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.server.config import Config
 
 __all__ = ["run_check_config", "run_serve"]

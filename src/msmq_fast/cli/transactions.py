@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.session import converse, show, show_table
 from msmq_fast.client.connection import Connection
+from msmq_fast.protocol.exits import Exit
 
 __all__ = ["run_transaction"]
 

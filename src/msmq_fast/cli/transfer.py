@@ -12,16 +12,16 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from msmq_fast.app.wire import Access
 from msmq_fast.cli.classes import class_name
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.progress import Progress
 from msmq_fast.cli.session import converse, exit_of, show, show_table
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.errors import ConnectionLost
 from msmq_fast.client.exchange import Done, Filter, Stored, browse, copy, end_job, move, resubmit
-from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
+from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.protocol.frames import Access
 
 __all__ = ["message_filter", "run_dlq", "run_transfer"]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msmq_fast.cli.endpoint import configuration
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.session import show, show_table
+from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.sid import sid
 from msmq_fast.security.users import User, Users, UsersFileError

@@ -18,8 +18,8 @@ from ipaddress import IPv4Address
 from typing import Any
 from uuid import UUID
 
-from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.names import QueuePart, Scope, parse_format_name, parse_queue_part
+from msmq_fast.protocol.errors import MSMQError
 
 __all__ = ["Definition", "Definitions", "read_definitions"]
 

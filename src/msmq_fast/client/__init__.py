@@ -1,6 +1,5 @@
 """The application API: `connect()` for asyncio, `msmq_fast.sync` for the rest."""
 
-from msmq_fast.app.wire import Access, Lookup, Share
 from msmq_fast.client.connection import Connection, connect
 from msmq_fast.client.cursor import Cursor
 from msmq_fast.client.errors import BatchRefused, ConnectionLost, Refusal
@@ -9,7 +8,8 @@ from msmq_fast.client.queue import Queue
 from msmq_fast.client.sender import Sender
 from msmq_fast.client.subscription import Subscription
 from msmq_fast.client.transaction import SINGLE_MESSAGE, Transaction
-from msmq_fast.packet.errors import MSMQError
+from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.frames import Access, Lookup, Share
 
 __all__ = [
     "EXPRESS",

@@ -9,12 +9,12 @@ from types import TracebackType
 from typing import Any
 from uuid import UUID
 
-from msmq_fast.app.wire import PROTOCOL_VERSION, Access, Frame, Share
 from msmq_fast.client.endpoint import Endpoint, parse_endpoint
 from msmq_fast.client.errors import ConnectionLost
 from msmq_fast.client.queue import Queue
 from msmq_fast.client.transaction import Transaction
 from msmq_fast.client.transport import Link, open_link
+from msmq_fast.protocol.frames import PROTOCOL_VERSION, Access, Frame, Share
 
 QueueInfo = dict[str, Any]
 

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from types import TracebackType
 
-from msmq_fast.app.wire import INFINITE, CursorRead, Frame
 from msmq_fast.client.message import Message, from_wire
 from msmq_fast.client.transaction import Transaction, number_of
 from msmq_fast.client.transport import Link
-from msmq_fast.packet.errors import IOTimeout
+from msmq_fast.protocol.errors import IOTimeout
+from msmq_fast.protocol.frames import INFINITE, CursorRead, Frame
 
 
 class Cursor:

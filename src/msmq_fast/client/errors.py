@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msmq_fast.packet.errors import MSMQError, ServiceNotAvailable, error
+from msmq_fast.protocol.errors import MSMQError, ServiceNotAvailable, error
 
 
 class ConnectionLost(ServiceNotAvailable, ConnectionError):

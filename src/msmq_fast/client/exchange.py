@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from msmq_fast.app.wire import Frame
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.queue import Queue
+from msmq_fast.protocol.frames import Frame
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from msmq_fast.app.wire import CORRELATION_ID_SIZE, IN_FIELDS, INFINITE, LONG_LIVED, InFlag
-from msmq_fast.packet.errors import InsufficientResources
+from msmq_fast.protocol.errors import InsufficientResources
+from msmq_fast.protocol.frames import CORRELATION_ID_SIZE, IN_FIELDS, INFINITE, LONG_LIVED, InFlag
 
 VT_BSTR = 8  # UTF-16 text
 VT_LPSTR = 30  # 8-bit text

@@ -8,7 +8,6 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from msmq_fast.app.wire import INFINITE, Frame, Lookup, SendFlag
 from msmq_fast.client.cursor import Cursor
 from msmq_fast.client.errors import BatchRefused, Refusal, from_wire
 from msmq_fast.client.message import Message, bulk, format_message_id, to_wire
@@ -17,6 +16,7 @@ from msmq_fast.client.sender import Sender
 from msmq_fast.client.subscription import Subscription
 from msmq_fast.client.transaction import Single, Transaction, number_of
 from msmq_fast.client.transport import Link
+from msmq_fast.protocol.frames import INFINITE, Frame, Lookup, SendFlag
 
 
 class Queue:

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgpack
 
-from msmq_fast.app.wire import HEADER, MIN_LENGTH, Frame, SendFlag
 from msmq_fast.client.errors import BatchRefused, Refusal, from_wire
 from msmq_fast.client.message import Message, bulk, to_wire
 from msmq_fast.client.transaction import Single, Transaction
 from msmq_fast.client.transport import Link
+from msmq_fast.protocol.frames import HEADER, MIN_LENGTH, Frame, SendFlag
 
 FLUSH_BYTES = 262_144
 

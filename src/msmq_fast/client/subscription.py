@@ -7,13 +7,13 @@ from collections import deque
 from types import TracebackType
 from typing import Any
 
-from msmq_fast.app.wire import Frame
 from msmq_fast.client.errors import from_wire
 from msmq_fast.client.message import Message
 from msmq_fast.client.message import from_wire as message_from_wire
 from msmq_fast.client.transaction import Transaction, number_of
 from msmq_fast.client.transport import Link
-from msmq_fast.packet.errors import MSMQError
+from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.frames import Frame
 
 
 class Subscription:

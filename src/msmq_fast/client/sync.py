@@ -17,7 +17,6 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar, overload
 from uuid import UUID
 
-from msmq_fast.app.wire import Access, Lookup, Share
 from msmq_fast.client import connection as _connection
 from msmq_fast.client import cursor as _cursor
 from msmq_fast.client import queue as _queue
@@ -27,7 +26,8 @@ from msmq_fast.client import transaction as _transaction
 from msmq_fast.client.message import Message
 from msmq_fast.client.transaction import SINGLE_MESSAGE as SINGLE_MESSAGE
 from msmq_fast.client.transaction import Single
-from msmq_fast.packet.errors import IOTimeout
+from msmq_fast.protocol.errors import IOTimeout
+from msmq_fast.protocol.frames import Access, Lookup, Share
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ from enum import Enum
 from types import TracebackType
 from typing import Any, Final
 
-from msmq_fast.app.wire import Frame
 from msmq_fast.client.transport import Link
+from msmq_fast.protocol.frames import Frame
 
 
 class Single(Enum):

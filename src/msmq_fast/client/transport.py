@@ -11,9 +11,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any, cast
 
-from msmq_fast.app.wire import Frame, FrameCutter, WireError, pack_frame, unpack_payload
 from msmq_fast.client.endpoint import Endpoint
 from msmq_fast.client.errors import ConnectionLost, from_wire
+from msmq_fast.protocol.frames import Frame, FrameCutter, WireError, pack_frame, unpack_payload
 
 FrameSink = Callable[[int, Any], None]
 

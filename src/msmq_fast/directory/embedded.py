@@ -18,8 +18,8 @@ from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.provider import Join
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic, not_found
 from msmq_fast.directory.searching import SearchableDirectory, as_directory_error
-from msmq_fast.packet.errors import IllegalQueuePathName, MessageStorageFailed
 from msmq_fast.packet.names import Scope, parse_path
+from msmq_fast.protocol.errors import IllegalQueuePathName, MessageStorageFailed
 from msmq_fast.store import decode
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.paging import scan_pages

@@ -11,7 +11,6 @@ from msmq_fast.directory.local import LocalObjects
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError
-from msmq_fast.packet.errors import IllegalFormatName, MSMQError
 from msmq_fast.packet.names import (
     DirectName,
     FormatName,
@@ -20,6 +19,7 @@ from msmq_fast.packet.names import (
     parse_format_name,
     parse_format_names,
 )
+from msmq_fast.protocol.errors import IllegalFormatName, MSMQError
 from msmq_fast.store.completion import Completion
 
 MAX_ELEMENTS = 10_000  # that a distribution list may stand for

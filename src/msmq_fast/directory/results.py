@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import TypeVar
 
 from msmq_fast.directory.objecttypes import ObjectType
-from msmq_fast.packet.errors import MSMQError, code_of, error
+from msmq_fast.protocol.errors import MSMQError, code_of, error
 from msmq_fast.store.completion import Completion
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.provider import Join
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, not_found
 from msmq_fast.directory.searching import SearchableDirectory
-from msmq_fast.packet.errors import UnsupportedOperation
+from msmq_fast.protocol.errors import UnsupportedOperation
 from msmq_fast.store.completion import Completion
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msmq_fast.packet.errors import AccessDenied
+from msmq_fast.protocol.errors import AccessDenied
 from msmq_fast.security.authorizer import QUEUE, Authorizer
 from msmq_fast.security.masks import QueueRight
 from msmq_fast.security.principals import Principals, UnsignedSid

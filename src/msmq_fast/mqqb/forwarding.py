@@ -12,9 +12,9 @@ from msmq_fast._native.receive import DUPLICATE, EXPIRED, QUEUE_GONE, STORED, Re
 from msmq_fast.mqqb.hooks import Refuse
 from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
-from msmq_fast.packet.errors import IllegalFormatName, InsufficientResources, MSMQError
 from msmq_fast.packet.fields import NONE, Hosts, QueueField, field_name
 from msmq_fast.packet.names import FormatName
+from msmq_fast.protocol.errors import IllegalFormatName, InsufficientResources, MSMQError
 
 MAX_UNROUTED = 1_000
 """Outgoing queues that messages from elsewhere may open although nobody knows the way: names are what

@@ -28,7 +28,7 @@ from msmq_fast.mqqb.sending import Outbox
 from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.sessionowner import SessionOwner, ignore
 from msmq_fast.mqqb.sessionstate import CLOSED, LINGERING, OPEN, SessionState
-from msmq_fast.packet.errors import PacketFaultCode
+from msmq_fast.protocol.errors import PacketFaultCode
 from msmq_fast.qm.outgoing.resending import Messenger
 from msmq_fast.security.addresses import address_group
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait

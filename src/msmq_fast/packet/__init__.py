@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msmq_fast.packet.classes import MessageClass
-from msmq_fast.packet.errors import MSMQError, PacketFault
 from msmq_fast.packet.names import FormatName, PathName
+from msmq_fast.protocol.errors import MSMQError, PacketFault
 
 if TYPE_CHECKING:
     from msmq_fast.packet.message import Message

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
-from msmq_fast.packet.errors import PacketFault, PacketFaultCode
 from msmq_fast.packet.text import encode_text
+from msmq_fast.protocol.errors import PacketFault, PacketFaultCode
 
 MAX_PACKET = 0x00400000
 INFINITE = 0xFFFFFFFF  # a time in seconds or milliseconds that never ends

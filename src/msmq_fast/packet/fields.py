@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from msmq_fast.packet.base import need, padded, utf16z
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.names import FormatName, NameKind, direct_from_wire
+from msmq_fast.packet.text import MAX_NAME, decode_name
+from msmq_fast.protocol.errors import (
     IllegalFormatName,
     PacketFault,
     PacketFaultCode,
     UnsupportedFormatNameOperation,
 )
-from msmq_fast.packet.names import FormatName, NameKind, direct_from_wire
-from msmq_fast.packet.text import MAX_NAME, decode_name
 
 NONE = 0
 SAME_AS_ADMIN = 1  # response queue only

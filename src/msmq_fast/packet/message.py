@@ -10,12 +10,6 @@ from msmq_fast._native.framing import BadPacket, PacketTooLarge, ParsedMessage, 
 from msmq_fast.packet import fields
 from msmq_fast.packet.base import INFINITE, MAX_PACKET, NULL_GUID
 from msmq_fast.packet.classes import MessageClass, message_class
-from msmq_fast.packet.errors import (
-    IllegalPropertyValue,
-    InsufficientResources,
-    LabelTooLong,
-    PacketFault,
-)
 from msmq_fast.packet.fields import Hosts, QueueField
 from msmq_fast.packet.multi import (
     ADMINISTRATION,
@@ -31,6 +25,12 @@ from msmq_fast.packet.properties import MAX_LABEL, DebugHeader
 from msmq_fast.packet.soap import SoapHeader
 from msmq_fast.packet.text import utf16_units
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader
+from msmq_fast.protocol.errors import (
+    IllegalPropertyValue,
+    InsufficientResources,
+    LabelTooLong,
+    PacketFault,
+)
 
 DEFAULT_TIME_TO_REACH_QUEUE = 345_600  # seconds: LongLiveTime, 4 days
 

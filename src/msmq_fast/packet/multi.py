@@ -8,9 +8,9 @@ from typing import ClassVar
 from uuid import UUID
 
 from msmq_fast.packet.base import align4, need, padded, utf16z
-from msmq_fast.packet.errors import PacketFault, PacketFaultCode, UnsupportedFormatNameOperation
 from msmq_fast.packet.names import FormatName, NameKind, direct_from_wire
 from msmq_fast.packet.text import decode_name
+from msmq_fast.protocol.errors import PacketFault, PacketFaultCode, UnsupportedFormatNameOperation
 
 DESTINATION = 0x0064
 ADMINISTRATION = 0x00C8

@@ -8,8 +8,8 @@ from typing import ClassVar
 from uuid import UUID
 
 from msmq_fast.packet.base import align4, need, padded, utf16z
-from msmq_fast.packet.errors import LabelTooLong, PacketFault, PacketFaultCode
 from msmq_fast.packet.text import decode_text
+from msmq_fast.protocol.errors import LabelTooLong, PacketFault, PacketFaultCode
 
 MAX_LABEL = 249  # characters without the NUL
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from msmq_fast._native.framing import ParsedMessage
 from msmq_fast.packet.base import MAX_PACKET, align4
-from msmq_fast.packet.errors import InsufficientResources
 from msmq_fast.packet.multi import MQFSignatureHeader
 from msmq_fast.packet.user import SecurityHeader
+from msmq_fast.protocol.errors import InsufficientResources
 
 __all__ = ["ENCRYPTED", "protected", "security_of", "unclaimed", "with_multi_signature"]
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import UUID
 
-from msmq_fast.packet.errors import UnsupportedFormatNameOperation
 from msmq_fast.packet.fields import Hosts, QueueField, reply_field
 from msmq_fast.packet.names import (
     FormatName,
@@ -16,6 +15,7 @@ from msmq_fast.packet.names import (
     parse_path,
 )
 from msmq_fast.packet.text import is_address
+from msmq_fast.protocol.errors import UnsupportedFormatNameOperation
 
 _CACHED = 256  # distinct response and admin queues that one handle remembers
 

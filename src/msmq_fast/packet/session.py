@@ -8,7 +8,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from msmq_fast.packet.base import NULL_GUID, BaseHeader, InternalHeader, need
-from msmq_fast.packet.errors import PacketFault, PacketFaultCode
+from msmq_fast.protocol.errors import PacketFault, PacketFaultCode
 
 OS_MARK = 0x10  # low byte of OperatingSystem
 OS_NO_PING = 0x0100  # SE: no ping was sent for this session

@@ -6,8 +6,8 @@ import struct
 from dataclasses import dataclass
 
 from msmq_fast.packet.base import align4, need, padded, utf16z
-from msmq_fast.packet.errors import PacketFault, PacketFaultCode
 from msmq_fast.packet.text import decode_text
+from msmq_fast.protocol.errors import PacketFault, PacketFaultCode
 
 _HEADER_SECTION = 0x0320
 _BODY_SECTION = 0x0384

@@ -8,9 +8,9 @@ from typing import ClassVar
 from uuid import UUID
 
 from msmq_fast.packet.base import INFINITE, NULL_GUID, need, padded, utf16z
-from msmq_fast.packet.errors import PacketFault, PacketFaultCode
 from msmq_fast.packet.fields import QueueField
 from msmq_fast.packet.text import decode_text
+from msmq_fast.protocol.errors import PacketFault, PacketFaultCode
 
 
 @dataclass(slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from msmq_fast.packet.base import BaseHeader
-from msmq_fast.packet.errors import PacketFault, PacketFaultCode
 from msmq_fast.packet.multi import MultiQueueFormatHeader
 from msmq_fast.packet.properties import DebugHeader, MessagePropertiesHeader
 from msmq_fast.packet.session import SessionHeader
 from msmq_fast.packet.soap import CompoundMessageHeader, SoapHeader, SRMPEnvelopeHeader
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader, UserHeader
+from msmq_fast.protocol.errors import PacketFault, PacketFaultCode
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from msmq_fast._native.counter import Counter
-from msmq_fast.packet.errors import InsufficientResources
+from msmq_fast.protocol.errors import InsufficientResources
 from msmq_fast.qm.records import Records
 
 MESSAGE_BLOCK = 1 << 20

@@ -22,9 +22,9 @@ from uuid import UUID
 from msmq_fast._native.queue import QueueCore
 from msmq_fast.directory.notices import NOTIFY_QUEUE, TIME_TO_REACH_S, Notice, encode_notice
 from msmq_fast.directory.provider import DirectoryProvider
-from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.bulk.bounds import Bounds
 from msmq_fast.qm.bulk.leases import Leases

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from msmq_fast._native.batch import Writer
 from msmq_fast._native.tables import Reader, Tables
-from msmq_fast.packet.errors import MessageStorageFailed
+from msmq_fast.protocol.errors import MessageStorageFailed
 from msmq_fast.store import decode
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.meta import read_meta

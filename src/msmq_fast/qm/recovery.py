@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from msmq_fast._native.recovery import Loader
-from msmq_fast.packet.errors import MSMQError
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.bulk.leases import Leases
 from msmq_fast.qm.bulk.staging import Staging
 from msmq_fast.qm.feed.eventfeed import EventFeed

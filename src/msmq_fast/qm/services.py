@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.ledgerbase import SEQUENCE_BLOCK
-from msmq_fast.packet.errors import ServiceNotAvailable
+from msmq_fast.protocol.errors import ServiceNotAvailable
 from msmq_fast.qm.clock import Clock
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.ids import MESSAGE_BLOCK, Ordinals

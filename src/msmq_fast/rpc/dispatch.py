@@ -6,7 +6,7 @@ import logging
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from msmq_fast.packet.errors import AccessDenied, MSMQError
+from msmq_fast.protocol.errors import AccessDenied, MSMQError
 from msmq_fast.rpc.association import Association
 from msmq_fast.rpc.auth.context import Caller
 from msmq_fast.rpc.call import Call, CallPort, Pending

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from msmq_fast.packet.errors import AccessDenied
+from msmq_fast.protocol.errors import AccessDenied
 from msmq_fast.security.acl import Ace, Acl
 from msmq_fast.security.audit import Audit, AuditRecord
 from msmq_fast.security.check import Decision, access_check, grants_everybody

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from msmq_fast._native.queue import QueueCore
 from msmq_fast.mqqb.access import SenderGate
-from msmq_fast.packet.errors import MSMQError, QueueNotFound
+from msmq_fast.protocol.errors import MSMQError, QueueNotFound
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.guard import Guard
 from msmq_fast.security.audit import Audit

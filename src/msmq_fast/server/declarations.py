@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msmq_fast.packet.errors import MSMQError, QueueNotFound
+from msmq_fast.protocol.errors import MSMQError, QueueNotFound
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.server.config import QueueDeclaration
 

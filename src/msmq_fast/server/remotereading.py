@@ -7,8 +7,8 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from msmq_fast.packet.errors import AccessDenied
 from msmq_fast.packet.names import FormatName
+from msmq_fast.protocol.errors import AccessDenied
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.settings import DirectoryMode
 from msmq_fast.rpc.auth.context import AuthLevel, AuthType

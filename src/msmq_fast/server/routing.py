@@ -13,9 +13,9 @@ from msmq_fast.mqqb.forwarding import Forwarder
 from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.routing import Router
 from msmq_fast.mqqb.trace import Reports
-from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.outgoing import OutgoingQueue

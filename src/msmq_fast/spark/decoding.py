@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from msmq_fast.bulk.schema import Column
+from msmq_fast.protocol.columns import Column
 from msmq_fast.spark.bodies.errors import BodyError
 from msmq_fast.spark.bodies.text import text, utf16, xml
 

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from msmq_fast.bulk.schema import Column
+from msmq_fast.protocol.columns import Column
 
 _COMPARE: Final[dict[type, Callable[[Any, Any], Any]]] = {
     EqualTo: pc.equal,

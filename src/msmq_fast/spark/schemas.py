@@ -7,7 +7,7 @@ from typing import Final
 
 from pyspark.sql.types import StructType
 
-from msmq_fast.bulk.schema import Column
+from msmq_fast.protocol.columns import Column
 
 _NAMES: Final = {"int8": "byte", "int16": "short", "int32": "integer", "int64": "long", "bool": "boolean"}
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from msmq_fast.bulk.schema import Column
+from msmq_fast.protocol.columns import Column
 from msmq_fast.spark.offline.backend import opened
 from msmq_fast.spark.offline.catalogue import (
     Catalogue,

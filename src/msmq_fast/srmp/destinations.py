@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from msmq_fast.packet.errors import AccessDenied
+from msmq_fast.protocol.errors import AccessDenied
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.guard import Guard
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueState

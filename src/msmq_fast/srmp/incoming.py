@@ -13,11 +13,6 @@ from uuid import UUID
 
 from msmq_fast._native.framing import PacketTooLarge, build_user_message
 from msmq_fast.packet.base import INFINITE, NULL_GUID
-from msmq_fast.packet.errors import (
-    IllegalFormatName,
-    InsufficientResources,
-    UnsupportedFormatNameOperation,
-)
 from msmq_fast.packet.fields import DIRECT, Hosts, QueueField, direct_wire, reply_field
 from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.multi import (
@@ -32,6 +27,11 @@ from msmq_fast.packet.names import FormatName, direct_from_wire, parse_format_na
 from msmq_fast.packet.properties import DebugHeader
 from msmq_fast.packet.soap import CompoundMessageHeader, SRMPEnvelopeHeader
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader, provider_info
+from msmq_fast.protocol.errors import (
+    IllegalFormatName,
+    InsufficientResources,
+    UnsupportedFormatNameOperation,
+)
 from msmq_fast.srmp.compound import Compound
 from msmq_fast.srmp.model import LABEL_PREFIX, Envelope, MsmqPart, StreamPart
 from msmq_fast.srmp.values import END_OF_TIME, Nonconforming

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from msmq_fast._native.framing import BadPacket, ParsedMessage, parse
-from msmq_fast.packet.errors import PacketFault
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.soap import CompoundMessageHeader, has_envelope
+from msmq_fast.protocol.errors import PacketFault
 from msmq_fast.srmp.compose import NO_STREAM, Place, Spelling, to_envelope
 from msmq_fast.srmp.compound import content_of, via_of
 from msmq_fast.srmp.model import MULTICAST_PREFIX, SignaturePart

@@ -14,7 +14,7 @@ from msmq_fast.mqqb.orderack import OrderAcks, load_streams
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessioncontext import SessionContext
-from msmq_fast.packet.errors import MessageStorageFailed
+from msmq_fast.protocol.errors import MessageStorageFailed
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.store.completion import Completion
 from tests.faults.matrix.host import Host

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from msmq_fast._native.tables import StoreError
-from msmq_fast.packet.errors import MSMQError
+from msmq_fast.protocol.errors import MSMQError
 from tests.faults.matrix.account import Numbers, State, check, observe, remember
 from tests.faults.matrix.host import Host
 from tests.faults.matrix.scenarios import Scenario, Step

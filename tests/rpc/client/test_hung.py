@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.packet.errors import RemoteMachineNotAvailable, StaleHandle
+from msmq_fast.protocol.errors import RemoteMachineNotAvailable, StaleHandle
 from msmq_fast.rpc.client.binding import MOST_CONNECTIONS
 from msmq_fast.rpc.client.remoteread import ANSWER_TIMEOUT, PURGE_TIMEOUT
 from tests.support.rpc.fake_computers import HOST, OldComputer, Reader, RemoteReadComputer, packet

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.packet.errors import (
+from msmq_fast.protocol.errors import (
     MessageNotFound,
     MSMQError,
     OperationCancelled,

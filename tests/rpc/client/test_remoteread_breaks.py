@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.packet.errors import (
+from msmq_fast.protocol.errors import (
     MSMQError,
     RemoteMachineNotAvailable,
     StaleHandle,
@@ -113,7 +113,7 @@ def test_a_message_that_is_still_locked_is_asked_for_again(network: Network) -> 
 
 
 def test_a_removal_that_is_refused(network: Network) -> None:
-    from msmq_fast.packet.errors import TransactionSequence
+    from msmq_fast.protocol.errors import TransactionSequence
 
     computer = RemoteReadComputer(network, b"first")
     queue = Reader(network).open()

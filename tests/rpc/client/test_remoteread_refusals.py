@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.packet.errors import AccessDenied, MSMQError
+from msmq_fast.protocol.errors import AccessDenied, MSMQError
 from msmq_fast.qm.access import Access
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from tests.support.rpc.fake_computers import CONTEXT, Reader, RemoteReadComputer

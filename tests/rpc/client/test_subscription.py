@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.packet.errors import MSMQError, RemoteMachineNotAvailable
+from msmq_fast.protocol.errors import MSMQError, RemoteMachineNotAvailable
 from msmq_fast.qm.reading.remote import RemoteMessage, RemoteQueue, RemoteSubscription
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from tests.support.rpc.fake_computers import Reader, RemoteReadComputer, packet

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from msmq_fast.packet.errors import AccessDenied, SharingViolation
+from msmq_fast.protocol.errors import AccessDenied, SharingViolation
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, OP_RANGE, RpcFault
 from msmq_fast.rpc.interface import Interface

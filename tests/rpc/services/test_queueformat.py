@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmq_fast.packet.errors import IllegalFormatName
 from msmq_fast.packet.names import NameKind
+from msmq_fast.protocol.errors import IllegalFormatName
 from msmq_fast.rpc.services.queueformat import name_of
 
 

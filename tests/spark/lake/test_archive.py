@@ -13,9 +13,9 @@ import pytest
 from pyarrow import parquet
 
 from msmq_fast.bulk.arrow import arrow_schema
-from msmq_fast.bulk.schema import EVENT_COLUMNS, chosen
-from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.progress import Progress
+from msmq_fast.protocol.columns import EVENT_COLUMNS, chosen
+from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import bronze, silver, verify
 from msmq_fast.spark.lake.archive import Archive, Source
 from msmq_fast.spark.lake.landing import Landed, Landing

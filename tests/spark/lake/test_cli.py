@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 
-from msmq_fast.cli.exits import Exit
+from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import session
 from msmq_fast.spark.lake.failures import explained
 from msmq_fast.spark.lake.layout import Lake

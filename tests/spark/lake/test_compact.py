@@ -15,8 +15,8 @@ import pytest
 from pyarrow import dataset
 
 from msmq_fast.bulk.arrow import arrow_schema
-from msmq_fast.bulk.schema import chosen
-from msmq_fast.cli.exits import Exit
+from msmq_fast.protocol.columns import chosen
+from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import bronze, session, silver, verify
 from msmq_fast.spark.lake.compact import expire_bronze, expire_days, fold_bodies
 from msmq_fast.spark.lake.landing import Landed, Landing

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake.layout import Batch, Lake, Swap
 from tests.spark.lake.lakes import write_batch
 
@@ -141,7 +141,7 @@ def test_of_two_that_come_at_the_same_moment_one_gets_it(lake: Lake) -> None:
     program = (
         "import sys, time\n"
         "from msmq_fast.spark.lake.layout import Lake\n"
-        "from msmq_fast.cli.exits import CommandError\n"
+        "from msmq_fast.protocol.exits import CommandError\n"
         "read = Lake.read_json\n"
         "def slow(lake, path):\n"
         "    found = read(lake, path)\n"

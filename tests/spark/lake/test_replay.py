@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from msmq_fast.bulk.ipc import MessageCutter
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.progress import Progress
+from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.bulk import BulkClient
 from msmq_fast.spark.bulkstream import arrow_parts
 from msmq_fast.spark.lake import session

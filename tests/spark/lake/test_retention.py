@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from msmq_fast.cli.exits import Exit
 from msmq_fast.cli.progress import Progress
+from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.bulk import BulkClient
 from msmq_fast.spark.lake import session
 from msmq_fast.spark.lake.archive import Archive, Source

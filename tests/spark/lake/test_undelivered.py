@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from msmq_fast.cli.exits import Exit
+from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import session, silver
 from msmq_fast.spark.lake.compact import expire_bronze
 from msmq_fast.spark.lake.layout import Lake

@@ -7,7 +7,7 @@ import struct
 from msmq_fast._native.columnevents import EventEncoder
 from msmq_fast._native.columnstore import Contents
 from msmq_fast.bulk.reader import CLASSES, KINDS, TRANSPORTS
-from msmq_fast.bulk.schema import EVENT_COLUMNS
+from msmq_fast.protocol.columns import EVENT_COLUMNS
 from msmq_fast.store import decode
 from msmq_fast.store.decode import EventKind, FeedEvent
 

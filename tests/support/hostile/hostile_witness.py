@@ -33,7 +33,7 @@ from uuid import UUID, uuid4
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 import msmq_fast
-from msmq_fast.packet.errors import IOTimeout
+from msmq_fast.protocol.errors import IOTimeout
 from tests.support.mqqb import frames, wire
 
 INTERVAL = 0.05

@@ -311,7 +311,7 @@ class Reader:
 
     def _allow(self, token: Token | None, name: FormatName) -> None:
         if not self.allowed:
-            from msmq_fast.packet.errors import AccessDenied
+            from msmq_fast.protocol.errors import AccessDenied
 
             raise AccessDenied("not you")
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast.packet import Message
-from msmq_fast.packet.errors import MSMQError
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.association import Association, AssociationTable
 from msmq_fast.rpc.auth.context import AuthLevel, AuthType, Caller

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
-from msmq_fast.packet.errors import QueueNotFound
+from msmq_fast.protocol.errors import QueueNotFound
 from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, AuthType, Buffer, Caller
 from msmq_fast.rpc.call import Call, Pending
 from msmq_fast.rpc.connection import ServerConnection

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from msmq_fast.client import sync
-from msmq_fast.packet.errors import IOTimeout
+from msmq_fast.protocol.errors import IOTimeout
 from tests.support.processes.servers import Server
 
 __all__ = ["EXAMPLES", "Program", "date", "posted", "request", "restamped"]

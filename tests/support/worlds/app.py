@@ -11,7 +11,7 @@ from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWrit
 from msmq_fast.app.auth import Identity, TokenTable
 from msmq_fast.app.engine import AppEngine
 from msmq_fast.app.service import Limits, Service
-from msmq_fast.app.wire import Frame, FrameCutter, pack_frame, unpack_payload
+from msmq_fast.protocol.frames import Frame, FrameCutter, pack_frame, unpack_payload
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store.paging import scan_pages

@@ -20,7 +20,7 @@ from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWrit
 from msmq_fast._native.queue import QueueCore
 from msmq_fast.bulk.arrow import arrow_schema, record_batch
 from msmq_fast.bulk.reader import CLASSES
-from msmq_fast.bulk.schema import MESSAGE_COLUMNS, Column
+from msmq_fast.protocol.columns import MESSAGE_COLUMNS, Column
 
 NOW_US = 1_700_000_000_000_000
 EVER = 1 << 56

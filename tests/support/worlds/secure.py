@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast.app.auth import Identity
-from msmq_fast.app.wire import Frame
+from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.identity.certificates import Certificates, KeyMaker
 from msmq_fast.qm.identity.keyring import Keyring
 from msmq_fast.qm.identity.signing import Signing

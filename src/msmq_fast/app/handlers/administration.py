@@ -8,8 +8,8 @@ from uuid import UUID
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.handlers.permissions import descriptor_of
 from msmq_fast.app.session import Handler, Session
-from msmq_fast.app.wire import Frame
-from msmq_fast.packet.errors import IllegalPropertyValue, InvalidParameter, PropertyError, QueueNotFound
+from msmq_fast.protocol.errors import IllegalPropertyValue, InvalidParameter, PropertyError, QueueNotFound
+from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.outgoing.sequences import transfer_info
 from msmq_fast.qm.queues.outgoing import ConnectionEvent, OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.session import Handler, Session
-from msmq_fast.app.wire import Frame
-from msmq_fast.packet.errors import AccessDenied, InvalidParameter, UnsupportedOperation, error
+from msmq_fast.protocol.errors import AccessDenied, InvalidParameter, UnsupportedOperation, error
+from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.identity.certificates import Certificates, KeptCertificate
 from msmq_fast.qm.identity.keyring import Keyring
 from msmq_fast.security.blobs import read_key_list

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.session import Handle, Handler, Session
-from msmq_fast.app.wire import INFINITE, CursorRead, Frame
-from msmq_fast.packet.errors import InsufficientResources, InvalidHandle, InvalidParameter
+from msmq_fast.protocol.errors import InsufficientResources, InvalidHandle, InvalidParameter
+from msmq_fast.protocol.frames import INFINITE, CursorRead, Frame
 from msmq_fast.qm.reading.cursor import Cursor
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from uuid import UUID
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.session import Handler, Session
-from msmq_fast.app.wire import Frame
 from msmq_fast.directory.document import Outcome, entry_of, object_of, put
 from msmq_fast.directory.filters import Condition, Operator
 from msmq_fast.directory.names import QueuePath, get_queue_path
 from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject
 from msmq_fast.directory.objecttypes import BY_TITLE, ObjectType
 from msmq_fast.directory.results import for_applications
-from msmq_fast.packet.errors import IllegalFormatName, InvalidParameter
+from msmq_fast.protocol.errors import IllegalFormatName, InvalidParameter
+from msmq_fast.protocol.frames import Frame
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.sending import SendTarget
 from msmq_fast.app.session import Handler, Session
-from msmq_fast.app.wire import Frame
-from msmq_fast.packet.errors import (
+from msmq_fast.protocol.errors import (
     InsufficientResources,
     InvalidHandle,
     InvalidParameter,
     UnsupportedAccessMode,
 )
+from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.operator.importing import Entry, Import
 from msmq_fast.qm.operator.jobs import Progress, check_job
 from msmq_fast.qm.operator.relocation import Outcome, relocate

@@ -6,8 +6,8 @@ from typing import Any
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.session import Handler, Session
-from msmq_fast.app.wire import Frame
-from msmq_fast.packet.errors import IllegalPropertyValue, InvalidParameter, PropertyError
+from msmq_fast.protocol.errors import IllegalPropertyValue, InvalidParameter, PropertyError
+from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.security.acl import Ace, AceType
 from msmq_fast.security.authorizer import MACHINE, QUEUE, ObjectKind, entry_text

@@ -5,13 +5,13 @@ from __future__ import annotations
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.fanout import open_sending
 from msmq_fast.app.session import Handle, Handler, Session
-from msmq_fast.app.wire import Access, Frame
-from msmq_fast.packet.errors import (
+from msmq_fast.protocol.errors import (
     InsufficientResources,
     MSMQError,
     RemoteMachineNotAvailable,
     UnsupportedAccessMode,
 )
+from msmq_fast.protocol.frames import Access, Frame
 from msmq_fast.qm import access as qm_access
 from msmq_fast.qm.reading.remote import RemoteQueue
 from msmq_fast.store.completion import Completion

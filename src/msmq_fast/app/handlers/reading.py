@@ -6,8 +6,8 @@ from typing import Any
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.session import Handler, Session
-from msmq_fast.app.wire import INFINITE, Frame, Lookup
-from msmq_fast.packet.errors import InvalidParameter
+from msmq_fast.protocol.errors import InvalidParameter
+from msmq_fast.protocol.frames import INFINITE, Frame, Lookup
 from msmq_fast.qm.reading.lookup import Lookup as QmLookup
 from msmq_fast.store.completion import Completion
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msmq_fast._native.appread import FrameFault, send_head
 from msmq_fast.app.sending import SendResult
 from msmq_fast.app.session import Handler, Session
-from msmq_fast.app.wire import Frame, SendFlag
-from msmq_fast.packet.errors import UnsupportedAccessMode
+from msmq_fast.protocol.errors import UnsupportedAccessMode
+from msmq_fast.protocol.frames import Frame, SendFlag
 
 
 def _send(session: Session, request_id: int, payload: memoryview) -> None:

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.session import Handler, Session
-from msmq_fast.app.wire import Frame
-from msmq_fast.packet.errors import InvalidParameter, MSMQError, UnsupportedOperation
+from msmq_fast.protocol.errors import InvalidParameter, MSMQError, UnsupportedOperation
+from msmq_fast.protocol.frames import Frame
 from msmq_fast.store.backup import Manifest
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.errors import BackupError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.delivery import ClientDelivery
 from msmq_fast.app.session import Handler, Session
-from msmq_fast.app.wire import Frame
-from msmq_fast.packet.errors import InvalidParameter
+from msmq_fast.protocol.errors import InvalidParameter
+from msmq_fast.protocol.frames import Frame
 
 _U64 = 0xFFFF_FFFF_FFFF_FFFF
 _SUBSCRIPTION = Field("subscription", int)

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.session import Handler, Session
-from msmq_fast.app.wire import Frame
-from msmq_fast.packet.errors import InsufficientResources, InvalidParameter, TransactionSequence
+from msmq_fast.protocol.errors import InsufficientResources, InvalidParameter, TransactionSequence
+from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.completion import Completion
 

@@ -11,14 +11,14 @@ from msmq_fast._native.packetblock import PacketBlock
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.staging import Intake, Refused
 from msmq_fast._native.tables import StoreError
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.malformed import Malformed
+from msmq_fast.protocol.errors import (
     InsufficientResources,
     MessageStorageFailed,
     MSMQError,
     OperationCancelled,
     error,
 )
-from msmq_fast.packet.malformed import Malformed
 from msmq_fast.qm.handles.handle import refusal
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.records import storage_error

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.staging import ROW_PREFIX, give_back, reserve_again, row_key, tally
-from msmq_fast.packet.errors import AccessDenied, InsufficientResources, QueueDeleted, ServiceNotAvailable
 from msmq_fast.packet.malformed import Malformed
+from msmq_fast.protocol.errors import AccessDenied, InsufficientResources, QueueDeleted, ServiceNotAvailable
 from msmq_fast.qm.bulk.rollforward import PUBLICATION_PREFIX, Publication, RollForward
 from msmq_fast.qm.bulk.stages import OpenStage, Part, Stage, Staged, StageState, check_number, check_writer
 from msmq_fast.qm.services import Services

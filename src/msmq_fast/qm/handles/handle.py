@@ -13,7 +13,10 @@ from msmq_fast._native.queue import TAKEN, QueueCore
 from msmq_fast._native.queuebase import Received
 from msmq_fast._native.seek import readable, seek
 from msmq_fast.packet.base import INFINITE, NULL_GUID
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.fields import manager_of
+from msmq_fast.packet.message import Message
+from msmq_fast.packet.names import FormatName
+from msmq_fast.protocol.errors import (
     AccessDenied,
     InsufficientResources,
     InvalidHandle,
@@ -27,9 +30,6 @@ from msmq_fast.packet.errors import (
     QueueNotAvailable,
     TransactionUsage,
 )
-from msmq_fast.packet.fields import manager_of
-from msmq_fast.packet.message import Message
-from msmq_fast.packet.names import FormatName
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.handles.moving import move
 from msmq_fast.qm.queues.expiry import Expiry

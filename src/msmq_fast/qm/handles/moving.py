@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msmq_fast._native.moving import move as move_message
 from msmq_fast._native.positions import PositionState
-from msmq_fast.packet.errors import (
+from msmq_fast.protocol.errors import (
     AccessDenied,
     InvalidParameter,
     MessageLocked,

@@ -13,7 +13,7 @@ from msmq_fast.directory.filters import equals
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, for_applications
-from msmq_fast.packet.errors import error
+from msmq_fast.protocol.errors import error
 from msmq_fast.qm.identity.directory import Directory
 from msmq_fast.qm.services import Services
 from msmq_fast.security.blobs import UserCertificate, read_user_certificates, write_user_certificates

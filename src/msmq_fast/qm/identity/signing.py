@@ -7,14 +7,14 @@ from __future__ import annotations
 from uuid import UUID
 
 from msmq_fast._native.framing import parse
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.names import NameKind
+from msmq_fast.packet.protect import protected, security_of, with_multi_signature
+from msmq_fast.packet.user import SecurityHeader
+from msmq_fast.protocol.errors import (
     UnsupportedFormatNameOperation,
     UnsupportedOperation,
     error,
 )
-from msmq_fast.packet.names import NameKind
-from msmq_fast.packet.protect import protected, security_of, with_multi_signature
-from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.qm.identity.certificates import Certificates
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.protection import check_demands, check_srmp, demands, leaves_by_srmp

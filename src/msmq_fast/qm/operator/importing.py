@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msmq_fast._native.operations import Identifiers, is_transactional, place
 from msmq_fast._native.queue import TAKEN
-from msmq_fast.packet.errors import InvalidParameter, MSMQError, QueueDeleted, SharingViolation
+from msmq_fast.protocol.errors import InvalidParameter, MSMQError, QueueDeleted, SharingViolation
 from msmq_fast.qm.handles.handle import refusal
 from msmq_fast.qm.operator.jobs import Jobs, Progress
 from msmq_fast.qm.operator.relocation import takes_one_kind, wrong_kind

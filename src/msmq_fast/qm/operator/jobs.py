@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from msmq_fast.packet.errors import InvalidParameter
+from msmq_fast.protocol.errors import InvalidParameter
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.records import Records
 from msmq_fast.store.completion import Completion

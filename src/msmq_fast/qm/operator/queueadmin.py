@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.names import Scope
+from msmq_fast.packet.text import quoted
+from msmq_fast.protocol.errors import (
     IllegalQueuePathName,
     PropertyError,
     QueueExists,
     UnsupportedFormatNameOperation,
 )
-from msmq_fast.packet.names import Scope
-from msmq_fast.packet.text import quoted
 from msmq_fast.qm.outgoing.queues import OutgoingQueues
 from msmq_fast.qm.queues.changes import QueueChanges
 from msmq_fast.qm.queues.directoryclient import DirectoryClient

@@ -11,7 +11,7 @@ from msmq_fast._native.operations import is_transactional, place, withdraw
 from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import TAKEN
 from msmq_fast._native.queuebase import Received
-from msmq_fast.packet.errors import InvalidParameter, MSMQError, TransactionUsage
+from msmq_fast.protocol.errors import InvalidParameter, MSMQError, TransactionUsage
 from msmq_fast.qm.handles.handle import refusal
 from msmq_fast.qm.queues.browse import Page, Stretch, browse
 from msmq_fast.qm.queues.protection import check_kept

@@ -9,9 +9,9 @@ from msmq_fast._native.operations import is_transactional, withdraw
 from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import TAKEN
 from msmq_fast._native.queuebase import Received
-from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.user import TransactionHeader
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue, refusal
 from msmq_fast.qm.handles.opener import Opener

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from msmq_fast._native.outbound import resume_sequence, settle_sequence
-from msmq_fast.packet.errors import InsufficientResources
+from msmq_fast.protocol.errors import InsufficientResources
 from msmq_fast.qm.ids import QUEUE_BLOCK, Ordinals
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.registry import QueueRegistry

@@ -9,8 +9,8 @@ from msmq_fast._native.ledger import Ledger
 from msmq_fast.directory.filters import Filter, equals
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
-from msmq_fast.packet.errors import QueueNotFound
 from msmq_fast.packet.names import FormatName, NameKind, QueuePart, Scope, Suffix
+from msmq_fast.protocol.errors import QueueNotFound
 from msmq_fast.qm.queues.changes import QueueChanges
 from msmq_fast.qm.queues.queue import NOBODY, Queue, QueueKind, QueueProperties, QueueState, Role
 from msmq_fast.qm.queues.registry import QueueRegistry

@@ -19,8 +19,8 @@ from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.directory.sites import Intervals, Topology
 from msmq_fast.directory.startup import default_enterprise, introduce, publish
 from msmq_fast.directory.workgroup import WorkgroupDirectory
-from msmq_fast.packet.errors import NoDirectory, QueueNotFound, UnsupportedFormatNameOperation
 from msmq_fast.packet.names import FormatName, NameKind, PathName, QueuePart
+from msmq_fast.protocol.errors import NoDirectory, QueueNotFound, UnsupportedFormatNameOperation
 from msmq_fast.qm.queues.changes import QueueChanges
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueProperties
 from msmq_fast.qm.queues.registry import QueueRegistry

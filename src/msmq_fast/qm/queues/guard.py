@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from msmq_fast.packet.errors import IllegalPropertyValue
+from msmq_fast.protocol.errors import IllegalPropertyValue
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.queue import NOBODY, Queue, QueueKind
 from msmq_fast.qm.queues.system import JOURNAL

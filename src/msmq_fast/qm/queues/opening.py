@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from msmq_fast.packet.errors import TransactionUsage, UnsupportedFormatNameOperation
 from msmq_fast.packet.names import FormatName, NameKind
+from msmq_fast.protocol.errors import TransactionUsage, UnsupportedFormatNameOperation
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.settings import QueueManagerSettings
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from msmq_fast._native.ledger import Ledger
-from msmq_fast.packet.errors import IllegalFormatName
 from msmq_fast.packet.names import FormatName, NameKind, direct_from_wire, parse_format_name
+from msmq_fast.protocol.errors import IllegalFormatName
 from msmq_fast.qm.queues.opening import by_srmp, is_http
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueProperties, QueueState, Role
 from msmq_fast.qm.queues.system import is_internal

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.queue import QueueCore
-from msmq_fast.packet.errors import IllegalPropertyValue, PropertyError
 from msmq_fast.packet.names import (
     FormatName,
     NameKind,
@@ -20,6 +19,7 @@ from msmq_fast.packet.names import (
     multicast_group,
     parse_queue_part,
 )
+from msmq_fast.protocol.errors import IllegalPropertyValue, PropertyError
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.reading.readers import Readers
 from msmq_fast.qm.settings import UNLIMITED, quota_bytes

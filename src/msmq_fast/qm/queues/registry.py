@@ -6,11 +6,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from msmq_fast.packet.errors import (
-    IllegalQueuePathName,
-    QueueNotFound,
-    UnsupportedFormatNameOperation,
-)
 from msmq_fast.packet.fields import DIRECT, PRIVATE_ON_DESTINATION, PRIVATE_ON_OTHER, PUBLIC, direct_text
 from msmq_fast.packet.names import (
     DirectName,
@@ -26,6 +21,11 @@ from msmq_fast.packet.names import (
     parse_path,
 )
 from msmq_fast.packet.text import printable, quoted
+from msmq_fast.protocol.errors import (
+    IllegalQueuePathName,
+    QueueNotFound,
+    UnsupportedFormatNameOperation,
+)
 from msmq_fast.qm.ids import QUEUE_BLOCK, Ordinals
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind

@@ -10,8 +10,8 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast._native.ledger import Ledger
-from msmq_fast.packet.errors import IllegalQueuePathName, UnsupportedAccessMode
 from msmq_fast.packet.names import FormatName, PathName, QueuePart, direct_format_name
+from msmq_fast.protocol.errors import IllegalQueuePathName, UnsupportedAccessMode
 from msmq_fast.qm.queues.changes import QueueChanges
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueState, stored_part
 from msmq_fast.qm.queues.registry import QueueRegistry

@@ -12,7 +12,7 @@ from typing import Protocol
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.queuebase import Received
 from msmq_fast._native.seek import readable, seek
-from msmq_fast.packet.errors import (
+from msmq_fast.protocol.errors import (
     IllegalCursorAction,
     InvalidHandle,
     MessageAlreadyReceived,

@@ -14,7 +14,7 @@ from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.queuebase import Received
 from msmq_fast._native.seek import fresh as fresh_keys
 from msmq_fast._native.seek import hand_out, readable, seek
-from msmq_fast.packet.errors import IOTimeout, MessageStorageFailed, MSMQError, OperationCancelled
+from msmq_fast.protocol.errors import IOTimeout, MessageStorageFailed, MSMQError, OperationCancelled
 from msmq_fast.qm.records import storage_error
 from msmq_fast.store.completion import Completion
 

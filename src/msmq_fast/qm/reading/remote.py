@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from msmq_fast.packet.errors import MSMQError
 from msmq_fast.packet.names import FormatName
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.readers import Gate

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.seek import holds
-from msmq_fast.packet.errors import InvalidHandle, TransactionSequence
+from msmq_fast.protocol.errors import InvalidHandle, TransactionSequence
 from msmq_fast.qm.reading.readers import MAX_BYTES
 from msmq_fast.qm.records import stored
 from msmq_fast.store.completion import Completion

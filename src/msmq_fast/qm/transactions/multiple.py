@@ -9,16 +9,16 @@ from typing import Final
 
 from msmq_fast._native.ledgerbase import EnqueueResult
 from msmq_fast._native.queue import TAKEN, QueueCore
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.message import Message
+from msmq_fast.packet.multi import Element
+from msmq_fast.packet.names import FormatName, direct_format_name, is_format_name, parse_path
+from msmq_fast.protocol.errors import (
     InsufficientResources,
     MSMQError,
     TransactionUsage,
     UnsupportedAccessMode,
     UnsupportedFormatNameOperation,
 )
-from msmq_fast.packet.message import Message
-from msmq_fast.packet.multi import Element
-from msmq_fast.packet.names import FormatName, direct_format_name, is_format_name, parse_path
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.handles.handle import HandleServices, OpenQueue, SentMessage, refusal
 from msmq_fast.qm.handles.opener import Opener

@@ -12,7 +12,7 @@ from array import array
 from msmq_fast._native.moving import keep_counts, move_locked
 from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import QueueCore
-from msmq_fast.packet.errors import MSMQError
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.queues.subqueue import Subqueues
 from msmq_fast.qm.services import Services

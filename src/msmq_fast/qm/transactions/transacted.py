@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.queuebase import Received
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.message import Message
+from msmq_fast.protocol.errors import (
     AccessDenied,
     InvalidParameter,
     MessageNotFound,
     MSMQError,
     TransactionUsage,
 )
-from msmq_fast.packet.message import Message
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue, refusal
 from msmq_fast.qm.handles.moving import check_move

@@ -19,14 +19,14 @@ from msmq_fast._native.queuebase import Received
 from msmq_fast._native.transaction import Transaction as Operations
 from msmq_fast._native.transactionbase import ROW_PREFIX
 from msmq_fast._native.transactionrecovery import drop_staged, held
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.user import TransactionHeader
+from msmq_fast.protocol.errors import (
     InsufficientResources,
     MessageStorageFailed,
     MSMQError,
     OperationCancelled,
     TransactionSequence,
 )
-from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.qm.records import storage_error
 from msmq_fast.qm.services import Services
 from msmq_fast.store.completion import Completion

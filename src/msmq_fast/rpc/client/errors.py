@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from msmq_fast.packet.errors import (
+from msmq_fast.protocol.errors import (
     AccessDenied,
     MSMQError,
     RemoteMachineNotAvailable,
     StaleHandle,
     error,
 )
-from msmq_fast.packet.hresults import HRESULTS
+from msmq_fast.protocol.hresults import HRESULTS
 from msmq_fast.rpc import faults
 from msmq_fast.rpc.faults import RpcFault
 

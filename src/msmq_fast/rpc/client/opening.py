@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from msmq_fast.packet.errors import MachineNotFound, MSMQError
 from msmq_fast.packet.names import FormatName
+from msmq_fast.protocol.errors import MachineNotFound, MSMQError
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.reading.remote import RemoteQueue
 from msmq_fast.rpc.client.binding import Binding, BindingEnvironment

@@ -7,7 +7,7 @@ from typing import Final
 
 from msmq_fast._native.framing import BadPacket, parse
 from msmq_fast.packet.base import INFINITE
-from msmq_fast.packet.errors import PacketFault
+from msmq_fast.protocol.errors import PacketFault
 from msmq_fast.qm.reading.remote import RemoteMessage
 
 __all__ = ["Undecodable", "message_of"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from msmq_fast.packet.errors import MessageNotFound, OperationCancelled
+from msmq_fast.protocol.errors import MessageNotFound, OperationCancelled
 from msmq_fast.rpc.client.binding import Binding
 from msmq_fast.rpc.client.remoteread import (
     ANSWER_TIMEOUT,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from msmq_fast.packet.errors import (
+from msmq_fast.protocol.errors import (
     AccessDenied,
     InvalidHandle,
     IOTimeout,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from msmq_fast.packet.errors import error
 from msmq_fast.packet.names import FormatName
+from msmq_fast.protocol.errors import error
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.client.binding import Binding
 from msmq_fast.rpc.client.sessions import INFINITE, Ack, Started, Wanted

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from msmq_fast.packet.errors import MessageAlreadyReceived, MessageNotFound
+from msmq_fast.protocol.errors import MessageAlreadyReceived, MessageNotFound
 from msmq_fast.rpc.client.sessions import Action, QueueSession, RequestIds, Started, Wanted
 from msmq_fast.rpc.client.timers import Timers
 from msmq_fast.store.completion import Completion

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from msmq_fast.packet.errors import IOTimeout, MSMQError, StaleHandle
+from msmq_fast.protocol.errors import IOTimeout, MSMQError, StaleHandle
 from msmq_fast.qm.reading.remote import RemoteMessage, RemoteSink
 from msmq_fast.rpc.client.sessions import Ack
 from msmq_fast.store.completion import Completion

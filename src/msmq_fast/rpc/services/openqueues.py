@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from msmq_fast.packet.errors import InsufficientResources, InvalidHandle, InvalidParameter, MSMQError
+from msmq_fast.protocol.errors import InsufficientResources, InvalidHandle, InvalidParameter, MSMQError
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.services.reads import RemoteQueue
 

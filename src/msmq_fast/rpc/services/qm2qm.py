@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.packet.errors import (
+from msmq_fast.protocol.errors import (
     InsufficientResources,
     InvalidHandle,
     InvalidParameter,

@@ -7,7 +7,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.names import NameKind
+from msmq_fast.packet.text import encode_text
+from msmq_fast.protocol.errors import (
     IllegalOperation,
     InvalidHandle,
     InvalidParameter,
@@ -20,8 +22,6 @@ from msmq_fast.packet.errors import (
     code_of,
     error,
 )
-from msmq_fast.packet.names import NameKind
-from msmq_fast.packet.text import encode_text
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.rpc.faults import RpcFault
 from msmq_fast.rpc.idl.mqmq import PROPVARIANT

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from msmq_fast.packet.errors import IllegalOperation
+from msmq_fast.protocol.errors import IllegalOperation
 from msmq_fast.rpc.idl.mqmq import OBJECTID
 from msmq_fast.rpc.idl.qmcomm import CREATE_REMOTE_CURSOR
 from msmq_fast.rpc.idl.qmcomm2 import QMCOMM2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.packet.errors import IllegalFormatName
 from msmq_fast.packet.names import FormatName, NameKind, Suffix, parse_format_name
+from msmq_fast.protocol.errors import IllegalFormatName
 from msmq_fast.rpc.idl.mqmq import DL_ID, MULTICAST_ID, OBJECTID, QUEUE_FORMAT
 
 if TYPE_CHECKING:

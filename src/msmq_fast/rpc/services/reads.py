@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msmq_fast._native.seek import holds
 from msmq_fast.packet.base import NULL_GUID
-from msmq_fast.packet.errors import InsufficientResources, MessageNotFound, MSMQError, TransactionSequence
+from msmq_fast.protocol.errors import InsufficientResources, MessageNotFound, MSMQError, TransactionSequence
 from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.twophase import RemoteReadState
 from msmq_fast.qm.transactions.transacted import TransactedQueue

@@ -12,7 +12,8 @@ from uuid import UUID
 
 from msmq_fast._native.remoteread import whole_answer
 from msmq_fast._native.seek import holds
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.names import NameKind
+from msmq_fast.protocol.errors import (
     IllegalFormatName,
     InvalidHandle,
     InvalidParameter,
@@ -21,7 +22,6 @@ from msmq_fast.packet.errors import (
     TransactionSequence,
     TransactionUsage,
 )
-from msmq_fast.packet.names import NameKind
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.handles.moving import check_move
 from msmq_fast.qm.reading.lookup import Lookup

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.cli.exits import CommandError, Exit
 from msmq_fast.cli.progress import Progress
+from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake import bronze, gold, lifecycle, reconcile, session, silver, timeline
 from msmq_fast.spark.lake.arguments import day_argument, number_argument, seconds_argument
 from msmq_fast.spark.lake.coverage import Wanted, coverage

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake.locks import claim
 
 SCHEMA_VERSION: Final = 1

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.protocol.exits import CommandError, Exit
 
 _RENEWED_S: Final = 60.0
 _STALE_S: Final = 600.0

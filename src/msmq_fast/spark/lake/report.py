@@ -9,7 +9,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake.arguments import day_argument
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.reporthtml import page

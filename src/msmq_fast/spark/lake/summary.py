@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from typing import Any, Final
 
-from msmq_fast.cli.exits import CommandError, Exit
+from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake.layout import Lake
 
 SHOWN: Final = 50

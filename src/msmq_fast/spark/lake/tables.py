@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.bulk.schema import BODY_COLUMNS, EVENT_COLUMNS, MESSAGE_COLUMNS, Column
+from msmq_fast.protocol.columns import BODY_COLUMNS, EVENT_COLUMNS, MESSAGE_COLUMNS, Column
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from msmq_fast.packet.errors import PacketFault
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.protocol.errors import PacketFault
 from msmq_fast.spark import packets
 from msmq_fast.spark.offline.backend import Backend, every
 from msmq_fast.spark.offline.catalogue import BAND, SEQUENCES, Catalogue, QueueEntry, Stretch

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from uuid import UUID
 
-from msmq_fast.bulk.schema import Column
+from msmq_fast.protocol.columns import Column
 from msmq_fast.spark.offline.backend import Backend, every
 from msmq_fast.spark.offline.catalogue import Catalogue, QueueEntry, metas
 from msmq_fast.store import decode

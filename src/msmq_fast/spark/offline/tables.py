@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from msmq_fast.bulk.arrow import arrow_schema
-from msmq_fast.bulk.schema import EVENT_COLUMNS, Column, chosen
+from msmq_fast.protocol.columns import EVENT_COLUMNS, Column, chosen
 from msmq_fast.spark.columns import Gatherer
 from msmq_fast.spark.offline.backend import Backend, opened
 from msmq_fast.spark.offline.catalogue import Catalogue, Stretch, read_catalogue
@@ -56,7 +56,7 @@ class Task:
 def table_columns(
     table: str, columns: str = "core", *, body: bool = True, raw: bool = False, security: bool = False
 ) -> tuple[Column, ...]:
-    """The columns of a table; those of messages are chosen as by bulk.schema.chosen. ValueError."""
+    """The columns of a table; those of messages are chosen as by protocol.columns.chosen. ValueError."""
     if table == "messages":
         return (*chosen(columns, body=body, raw=raw, security=security), *STORED, CORRUPT)
     if table == "events":

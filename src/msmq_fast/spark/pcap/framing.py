@@ -6,8 +6,8 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from msmq_fast.packet.base import VERSION, BaseHeader
-from msmq_fast.packet.errors import PacketFault, PacketFaultCode
 from msmq_fast.packet.session import ConnectionParameters, EstablishConnection, SessionAck, SessionHeader
+from msmq_fast.protocol.errors import PacketFault, PacketFaultCode
 from msmq_fast.spark.packets import cut
 
 _SIGNATURE: Final = b"LIOR"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmq_fast.bulk.schema import Column
+from msmq_fast.protocol.columns import Column
 from msmq_fast.spark.pcap.errors import CaptureError
 from msmq_fast.spark.pcap.layers import TCP, BadRecord, Segment, address_text, segment_of
 from msmq_fast.spark.pcap.records import Record

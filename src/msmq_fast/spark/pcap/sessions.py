@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmq_fast.bulk.schema import Column
 from msmq_fast.packet.session import ConnectionParameters, EstablishConnection, SessionHeader
+from msmq_fast.protocol.columns import Column
 from msmq_fast.spark.pcap.flows import Connection, endpoint_text
 from msmq_fast.spark.pcap.framing import Frame, Framing, Kind
 

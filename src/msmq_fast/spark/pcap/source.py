@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from msmq_fast.bulk.schema import Column
+from msmq_fast.protocol.columns import Column
 from msmq_fast.spark.options import Option, OptionError, Options
 from msmq_fast.spark.pcap.captures import capture_files
 from msmq_fast.spark.pcap.errors import CaptureError

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmq_fast.bulk.schema import Column
 from msmq_fast.packet.session import Ping
+from msmq_fast.protocol.columns import Column
 from msmq_fast.spark.columns import Gatherer
 from msmq_fast.spark.pcap.captures import records, segments
 from msmq_fast.spark.pcap.errors import CaptureError

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.packet.base import INFINITE, NULL_GUID, VERSION, utf16z
-from msmq_fast.packet.errors import code_of
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.user import SecurityHeader, parse_provider_info
+from msmq_fast.protocol.errors import code_of
 from msmq_fast.rpc.idl.mqmq import OBJECTID
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.packet.errors import IllegalPropertyValue, PropertyError, error
+from msmq_fast.protocol.errors import IllegalPropertyValue, PropertyError, error
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msmq_fast.packet.errors import (
+from msmq_fast.protocol.errors import (
     AccessDenied,
     InsufficientResources,
     InvalidHandle,

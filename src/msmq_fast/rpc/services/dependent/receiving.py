@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msmq_fast.packet.errors import IllegalCursorAction, InvalidParameter, MSMQError
+from msmq_fast.protocol.errors import IllegalCursorAction, InvalidParameter, MSMQError
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.rpc.call import Pending
 from msmq_fast.rpc.services.dependent.filling import fill

@@ -8,7 +8,11 @@ from msmq_fast._native.framing import parse
 from msmq_fast._native.queue import TAKEN
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.classes import CUSTOM_MASK, MessageClass
-from msmq_fast.packet.errors import (
+from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
+from msmq_fast.packet.protect import security_of
+from msmq_fast.packet.text import decode_text
+from msmq_fast.packet.user import SecurityHeader, provider_info
+from msmq_fast.protocol.errors import (
     IllegalPropertyValue,
     InvalidParameter,
     TransactionUsage,
@@ -16,10 +20,6 @@ from msmq_fast.packet.errors import (
     UnsupportedOperation,
     error,
 )
-from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
-from msmq_fast.packet.protect import security_of
-from msmq_fast.packet.text import decode_text
-from msmq_fast.packet.user import SecurityHeader, provider_info
 from msmq_fast.qm.handles.handle import refusal
 from msmq_fast.qm.identity.signing import Signing, prepare
 from msmq_fast.qm.queues.queue import Queue, QueueKind

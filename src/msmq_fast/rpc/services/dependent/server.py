@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msmq_fast.packet.errors import IllegalOperation
+from msmq_fast.protocol.errors import IllegalOperation
 from msmq_fast.rpc.services.dependent.queues import DependentQueues
 from msmq_fast.rpc.services.dependent.transactions import DependentTransactions
 

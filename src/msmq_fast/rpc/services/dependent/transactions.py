@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from msmq_fast.packet.errors import TransactionSequence
+from msmq_fast.protocol.errors import TransactionSequence
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager

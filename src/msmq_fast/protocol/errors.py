@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import ClassVar
 
-from msmq_fast.packet.hresults import HRESULTS
+from msmq_fast.protocol.hresults import HRESULTS
 
 _NAMES = {name: code for code, name in HRESULTS.items()}
 

@@ -7,8 +7,8 @@ import pytest
 
 from msmq_fast.packet import MessageClass, MSMQError, PacketFault
 from msmq_fast.packet.classes import about_receiving, is_negative, message_class
-from msmq_fast.packet.errors import AccessDenied, IOTimeout, PacketFaultCode, QueueNotFound, code_of, error
-from msmq_fast.packet.hresults import HRESULTS
+from msmq_fast.protocol.errors import AccessDenied, IOTimeout, PacketFaultCode, QueueNotFound, code_of, error
+from msmq_fast.protocol.hresults import HRESULTS
 
 DECLARATIONS = Path(__file__).parents[2] / "src" / "_native" / "framing.pxd"
 
