@@ -33,7 +33,7 @@ from bench.appload import AppLoad
 from bench.measure import Figures
 from bench.report import Check
 from bench.server import Server
-from msmq_fast.spark.bulk import BulkClient
+from msmq_fast.client.bulk.client import BulkClient
 
 __all__ = ["Growth", "Window", "checks", "growth", "ratio", "reading", "traffic"]
 

@@ -35,7 +35,7 @@ from bench.measure import Figures
 from bench.process import disk_bytes, family_cpu_s
 from bench.report import Check
 from bench.server import Server
-from msmq_fast.spark.bulk import BulkClient
+from msmq_fast.client.bulk.client import BulkClient
 
 __all__ = ["Archived", "Result", "Sample", "checks", "follow", "grows"]
 

@@ -25,7 +25,7 @@ from bench.machine import quantile
 from bench.server import Server, ServerError
 from msmq_fast import sync
 from msmq_fast.client import Access, Message
-from msmq_fast.spark.bulk import BulkClient
+from msmq_fast.client.bulk.client import BulkClient
 
 __all__ = ["Figure", "measure"]
 

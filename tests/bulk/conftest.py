@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from msmq_fast.spark.bulk import BulkClient
+from msmq_fast.client.bulk.client import BulkClient
 from tests.support.http import bulk as api
 from tests.support.processes.servers import Server
 

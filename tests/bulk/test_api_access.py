@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.spark.bulk import AccessDenied, BulkClient, BulkError, Unauthorized, Unavailable
+from msmq_fast.client.bulk.client import AccessDenied, BulkClient, BulkError, Unauthorized, Unavailable
 from tests.support.http import bulk as api
 from tests.support.processes.servers import Server, certify, command, data_directory
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from msmq_fast.spark.bulk import (
+from msmq_fast.client.bulk.client import (
     BadRequest,
     BulkClient,
     BulkError,

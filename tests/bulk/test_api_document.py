@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from msmq_fast.bulk.errors import STATUS
-from msmq_fast.spark import bulkerrors
+from msmq_fast.client.bulk import errors as bulkerrors
 from tests.support.http import bulk as api
 from tests.support.processes.servers import Server
 

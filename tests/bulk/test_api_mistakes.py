@@ -12,8 +12,8 @@ import pytest
 
 from msmq_fast.bulk.errors import refusal_of
 from msmq_fast.bulk.patterns import NamePattern
+from msmq_fast.client.bulk.client import BulkClient, WrongIncarnation
 from msmq_fast.packet.malformed import Malformed
-from msmq_fast.spark.bulk import BulkClient, WrongIncarnation
 from tests.support.http import bulk as api
 from tests.support.processes.servers import Server
 

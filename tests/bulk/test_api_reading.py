@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from msmq_fast import Access, sync
+from msmq_fast.client.bulk.client import BadRequest, BulkClient, GoneEvents, SubscriptionNotFound
 from msmq_fast.protocol.columns import EVENT_COLUMNS, MESSAGE_COLUMNS
-from msmq_fast.spark.bulk import BadRequest, BulkClient, GoneEvents, SubscriptionNotFound
 from tests.bulk.conftest import COUNT
 from tests.support.http import bulk as api
 from tests.support.processes.servers import Server

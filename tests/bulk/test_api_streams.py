@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.spark.bulk import NoArrow, Truncated, Unavailable
+from msmq_fast.client.bulk.client import NoArrow, Truncated, Unavailable
 from tests.support.http import bulk as api
 from tests.support.processes.servers import Server, until
 

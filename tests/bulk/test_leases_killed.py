@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from msmq_fast.spark.bulk import BulkError
+from msmq_fast.client.bulk.client import BulkError
 from tests.support.http import bulk as api
 from tests.support.processes.servers import Server, data_directory
 

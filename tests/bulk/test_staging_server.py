@@ -15,7 +15,7 @@ import pytest
 
 from msmq_fast import sync
 from msmq_fast.client import Access, Message
-from msmq_fast.spark.bulk import BulkClient
+from msmq_fast.client.bulk.client import BulkClient
 from tests.support.http import bulk as api
 from tests.support.processes.servers import Server, data_directory, until
 

@@ -60,7 +60,8 @@ class Guard:
 sys.meta_path.insert(0, Guard())
 sys.path.insert(0, {str(SOURCES)!r})
 import pyspark_msmq, pyspark_msmq_store, pyspark_msmq_pcap
-import msmq_fast.spark.bulk, msmq_fast.spark.functions, msmq_fast.spark.lake.main, msmq_fast.spark.sink
+import msmq_fast.client.bulk.client
+import msmq_fast.spark.functions, msmq_fast.spark.lake.main, msmq_fast.spark.sink
 print(pyspark_msmq.DefaultSource.name())
 """
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pyarrow as pa
 
-from msmq_fast.bulk.arrow import arrow_schema
+from msmq_fast.protocol.arrow import arrow_schema
 from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, Column, chosen, chosen_events
 from tests.spark.fakequeues import FakeManager, Refusal, refuse
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from msmq_fast.spark import bulk
-from msmq_fast.spark.bulk import BulkClient, BulkError, Endpoint, LeaseLost, Truncated, Unavailable
-from msmq_fast.spark.bulkerrors import error_of
+from msmq_fast.client.bulk import client as bulk
+from msmq_fast.client.bulk.client import BulkClient, BulkError, Endpoint, LeaseLost, Truncated, Unavailable
+from msmq_fast.client.bulk.errors import error_of
 from tests.spark.fakeserver import FakeServer, serving
 
 SCHEMA = pa.schema([("body", pa.binary()), ("label", pa.string())])

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from msmq_fast import sync
+from msmq_fast.client.bulk.client import TooLarge
 from msmq_fast.spark import sink
-from msmq_fast.spark.bulk import TooLarge
 from msmq_fast.spark.options import OptionError
 from msmq_fast.spark.sink import MsmqWriter, SinkError, Staged, _pieces, sink_options
 from tests.spark.fakeserver import serving

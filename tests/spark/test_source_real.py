@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import msmq_fast
-from msmq_fast.spark.bulk import BulkClient
+from msmq_fast.client.bulk.client import BulkClient
 from msmq_fast.spark.losses import DataLoss, SourceError
 from tests.spark.driving import POINTS, Died, Query, batch_rows
 from tests.spark.fakeserver import serving

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from msmq_fast.spark.bulk import BulkClient
+from msmq_fast.client.bulk.client import BulkClient
 from tests.spark.storerows import Row, rows
 from tests.support.http import bulk as api
 from tests.support.processes.servers import Server

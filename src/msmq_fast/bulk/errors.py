@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmq_fast.bulk.arrow import ArrowMissing
 from msmq_fast.packet.malformed import Malformed
+from msmq_fast.protocol.arrow import ArrowMissing
 from msmq_fast.protocol.columns import ColumnError
 from msmq_fast.protocol.errors import (
     AccessDenied,

@@ -19,10 +19,10 @@ from msmq_fast._native.columnevents import EventEncoder
 from msmq_fast._native.columnmessages import MessageEncoder
 from msmq_fast._native.columnrows import Rows, pick, scan
 from msmq_fast._native.columnstore import Contents
-from msmq_fast.bulk.arrow import END_OF_STREAM, arrow_schema, record_batch
 from msmq_fast.bulk.worker import Worker
 from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.text import printable
+from msmq_fast.protocol.arrow import END_OF_STREAM, arrow_schema, record_batch
 from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, Column, copies
 from msmq_fast.protocol.errors import QueueNotFound
 from msmq_fast.qm.bulk.bounds import Plan, Planned

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmq_fast.bulk.arrow import arrow_schema
+from msmq_fast.protocol.arrow import arrow_schema
 from msmq_fast.protocol.columns import Column
 
 BATCH_ROWS: Final = 4096

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from msmq_fast.spark.bulkhttp import Endpoint
+from msmq_fast.client.bulk.http import Endpoint
 
 _SIZES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _DECIMAL_SIZES: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}  # 4MB; 4m and 4MiB are binary

@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from msmq_fast.spark.bulk import (
+from msmq_fast.client.bulk.client import (
     BulkClient,
     BulkError,
     Endpoint,

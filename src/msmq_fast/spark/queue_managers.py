@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msmq_fast.spark.bulk import Bounds, BulkClient
+from msmq_fast.client.bulk.client import Bounds, BulkClient
 from msmq_fast.spark.losses import Losses, SourceError
 from msmq_fast.spark.offsets import ManagerSpot, Offset, Spot
 from msmq_fast.spark.selection import Selection

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from msmq_fast.spark.bulk import Batches, Bounds, BulkClient, BulkError, QueueBounds, QueueNotFound
+from msmq_fast.client.bulk.client import Batches, Bounds, BulkClient, BulkError, QueueBounds, QueueNotFound
 from msmq_fast.spark.options import OptionError, Options
 
 EARLIEST: Final = 0

@@ -13,9 +13,9 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from msmq_fast.client.bulk.client import BulkClient, BulkError, Endpoint, Fenced, TooLarge
+from msmq_fast.client.bulk.stream import MOST_BATCH, slices
 from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, MESSAGE_COLUMNS
-from msmq_fast.spark.bulk import BulkClient, BulkError, Endpoint, Fenced, TooLarge
-from msmq_fast.spark.bulkstream import MOST_BATCH, slices
 from msmq_fast.spark.losses import log
 from msmq_fast.spark.options import CONNECTION, Option, OptionError, Options, endpoints
 from msmq_fast.spark.selection import explain

@@ -17,9 +17,9 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from msmq_fast.bulk.arrow import arrow_schema
+from msmq_fast.client.bulk.client import BulkClient, BulkError
+from msmq_fast.protocol.arrow import arrow_schema
 from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, Column, chosen, chosen_events
-from msmq_fast.spark.bulk import BulkClient, BulkError
 from msmq_fast.spark.decoding import BODY_TEXT
 from msmq_fast.spark.limits import Limits
 from msmq_fast.spark.losses import Losses, SourceError

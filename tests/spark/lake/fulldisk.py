@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from msmq_fast.bulk.arrow import arrow_schema
+from msmq_fast.protocol.arrow import arrow_schema
 from msmq_fast.protocol.columns import chosen
 from msmq_fast.spark.lake.failures import explained
 from msmq_fast.spark.lake.landing import Landed, Landing

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from msmq_fast.bulk.arrow import arrow_schema
 from msmq_fast.cli.progress import Progress
+from msmq_fast.protocol.arrow import arrow_schema
 from msmq_fast.protocol.columns import EVENT_COLUMNS, chosen
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import bronze, silver, verify

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import dataset
 
-from msmq_fast.bulk.arrow import arrow_schema
+from msmq_fast.protocol.arrow import arrow_schema
 from msmq_fast.protocol.columns import chosen
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import bronze, session, silver, verify

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from msmq_fast.client.bulk.client import BulkClient
 from msmq_fast.protocol.exits import Exit
-from msmq_fast.spark.bulk import BulkClient
 from msmq_fast.spark.lake.main import main
 from tests.spark.realserver import RealServer, running
 

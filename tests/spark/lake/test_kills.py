@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from msmq_fast.spark.bulk import BulkClient
+from msmq_fast.client.bulk.client import BulkClient
 from msmq_fast.spark.lake import bronze, silver, verify
 from msmq_fast.spark.lake.layout import Lake
 from tests.spark.conftest import SETTINGS, spark_environment

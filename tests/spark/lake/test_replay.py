@@ -18,9 +18,9 @@ from pyarrow import parquet
 
 from msmq_fast.bulk.ipc import MessageCutter
 from msmq_fast.cli.progress import Progress
+from msmq_fast.client.bulk.client import BulkClient
+from msmq_fast.client.bulk.stream import arrow_parts
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.spark.bulk import BulkClient
-from msmq_fast.spark.bulkstream import arrow_parts
 from msmq_fast.spark.lake import session
 from msmq_fast.spark.lake.archive import Archive, Source
 from msmq_fast.spark.lake.layout import Lake

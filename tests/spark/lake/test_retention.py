@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from msmq_fast.cli.progress import Progress
+from msmq_fast.client.bulk.client import BulkClient
 from msmq_fast.protocol.exits import Exit
-from msmq_fast.spark.bulk import BulkClient
 from msmq_fast.spark.lake import session
 from msmq_fast.spark.lake.archive import Archive, Source
 from msmq_fast.spark.lake.layout import Lake

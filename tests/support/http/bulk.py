@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from msmq_fast.spark.bulk import BulkClient, Endpoint
+from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from tests.support.processes.servers import Server, command, data_directory
 
 ARROW = "application/vnd.apache.arrow.stream"

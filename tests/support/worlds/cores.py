@@ -18,8 +18,8 @@ from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast._native.lmdbthreads import LmdbReader, LmdbWriter
 from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast._native.queue import QueueCore
-from msmq_fast.bulk.arrow import arrow_schema, record_batch
 from msmq_fast.bulk.reader import CLASSES
+from msmq_fast.protocol.arrow import arrow_schema, record_batch
 from msmq_fast.protocol.columns import MESSAGE_COLUMNS, Column
 
 NOW_US = 1_700_000_000_000_000

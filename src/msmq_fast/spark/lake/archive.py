@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.cli.progress import Progress
+from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from msmq_fast.protocol.columns import chosen
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.spark.bulk import BulkClient, Endpoint
 from msmq_fast.spark.lake import counting, session
 from msmq_fast.spark.lake.arguments import number_argument
 from msmq_fast.spark.lake.failures import WORKER_LATE

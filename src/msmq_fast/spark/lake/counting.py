@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from msmq_fast.spark.bulk import Bounds, BulkClient
+from msmq_fast.client.bulk.client import Bounds, BulkClient
 from msmq_fast.spark.lake.layout import Lake, batch_directory
 from msmq_fast.spark.lake.tables import COUNTERS, arrow
 

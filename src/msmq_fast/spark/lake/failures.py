@@ -5,8 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from msmq_fast.client.bulk.client import (
+    AccessDenied,
+    BulkError,
+    NotFound,
+    QueueNotFound,
+    Unauthorized,
+    Unavailable,
+)
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.spark.bulk import AccessDenied, BulkError, NotFound, QueueNotFound, Unauthorized, Unavailable
 
 __all__ = ["WORKER_LATE", "explained"]
 

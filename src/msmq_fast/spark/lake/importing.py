@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.cli.progress import Progress
+from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from msmq_fast.protocol.columns import MESSAGE_COLUMNS
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.spark.bulk import BulkClient, Endpoint
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.sending import CHUNK, CHUNK_BYTES, SENT, parts, send_part
 
@@ -179,7 +179,7 @@ def _files(names: list[str]) -> list[Path]:
 def _shaped(rows: pa.RecordBatch, file: Path) -> pa.RecordBatch:
     import pyarrow as pa
 
-    from msmq_fast.bulk.arrow import arrow_schema
+    from msmq_fast.protocol.arrow import arrow_schema
 
     schema = arrow_schema(tuple(column for column in MESSAGE_COLUMNS if column.name in _READ))
     columns = []
@@ -230,7 +230,7 @@ def _lines(file: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _schema() -> Any:
-    from msmq_fast.bulk.arrow import arrow_schema
+    from msmq_fast.protocol.arrow import arrow_schema
 
     return arrow_schema(tuple(column for column in MESSAGE_COLUMNS if column.name in _READ))
 

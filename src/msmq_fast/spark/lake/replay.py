@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.cli.progress import Progress
+from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.spark.bulk import BulkClient, Endpoint
 from msmq_fast.spark.lake import bronze, session
 from msmq_fast.spark.lake.layout import REPLAYS, Lake
 from msmq_fast.spark.lake.output import print_result

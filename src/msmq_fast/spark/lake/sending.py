@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from msmq_fast.spark.bulkstream import MOST_BATCH, slices
+from msmq_fast.client.bulk.stream import MOST_BATCH, slices
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from msmq_fast.spark.bulk import BulkClient
+    from msmq_fast.client.bulk.client import BulkClient
 
 SENT: Final = (
     "message_id",

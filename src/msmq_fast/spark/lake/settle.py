@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.spark.bulk import BulkClient, Endpoint
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.offsets import Offset, OffsetError
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmq_fast.bulk.arrow import arrow_schema, record_batch
+from msmq_fast.protocol.arrow import arrow_schema, record_batch
 from msmq_fast.protocol.columns import Column, copies
 from msmq_fast.spark import packets
 from msmq_fast.spark.columns import BATCH_BYTES, BATCH_ROWS

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmq_fast.bulk.arrow import arrow_schema
+from msmq_fast.protocol.arrow import arrow_schema
 from msmq_fast.protocol.columns import EVENT_COLUMNS, Column, chosen
 from msmq_fast.spark.columns import Gatherer
 from msmq_fast.spark.offline.backend import Backend, opened

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from msmq_fast.bulk.arrow import arrow_schema
 from msmq_fast.packet.session import (
     ConnectionParameters,
     EstablishConnection,
@@ -14,6 +13,7 @@ from msmq_fast.packet.session import (
     SessionAck,
     SessionHeader,
 )
+from msmq_fast.protocol.arrow import arrow_schema
 from msmq_fast.protocol.columns import MESSAGE_COLUMNS, Column
 from msmq_fast.spark import packets
 from msmq_fast.spark.columns import BATCH_BYTES, BATCH_ROWS, record_batch

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from msmq_fast.bulk.arrow import arrow_schema, record_batch
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.protocol.arrow import arrow_schema, record_batch
 from msmq_fast.protocol.columns import Column
 from msmq_fast.spark import columns as rows
 from msmq_fast.spark import packets

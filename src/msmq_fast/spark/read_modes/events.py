@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmq_fast.spark.bulk import Bounds, BulkClient, BulkError, SlotDropped, SubscriptionNotFound
+from msmq_fast.client.bulk.client import Bounds, BulkClient, BulkError, SlotDropped, SubscriptionNotFound
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.losses import Losses, log
 from msmq_fast.spark.offsets import FEED, ManagerSpot, Offset, Spot, allot

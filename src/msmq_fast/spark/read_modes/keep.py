@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from msmq_fast.spark.bulk import (
+from msmq_fast.client.bulk.client import (
     Bounds,
     BulkClient,
     Plan,

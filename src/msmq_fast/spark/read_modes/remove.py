@@ -10,7 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from msmq_fast.spark.bulk import Bounds, BulkClient, BulkError, Lease, LeaseLost, QueueBounds, Unavailable
+from msmq_fast.client.bulk.client import (
+    Bounds,
+    BulkClient,
+    BulkError,
+    Lease,
+    LeaseLost,
+    QueueBounds,
+    Unavailable,
+)
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.losses import Losses, SourceError, log
 from msmq_fast.spark.offsets import ManagerSpot, Offset, Share, Spot, allot

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
-from msmq_fast.spark.bulkerrors import (
+from msmq_fast.client.bulk.errors import (
     AccessDenied,
     BadRequest,
     BulkError,
@@ -30,8 +30,8 @@ from msmq_fast.spark.bulkerrors import (
     Unavailable,
     WrongIncarnation,
 )
-from msmq_fast.spark.bulkhttp import Endpoint, Link
-from msmq_fast.spark.bulkstream import Batches, arrow_parts, batches
+from msmq_fast.client.bulk.http import Endpoint, Link
+from msmq_fast.client.bulk.stream import Batches, arrow_parts, batches
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ import http.client
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.spark.bulkerrors import Truncated
+from msmq_fast.client.bulk.errors import Truncated
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from msmq_fast.spark.bulkerrors import BulkError, Unavailable, error_of
+from msmq_fast.client.bulk.errors import BulkError, Unavailable, error_of
 
 __all__ = ["ARROW_TYPE", "DEFAULT_PORT", "Endpoint", "Link"]
 
