@@ -1,15 +1,24 @@
-"""The application API: `connect()` for asyncio, `msmq_fast.sync` for the rest."""
+"""The application API: `connect()` for asyncio, `msmq_fast.sync` for the rest.
 
-from msmq_fast.client.connection import Connection, connect
-from msmq_fast.client.cursor import Cursor
-from msmq_fast.client.errors import BatchRefused, ConnectionLost, Refusal
-from msmq_fast.client.message import EXPRESS, RECOVERABLE, Message
-from msmq_fast.client.queue import Queue
-from msmq_fast.client.sender import Sender
-from msmq_fast.client.subscription import Subscription
-from msmq_fast.client.transaction import SINGLE_MESSAGE, Transaction
-from msmq_fast.protocol.errors import MSMQError
-from msmq_fast.protocol.frames import Access, Lookup, Share
+The names are imported when they are first used: the bulk client needs none of what they need.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from msmq_fast.client.connection import Connection, connect
+    from msmq_fast.client.cursor import Cursor
+    from msmq_fast.client.errors import BatchRefused, ConnectionLost, Refusal
+    from msmq_fast.client.message import EXPRESS, RECOVERABLE, Message
+    from msmq_fast.client.queue import Queue
+    from msmq_fast.client.sender import Sender
+    from msmq_fast.client.subscription import Subscription
+    from msmq_fast.client.transaction import SINGLE_MESSAGE, Transaction
+    from msmq_fast.protocol.errors import MSMQError
+    from msmq_fast.protocol.frames import Access, Lookup, Share
 
 __all__ = [
     "EXPRESS",
@@ -31,3 +40,34 @@ __all__ = [
     "Transaction",
     "connect",
 ]
+
+_MODULES = {
+    "Connection": "msmq_fast.client.connection",
+    "connect": "msmq_fast.client.connection",
+    "Cursor": "msmq_fast.client.cursor",
+    "BatchRefused": "msmq_fast.client.errors",
+    "ConnectionLost": "msmq_fast.client.errors",
+    "Refusal": "msmq_fast.client.errors",
+    "EXPRESS": "msmq_fast.client.message",
+    "RECOVERABLE": "msmq_fast.client.message",
+    "Message": "msmq_fast.client.message",
+    "Queue": "msmq_fast.client.queue",
+    "Sender": "msmq_fast.client.sender",
+    "Subscription": "msmq_fast.client.subscription",
+    "SINGLE_MESSAGE": "msmq_fast.client.transaction",
+    "Transaction": "msmq_fast.client.transaction",
+    "MSMQError": "msmq_fast.protocol.errors",
+    "Access": "msmq_fast.protocol.frames",
+    "Lookup": "msmq_fast.protocol.frames",
+    "Share": "msmq_fast.protocol.frames",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

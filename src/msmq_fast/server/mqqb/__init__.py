@@ -1,0 +1,1 @@
+"""MS-MQQB on sockets."""

@@ -1,0 +1,1 @@
+"""RPC on sockets: served interfaces, and queues of other computers."""

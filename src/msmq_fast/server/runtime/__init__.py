@@ -1,0 +1,1 @@
+"""What every part of the server runs on: the loop, clocks, disk, memory, logs, counts of refusals."""

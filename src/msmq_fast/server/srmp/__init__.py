@@ -1,0 +1,1 @@
+"""Messages over HTTP and HTTPS, on sockets."""
