@@ -35,7 +35,7 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.settings import QueueManagerSettings
-from msmq_fast.server.clock import SystemClock
+from msmq_fast.server.runtime.clock import SystemClock
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.store import Store, StoreOptions
 

@@ -20,7 +20,7 @@ from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.qm.transactions.transacted import TransactedQueue
-from msmq_fast.server.clock import SystemClock
+from msmq_fast.server.runtime.clock import SystemClock
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.store import Store, StoreOptions
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from msmq_fast.cli.arguments import SERVE_FLAGS, build_parser
+from msmq_fast.config.sections import SECTIONS, keys_of
 from msmq_fast.protocol.exits import Exit
-from msmq_fast.server.config import SECTIONS, keys_of
 from msmq_fast.spark.lake.main import build_parser as build_lake_parser
 
 pytestmark = pytest.mark.smoke

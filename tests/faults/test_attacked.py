@@ -28,7 +28,11 @@ def spoiled(module: str, change: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("module", "change", "complaint"),
     [
-        ("msmq_fast.server.loop", "module.CommitLoop._expire = lambda self: None", "deadline: took longer"),
+        (
+            "msmq_fast.server.runtime.loop",
+            "module.CommitLoop._expire = lambda self: None",
+            "deadline: took longer",
+        ),
         pytest.param(
             "msmq_fast.mqqb.orderack",
             "module.OrderAcks._acknowledge = lambda self, stream: None",
@@ -36,7 +40,7 @@ def spoiled(module: str, change: str) -> tuple[str, ...]:
             marks=pytest.mark.long(seconds=10),
         ),
         pytest.param(
-            "msmq_fast.server.view",
+            "msmq_fast.server.admin.view",
             "module.ServerView.ready = lambda self: 'no'",
             "readyz: .*503",
             marks=pytest.mark.long(seconds=10),
@@ -57,7 +61,7 @@ def test_a_server_whose_round_trips_are_long() -> None:
     change = (
         "own = module.CommitLoop._run; module.CommitLoop._run = lambda self: (time.sleep(0.1), own(self))"
     )
-    with attacked(program=spoiled("msmq_fast.server.loop", f"import time; {change}")) as scene:
+    with attacked(program=spoiled("msmq_fast.server.runtime.loop", f"import time; {change}")) as scene:
         time.sleep(10)
         report = scene.check()
     assert report.took["delivery"]["p50"] < 4 * report.took["program"]["p50"]

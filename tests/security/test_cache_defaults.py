@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from msmq_fast._native.framing import parse
 from msmq_fast._native.queue import QueueCore
+from msmq_fast.config.sections import Config, ProtectionConfig
 from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.protection import DEFAULT_ACCEPTED
 from msmq_fast.mqqb.reasons import Refusal
@@ -28,8 +29,7 @@ from msmq_fast.security.blobs import PublicKeyEntry, write_key_list
 from msmq_fast.security.certificates import self_signed
 from msmq_fast.security.encryption import EncryptionError, EncryptionPolicy, ReceivedKeys, SentKeys
 from msmq_fast.security.rsakeys import generate, public_part
-from msmq_fast.server.config import Config, ProtectionConfig
-from msmq_fast.server.messagesecurity import MessageSecurity, _policy
+from msmq_fast.server.message_security import MessageSecurity, _policy
 from tests.security.packets import SENDER, message
 from tests.support.worlds.queue_manager import World
 

@@ -11,6 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from msmq_fast._native.framing import ParsedMessage
+from msmq_fast.config.sections import Config, ProtectionConfig
 from msmq_fast.directory.filters import equals
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.mqqb.hooks import Hooks
@@ -44,8 +45,7 @@ from msmq_fast.security.senders import SenderCertificates
 from msmq_fast.security.sid import Sid
 from msmq_fast.security.signature import sign, signed_parts
 from msmq_fast.security.switches import SecuritySwitches
-from msmq_fast.server.config import Config, ProtectionConfig
-from msmq_fast.server.messagesecurity import MessageSecurity
+from msmq_fast.server.message_security import MessageSecurity
 from tests.security.guarded import Guarded
 from tests.security.packets import SENDER, SOURCE, TARGET, header, message, parsed
 from tests.support.worlds.hosts import Host

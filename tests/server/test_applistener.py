@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from msmq_fast.app.service import Service
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.server.accepting import Acceptors, Factory
-from msmq_fast.server.applistener import AppListener
-from msmq_fast.server.connections import ConnectionTable, Share
-from msmq_fast.server.descriptors import ConnectionLimits, ConnectionScale
+from msmq_fast.server.app.listener import AppListener
+from msmq_fast.server.net.accepting import Acceptors, Factory
+from msmq_fast.server.net.connections import ConnectionTable, Share
+from msmq_fast.server.runtime.descriptors import ConnectionLimits, ConnectionScale
 
 
 class Gone(asyncio.Transport):

@@ -9,9 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.mqqb.timers import Timers
-from msmq_fast.qm.settings import QueueManagerSettings
-from msmq_fast.server.config import (
+from msmq_fast.config.loading import ConfigError, load
+from msmq_fast.config.sections import (
     SECTIONS,
     Config,
     DirectoryConfig,
@@ -23,8 +22,9 @@ from msmq_fast.server.config import (
     UserDeclaration,
     keys_of,
 )
-from msmq_fast.server.configload import ConfigError, load
-from msmq_fast.server.mqqblistener import _timers
+from msmq_fast.mqqb.timers import Timers
+from msmq_fast.qm.settings import QueueManagerSettings
+from msmq_fast.server.mqqb.listener import _timers
 from msmq_fast.server.routing import named_routers, pinned_addresses
 from msmq_fast.server.settings import queue_manager_settings
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from msmq_fast.server.connections import Pool, Share, Slot, Standing
+from msmq_fast.server.net.connections import Pool, Share, Slot, Standing
 
 
 @dataclass

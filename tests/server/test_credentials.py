@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.server.configload import ConfigError, load
+from msmq_fast.config.loading import ConfigError, load
 from msmq_fast.server.credentials import token_table, warn_of_readable_files
 
 LONG = "5up3r-s3cret-t0ken"

@@ -14,8 +14,8 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.server.config import LimitsConfig
-from msmq_fast.server.descriptors import LEAST, ConnectionLimits, ConnectionScale, divide
+from msmq_fast.config.sections import LimitsConfig
+from msmq_fast.server.runtime.descriptors import LEAST, ConnectionLimits, ConnectionScale, divide
 from tests.support.hostile.attacked import attacked
 from tests.support.mqqb import wire
 from tests.support.processes import forking
@@ -164,7 +164,7 @@ def failing(server: Server) -> tuple[int, str] | None:
 
 
 def test_spares_are_taken_back(tmp_path: Path) -> None:
-    from msmq_fast.server.descriptors import SpareDescriptors
+    from msmq_fast.server.runtime.descriptors import SpareDescriptors
 
     before = len(os.listdir("/proc/self/fd"))
     spares = SpareDescriptors(3)

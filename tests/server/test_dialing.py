@@ -12,9 +12,9 @@ import pytest
 
 from msmq_fast.mqqb.hops import Progress
 from msmq_fast.mqqb.transfer import Connect, Resolve
-from msmq_fast.server import network
-from msmq_fast.server.connections import Pool, Share, Slot
-from msmq_fast.server.network import Network, PeerPorts
+from msmq_fast.server.net import dialing
+from msmq_fast.server.net.connections import Pool, Share, Slot
+from msmq_fast.server.net.dialing import Network, PeerPorts
 
 
 class Engine:
@@ -124,7 +124,7 @@ def test_there_is_no_socket(monkeypatch: pytest.MonkeyPatch, code: int, cause: P
         def __getattr__(self, name: str) -> object:
             return refuse if name == "socket" else getattr(socket, name)
 
-    monkeypatch.setattr(network, "socket", Module())
+    monkeypatch.setattr(dialing, "socket", Module())
     assert outcome(Connect(4, "127.0.0.1")) == (4, cause)
     assert socket.socket is original
 
@@ -135,10 +135,10 @@ def test_names_are_resolved() -> None:
 
 
 def test_a_link_local_address_keeps_its_interface() -> None:
-    assert network._address(("fe80::1", 1801, 0, 3)) == "fe80::1%3"
-    assert network._address(("fe80::1%eth0", 1801, 0, 3)) == "fe80::1%eth0"
-    assert network._address(("fd00::1", 1801, 0, 0)) == "fd00::1"
-    assert network._address(("10.0.0.1", 1801)) == "10.0.0.1"
+    assert dialing._address(("fe80::1", 1801, 0, 3)) == "fe80::1%3"
+    assert dialing._address(("fe80::1%eth0", 1801, 0, 3)) == "fe80::1%eth0"
+    assert dialing._address(("fd00::1", 1801, 0, 0)) == "fd00::1"
+    assert dialing._address(("10.0.0.1", 1801)) == "10.0.0.1"
 
 
 def test_connections_that_are_opened_are_counted() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.server.disk import DiskGuard
-from msmq_fast.server.memory import available_memory
+from msmq_fast.server.runtime.disk import DiskGuard
+from msmq_fast.server.runtime.memory import available_memory
 from msmq_fast.store.watermark import SpaceFigures
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.server.feed_trimmer import FeedTrimmer
+from msmq_fast.server.runtime.feed_trimmer import FeedTrimmer
 
 
 def test_steps_follow_quickly_until_nothing_is_left() -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.server.config import Config
-from msmq_fast.server.configload import load
-from msmq_fast.server.kinds import Preferred
-from msmq_fast.server.sockets import ListenError
-from msmq_fast.server.srmplistener import bind_http
-from msmq_fast.server.srmpsending import sends_http
+from msmq_fast.config.kinds import Preferred
+from msmq_fast.config.loading import load
+from msmq_fast.config.sections import Config
+from msmq_fast.server.net.sockets import ListenError
+from msmq_fast.server.srmp.listener import bind_http
+from msmq_fast.server.srmp.sending import sends_http
 from tests.support.processes.servers import NO_HTTP, QUICK, Server, data_directory, without_capability
 
 HOST = "127.0.0.93"

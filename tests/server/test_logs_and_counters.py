@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from msmq_fast.server.counters import MAX_REASONS, RefusalCounters
-from msmq_fast.server.logs import set_up
+from msmq_fast.server.runtime.logs import set_up
+from msmq_fast.server.runtime.refusals import MAX_REASONS, RefusalCounters
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from msmq_fast.qm.faults import Faults
-from msmq_fast.server.loop import CommitLoop
+from msmq_fast.server.runtime.loop import CommitLoop
 
 
 class Deadlines:

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from msmq_fast.server.peeruser import user_of
+from msmq_fast.server.net.peer_user import user_of
 
 
 @pytest.mark.parametrize(

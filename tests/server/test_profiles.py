@@ -9,11 +9,11 @@ from uuid import UUID
 
 import pytest
 
+from msmq_fast.config.loading import ConfigError, load
+from msmq_fast.config.profiles import PROFILES
+from msmq_fast.config.sections import SECTIONS, keys_of
 from msmq_fast.packet.session import Ping
-from msmq_fast.server.allowed import allowed_addresses
-from msmq_fast.server.config import SECTIONS, keys_of
-from msmq_fast.server.configload import ConfigError, load
-from msmq_fast.server.profiles import PROFILES
+from msmq_fast.server.net.allowed import allowed_addresses
 from tests.support.mqqb import wire
 from tests.support.processes.servers import Server, command, data_directory
 

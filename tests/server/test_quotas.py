@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from msmq_fast.config.loading import load
 from msmq_fast.qm.settings import UNLIMITED
-from msmq_fast.server.configload import load
 from msmq_fast.server.quotas import computer_quota, deadletter_quota, journal_quota
 from msmq_fast.server.settings import queue_manager_settings
 from tests.support.processes.servers import Server, data_directory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from msmq_fast.server.remotereading import RemoteReading
+from msmq_fast.server.rpc.remote_reading import RemoteReading
 
 
 def test_more_silence_than_the_kernel_can_count_is_watched_all_the_same() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.server.config import SECTIONS, keys_of
-from msmq_fast.server.configload import load
+from msmq_fast.config.loading import load
+from msmq_fast.config.sections import SECTIONS, keys_of
 from msmq_fast.server.review import Opening, State, review, summary
 from tests.support.processes.servers import Server, command, data_directory
 

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from msmq_fast._native.framing import parse
+from msmq_fast.config.sections import Config, MqqbConfig, RouteDeclaration
 from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.mqqb.channel import OutgoingChannel
@@ -17,8 +18,7 @@ from msmq_fast.packet.message import Message
 from msmq_fast.packet.replies import format_name
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.settings import QueueManagerSettings
-from msmq_fast.server.addresses import is_own_address
-from msmq_fast.server.config import Config, MqqbConfig, RouteDeclaration
+from msmq_fast.server.net.addresses import is_own_address
 from msmq_fast.server.routing import Routing, static_routes
 from tests.support.clocks import WALL
 from tests.support.mqqb import wire

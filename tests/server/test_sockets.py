@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.server.sockets import ListenError, shown_address, tcp_sockets, udp_sockets, unix_socket
+from msmq_fast.server.net.sockets import ListenError, shown_address, tcp_sockets, udp_sockets, unix_socket
 
 
 def test_one_port_is_chosen_for_all_addresses() -> None:

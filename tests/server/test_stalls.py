@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from msmq_fast.server.stalls import LONGEST, StallWatch
+from msmq_fast.server.runtime.stalls import LONGEST, StallWatch
 from tests.support.processes.servers import Server, data_directory, until
 
 
@@ -36,7 +36,7 @@ def test_a_long_turn_is_reported_for_a_while(caplog: pytest.LogCaptureFixture) -
 
 STALLING = """
 import sys, time
-from msmq_fast.server import stalls
+from msmq_fast.server.runtime import stalls
 calls = 0
 def expire(self, now, look=stalls.StallWatch.expire):
     global calls

@@ -9,7 +9,7 @@ import pytest
 
 from msmq_fast.server.credentials import TlsFiles
 from msmq_fast.server.declarations import DeclarationError
-from msmq_fast.server.srmpsending import _verifying
+from msmq_fast.server.srmp.sending import _verifying
 
 NAME = "server.https_certificate"
 MISSING = "No such file or directory"

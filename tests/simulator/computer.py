@@ -10,20 +10,20 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
-from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.services import State
-from msmq_fast.qm.settings import UNLIMITED
-from msmq_fast.server.accepting import Acceptors, Factory
-from msmq_fast.server.assembly import Assembly
-from msmq_fast.server.config import (
+from msmq_fast.config.sections import (
     Config,
     ProtectionConfig,
     QueueManagerConfig,
     ServerConfig,
     StoreConfig,
 )
-from msmq_fast.server.connections import ConnectionTable, Share
-from msmq_fast.server.counters import About, RefusalCounters
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.services import State
+from msmq_fast.qm.settings import UNLIMITED
+from msmq_fast.server.assembly import Assembly
+from msmq_fast.server.net.accepting import Acceptors, Factory
+from msmq_fast.server.net.connections import ConnectionTable, Share
+from msmq_fast.server.runtime.refusals import About, RefusalCounters
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.store.store import Store, StoreOptions
 from msmq_fast.store.watermark import SpaceFigures

@@ -22,8 +22,8 @@ from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.outgoing import resending
 from msmq_fast.qm.reading.readers import Subscription
 from msmq_fast.qm.transactions.transaction import Transaction
-from msmq_fast.server import mqqblistener
-from msmq_fast.server.mqqblistener import MqqbListener
+from msmq_fast.server.mqqb import listener as mqqblistener
+from msmq_fast.server.mqqb.listener import MqqbListener
 from msmq_fast.srmp import channel, transfer
 from msmq_fast.srmp.outgoing import Request, Requests
 from msmq_fast.srmp.sending import StreamReceipts

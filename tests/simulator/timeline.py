@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from msmq_fast.server.clock import SystemClock
+from msmq_fast.server.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
     from .network import Network

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.server.configload import load
+from msmq_fast.config.loading import load
 from tests.support.processes.servers import Server, data_directory
 
 PAGE = Path(__file__).parents[2] / "docs" / "srmp.md"

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from msmq_fast.config.sections import keys_of
+from msmq_fast.config.srmp_names import SrmpNamesConfig
 from msmq_fast.qm.identity.certificates import Certificates
 from msmq_fast.security.algorithms import HashAlgorithm
 from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.security.vault import Vault
-from msmq_fast.server.config import keys_of
 from msmq_fast.server.declarations import DeclarationError
-from msmq_fast.server.srmpnames import redirections, redirector, verifier
-from msmq_fast.server.srmpnamesconfig import SrmpNamesConfig
+from msmq_fast.server.srmp.names import redirections, redirector, verifier
 from msmq_fast.srmp.redirection import Pair, Redirections
 from msmq_fast.srmp.urls import parse_url
 from tests.srmp.mappings import INBOUND, OUTBOUND, RECEIPTS

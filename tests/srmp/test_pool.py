@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.server.connections import Pool as Connections
-from msmq_fast.server.srmppool import Pool, PoolSettings, Proxy
+from msmq_fast.server.net.connections import Pool as Connections
+from msmq_fast.server.srmp.pool import Pool, PoolSettings, Proxy
 from msmq_fast.srmp.endpoint import Endpoint, Progress
 from msmq_fast.srmp.returnpath import ReturnPaths
 from msmq_fast.srmp.transfer import Timers, Transfer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.server.srmpsendingconfig import SrmpSendingConfig
+from msmq_fast.config.srmp_sending import SrmpSendingConfig
 from msmq_fast.srmp.endpoint import Endpoint, Progress
 from msmq_fast.srmp.transfer import Close, Drop, Effect, Reach, Stage, Timers, Transfer, judge
 from tests.srmp.transfers import SERVER, Queue

@@ -10,7 +10,7 @@ from msmq_fast.cli.exchangearguments import add_exchange, add_transfer
 from msmq_fast.cli.keyarguments import add_certificate, add_key, add_protection
 from msmq_fast.cli.parser import Parser
 from msmq_fast.cli.securityarguments import add_acl, add_user
-from msmq_fast.server.kinds import parse_size
+from msmq_fast.config.kinds import parse_size
 
 __all__ = ["SERVE_FLAGS", "build_parser"]
 

@@ -6,9 +6,9 @@ import argparse
 import os
 from pathlib import Path
 
+from msmq_fast.config.loading import ConfigError, load
+from msmq_fast.config.sections import Config
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.server.config import Config
-from msmq_fast.server.configload import ConfigError, load
 
 __all__ = ["ENDPOINT_VARIABLE", "configuration", "endpoint", "load_configuration"]
 

@@ -10,8 +10,8 @@ from ipaddress import ip_address
 
 from msmq_fast.cli.endpoint import configuration
 from msmq_fast.cli.session import show
+from msmq_fast.config.sections import Config
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.server.config import Config
 
 __all__ = ["run_health"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from msmq_fast.cli.arguments import build_parser
 from msmq_fast.cli.streams import open_closed_streams
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.server.release import release
+from msmq_fast.server.runtime.release import release
 
 __all__ = ["main"]
 

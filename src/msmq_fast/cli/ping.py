@@ -9,7 +9,7 @@ from uuid import UUID
 from msmq_fast.cli.endpoint import configuration
 from msmq_fast.cli.session import show
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.server.network import Unreachable, ask
+from msmq_fast.server.net.dialing import Unreachable, ask
 
 __all__ = ["run_ping"]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from msmq_fast.cli.arguments import SERVE_FLAGS
 from msmq_fast.cli.endpoint import configuration, load_configuration
 from msmq_fast.cli.session import show
+from msmq_fast.config.sections import Config
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.server.config import Config
 
 __all__ = ["run_check_config", "run_serve"]
 
@@ -53,8 +53,8 @@ def _serve(config: Config, load: Callable[[], Config]) -> int:
 
     from msmq_fast.server.declarations import DeclarationError
     from msmq_fast.server.lifecycle import Ending, announce_on_stdout, serve
-    from msmq_fast.server.logs import set_up
-    from msmq_fast.server.sockets import ListenError
+    from msmq_fast.server.net.sockets import ListenError
+    from msmq_fast.server.runtime.logs import set_up
     from msmq_fast.store.errors import StoreError, StoreLockedError
 
     set_up(config.log.level, config.log.format)

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from msmq_fast.server import kinds
-from msmq_fast.server.config import (
+from msmq_fast.config import kinds
+from msmq_fast.config.profiles import apply_profile
+from msmq_fast.config.sections import (
     SECTIONS,
     Config,
     PeerDeclaration,
@@ -19,8 +20,7 @@ from msmq_fast.server.config import (
     UserDeclaration,
     keys_of,
 )
-from msmq_fast.server.profiles import apply_profile
-from msmq_fast.server.tomllines import LineIndex
+from msmq_fast.config.toml_lines import LineIndex
 
 __all__ = ["ENVIRONMENT_PREFIX", "ConfigError", "Mistake", "load"]
 

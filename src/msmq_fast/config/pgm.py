@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msmq_fast.server import kinds
-from msmq_fast.server.kinds import key
+from msmq_fast.config import kinds
+from msmq_fast.config.kinds import key
 from msmq_fast.srmp.pgm.settings import PgmSettings
 
 __all__ = ["PgmConfig"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from msmq_fast.server.config import Config
+from msmq_fast.config.sections import Config
 
 __all__ = ["PROFILES", "apply_profile"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from msmq_fast.server import kinds
-from msmq_fast.server.kinds import key
+from msmq_fast.config import kinds
+from msmq_fast.config.kinds import key
 
 __all__ = ["RemoteConfig"]
 

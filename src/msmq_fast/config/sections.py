@@ -1,4 +1,4 @@
-"""The configuration: every key, its kind, its default; `server/configload.py` fills it."""
+"""The configuration: every key, its kind, its default; `config/loading.py` fills it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from msmq_fast.config import kinds, name_kinds
+from msmq_fast.config.kinds import key as _key
+from msmq_fast.config.pgm import PgmConfig
+from msmq_fast.config.remote import RemoteConfig
+from msmq_fast.config.rpc import RpcConfig
+from msmq_fast.config.security import ProtectionConfig, SecurityConfig
+from msmq_fast.config.srmp import SrmpConfig
 from msmq_fast.qm.settings import DirectoryMode
-from msmq_fast.server import kinds, namekinds
-from msmq_fast.server.kinds import key as _key
-from msmq_fast.server.pgmconfig import PgmConfig
-from msmq_fast.server.remoteconfig import RemoteConfig
-from msmq_fast.server.rpcconfig import RpcConfig
-from msmq_fast.server.securityconfig import ProtectionConfig, SecurityConfig
-from msmq_fast.server.srmpconfig import SrmpConfig
 
 __all__ = [
     "SECTIONS",
@@ -54,18 +54,18 @@ def default_data_directory() -> Path:
 
 def default_computer_name() -> str:
     """The first label of the host name, cut to 15 characters as Windows computer names are."""
-    return socket.gethostname().split(".", 1)[0][: namekinds.LONGEST_COMPUTER_NAME] or "localhost"
+    return socket.gethostname().split(".", 1)[0][: name_kinds.LONGEST_COMPUTER_NAME] or "localhost"
 
 
 @dataclass(slots=True)
 class ServerConfig:
     """Section [server]: who this queue manager is and where it listens."""
 
-    name: str = _key(namekinds.COMPUTER_NAME, "", "computer name; empty: the host name")
-    domain: str = _key(namekinds.COMPUTER, "", "DNS domain, for the qualified name that the directory shows")
-    aliases: tuple[str, ...] = _key(namekinds.COMPUTERS, (), "more names that mean this computer")
+    name: str = _key(name_kinds.COMPUTER_NAME, "", "computer name; empty: the host name")
+    domain: str = _key(name_kinds.COMPUTER, "", "DNS domain, for the qualified name that the directory shows")
+    aliases: tuple[str, ...] = _key(name_kinds.COMPUTERS, (), "more names that mean this computer")
     advertised_address: str = _key(
-        namekinds.COMPUTER,
+        name_kinds.COMPUTER,
         "",
         "address or host name at which others reach this server, if a NAT hides its own",
     )
@@ -220,7 +220,7 @@ class MqqbConfig:
         kinds.FLAG, False, "a queue manager may have sessions from several addresses of one family"
     )
     routers: tuple[str, ...] = _key(
-        namekinds.PEERS, (), "addresses and GUIDs of routers: acknowledgments that they bring count"
+        name_kinds.PEERS, (), "addresses and GUIDs of routers: acknowledgments that they bring count"
     )
     router: bool = _key(kinds.FLAG, False, "pass on messages for other queue managers")
     resend_short: float = _key(
@@ -392,14 +392,14 @@ class DirectoryConfig:
 class QueueDeclaration:
     """One [[queues]] table: a queue that exists after every start."""
 
-    name: str = _key(namekinds.QUEUE, "", "path of the queue")
+    name: str = _key(name_kinds.QUEUE, "", "path of the queue")
     label: str = _key(kinds.TEXT, "", "label, up to 124 characters")
     transactional: bool = _key(kinds.FLAG, False, "takes transactional messages only")
     journal: bool = _key(kinds.FLAG, False, "keeps copies of received messages")
     quota_kb: int = _key(kinds.integer(0, 2**32 - 1), 2**32 - 1, "4294967295: no limit")
     authenticated: bool = _key(kinds.FLAG, False, "takes signed messages only")
     multicast_address: str = _key(
-        namekinds.GROUP, "", "group and port such as 234.1.1.1:8001 whose messages it takes, too"
+        name_kinds.GROUP, "", "group and port such as 234.1.1.1:8001 whose messages it takes, too"
     )
 
 
@@ -420,7 +420,7 @@ class RouteDeclaration:
 
     destination: str = _key(kinds.TEXT, "", 'GUID or host name of a queue manager; "*": all others')
     via: tuple[str, ...] = _key(
-        namekinds.HOPS, (), "host names, addresses or GUIDs, tried in this order; a port cannot be given"
+        name_kinds.HOPS, (), "host names, addresses or GUIDs, tried in this order; a port cannot be given"
     )
 
 
@@ -428,8 +428,10 @@ class RouteDeclaration:
 class PeerDeclaration:
     """One [[peers]] table: the only addresses that another queue manager has."""
 
-    guid: str = _key(namekinds.GUID, "", "GUID of the queue manager")
-    addresses: tuple[str, ...] = _key(namekinds.ADDRESSES, (), "its IP addresses; no others may use its GUID")
+    guid: str = _key(name_kinds.GUID, "", "GUID of the queue manager")
+    addresses: tuple[str, ...] = _key(
+        name_kinds.ADDRESSES, (), "its IP addresses; no others may use its GUID"
+    )
 
 
 @dataclass(slots=True)

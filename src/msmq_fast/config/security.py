@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from msmq_fast.server import kinds, namekinds
-from msmq_fast.server.kinds import key as _key
+from msmq_fast.config import kinds, name_kinds
+from msmq_fast.config.kinds import key as _key
 
 __all__ = ["ProtectionConfig", "SecurityConfig"]
 
@@ -39,7 +39,7 @@ class SecurityConfig:
         kinds.choice("use", "anonymous"), "anonymous", "what the sender id of an unsigned message counts for"
     )
     quarantine: str = _key(
-        namekinds.QUEUE, "", "queue for messages of refused senders; empty: they are dropped"
+        name_kinds.QUEUE, "", "queue for messages of refused senders; empty: they are dropped"
     )
     audit_interval: float = _key(kinds.duration(0, 86_400), 10.0, "equal refusals are logged once in so long")
 

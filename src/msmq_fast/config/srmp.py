@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msmq_fast.server import kinds
-from msmq_fast.server.kinds import key
-from msmq_fast.server.srmpreceivingconfig import SrmpReceivingConfig
+from msmq_fast.config import kinds
+from msmq_fast.config.kinds import key
+from msmq_fast.config.srmp_receiving import SrmpReceivingConfig
 
 __all__ = ["SrmpConfig"]
 

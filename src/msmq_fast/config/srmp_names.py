@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from msmq_fast.server import kinds
-from msmq_fast.server.kinds import TEXTS, Kind, key
-from msmq_fast.server.srmpsendingconfig import SrmpSendingConfig
+from msmq_fast.config import kinds
+from msmq_fast.config.kinds import TEXTS, Kind, key
+from msmq_fast.config.srmp_sending import SrmpSendingConfig
 from msmq_fast.srmp.redirection import Pair
 from msmq_fast.srmp.urls import parse_url
 

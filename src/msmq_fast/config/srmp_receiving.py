@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msmq_fast.server import kinds, namekinds
-from msmq_fast.server.kinds import key
-from msmq_fast.server.srmpnamesconfig import SrmpNamesConfig
+from msmq_fast.config import kinds, name_kinds
+from msmq_fast.config.kinds import key
+from msmq_fast.config.srmp_names import SrmpNamesConfig
 
 __all__ = ["SrmpReceivingConfig"]
 
@@ -28,7 +28,7 @@ class SrmpReceivingConfig(SrmpNamesConfig):
         "on arrival leave here; beyond it the answer is 400, and their senders keep them",
     )
     receipts_to: tuple[str, ...] = key(
-        namekinds.HOSTS,
+        name_kinds.HOSTS,
         (),
         "hosts (*.example.org stands for all below it) and networks that receipts go to, besides the address "
         "that their message came from; acknowledgments of messages over MS-MQQB to HTTP names go only there",

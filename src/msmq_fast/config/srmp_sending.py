@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from msmq_fast.server import kinds, namekinds
-from msmq_fast.server.kinds import key
+from msmq_fast.config import kinds, name_kinds
+from msmq_fast.config.kinds import key
 
 __all__ = ["SrmpSendingConfig"]
 
@@ -32,7 +32,7 @@ class SrmpSendingConfig:
     ca_file: Path | None = key(  # noqa: RUF009
         kinds.PATH, None, "certificates (PEM) that servers are verified with, instead of those of the system"
     )
-    proxy: str = key(namekinds.PROXY, "", "host:port of a proxy for messages that leave; empty: none")
+    proxy: str = key(name_kinds.PROXY, "", "host:port of a proxy for messages that leave; empty: none")
     proxy_bypass: tuple[str, ...] = key(
         kinds.TEXTS, (), "hosts that are reached without the proxy; *.example.org stands for all below it"
     )

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 
 from msmq_fast._native.queue import QueueCore
+from msmq_fast.config.sections import Config
 from msmq_fast.mqqb.access import SenderGate
 from msmq_fast.protocol.errors import MSMQError, QueueNotFound
 from msmq_fast.qm.manager import QueueManager
@@ -21,7 +22,6 @@ from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.security.sid import Sid, sid
 from msmq_fast.security.users import Users, UsersFileError
 from msmq_fast.security.usersfile import UsersSource, load_users
-from msmq_fast.server.config import Config
 from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.signals import Signal
 

@@ -15,41 +15,41 @@ from msmq_fast._native.lmdbthreads import LmdbReader, LmdbWriter
 from msmq_fast.admin.view import Labelled
 from msmq_fast.app.service import Counters, Service
 from msmq_fast.bulk.callers import Access
+from msmq_fast.config.sections import Config
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.server import sockets
-from msmq_fast.server.accepting import Acceptors
 from msmq_fast.server.access import AccessControl
-from msmq_fast.server.adminlistener import AdminListener
-from msmq_fast.server.applistener import AppListener
-from msmq_fast.server.bulk import BULK_PATH, BulkService
-from msmq_fast.server.clock import SystemClock
-from msmq_fast.server.config import Config
-from msmq_fast.server.connections import ConnectionTable
-from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.server.admin.bulk import BULK_PATH, BulkService
+from msmq_fast.server.admin.listener import AdminListener
+from msmq_fast.server.admin.view import Figures, ServerView
+from msmq_fast.server.app.listener import AppListener
 from msmq_fast.server.credentials import TlsFiles, token_table, warn_of_readable_files
 from msmq_fast.server.declarations import DeclarationError, declare
-from msmq_fast.server.descriptors import ConnectionLimits, ConnectionScale, divide, raise_limit
-from msmq_fast.server.disk import DISK_LOW, DiskGuard
-from msmq_fast.server.feed_trimmer import FeedTrimmer
-from msmq_fast.server.loop import CommitLoop
-from msmq_fast.server.messagesecurity import MessageSecurity, refuse_lost_key
-from msmq_fast.server.mqqblistener import MqqbListener
+from msmq_fast.server.message_security import MessageSecurity, refuse_lost_key
+from msmq_fast.server.mqqb.listener import MqqbListener
+from msmq_fast.server.net import sockets
+from msmq_fast.server.net.accepting import Acceptors
+from msmq_fast.server.net.connections import ConnectionTable
+from msmq_fast.server.net.sockets import ListenError
 from msmq_fast.server.outgoing import Dispatcher
-from msmq_fast.server.pgmlistener import PgmListener
-from msmq_fast.server.pgmsockets import PgmSockets, open_sockets
-from msmq_fast.server.release import release
+from msmq_fast.server.pgm.listener import PgmListener
+from msmq_fast.server.pgm.sockets import PgmSockets, open_sockets
 from msmq_fast.server.reloading import Reload
-from msmq_fast.server.remotereading import RemoteReading
 from msmq_fast.server.review import summary
-from msmq_fast.server.rpclistener import RpcListener
-from msmq_fast.server.rpcports import bind_rpc
-from msmq_fast.server.rpcservices import acceptors
+from msmq_fast.server.rpc.listener import RpcListener
+from msmq_fast.server.rpc.ports import bind_rpc
+from msmq_fast.server.rpc.remote_reading import RemoteReading
+from msmq_fast.server.rpc.services import acceptors
+from msmq_fast.server.runtime.clock import SystemClock
+from msmq_fast.server.runtime.descriptors import ConnectionLimits, ConnectionScale, divide, raise_limit
+from msmq_fast.server.runtime.disk import DISK_LOW, DiskGuard
+from msmq_fast.server.runtime.feed_trimmer import FeedTrimmer
+from msmq_fast.server.runtime.loop import CommitLoop
+from msmq_fast.server.runtime.refusals import RefusalCounters
+from msmq_fast.server.runtime.release import release
+from msmq_fast.server.runtime.stalls import StallWatch
 from msmq_fast.server.settings import queue_manager_settings
-from msmq_fast.server.sockets import ListenError
-from msmq_fast.server.srmp import Srmp
-from msmq_fast.server.srmplistener import bind_http
-from msmq_fast.server.stalls import StallWatch
-from msmq_fast.server.view import Figures, ServerView
+from msmq_fast.server.srmp.front_end import Srmp
+from msmq_fast.server.srmp.listener import bind_http
 from msmq_fast.store.errors import status_text
 from msmq_fast.store.schema import MetaName
 from msmq_fast.store.snapshots import Snapshots

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from msmq_fast.app.auth import TokenTable
+from msmq_fast.config.sections import Config
 from msmq_fast.security.logons import LogonLimits
-from msmq_fast.server.config import Config
 from msmq_fast.server.declarations import DeclarationError
 
 __all__ = ["SHORT_TOKEN", "TlsFiles", "token_table", "warn_of_readable_files"]

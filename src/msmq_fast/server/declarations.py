@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from msmq_fast.config.sections import QueueDeclaration
 from msmq_fast.protocol.errors import MSMQError, QueueNotFound
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.server.config import QueueDeclaration
 
 __all__ = ["DeclarationError", "declare"]
 

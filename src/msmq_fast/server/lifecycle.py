@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable
 from enum import Enum
 
+from msmq_fast.config.sections import Config
 from msmq_fast.server.assembly import Assembly
-from msmq_fast.server.config import Config
 
 __all__ = ["Ending", "serve"]
 

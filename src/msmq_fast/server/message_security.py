@@ -10,6 +10,7 @@ from typing import TypeVar
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from msmq_fast._native.tables import Tables
+from msmq_fast.config.sections import Config, ProtectionConfig
 from msmq_fast.mqqb.protection import ReceivedProtection, SentProtection
 from msmq_fast.qm.identity.certificates import Certificates
 from msmq_fast.qm.identity.keyring import Keyring, Pairs
@@ -30,7 +31,6 @@ from msmq_fast.security.rsakeys import generate
 from msmq_fast.security.senders import SenderCertificates
 from msmq_fast.security.switches import NameForm, SecuritySwitches
 from msmq_fast.security.vault import Vault, key_of_file, key_of_text
-from msmq_fast.server.config import Config, ProtectionConfig
 from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import MetaName, Table

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from msmq_fast.config.sections import Config
 from msmq_fast.qm.settings import UNLIMITED
-from msmq_fast.server.config import Config
 
 __all__ = ["computer_quota", "deadletter_quota", "journal_quota"]
 

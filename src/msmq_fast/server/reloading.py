@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 
 from msmq_fast.app.auth import TokenTable
-from msmq_fast.server.config import Config
-from msmq_fast.server.configload import ConfigError
+from msmq_fast.config.loading import ConfigError
+from msmq_fast.config.sections import Config
 from msmq_fast.server.credentials import token_table
 from msmq_fast.server.declarations import DeclarationError
-from msmq_fast.server.logs import set_up
+from msmq_fast.server.runtime.logs import set_up
 
 __all__ = ["Reload"]
 

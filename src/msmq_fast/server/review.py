@@ -12,8 +12,8 @@ from enum import StrEnum
 from ipaddress import ip_address
 from typing import Any, Final
 
+from msmq_fast.config.sections import Config
 from msmq_fast.qm.settings import UNLIMITED
-from msmq_fast.server.config import Config
 from msmq_fast.server.credentials import SHORT_TOKEN
 from msmq_fast.server.quotas import computer_quota, deadletter_quota, journal_quota
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from uuid import UUID
 
+from msmq_fast.config.sections import Config, PeerDeclaration, RouteDeclaration
 from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.enterprise import DirectoryEnterprise
 from msmq_fast.mqqb.forwarding import Forwarder
@@ -19,7 +20,6 @@ from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
-from msmq_fast.server.config import Config, PeerDeclaration, RouteDeclaration
 
 __all__ = ["Routing", "named_routers", "pinned_addresses", "static_routes"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from msmq_fast.config.sections import Config
 from msmq_fast.qm.settings import DirectoryMode, QueueManagerSettings
-from msmq_fast.server.addresses import host_names, local_addresses
-from msmq_fast.server.config import Config
-from msmq_fast.server.memory import available_memory
+from msmq_fast.server.net.addresses import host_names, local_addresses
 from msmq_fast.server.quotas import computer_quota, deadletter_quota, journal_quota
-from msmq_fast.server.srmpsending import sends_http
+from msmq_fast.server.runtime.memory import available_memory
+from msmq_fast.server.srmp.sending import sends_http
 
 __all__ = ["queue_manager_settings"]
 

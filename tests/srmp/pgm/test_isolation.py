@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from msmq_fast.server.pgmlistener import PgmListener
-from msmq_fast.server.pgmsending import PgmSending
+from msmq_fast.server.pgm.listener import PgmListener
+from msmq_fast.server.pgm.sending import PgmSending
 
 
 class Due:

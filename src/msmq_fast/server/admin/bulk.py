@@ -16,14 +16,14 @@ from msmq_fast.bulk.application import build
 from msmq_fast.bulk.callers import Access
 from msmq_fast.bulk.context import Context, Limits
 from msmq_fast.bulk.reader import BulkReader
+from msmq_fast.config.sections import Config
 from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.security.principals import Principals
-from msmq_fast.server.bulkaccess import bulk_callers
-from msmq_fast.server.clock import SystemClock
-from msmq_fast.server.config import Config
-from msmq_fast.server.counters import RefusalCounters
-from msmq_fast.server.release import release
+from msmq_fast.server.admin.bulk_access import bulk_callers
+from msmq_fast.server.runtime.clock import SystemClock
+from msmq_fast.server.runtime.refusals import RefusalCounters
+from msmq_fast.server.runtime.release import release
 from msmq_fast.store.snapshots import Snapshots
 from msmq_fast.store.store import Store
 

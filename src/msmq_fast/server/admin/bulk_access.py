@@ -12,7 +12,7 @@ from msmq_fast.bulk.callers import Access, Address, Callers
 from msmq_fast.security.principals import Principals
 from msmq_fast.security.token import Token
 from msmq_fast.security.users import UsersFileError
-from msmq_fast.server.peeruser import user_of
+from msmq_fast.server.net.peer_user import user_of
 
 __all__ = ["bulk_callers"]
 

@@ -14,8 +14,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from msmq_fast.admin.application import build
 from msmq_fast.admin.view import View
-from msmq_fast.server.accepting import Acceptors
-from msmq_fast.server.connections import Slot, Standing
+from msmq_fast.server.net.accepting import Acceptors
+from msmq_fast.server.net.connections import Slot, Standing
 
 __all__ = ["AdminListener"]
 

@@ -15,7 +15,7 @@ from msmq_fast.qm.queues.queue import QueueKind
 if TYPE_CHECKING:
     from msmq_fast.app.service import Counters
     from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.server.counters import RefusalCounters
+    from msmq_fast.server.runtime.refusals import RefusalCounters
     from msmq_fast.store.store import Store
     from msmq_fast.store.watermark import SpaceFigures
 

@@ -13,8 +13,8 @@ from typing import cast
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.protocol import AppProtocol
 from msmq_fast.app.service import Service
-from msmq_fast.server.accepting import Acceptors
-from msmq_fast.server.connections import Slot, Standing
+from msmq_fast.server.net.accepting import Acceptors
+from msmq_fast.server.net.connections import Slot, Standing
 
 __all__ = ["AppListener"]
 

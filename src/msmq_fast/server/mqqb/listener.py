@@ -12,6 +12,7 @@ from uuid import UUID
 from msmq_fast._native.instream import InStreams
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.receive import Receiver
+from msmq_fast.config.sections import Config
 from msmq_fast.mqqb.channel import ChannelContext, OutgoingChannel
 from msmq_fast.mqqb.destination import Gate, destination_of, destinations
 from msmq_fast.mqqb.endpoint import Endpoint
@@ -36,18 +37,17 @@ from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.security.addresses import address_group
 from msmq_fast.security.encryption import Failure
 from msmq_fast.security.keyturns import KeyNeeded
-from msmq_fast.server.accepting import Acceptors
-from msmq_fast.server.addresses import is_own_address, source_address
-from msmq_fast.server.allowed import allowed_addresses
-from msmq_fast.server.clock import SystemClock
-from msmq_fast.server.config import Config
-from msmq_fast.server.connections import Slot
-from msmq_fast.server.counters import RefusalCounters
-from msmq_fast.server.loop import CommitLoop
-from msmq_fast.server.messagesecurity import MessageSecurity
-from msmq_fast.server.mqqbsockets import AcceptedSession, DialledSession, PingResponder, SocketContext
-from msmq_fast.server.network import Network, PeerPorts
+from msmq_fast.server.message_security import MessageSecurity
+from msmq_fast.server.mqqb.sockets import AcceptedSession, DialledSession, PingResponder, SocketContext
+from msmq_fast.server.net.accepting import Acceptors
+from msmq_fast.server.net.addresses import is_own_address, source_address
+from msmq_fast.server.net.allowed import allowed_addresses
+from msmq_fast.server.net.connections import Slot
+from msmq_fast.server.net.dialing import Network, PeerPorts
 from msmq_fast.server.routing import Routing, named_routers, pinned_addresses
+from msmq_fast.server.runtime.clock import SystemClock
+from msmq_fast.server.runtime.loop import CommitLoop
+from msmq_fast.server.runtime.refusals import RefusalCounters
 from msmq_fast.signals import Signal
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store

@@ -11,7 +11,7 @@ from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.protocol import SessionProtocol
 from msmq_fast.mqqb.session import Session, Wake
 from msmq_fast.mqqb.sessionstate import SessionState
-from msmq_fast.server.connections import Slot, Standing
+from msmq_fast.server.net.connections import Slot, Standing
 
 __all__ = ["AcceptedSession", "DialledSession", "PingResponder", "SocketContext"]
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from msmq_fast.admin.view import Labelled
-from msmq_fast.server.connections import ConnectionTable, Share, Slot
-from msmq_fast.server.descriptors import SpareDescriptors
+from msmq_fast.server.net.connections import ConnectionTable, Share, Slot
+from msmq_fast.server.runtime.descriptors import SpareDescriptors
 
 __all__ = ["Acceptors", "Factory"]
 

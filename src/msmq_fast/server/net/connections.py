@@ -31,7 +31,7 @@ from itertools import chain, islice
 from typing import Final
 
 from msmq_fast.security.addresses import address_group
-from msmq_fast.server.descriptors import ConnectionLimits, ConnectionScale
+from msmq_fast.server.runtime.descriptors import ConnectionLimits, ConnectionScale
 
 __all__ = ["ConnectionTable", "Pool", "Share", "Slot", "Standing"]
 

@@ -14,7 +14,7 @@ from msmq_fast.mqqb.endpoint import Endpoint, SendPing
 from msmq_fast.mqqb.hops import Progress
 from msmq_fast.mqqb.transfer import Connect, Resolve
 from msmq_fast.packet.session import Ping
-from msmq_fast.server.connections import Share, Slot
+from msmq_fast.server.net.connections import Share, Slot
 
 __all__ = ["Network", "PeerPorts", "Unreachable", "ask"]
 

@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-from msmq_fast.server.sockets import ListenError
+from msmq_fast.server.net.sockets import ListenError
 
 __all__ = ["Interface", "chosen_interfaces"]
 

@@ -12,15 +12,15 @@ from ipaddress import IPv4Address
 from typing import Final
 
 from msmq_fast.admin.view import Labelled
+from msmq_fast.config.sections import Config
 from msmq_fast.qm.faults import for_each
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.queue import QueueKind
-from msmq_fast.server.clock import SystemClock
-from msmq_fast.server.config import Config
-from msmq_fast.server.counters import RefusalCounters
-from msmq_fast.server.loop import CommitLoop
-from msmq_fast.server.pgmsending import PgmSending
-from msmq_fast.server.pgmsockets import PgmSockets
+from msmq_fast.server.pgm.sending import PgmSending
+from msmq_fast.server.pgm.sockets import PgmSockets
+from msmq_fast.server.runtime.clock import SystemClock
+from msmq_fast.server.runtime.loop import CommitLoop
+from msmq_fast.server.runtime.refusals import RefusalCounters
 from msmq_fast.signals import Signal
 from msmq_fast.srmp.apdus import Texts
 from msmq_fast.srmp.outgoing import Requests

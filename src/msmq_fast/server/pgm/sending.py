@@ -11,8 +11,8 @@ from typing import Final
 from msmq_fast.qm.faults import for_each
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.outgoing import Channel, ConnectionStatus, OutgoingQueue, OutgoingState
-from msmq_fast.server.pgminterfaces import Interface
-from msmq_fast.server.pgmsockets import PgmSockets
+from msmq_fast.server.pgm.interfaces import Interface
+from msmq_fast.server.pgm.sockets import PgmSockets
 from msmq_fast.srmp.multicast import Feed
 from msmq_fast.srmp.pgm.model import Group, SourceStatistics, make_tsi
 from msmq_fast.srmp.pgm.settings import PgmSettings

@@ -13,9 +13,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from msmq_fast.server.pgmconfig import PgmConfig
-from msmq_fast.server.pgminterfaces import Interface, chosen_interfaces
-from msmq_fast.server.sockets import ListenError
+from msmq_fast.config.pgm import PgmConfig
+from msmq_fast.server.net.sockets import ListenError
+from msmq_fast.server.pgm.interfaces import Interface, chosen_interfaces
 from msmq_fast.srmp.pgm.model import Datagram
 
 __all__ = ["PROTOCOL", "Arrived", "PgmSockets", "open_sockets"]

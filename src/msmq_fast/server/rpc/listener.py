@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, ip_address
 from typing import Final
 
 from msmq_fast.admin.view import Labelled, ReaderView
+from msmq_fast.config.sections import Config
 from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.rpc.auth.acceptors import Acceptors
@@ -24,14 +25,13 @@ from msmq_fast.rpc.services.epm import EndpointMapper, RegisteredEndpoint
 from msmq_fast.rpc.services.mgmt import Management
 from msmq_fast.rpc.services.ports import RpcPorts
 from msmq_fast.rpc.syntaxes import SyntaxId
-from msmq_fast.server.accepting import Acceptors as Ports
-from msmq_fast.server.clock import SystemClock
-from msmq_fast.server.config import Config
-from msmq_fast.server.connections import Slot, Standing
-from msmq_fast.server.counters import RefusalCounters
-from msmq_fast.server.loop import CommitLoop
-from msmq_fast.server.rpcports import EPM, QM2QM, RPC
-from msmq_fast.server.rpcservices import ANNOTATIONS, RpcServices, limits, principal_names
+from msmq_fast.server.net.accepting import Acceptors as Ports
+from msmq_fast.server.net.connections import Slot, Standing
+from msmq_fast.server.rpc.ports import EPM, QM2QM, RPC
+from msmq_fast.server.rpc.services import ANNOTATIONS, RpcServices, limits, principal_names
+from msmq_fast.server.runtime.clock import SystemClock
+from msmq_fast.server.runtime.loop import CommitLoop
+from msmq_fast.server.runtime.refusals import RefusalCounters
 
 __all__ = ["RpcListener"]
 

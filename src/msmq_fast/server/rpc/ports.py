@@ -7,8 +7,8 @@ import logging
 import socket
 from typing import Final
 
-from msmq_fast.server.config import Config
-from msmq_fast.server.sockets import DENIED, ListenError, tcp_sockets
+from msmq_fast.config.sections import Config
+from msmq_fast.server.net.sockets import DENIED, ListenError, tcp_sockets
 
 __all__ = ["EPM", "QM2QM", "RPC", "bind_rpc"]
 

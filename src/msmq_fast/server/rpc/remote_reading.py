@@ -7,6 +7,8 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
+from msmq_fast.config.remote import RemoteConfig
+from msmq_fast.config.sections import Config
 from msmq_fast.packet.names import FormatName
 from msmq_fast.protocol.errors import AccessDenied
 from msmq_fast.qm.manager import QueueManager
@@ -23,12 +25,10 @@ from msmq_fast.rpc.protocol import on_threads
 from msmq_fast.security.principals import Principals
 from msmq_fast.security.token import Token
 from msmq_fast.security.users import UsersFileError
-from msmq_fast.server.addresses import source_address
-from msmq_fast.server.clock import SystemClock
-from msmq_fast.server.config import Config
-from msmq_fast.server.connections import Share, Slot
 from msmq_fast.server.declarations import DeclarationError
-from msmq_fast.server.remoteconfig import RemoteConfig
+from msmq_fast.server.net.addresses import source_address
+from msmq_fast.server.net.connections import Share, Slot
+from msmq_fast.server.runtime.clock import SystemClock
 
 __all__ = ["RemoteReading"]
 

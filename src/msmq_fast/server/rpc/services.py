@@ -8,6 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmq_fast.admin.view import ReaderView
+from msmq_fast.config.sections import Config
 from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.timed import Timed
@@ -28,9 +29,8 @@ from msmq_fast.rpc.services.qmcomm2 import QmComm2Service
 from msmq_fast.rpc.services.remoteread import RemoteReadService
 from msmq_fast.security.logons import LogonLimits
 from msmq_fast.security.principals import Principals
-from msmq_fast.server.addresses import is_address, local_addresses
-from msmq_fast.server.config import Config
 from msmq_fast.server.declarations import DeclarationError
+from msmq_fast.server.net.addresses import is_address, local_addresses
 
 __all__ = ["ANNOTATIONS", "RpcServices", "acceptors", "limits", "principal_names"]
 

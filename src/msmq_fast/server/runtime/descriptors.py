@@ -9,7 +9,7 @@ import resource
 from dataclasses import dataclass
 from typing import Final
 
-from msmq_fast.server.config import LimitsConfig
+from msmq_fast.config.sections import LimitsConfig
 
 __all__ = [
     "LEAST",

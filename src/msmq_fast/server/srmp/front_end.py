@@ -8,19 +8,19 @@ from collections.abc import Callable
 from functools import partial
 
 from msmq_fast._native.framing import parse
+from msmq_fast.config.sections import Config
 from msmq_fast.mqqb.trace import Reports
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.server.accepting import Acceptors
-from msmq_fast.server.clock import SystemClock
-from msmq_fast.server.config import Config
-from msmq_fast.server.counters import RefusalCounters
-from msmq_fast.server.loop import CommitLoop
-from msmq_fast.server.messagesecurity import MessageSecurity
-from msmq_fast.server.mqqblistener import MqqbListener
-from msmq_fast.server.srmplistener import HTTP, HTTPS, SrmpListener
-from msmq_fast.server.srmpnames import redirector, verifier
-from msmq_fast.server.srmpreceiving import SrmpReceiving
-from msmq_fast.server.srmpsending import SrmpSending, sends_http
+from msmq_fast.server.message_security import MessageSecurity
+from msmq_fast.server.mqqb.listener import MqqbListener
+from msmq_fast.server.net.accepting import Acceptors
+from msmq_fast.server.runtime.clock import SystemClock
+from msmq_fast.server.runtime.loop import CommitLoop
+from msmq_fast.server.runtime.refusals import RefusalCounters
+from msmq_fast.server.srmp.listener import HTTP, HTTPS, SrmpListener
+from msmq_fast.server.srmp.names import redirector, verifier
+from msmq_fast.server.srmp.receiving import SrmpReceiving
+from msmq_fast.server.srmp.sending import SrmpSending, sends_http
 from msmq_fast.signals import Signal
 from msmq_fast.srmp.compose import Spelling
 from msmq_fast.srmp.outgoing import Requests

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from typing import cast
 
 from msmq_fast.admin.view import Labelled
-from msmq_fast.server.accepting import Acceptors
-from msmq_fast.server.config import Config
-from msmq_fast.server.connections import Slot, Standing
-from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.config.kinds import Preferred
+from msmq_fast.config.sections import Config
 from msmq_fast.server.credentials import TlsFiles
-from msmq_fast.server.kinds import Preferred
-from msmq_fast.server.release import release
-from msmq_fast.server.sockets import DENIED, ListenError, tcp_sockets
-from msmq_fast.server.srmptls import https_context
+from msmq_fast.server.net.accepting import Acceptors
+from msmq_fast.server.net.connections import Slot, Standing
+from msmq_fast.server.net.sockets import DENIED, ListenError, tcp_sockets
+from msmq_fast.server.runtime.refusals import RefusalCounters
+from msmq_fast.server.runtime.release import release
+from msmq_fast.server.srmp.tls import https_context
 from msmq_fast.srmp.http.protocol import HttpProtocol, Shared
 from msmq_fast.srmp.http.request import Handler
 from msmq_fast.srmp.http.server import Limits

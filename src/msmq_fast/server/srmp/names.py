@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from msmq_fast.config.srmp_names import SrmpNamesConfig
 from msmq_fast.qm.identity.certificates import Certificates
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.settings import QueueManagerSettings
@@ -12,7 +13,6 @@ from msmq_fast.security.algorithms import HashAlgorithm
 from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.security.sid import Sid
 from msmq_fast.server.declarations import DeclarationError
-from msmq_fast.server.srmpnamesconfig import SrmpNamesConfig
 from msmq_fast.srmp.mapping import MappingError, read_mapping
 from msmq_fast.srmp.redirection import Redirections, Redirector
 from msmq_fast.srmp.signature import SignaturePolicy, Verifier

@@ -14,8 +14,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from msmq_fast.server.connections import Share, Slot
-from msmq_fast.server.srmplookups import PeerLookups
+from msmq_fast.server.net.connections import Share, Slot
+from msmq_fast.server.srmp.lookups import PeerLookups
 from msmq_fast.srmp.endpoint import Endpoint, Progress
 from msmq_fast.srmp.http.client import BadAnswer, ClientConnection
 from msmq_fast.srmp.returnpath import ReturnPaths

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msmq_fast._native.history import DuplicateHistory
+from msmq_fast.config.sections import Config
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.security.allowance import Allowance
 from msmq_fast.security.keyturns import KeyTurns
-from msmq_fast.server.config import Config
-from msmq_fast.server.counters import RefusalCounters
+from msmq_fast.server.runtime.refusals import RefusalCounters
 from msmq_fast.signals import Signal
 from msmq_fast.srmp.destinations import Destinations
 from msmq_fast.srmp.reasons import Reason

@@ -9,18 +9,18 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from msmq_fast.config.sections import Config
+from msmq_fast.config.srmp_sending import SrmpSendingConfig
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
-from msmq_fast.server.addresses import source_address
-from msmq_fast.server.clock import SystemClock
-from msmq_fast.server.config import Config
-from msmq_fast.server.connections import Share
-from msmq_fast.server.counters import RefusalCounters
 from msmq_fast.server.declarations import DeclarationError
-from msmq_fast.server.loop import CommitLoop
-from msmq_fast.server.srmppool import Pool, PoolSettings, Proxy, Request
-from msmq_fast.server.srmpsendingconfig import SrmpSendingConfig
+from msmq_fast.server.net.addresses import source_address
+from msmq_fast.server.net.connections import Share
+from msmq_fast.server.runtime.clock import SystemClock
+from msmq_fast.server.runtime.loop import CommitLoop
+from msmq_fast.server.runtime.refusals import RefusalCounters
+from msmq_fast.server.srmp.pool import Pool, PoolSettings, Proxy, Request
 from msmq_fast.srmp.channel import ChannelContext, Encode, HttpChannel
 from msmq_fast.srmp.returnpath import ReturnPaths
 from msmq_fast.srmp.sending import Report

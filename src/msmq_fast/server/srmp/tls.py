@@ -8,7 +8,7 @@ from typing import Final
 
 from cryptography import x509
 
-from msmq_fast.server.config import Config
+from msmq_fast.config.sections import Config
 from msmq_fast.server.credentials import TlsFiles
 from msmq_fast.server.declarations import DeclarationError
 
