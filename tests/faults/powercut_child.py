@@ -2,8 +2,9 @@
 
 Adds and removes messages, several units a commit, and writes to LEDGER two JSON lines per commit, before it
 and once it is durable: {"done": …, "add": [[id, size], …], "remove": [id, …], "events": number of the last
-event}. The body of a message follows from its id and size. With a LOG-SIZE above 0, the store has a redo log.
-Creates FILE after N commits.
+event}. The body of a message follows from its id and size. With a LOG-SIZE above 0, the store has a redo log,
+and an odd SEED brings lone small messages, which are committed on the calling thread. Creates FILE after N
+commits.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ def commit(writer: LmdbWriter) -> int:
     statuses: list[int] = []
     writer.when_durable(statuses.append)
     while not statuses:
-        writer.submit()
-        select.select([writer.fileno()], [], [])
-        writer.complete()
+        if not writer.submit_or_commit():
+            select.select([writer.fileno()], [], [])
+            writer.complete()
     return statuses[0]
 
 
@@ -70,8 +71,12 @@ def main() -> None:
     rng = random.Random(seed)
     ledger = os.open(ledger_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     tables = LmdbTables(directory, map_size=1 << 30)
-    writer = LmdbWriter(tables, max_bytes=1 << 30)  # what a line names is one commit
     log_size = int(sys.argv[5])
+    lone = log_size > 0 and seed % 2 == 1
+    if lone:
+        log_size *= 4  # a commit on the calling thread wants room for several large ones
+    # What a line names is one commit.
+    writer = LmdbWriter(tables, max_bytes=1 << 30, inline_us=1_000_000 if lone else 0)
     if log_size:
         start_log(tables, writer, log_size)
     before = writer.statistics()["batches"]
@@ -82,12 +87,12 @@ def main() -> None:
         if trigger[0] and nth == trigger[0]:
             os.close(os.open(trigger[1], os.O_CREAT | os.O_WRONLY))
         added, removed, event = [], [], 0
-        for _ in range(rng.choice((1, 2, 8, 30))):
+        for _ in range(1 if lone else rng.choice((1, 2, 8, 30))):
             message += 1
-            size = rng.choice(SIZES[: rng.choice((4, 4, 6, 9))])
+            size = rng.choice(SIZES[: 4 if lone else rng.choice((4, 4, 6, 9))])
             event = add(writer, message, size)
             added.append((message, size))
-        for gone in rng.sample(sorted(present), min(len(present), rng.choice((0, 1, 10, 40)))):
+        for gone in rng.sample(sorted(present), min(len(present), rng.choice((0, 1) if lone else (0, 1, 10, 40)))):
             remove(writer, gone, present.pop(gone))
             removed.append(gone)
         present.update(added)
@@ -105,6 +110,8 @@ def main() -> None:
         os.write(ledger, json.dumps({"done": True, **entry}).encode() + b"\n")
         if log_size and rng.random() < 0.1:
             tables.settle()
+    inline = writer.statistics()["log"]["inline_commits"]
+    assert not lone or commits < 20 or inline > commits // 2, inline
     os._exit(0)
 
 
