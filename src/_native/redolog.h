@@ -316,7 +316,9 @@ static int segment_create(Segment *seg, int directory, unsigned index, size_t si
         seg->fd = openat(directory, name, flags, 0600);
     if (seg->fd < 0)
         return errno;
-    if (fstat(seg->fd, &found) || ((size_t)found.st_size != size && ftruncate(seg->fd, (off_t)size)) || fsync(seg->fd))
+    /* A head that speaks of another size would look like a segment that was cut. */
+    if (fstat(seg->fd, &found) ||
+        ((size_t)found.st_size != size && (ftruncate(seg->fd, 0) || ftruncate(seg->fd, (off_t)size))) || fsync(seg->fd))
         status = errno;
     if (!status)
         status = segment_memory(seg, size);

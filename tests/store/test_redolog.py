@@ -236,6 +236,25 @@ def crashed(directory: Path, seed: int = 0) -> Logged:
     return store
 
 
+@pytest.mark.parametrize("second", [SMALL_LOG, SMALL_LOG * 8])
+def test_a_crash_after_a_change_of_the_size_loses_nothing(tmp_path: Path, second: int) -> None:
+    """Both segments held records of the first size, and only one is used again before the crash."""
+    store = Logged(tmp_path, SMALL_LOG * 4)
+    for _ in range(2):
+        for number in range(20):
+            store.perform([("put", 5, b"%d" % number, bytes(1000))])
+        store.tables.settle()
+    store.shut(crash=True)
+    for _ in range(2):
+        store.log_size = second
+        store.open(log=True)
+        store.perform([("put", 5, b"last", b"value")])
+        store.shut(crash=True)
+    store.open()
+    store.check()
+    store.shut()
+
+
 def states(directory: Path) -> dict[int, dict[bytes, bytes]]:
     """What table 5 holds after each record."""
     found: dict[int, dict[bytes, bytes]] = {}
