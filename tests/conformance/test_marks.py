@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import rights
+from tests.rotation import PARTS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -99,7 +100,7 @@ def test_a_turn_runs_its_part_and_nothing_that_runs_each_time(run, pytester: pyt
     always.write_text("import pytest\npytestmark = pytest.mark.long\ndef test_always(): pass\n")
     text = "@pytest.mark.long(seconds=200)\n@pytest.mark.parametrize('n', range(20))\ndef test_it(n): pass"
     ran: list[str] = []
-    for number in range(15, 30):
+    for number in range(PARTS, 2 * PARTS):
         result = run(text, f"--turn={number}", "--import-mode=importlib", "-m", "long", "-v")
         ran += [line.split()[0] for line in result.outlines if " PASSED" in line]
     assert sorted(ran) == sorted(f"{ran[0].partition('[')[0]}[{number}]" for number in range(20))

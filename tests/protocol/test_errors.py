@@ -10,6 +10,8 @@ from msmq_fast.packet.classes import about_receiving, is_negative, message_class
 from msmq_fast.protocol.errors import AccessDenied, IOTimeout, PacketFaultCode, QueueNotFound, code_of, error
 from msmq_fast.protocol.hresults import HRESULTS
 
+pytestmark = pytest.mark.smoke
+
 DECLARATIONS = Path(__file__).parents[2] / "src" / "_native" / "framing.pxd"
 
 
