@@ -22,7 +22,7 @@ extras = ("msmq_fast.spark", "msmq_fast.rpc.auth.kerberos")
 names = [name for name in found if not name.endswith(".__main__") and not name.startswith(extras)]
 for name in names:
     importlib.import_module(name)
-native = [name for name in names if name.startswith("msmq_fast._native.")]
+native = [name for name in names if name.startswith("msmq_fast._native.") and "._native._" not in name]
 print(len(names), len(native), msmq_fast.__file__)
 """
 
