@@ -70,7 +70,7 @@ def test_each_mistake_gets_one_clear_line(server: Server, target: Path) -> None:
     assert "exists already" in complaint(server, str(target))
     assert "is not a directory" in complaint(server, str(server.log / "below"))
     assert "65536 or more" in complaint(server, str(target / "x"), "--rate", "10")
-    assert "expected a size" in complaint(server, str(target / "x"), "--rate", "fast")
+    assert "invalid rate" in complaint(server, str(target / "x"), "--rate", "fast")
     with (
         sync.connect(server.endpoint) as connection,
         pytest.raises(InvalidParameter, match="not a full path"),

@@ -203,7 +203,11 @@ def test_unknown_sections_and_keys_of_list_entries(tmp_path: Path) -> None:
         ("port = true", 'server.port: expected a port number from 0 to 65535 or "off", got True'),
         ("name = 5", "server.name: expected text, got 5"),
         ('app_socket_mode = "rw"', "server.app_socket_mode: expected file permissions in octal"),
-        ('drain_timeout = "1 year"', "server.drain_timeout: expected seconds from 0 to 3600"),
+        (
+            'drain_timeout = "1 year"',
+            'server.drain_timeout: invalid duration "1 year": write a number with a unit',
+        ),
+        ("drain_timeout = 4000", "server.drain_timeout: expected seconds from 0 to 3600"),
         ("host = [1]", "server.host: expected a text or a list of texts"),
         ('name = "A B"', "server.name: expected text: a name of at most 15 characters without blanks"),
         ('name = "SIXTEEN-LETTERS1"', "server.name: expected text: a name of at most 15 characters"),

@@ -10,7 +10,7 @@ from msmq_fast.cli.exchangearguments import add_exchange, add_transfer
 from msmq_fast.cli.keyarguments import add_certificate, add_key, add_protection
 from msmq_fast.cli.parser import Parser
 from msmq_fast.cli.securityarguments import add_acl, add_user
-from msmq_fast.config.kinds import parse_size
+from msmq_fast.protocol.units import UnitError, parse_rate
 
 __all__ = ["SERVE_FLAGS", "build_parser"]
 
@@ -61,8 +61,8 @@ def _seconds(text: str) -> float:
 
 def _rate(text: str) -> int:
     try:
-        return parse_size(text)
-    except ValueError as error:
+        return parse_rate(text)
+    except UnitError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 

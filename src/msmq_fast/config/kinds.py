@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast.packet.text import quoted
+from msmq_fast.protocol.units import parse_duration, parse_size
 
 __all__ = [
     "FLAG",
@@ -32,24 +33,9 @@ __all__ = [
     "fraction",
     "integer",
     "key",
-    "parse_size",
     "port",
     "size",
 ]
-
-_SIZE_UNITS = {
-    "": 1,
-    "b": 1,
-    "kb": 1000,
-    "mb": 1000**2,
-    "gb": 1000**3,
-    "tb": 1000**4,
-    "kib": 1 << 10,
-    "mib": 1 << 20,
-    "gib": 1 << 30,
-    "tib": 1 << 40,
-}
-_DURATION_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,14 +196,6 @@ def port(*, optional: bool = True) -> Kind:
     return Kind(described, check, from_text)
 
 
-def parse_size(text: str) -> int:
-    """Bytes from "64 MiB", "10GB" or "1048576". Raises ValueError."""
-    matched = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
-    if matched is None or matched[2].lower() not in _SIZE_UNITS:
-        raise _mismatch('a size such as 1048576 or "64 MiB"', text)
-    return int(float(matched[1]) * _SIZE_UNITS[matched[2].lower()])
-
-
 def size(low: int, high: int) -> Kind:
     """A number of bytes between `low` and `high`, as a number or with a unit."""
     described = f'a size in bytes from {low} to {high}, or a text such as "64 MiB"'
@@ -238,10 +216,7 @@ def duration(low: float, high: float) -> Kind:
 
     def check(value: object) -> float:
         if isinstance(value, str):
-            matched = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", value)
-            if matched is None or matched[2] not in _DURATION_UNITS:
-                raise _mismatch(described, value)
-            value = float(matched[1]) * _DURATION_UNITS[matched[2]]
+            value = parse_duration(value)
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
             raise _mismatch(described, value)
         return float(value)

@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msmq_fast.client.bulk.http import Endpoint
+from msmq_fast.protocol.units import UnitError, parse_duration, parse_size
 
-_SIZES: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_DECIMAL_SIZES: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}  # 4MB; 4m and 4MiB are binary
-_DURATIONS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DAY_MS: Final = 86_400_000
 _OF_CATALOG: Final = frozenset(
     ("provider", "path", "location", "owner", "comment", "collation", "external", "is_managed_location")
 )
@@ -176,6 +175,8 @@ def _value(option: Option, text: str) -> Any:
     text = text.strip() if option.kind != "text" else text
     try:
         return _READ[option.kind](text) if option.kind in _READ else _choice(option.kind, text)
+    except UnitError as error:
+        raise OptionError(f"option {option.name!r}: {error}") from None
     except ValueError as error:
         shown = "" if option.name.startswith("auth.") else f", not {text!r}"
         raise OptionError(f"option {option.name!r} must be {error}{shown}") from None
@@ -201,23 +202,19 @@ def _number(text: str) -> int:
 
 
 def _size(text: str) -> int:
-    match = re.fullmatch(r"([0-9]{1,15})\s*([kmg]?)(i?b)?", text.lower())
-    if match is None or int(match[1]) < 1:
-        raise ValueError("a size in bytes, such as 4194304, 4m, 4MiB or 4MB")
-    units = _DECIMAL_SIZES if match[3] == "b" else _SIZES
-    return int(match[1]) * units[match[2]]
+    size = parse_size(text)
+    if size < 1:
+        raise ValueError("a size of at least one byte, such as 64 MiB")
+    return size
 
 
 def _duration(text: str) -> int:
-    match = re.fullmatch(r"([0-9]{1,12})\s*(ms|s|m|h|d|)", text.lower())
-    if match is None:
-        raise ValueError("a duration, such as 15m, 30s or 500 (milliseconds)")
-    return int(match[1]) * _DURATIONS_MS[match[2] or "ms"]
+    return round(parse_duration(text, bare="ms") * 1000)
 
 
 def _pause(text: str) -> int:
     milliseconds = _duration(text)
-    if not 1 <= milliseconds <= _DURATIONS_MS["d"]:
+    if not 1 <= milliseconds <= _DAY_MS:
         raise ValueError("a duration from 1 millisecond to a day, such as 30s or 500")
     return milliseconds
 
