@@ -92,7 +92,8 @@ def main() -> None:
             size = rng.choice(SIZES[: 4 if lone else rng.choice((4, 4, 6, 9))])
             event = add(writer, message, size)
             added.append((message, size))
-        for gone in rng.sample(sorted(present), min(len(present), rng.choice((0, 1) if lone else (0, 1, 10, 40)))):
+        removals = rng.choice((0, 1) if lone else (0, 1, 10, 40))
+        for gone in rng.sample(sorted(present), min(len(present), removals)):
             remove(writer, gone, present.pop(gone))
             removed.append(gone)
         present.update(added)
