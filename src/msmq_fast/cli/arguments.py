@@ -8,9 +8,9 @@ from collections.abc import Callable
 from msmq_fast.cli.directoryarguments import add_directory
 from msmq_fast.cli.exchangearguments import add_exchange, add_transfer
 from msmq_fast.cli.keyarguments import add_certificate, add_key, add_protection
-from msmq_fast.cli.parser import Parser
 from msmq_fast.cli.securityarguments import add_acl, add_user
 from msmq_fast.protocol.units import UnitError, parse_rate
+from msmq_fast.terminal.parser import Parser
 
 __all__ = ["SERVE_FLAGS", "build_parser"]
 

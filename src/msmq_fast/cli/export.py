@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from msmq_fast.cli.exportfile import ExportWriter, Header, Section
-from msmq_fast.cli.progress import Progress
 from msmq_fast.cli.session import converse, show
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.exchange import browse
 from msmq_fast.protocol.errors import AccessDenied, UnsupportedAccessMode
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access
+from msmq_fast.terminal.progress import Progress
 
 __all__ = ["run_export"]
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from msmq_fast.cli.exportfile import BadFile, End, Header, Record, Section, read_export
-from msmq_fast.cli.progress import Progress
 from msmq_fast.cli.session import converse, show
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.errors import ConnectionLost
@@ -21,6 +20,7 @@ from msmq_fast.client.exchange import Import, Stored
 from msmq_fast.protocol.errors import QueueNotFound
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access
+from msmq_fast.terminal.progress import Progress
 
 __all__ = ["QueueMap", "run_import"]
 

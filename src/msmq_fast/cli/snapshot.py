@@ -7,10 +7,10 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
-from msmq_fast.cli.progress import Progress
 from msmq_fast.cli.session import converse, show
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import Exit
+from msmq_fast.terminal.progress import Progress
 
 __all__ = ["run_snapshot"]
 

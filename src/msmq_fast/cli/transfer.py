@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 from msmq_fast.cli.classes import class_name
-from msmq_fast.cli.progress import Progress
 from msmq_fast.cli.session import converse, exit_of, show, show_table
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.errors import ConnectionLost
@@ -22,6 +21,7 @@ from msmq_fast.packet.message import Message
 from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access
+from msmq_fast.terminal.progress import Progress
 
 __all__ = ["message_filter", "run_dlq", "run_transfer"]
 

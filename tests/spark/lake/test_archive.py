@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from msmq_fast.cli.progress import Progress
 from msmq_fast.protocol.arrow import arrow_schema
 from msmq_fast.protocol.columns import EVENT_COLUMNS, chosen
 from msmq_fast.protocol.exits import Exit
@@ -22,6 +21,7 @@ from msmq_fast.spark.lake.landing import Landed, Landing
 from msmq_fast.spark.lake.layout import Lake, batch_directory
 from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.writing import Placing
+from msmq_fast.terminal.progress import Progress
 from tests.spark.fakeserver import FakeServer, serving
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.cli.progress import Progress
 from msmq_fast.spark.lake.archive import Archive, Source
+from msmq_fast.terminal.progress import Progress
 
 
 class Query:

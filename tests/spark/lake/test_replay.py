@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from msmq_fast.bulk.ipc import MessageCutter
-from msmq_fast.cli.progress import Progress
 from msmq_fast.client.bulk.client import BulkClient
 from msmq_fast.client.bulk.stream import arrow_parts
 from msmq_fast.protocol.exits import CommandError, Exit
@@ -27,6 +26,7 @@ from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.replay import Pace, Replay, Request
 from msmq_fast.spark.lake.sending import parts, send_part
+from msmq_fast.terminal.progress import Progress
 from tests.spark.fakeserver import FakeServer
 from tests.spark.lake.lakes import write_batch
 from tests.spark.realserver import RealServer, running

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from msmq_fast.cli.progress import Progress
 from msmq_fast.client.bulk.client import BulkClient
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import session
@@ -18,6 +17,7 @@ from msmq_fast.spark.lake.archive import Archive, Source
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.losses import DataLoss
+from msmq_fast.terminal.progress import Progress
 from tests.spark.driving import Query
 from tests.spark.fakeserver import FakeServer
 from tests.spark.realserver import running

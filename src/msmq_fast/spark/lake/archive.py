@@ -10,7 +10,6 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.cli.progress import Progress
 from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from msmq_fast.protocol.columns import chosen
 from msmq_fast.protocol.exits import CommandError, Exit
@@ -20,6 +19,7 @@ from msmq_fast.spark.lake.failures import WORKER_LATE
 from msmq_fast.spark.lake.layout import HEADERS_ONLY, Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.tables import MESSAGES
+from msmq_fast.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.cli.progress import Progress
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake import bronze, gold, lifecycle, reconcile, session, silver, timeline
 from msmq_fast.spark.lake.arguments import day_argument, number_argument, seconds_argument
@@ -17,6 +16,7 @@ from msmq_fast.spark.lake.layout import Lake, Swap
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.sequences import sequence_gaps
 from msmq_fast.spark.lake.summary import COUNTS, audited, outcome, undelivered
+from msmq_fast.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

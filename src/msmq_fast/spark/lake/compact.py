@@ -8,12 +8,12 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.cli.progress import Progress
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake import bronze, manifest, session, silver
 from msmq_fast.spark.lake.arguments import number_argument
 from msmq_fast.spark.lake.layout import FOLDED, RECENT, Batch, Lake, Swap, batch_directory, latest
 from msmq_fast.spark.lake.output import print_result
+from msmq_fast.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

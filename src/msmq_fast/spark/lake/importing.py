@@ -16,12 +16,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.cli.progress import Progress
 from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from msmq_fast.protocol.columns import MESSAGE_COLUMNS
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.sending import CHUNK, CHUNK_BYTES, SENT, parts, send_part
+from msmq_fast.terminal.progress import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa

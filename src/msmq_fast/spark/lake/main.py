@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Final
 
-from msmq_fast.cli.parser import Parser
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake.failures import explained
+from msmq_fast.terminal.parser import Parser
 
 __all__ = ["VERBS", "build_parser", "main"]
 

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.cli.progress import Progress
 from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake import bronze, session
 from msmq_fast.spark.lake.layout import REPLAYS, Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.sending import CHUNK, SENT, parts, send_part
+from msmq_fast.terminal.progress import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.cli.progress import Progress
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import bronze, manifest, session, silver
 from msmq_fast.spark.lake.layout import HEADERS_ONLY, Lake
 from msmq_fast.spark.lake.output import print_result
+from msmq_fast.terminal.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
