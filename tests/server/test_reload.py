@@ -108,7 +108,7 @@ def test_a_terminal_that_closes_while_the_server_starts_does_not_end_it() -> Non
     """The signal arrives before there is a handler."""
     program = """
 import os, signal, sys
-from msmq_fast.cli import serve
+from msmq_fast.cli.commands import serve
 real = serve._serve
 def hung_up(*arguments):
     os.kill(os.getpid(), signal.SIGHUP)

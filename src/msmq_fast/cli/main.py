@@ -19,9 +19,9 @@ __all__ = ["main"]
 _VERBS = {
     "serve": "serve",
     "check-config": "serve",
-    "queue": "queues",
-    "outgoing": "queues",
-    "stats": "queues",
+    "queue": "queue",
+    "outgoing": "queue",
+    "stats": "queue",
     "send": "send",
     "receive": "receive",
     "ping": "ping",
@@ -29,17 +29,17 @@ _VERBS = {
     "directory": "directory",
     "export": "export",
     "import": "import_",
-    "dlq": "transfer",
+    "dlq": "dlq",
     "acl": "acl",
-    "certificate": "keys",
-    "key": "keys",
-    "transaction": "transactions",
-    "user": "users",
+    "certificate": "key",
+    "key": "key",
+    "transaction": "transaction",
+    "user": "user",
     "security": "security",
     "snapshot": "snapshot",
-    "backup": "files",
-    "restore": "files",
-    "compact": "files",
+    "backup": "backup",
+    "restore": "backup",
+    "compact": "backup",
 }
 
 
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Exit.OK
     if parsed.verb is None:
         parser.error("missing command")
-    module = importlib.import_module(f"msmq_fast.cli.{_VERBS[parsed.verb]}")
+    module = importlib.import_module(f"msmq_fast.cli.commands.{_VERBS[parsed.verb]}")
     run: Callable[[argparse.Namespace], int] = getattr(module, "run_" + parsed.verb.replace("-", "_"))
     try:
         code = run(parsed)

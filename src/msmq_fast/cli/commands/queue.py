@@ -6,9 +6,9 @@ import argparse
 from typing import Any
 
 from msmq_fast.cli.arguments import PRIVACY
-from msmq_fast.cli.definitions import import_queues
+from msmq_fast.cli.commands.dlq import run_transfer
+from msmq_fast.cli.commands.queue_import import import_queues
 from msmq_fast.cli.session import converse, show, show_table
-from msmq_fast.cli.transfer import run_transfer
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access

@@ -1,0 +1,1 @@
+"""The commands: one module each, with its grammar, its behaviour and its help."""
