@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from msmq_fast.bulk.errors import bad_request
 from msmq_fast.bulk.patterns import NamePattern
-from msmq_fast.packet.text import printable
 from msmq_fast.protocol.errors import QueueNotFound
+from msmq_fast.protocol.text import printable
 from msmq_fast.qm.queues.kinds import kind_of
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.queues.system import DEADLETTER, DEADXACT, INTERNAL_KEYS

@@ -16,9 +16,9 @@ from typing import Any
 from msmq_fast.cli.endpoint import endpoint
 from msmq_fast.client.connection import Connection, connect
 from msmq_fast.client.errors import ConnectionLost
-from msmq_fast.packet.text import printable
 from msmq_fast.protocol.errors import IOTimeout, MessageNotFound, MSMQError, QueueNotFound
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.protocol.text import printable
 
 __all__ = ["TOKEN_VARIABLE", "converse", "exit_of", "show", "show_table"]
 

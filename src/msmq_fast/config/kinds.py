@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from msmq_fast.packet.text import quoted
+from msmq_fast.protocol.text import quoted
 from msmq_fast.protocol.units import parse_duration, parse_size
 
 __all__ = [

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from msmq_fast.config.kinds import TEXT, TEXTS, Kind
 from msmq_fast.packet.names import multicast_group, parse_path
-from msmq_fast.packet.text import quoted
 from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.text import quoted
 from msmq_fast.srmp.returnpath import is_allowed_text
 
 __all__ = [

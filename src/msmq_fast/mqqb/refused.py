@@ -8,8 +8,8 @@ from uuid import UUID
 from msmq_fast._native.receive import Receiver
 from msmq_fast.mqqb.forwarding import destination_name
 from msmq_fast.packet.base import NULL_GUID
-from msmq_fast.packet.text import printable, quoted
 from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.text import printable, quoted
 
 __all__ = ["about_message"]
 

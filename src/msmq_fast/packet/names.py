@@ -12,8 +12,9 @@ from enum import IntEnum
 from ipaddress import IPv4Address
 from uuid import UUID
 
-from msmq_fast.packet.text import MAX_NAME, is_address, is_name, quoted, shown_name
+from msmq_fast.packet.text import MAX_NAME, is_address, is_name, shown_name
 from msmq_fast.protocol.errors import IllegalFormatName, IllegalQueuePathName, UnsupportedFormatNameOperation
+from msmq_fast.protocol.text import quoted
 
 MAX_COMPUTER = 256
 MAX_QUEUE = 124

@@ -8,13 +8,15 @@ There are two policies, and every decoder of UTF-16 uses one of them:
    `decode_name` hides nothing: what stands behind an embedded U+0000 stays visible, and `is_name` then
    refuses the text.
 2. *Content* (labels, bodies, extensions, envelopes) is kept bit for bit. `decode_text` and `encode_text`
-   carry lone surrogates unchanged, in both directions; `printable` escapes on output.
+   carry lone surrogates unchanged, in both directions; `protocol.text.printable` escapes on output.
 
 No function here raises because of what a text contains.
 """
 
 import re
 from ipaddress import IPv4Address, IPv6Address
+
+from msmq_fast.protocol.text import printable
 
 __all__ = [
     "MAX_NAME",
@@ -24,8 +26,6 @@ __all__ = [
     "is_address",
     "is_name",
     "is_xml",
-    "printable",
-    "quoted",
     "shown_name",
     "utf16_units",
 ]
@@ -94,21 +94,9 @@ def _decoded(data: bytes) -> str:
     return data[: len(data) & ~1].decode("utf-16-le", "surrogatepass")
 
 
-# ---- output
+# ---- XML
 
 
 def is_xml(text: str) -> bool:
     """Whether XML 1.0 can carry a text: no control characters, no lone surrogates, no U+FFFE and U+FFFF."""
     return _NOT_IN_XML.search(text) is None
-
-
-def printable(text: str) -> str:
-    """The same with \\xNN for every character that is no visible one."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-
-
-def quoted(text: str) -> str:
-    """`printable` text in quotation marks."""
-    return f'"{printable(text)}"'

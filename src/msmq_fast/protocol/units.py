@@ -16,6 +16,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from msmq_fast.protocol.text import quoted
+
 __all__ = ["UnitError", "parse_duration", "parse_rate", "parse_size"]
 
 _SIZES: Final = {
@@ -89,5 +91,4 @@ def _parse(text: str, units: dict[str, int], bare: str) -> int | float | None:
 
 def _invalid(quantity: str, text: str, example: str) -> UnitError:
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    shown = shown if shown.isprintable() else repr(shown)[1:-1]
-    return UnitError(f'invalid {quantity} "{shown}": write a number with a unit, for example {example}')
+    return UnitError(f"invalid {quantity} {quoted(shown)}: write a number with a unit, for example {example}")

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from msmq_fast._native.instream import AHEAD, NEXT, InStream, InStreams
 from msmq_fast._native.ledger import Ledger
-from msmq_fast.packet.text import printable
+from msmq_fast.protocol.text import printable
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.outgoing.latestonly import LatestOnly, Place

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from uuid import UUID
 
-from msmq_fast.packet.text import quoted
+from msmq_fast.protocol.text import quoted
 
 __all__ = [
     "END_OF_TIME",

@@ -9,7 +9,8 @@ from __future__ import annotations
 from base64 import b64encode
 from uuid import UUID
 
-from msmq_fast.packet.text import is_xml, quoted
+from msmq_fast.packet.text import is_xml
+from msmq_fast.protocol.text import quoted
 from msmq_fast.srmp.model import Envelope, MsmqPart, SignaturePart, StreamPart
 from msmq_fast.srmp.values import Nonconforming, write_date, write_stream_id
 

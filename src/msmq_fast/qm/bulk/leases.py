@@ -22,7 +22,6 @@ from typing import Final, NamedTuple, TypeVar
 from msmq_fast._native.lease import lease as lock
 from msmq_fast._native.lease import lock_again, settle
 from msmq_fast.packet.malformed import Malformed
-from msmq_fast.packet.text import quoted
 from msmq_fast.protocol.errors import (
     InsufficientResources,
     MessageStorageFailed,
@@ -30,6 +29,7 @@ from msmq_fast.protocol.errors import (
     SharingViolation,
     UnsupportedFormatNameOperation,
 )
+from msmq_fast.protocol.text import quoted
 from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.bulk.leaseholder import CHUNK, LeaseHolder, LeaseLost, Stored, stored_leases
 from msmq_fast.qm.feed.subscriptions import check_name

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.staging import ROW_WEIGHT, drop, give_back, place, row_key, weigh
 from msmq_fast._native.tables import StoreError
-from msmq_fast.packet.text import printable
+from msmq_fast.protocol.text import printable
 from msmq_fast.qm.services import Services
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.records import cold

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from msmq_fast.packet.malformed import Malformed
-from msmq_fast.packet.text import quoted
 from msmq_fast.protocol.errors import InsufficientResources
+from msmq_fast.protocol.text import quoted
 from msmq_fast.qm.records import followed_by
 from msmq_fast.qm.services import Services
 from msmq_fast.store import decode

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from msmq_fast.packet.names import FormatName
-from msmq_fast.packet.text import printable
 from msmq_fast.protocol.errors import QueueNotFound, SharingViolation, UnsupportedAccessMode
+from msmq_fast.protocol.text import printable
 from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.handles.handle import HandleServices, OpenQueue
 from msmq_fast.qm.outgoing.destinations import Destinations

@@ -6,13 +6,13 @@ from dataclasses import replace
 from uuid import UUID
 
 from msmq_fast.packet.names import Scope
-from msmq_fast.packet.text import quoted
 from msmq_fast.protocol.errors import (
     IllegalQueuePathName,
     PropertyError,
     QueueExists,
     UnsupportedFormatNameOperation,
 )
+from msmq_fast.protocol.text import quoted
 from msmq_fast.qm.outgoing.queues import OutgoingQueues
 from msmq_fast.qm.queues.changes import QueueChanges
 from msmq_fast.qm.queues.directoryclient import DirectoryClient

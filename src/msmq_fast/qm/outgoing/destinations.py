@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from msmq_fast.packet.names import FormatName, NameKind
-from msmq_fast.packet.text import printable
 from msmq_fast.protocol.errors import (
     InsufficientResources,
     QueueNotFound,
     UnsupportedFormatNameOperation,
 )
+from msmq_fast.protocol.text import printable
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.outgoing.answers import AnswerQueues
 from msmq_fast.qm.outgoing.queues import OutgoingQueues

@@ -10,8 +10,8 @@ from collections.abc import Collection
 from uuid import UUID
 
 from msmq_fast.packet.names import FormatName, NameKind
-from msmq_fast.packet.text import quoted
 from msmq_fast.protocol.errors import IllegalFormatName, InsufficientResources, SharingViolation
+from msmq_fast.protocol.text import quoted
 from msmq_fast.qm.feed.eventfeed import EventFeed
 from msmq_fast.qm.outgoing.loopback import LoopbackDelivery
 from msmq_fast.qm.queues.directoryclient import DirectoryClient

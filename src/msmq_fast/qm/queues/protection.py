@@ -5,13 +5,14 @@ from __future__ import annotations
 from msmq_fast._native.framing import ParsedMessage, parse
 from msmq_fast._native.operations import is_transactional
 from msmq_fast.packet.protect import security_of
-from msmq_fast.packet.text import is_xml, quoted
+from msmq_fast.packet.text import is_xml
 from msmq_fast.protocol.errors import (
     IllegalPropertyValue,
     MessageNotAuthenticated,
     UnsupportedFormatNameOperation,
     error,
 )
+from msmq_fast.protocol.text import quoted
 from msmq_fast.qm.queues.opening import check_transactional
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Privacy, Queue, QueueKind

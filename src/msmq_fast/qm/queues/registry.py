@@ -20,12 +20,12 @@ from msmq_fast.packet.names import (
     parse_format_names,
     parse_path,
 )
-from msmq_fast.packet.text import printable, quoted
 from msmq_fast.protocol.errors import (
     IllegalQueuePathName,
     QueueNotFound,
     UnsupportedFormatNameOperation,
 )
+from msmq_fast.protocol.text import printable, quoted
 from msmq_fast.qm.ids import QUEUE_BLOCK, Ordinals
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind

@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
-from msmq_fast.packet.text import printable
+from msmq_fast.protocol.text import printable
 
 __all__ = ["JsonFormatter", "TextFormatter", "set_up"]
 

@@ -8,7 +8,6 @@ from enum import IntFlag
 from typing import TYPE_CHECKING, Any
 
 from msmq_fast.packet.names import Scope
-from msmq_fast.packet.text import printable
 from msmq_fast.protocol.errors import (
     IllegalPropertyValue,
     IllegalQueuePathName,
@@ -17,6 +16,7 @@ from msmq_fast.protocol.errors import (
     UnsupportedFormatNameOperation,
     error,
 )
+from msmq_fast.protocol.text import printable
 from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.rpc.services.dependent.properties import Variant, read, to_create, to_set
 from msmq_fast.security.descriptor import SecurityDescriptor
