@@ -18,7 +18,7 @@ from msmq_fast._native.columnstore import Contents
 from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast._native.tables import StoreError
 from msmq_fast.bulk.reader import CLASSES, KINDS, TRANSPORTS, BulkReader, EventsGone
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.columns import EVENT_COLUMNS, chosen_events
 from msmq_fast.store import decode
 from msmq_fast.store.decode import EventKind, FeedEvent

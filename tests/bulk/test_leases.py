@@ -7,9 +7,9 @@ import errno
 import pytest
 
 from msmq_fast.packet import Message
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import (
     InsufficientResources,
     MessageStorageFailed,

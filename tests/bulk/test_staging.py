@@ -8,9 +8,9 @@ import pytest
 
 from msmq_fast._native.packetblock import PacketBlock
 from msmq_fast.packet import Message
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import (
     AccessDenied,
     InsufficientResources,

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from msmq_fast.packet.acks import FinalAck, OrderAck, order_queue
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.session import Ping, SessionHeader
 from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import PacketFault, PacketFaultCode
 from tests.interop import dissected
 from tests.support.captures import shark

@@ -15,7 +15,7 @@ from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.packet import Message
 from msmq_fast.packet.acks import FinalAck
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.qm.manager import QueueManager
 from tests.support.clocks import WALL
 from tests.support.mqqb import wire

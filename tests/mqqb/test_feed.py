@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.store import decode
 from msmq_fast.store.decode import EventKind, FeedEvent
 from msmq_fast.store.schema import Table, Transport

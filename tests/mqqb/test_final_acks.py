@@ -13,7 +13,7 @@ from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.session import Session
 from msmq_fast.packet.acks import FinalAck, OrderAck, order_queue
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.mqqb.destination import ADDRESS, NEGATIVE, ORDER_QUEUE, POSITIVE, Destination, tx
 from tests.support.clocks import WALL

@@ -14,7 +14,7 @@ from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.mqqb.transfer import Connect
 from msmq_fast.packet.acks import OrderAck
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 from tests.mqqb.destination import ORDER_QUEUE, Destination, tx
 from tests.mqqb.transfers import Bench
 from tests.support.mqqb import wire

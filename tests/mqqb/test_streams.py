@@ -15,7 +15,7 @@ from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.packet.acks import FinalAck, OrderAck
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.qm.outgoing.resending import Messenger
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table

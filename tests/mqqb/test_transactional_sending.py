@@ -10,8 +10,8 @@ import pytest
 
 from msmq_fast._native.queuebase import Received
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Journal, Message
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.outgoing.sequences import transfer_info

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from msmq_fast.packet import MessageClass, MSMQError, PacketFault
-from msmq_fast.packet.classes import about_receiving, is_negative, message_class
+from msmq_fast.protocol.classes import about_receiving, is_negative, message_class
 from msmq_fast.protocol.errors import AccessDenied, IOTimeout, PacketFaultCode, QueueNotFound, code_of, error
 from msmq_fast.protocol.hresults import HRESULTS
 

@@ -18,12 +18,12 @@ from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.protection import ReceivedProtection, SentProtection
 from msmq_fast.mqqb.reasons import Refusal
 from msmq_fast.mqqb.receive import _REASONS
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.packet.protect import protected, security_of, with_multi_signature
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.identity.keyring import KeyUse
 from msmq_fast.qm.settings import DirectoryMode

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.spark.bodies import kind
 from msmq_fast.spark.bodies.errors import BodyError
 from msmq_fast.spark.bodies.framing import framing

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.srmp.redirection import Redirections
 from msmq_fast.store.decode import EventKind, FeedEvent

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from msmq_fast.packet.acks import FinalAck
-from msmq_fast.packet.classes import MessageClass, is_negative
 from msmq_fast.packet.message import DEFAULT_TIME_TO_REACH_QUEUE, Message
+from msmq_fast.protocol.classes import MessageClass, is_negative
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.queue import Role
 from msmq_fast.qm.transactions.transacted import TransactedQueue

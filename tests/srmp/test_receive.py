@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from msmq_fast.directory.objecttypes import ObjectType
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Message
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.security.allowance import Allowance

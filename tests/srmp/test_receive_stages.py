@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.redirection import Redirections

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast.packet.acks import FinalAck
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.streams import _STREAM, TERMS_PREFIX
 from msmq_fast.store.schema import Table

@@ -8,7 +8,7 @@ from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.receivebase import ReceiverBase
 from msmq_fast._native.routes import Routes
 from msmq_fast._native.window import ReceiveWindow, SendWindow
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 
 NEED_INPUT: int
 MESSAGE: int

@@ -20,8 +20,8 @@ from msmq_fast._native.columnmessages import MessageEncoder
 from msmq_fast._native.columnrows import Rows, pick, scan
 from msmq_fast._native.columnstore import Contents
 from msmq_fast.bulk.worker import Worker
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.protocol.arrow import END_OF_STREAM, arrow_schema, record_batch
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, Column, copies
 from msmq_fast.protocol.errors import QueueNotFound
 from msmq_fast.protocol.text import printable

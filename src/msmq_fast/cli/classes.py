@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 
 __all__ = ["class_name", "parse_class"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msmq_fast._native.framing import ParsedMessage
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 
 if TYPE_CHECKING:
     from msmq_fast._native.receive import Receiver

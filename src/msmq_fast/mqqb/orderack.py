@@ -12,11 +12,11 @@ from msmq_fast._native.ledger import Ledger
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.packet.acks import ORDER_QUEUE, ORDERING_LABEL, FinalAck, OrderAck, order_queue
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import Hosts, QueueField, direct_text, field_name
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.user import TransactionHeader
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.outgoing.latestonly import LatestOnly, Place

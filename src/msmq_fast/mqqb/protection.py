@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from msmq_fast._native.framing import ParsedMessage, parse
 from msmq_fast._native.outbound import give_up
 from msmq_fast.mqqb.reasons import Refusal
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.names import NameKind
 from msmq_fast.packet.protect import protected, security_of
 from msmq_fast.packet.user import SecurityHeader
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import InsufficientResources, code_of
 from msmq_fast.qm.queues.outgoing import ConnectionStatus
 from msmq_fast.security.algorithms import EncryptionAlgorithm, HashAlgorithm, PrivacyLevel, SignatureType

@@ -54,10 +54,10 @@ from msmq_fast.mqqb.orderack import ordering_ack
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.streamshares import StreamShares
 from msmq_fast.packet.acks import FinalAck, OrderAck
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import DIRECT, LONGEST, direct_text
 from msmq_fast.packet.protect import unclaimed
 from msmq_fast.packet.text import is_name
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.qm.outgoing.resending import Messenger
 from msmq_fast.security.signature import multi_signature
 from msmq_fast.store.schema import EventKind

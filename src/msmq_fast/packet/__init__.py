@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.names import FormatName, PathName
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import MSMQError, PacketFault
 
 if TYPE_CHECKING:

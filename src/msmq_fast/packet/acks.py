@@ -8,9 +8,9 @@ from typing import ClassVar
 from uuid import UUID
 
 from msmq_fast.packet.base import NULL_GUID
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Delivery, Message
 from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
+from msmq_fast.protocol.classes import MessageClass
 
 ORDERING_LABEL = "QM Ordering Ack"
 ORDER_QUEUE = 4  # identifier of the private queue order_queue$ at every computer

@@ -9,7 +9,6 @@ from uuid import UUID
 from msmq_fast._native.framing import BadPacket, PacketTooLarge, ParsedMessage, build_user_message, parse
 from msmq_fast.packet import fields
 from msmq_fast.packet.base import INFINITE, MAX_PACKET, NULL_GUID
-from msmq_fast.packet.classes import MessageClass, message_class
 from msmq_fast.packet.fields import Hosts, QueueField
 from msmq_fast.packet.multi import (
     ADMINISTRATION,
@@ -25,6 +24,7 @@ from msmq_fast.packet.properties import MAX_LABEL, DebugHeader
 from msmq_fast.packet.soap import SoapHeader
 from msmq_fast.packet.text import utf16_units
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader
+from msmq_fast.protocol.classes import MessageClass, message_class
 from msmq_fast.protocol.errors import (
     IllegalPropertyValue,
     InsufficientResources,

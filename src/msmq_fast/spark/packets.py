@@ -11,12 +11,12 @@ from uuid import UUID
 
 from msmq_fast.packet import fields
 from msmq_fast.packet.base import INFINITE, BaseHeader
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import QueueField
 from msmq_fast.packet.multi import Element
 from msmq_fast.packet.session import SessionHeader
 from msmq_fast.packet.soapparts import soap_part
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import PacketFault
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")

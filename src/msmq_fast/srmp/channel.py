@@ -10,8 +10,8 @@ from typing import Final, Generic, Protocol, TypeVar
 from msmq_fast._native.outbound import answered, depart, give_up, may_continue
 from msmq_fast._native.queuebase import Received
 from msmq_fast._native.receive import head
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.properties import is_traced
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import PacketFault
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing.resending import OutgoingSequences

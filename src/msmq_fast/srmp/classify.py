@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from msmq_fast.packet.classes import CUSTOM_MASK, MessageClass
-from msmq_fast.packet.classes import message_class as named
+from msmq_fast.protocol.classes import CUSTOM_MASK, MessageClass
+from msmq_fast.protocol.classes import message_class as named
 from msmq_fast.srmp.model import ORDERING_ACTION, Envelope
 
 __all__ = ["NEGATIVE_DECISIONS", "Kind", "classify"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from msmq_fast.packet.base import NULL_GUID
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.srmp.values import Nonconforming, read_message_id
 
 __all__ = [

@@ -12,8 +12,8 @@ from typing import Final
 
 from msmq_fast._native.outbound import give_up
 from msmq_fast._native.queuebase import Received
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.properties import is_traced
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import PacketFault
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.outgoing import OutgoingQueue

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.queue import TAKEN
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Message
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import InsufficientResources, MSMQError
 from msmq_fast.qm.queues.queue import Privacy, Queue
 from msmq_fast.qm.services import State

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from msmq_fast.packet import Message
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.qm.queues.system import SYSTEM_QUEUES
 from msmq_fast.store import decode

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import DIRECT, SAME_AS_ADMIN, Hosts, QueueField, field_name
 from msmq_fast.packet.multi import Element, MQFAddressHeader
 from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.soapparts import soap_part
 from msmq_fast.packet.text import decode_text
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.protocol.classes import MessageClass
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INFINITE = 0xFFFFFFFF

@@ -28,7 +28,7 @@ from typing import Any
 
 from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast.packet import Message
-from msmq_fast.packet.classes import MessageClass
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.store.store import Store

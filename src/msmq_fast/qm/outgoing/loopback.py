@@ -11,9 +11,9 @@ from msmq_fast._native.outbound import give_up
 from msmq_fast._native.positions import PositionState
 from msmq_fast._native.queue import TAKEN
 from msmq_fast._native.queuebase import Received
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.fields import DIRECT, direct_wire
 from msmq_fast.packet.protect import unclaimed
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.qm.queues.browse import Page, Selection, Stretch, browse
 from msmq_fast.qm.queues.connector import Connectors
 from msmq_fast.qm.queues.guard import Guard

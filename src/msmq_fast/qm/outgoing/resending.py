@@ -14,7 +14,7 @@ from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.outbound import final_ack, order_ack, resend, resent, sender_of
 from msmq_fast._native.queue import QueueCore
 from msmq_fast.packet.acks import FinalAck, OrderAck
-from msmq_fast.packet.classes import about_receiving, is_negative
+from msmq_fast.protocol.classes import about_receiving, is_negative
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import Faults
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
-from msmq_fast.packet.classes import MessageClass
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.qm.queues.queue import Queue
 
 __all__ = ["Arrival", "FinalAcks", "IncomingProtocols", "IncomingTransfer", "Receipts"]

@@ -28,7 +28,7 @@ from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.packet.acks import FinalAck
-from msmq_fast.packet.classes import MessageClass, name_of
+from msmq_fast.protocol.classes import MessageClass, name_of
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing.resending import Heard, OutgoingSequences
 from msmq_fast.qm.queues.incoming import IncomingTransfer

@@ -25,7 +25,7 @@ def class_name(number: int) -> str:
 
     BodyError: no 16-bit number.
     """
-    from msmq_fast.packet.classes import MessageClass
+    from msmq_fast.protocol.classes import MessageClass
 
     if not 0 <= number <= 0xFFFF:
         raise BodyError(f"a message class lies in 0..65535, not {number}")

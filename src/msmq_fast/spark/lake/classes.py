@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msmq_fast.protocol.classes import MessageClass
+
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
@@ -15,8 +17,6 @@ NEGATIVE = 0x8000
 
 
 def _names() -> dict[int, str]:
-    from msmq_fast.packet.classes import MessageClass  # late: executors need no packets to import this module
-
     return {int(value): value.name for value in MessageClass}
 
 

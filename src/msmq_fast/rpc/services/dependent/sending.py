@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 from msmq_fast._native.framing import parse
 from msmq_fast._native.queue import TAKEN
 from msmq_fast.packet.base import INFINITE
-from msmq_fast.packet.classes import CUSTOM_MASK, MessageClass
 from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
 from msmq_fast.packet.protect import security_of
 from msmq_fast.packet.text import decode_text
 from msmq_fast.packet.user import SecurityHeader, provider_info
+from msmq_fast.protocol.classes import CUSTOM_MASK, MessageClass
 from msmq_fast.protocol.errors import (
     IllegalPropertyValue,
     InvalidParameter,
