@@ -72,7 +72,7 @@ cdef enum Role:
 
 
 cdef enum Reason:
-    # Why a message leaves, or what became of it: values of packet.classes.MessageClass.
+    # Why a message leaves, or what became of it: values of protocol.classes.MessageClass.
     REASON_NONE = -1            # nothing follows
     REASON_SENT = 0             # the next queue manager keeps it
     REASON_ARRIVED = 0x0002

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pyarrow as pa
 import pytest
 
+from msmq_fast.bodies.errors import BodyError
+from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.spark import functions
+from msmq_fast.spark.decoding import DECODERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +41,23 @@ def test_no_headers_are_null_and_utf16_needs_no_type() -> None:
         ("né", None),
         (None, "byte 0 is not utf-16-le: truncated data"),
     ]
+
+
+def test_class_names() -> None:
+    name = functions.msmq_class_name.plain
+    assert all(name(int(one)) == one.name for one in MessageClass)
+    assert name(0xC123) == "0xc123"
+    for number in (-1, 0x10000):
+        with pytest.raises(BodyError, match=r"lies in 0\.\.65535"):
+            name(number)
+
+
+def test_deep_lists_are_json_or_an_error() -> None:
+    for depth in range(900, 1000):
+        with contextlib.suppress(BodyError):
+            assert DECODERS["json"](b"[" * depth + b"]" * depth, None)
+    with pytest.raises(BodyError, match="no JSON"):
+        DECODERS["json"](b"[" * 100_000, None)
 
 
 @pytest.mark.timeout(240)

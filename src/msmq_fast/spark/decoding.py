@@ -8,9 +8,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from msmq_fast.bodies.errors import BodyError
+from msmq_fast.bodies.text import text, utf16, xml
 from msmq_fast.protocol.columns import Column
-from msmq_fast.spark.bodies.errors import BodyError
-from msmq_fast.spark.bodies.text import text, utf16, xml
 
 BODY_TEXT: Final = Column("body_text", "string")
 NEEDS: Final = ("body", "body_type")

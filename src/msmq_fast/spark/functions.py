@@ -28,13 +28,14 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from msmq_fast.spark.bodies.errors import BodyError
-from msmq_fast.spark.bodies.framing import framing
-from msmq_fast.spark.bodies.headers import extension_headers
-from msmq_fast.spark.bodies.identifiers import class_name, guid
-from msmq_fast.spark.bodies.kind import body_kind
-from msmq_fast.spark.bodies.netbinary import net_binary
-from msmq_fast.spark.bodies.text import text, utf16, xml
+from msmq_fast.bodies.errors import BodyError
+from msmq_fast.bodies.framing import framing
+from msmq_fast.bodies.headers import extension_headers
+from msmq_fast.bodies.identifiers import guid
+from msmq_fast.bodies.kind import body_kind
+from msmq_fast.bodies.netbinary import net_binary
+from msmq_fast.bodies.text import text, utf16, xml
+from msmq_fast.protocol.classes import name_of
 
 Plain = Callable[..., Any]
 
@@ -105,6 +106,16 @@ def _kind(body_type: int | None, body: bytes | None) -> str | None:
     return None if body is None else body_kind(body, body_type)
 
 
+def _class_name(number: int) -> str:
+    """The published name of a message class; custom classes as 0x and four hexadecimal digits.
+
+    BodyError: not a 16-bit number.
+    """
+    if not 0 <= number <= 0xFFFF:
+        raise BodyError(f"a message class lies in 0..65535, not {number}")
+    return name_of(number)
+
+
 def _headers(extension: bytes) -> dict[str, str] | None:
     """Null, not an empty map, for a message without headers: `is not null` is how a query asks for them."""
     return extension_headers(extension) or None
@@ -152,7 +163,7 @@ msmq_nmf = BodyFunction(
 msmq_guid = BodyFunction("msmq_guid", guid, StringType())
 """msmq_guid(bytes): a GUID (16 bytes) or a message identifier (20 bytes, as a correlation_id) as text."""
 
-msmq_class_name = BodyFunction("msmq_class_name", class_name, StringType())
+msmq_class_name = BodyFunction("msmq_class_name", _class_name, StringType())
 """msmq_class_name(class): the published name of a message class."""
 
 msmq_extension_headers = BodyFunction("msmq_extension_headers", _headers, MapType(StringType(), StringType()))

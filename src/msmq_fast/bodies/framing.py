@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from msmq_fast.spark.bodies.errors import BodyError
+from msmq_fast.bodies.errors import BodyError
 
 _VERSION, _MODE, _VIA, _ENCODING, _EXTENSIBLE, _UNSIZED, _SIZED, _END, _FAULT = range(9)
 _UPGRADE, _UPGRADED, _PREAMBLE_ACK, _PREAMBLE_END = range(9, 13)

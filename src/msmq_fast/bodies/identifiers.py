@@ -1,10 +1,10 @@
-"""Identifiers and class names as people read them."""
+"""Identifiers as people read them."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
-from msmq_fast.spark.bodies.errors import BodyError
+from msmq_fast.bodies.errors import BodyError
 
 
 def guid(data: bytes) -> str:
@@ -18,18 +18,3 @@ def guid(data: bytes) -> str:
     if len(data) == 20:
         return f"{{{UUID(bytes_le=bytes(data[:16]))}}}\\{int.from_bytes(data[16:], 'little')}"
     raise BodyError(f"a GUID has 16 bytes and a message identifier 20, not {len(data)}")
-
-
-def class_name(number: int) -> str:
-    """The published name of a message class; custom classes as 0x and four hexadecimal digits.
-
-    BodyError: no 16-bit number.
-    """
-    from msmq_fast.protocol.classes import MessageClass
-
-    if not 0 <= number <= 0xFFFF:
-        raise BodyError(f"a message class lies in 0..65535, not {number}")
-    try:
-        return MessageClass(number).name
-    except ValueError:
-        return f"0x{number:04x}"

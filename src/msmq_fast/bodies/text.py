@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from msmq_fast.spark.bodies.errors import BodyError
-from msmq_fast.spark.bodies.kind import NARROW_TEXT, WIDE_TEXT
+from msmq_fast.bodies.errors import BodyError
+from msmq_fast.bodies.kind import NARROW_TEXT, WIDE_TEXT
 
 _MARKED: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _DECLARED: Final = re.compile(rb"""^<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")

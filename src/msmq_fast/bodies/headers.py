@@ -10,8 +10,8 @@ import json
 from typing import Final
 from xml.parsers import expat
 
-from msmq_fast.spark.bodies.errors import BodyError
-from msmq_fast.spark.bodies.text import text
+from msmq_fast.bodies.errors import BodyError
+from msmq_fast.bodies.text import text
 
 _MAX_HEADERS: Final = 4096
 

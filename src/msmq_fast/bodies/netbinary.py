@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from msmq_fast.spark.bodies.errors import BodyError
+from msmq_fast.bodies.errors import BodyError
 
 _INT: Final = struct.Struct("<i")
 # PrimitiveTypeEnumeration -> bytes of a value; 0: of no fixed size
