@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.config.sections import keys_of
-from msmq_fast.config.srmp_names import SrmpNamesConfig
+from msmq_fast.config.sections import SrmpConfig, keys_of
 from msmq_fast.qm.identity.certificates import Certificates
 from msmq_fast.security.algorithms import HashAlgorithm
 from msmq_fast.security.keyturns import KeyTurns
@@ -20,17 +19,17 @@ from tests.srmp.mappings import INBOUND, OUTBOUND, RECEIPTS
 from tests.support.worlds.queue_manager import World
 
 
-def configured(**values: object) -> SrmpNamesConfig:
+def configured(**values: object) -> SrmpConfig:
     """As the TOML values say."""
-    config = SrmpNamesConfig()
+    config = SrmpConfig()
     for name, value in values.items():
-        setattr(config, name, keys_of(SrmpNamesConfig)[name].metadata["kind"].check(value))
+        setattr(config, name, keys_of(SrmpConfig)[name].metadata["kind"].check(value))
     return config
 
 
 @pytest.mark.rule("SR-112", "SR-113")
 def test_without_a_word() -> None:
-    assert redirections(SrmpNamesConfig()) == Redirections()
+    assert redirections(SrmpConfig()) == Redirections()
 
 
 @pytest.mark.rule("SR-112", "SR-113")
@@ -81,7 +80,7 @@ def test_mistakes(key: str, value: object, says: str) -> None:
 
 
 def test_environment_variables() -> None:
-    kind = keys_of(SrmpNamesConfig)["inbound"].metadata["kind"]
+    kind = keys_of(SrmpConfig)["inbound"].metadata["kind"]
     assert kind.from_text("http://a/* -> http://b, http://c -> http://d") == (
         Pair("http://a/*", "http://b"),
         Pair("http://c", "http://d"),

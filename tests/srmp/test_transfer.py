@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.config.srmp_sending import SrmpSendingConfig
+from msmq_fast.config.sections import SrmpConfig
 from msmq_fast.srmp.endpoint import Endpoint, Progress
 from msmq_fast.srmp.transfer import Close, Drop, Effect, Reach, Stage, Timers, Transfer, judge
 from tests.srmp.transfers import SERVER, Queue
@@ -45,7 +45,7 @@ class World:
 @pytest.mark.rule("SR-125", "SR-129")
 def test_the_timers_are_those_of_the_document_unless_told_otherwise() -> None:
     assert Timers() == Timers(retransmission=20.0, cleanup=300.0, response=60.0)
-    config = SrmpSendingConfig()
+    config = SrmpConfig()
     assert Timers(config.retry_interval, config.idle_timeout, config.response_timeout) == Timers()
 
 

@@ -2,6 +2,13 @@
 
 `check` takes a TOML value, `from_text` the text of an environment variable or a flag; both return the value
 that the server uses and raise ValueError with half a sentence that says what was expected.
+
+To add a key:
+
+1. Add a field to the dataclass of its section in `config/sections/`: `name: type = key(kind, default, about)`.
+   The reader, the variable MSMQ_FAST_SECTION__KEY and the mistakes by line follow.
+2. Read it where the server is put together, usually `server/assembly.py`.
+3. Document it; `tests/server/test_config.py` compares the page with the fields.
 """
 
 from __future__ import annotations
@@ -19,12 +26,16 @@ from msmq_fast.protocol.units import parse_duration, parse_size
 
 __all__ = [
     "FLAG",
+    "GIB",
     "GUID",
+    "KIB",
+    "MIB",
     "NETWORKS",
     "PATH",
     "QUOTA",
     "TEXT",
     "TEXTS",
+    "TIB",
     "Kind",
     "Preferred",
     "choice",
@@ -36,6 +47,8 @@ __all__ = [
     "port",
     "size",
 ]
+
+KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast.config.pgm import PgmConfig
+from msmq_fast.config.sections import PgmConfig
 from msmq_fast.srmp.pgm.model import Tsi
 from msmq_fast.srmp.pgm.packets import Data, Nak, Spm, encode_nak
 from msmq_fast.srmp.pgm.repairs import repair_delay

@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from msmq_fast.config.pgm import PgmConfig
+from msmq_fast.config.sections import PgmConfig
 from msmq_fast.server.net.sockets import ListenError
 from msmq_fast.server.pgm.interfaces import Interface, chosen_interfaces
 from msmq_fast.srmp.pgm.model import Datagram

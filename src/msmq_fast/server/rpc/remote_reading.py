@@ -7,8 +7,7 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from msmq_fast.config.remote import RemoteConfig
-from msmq_fast.config.sections import Config
+from msmq_fast.config.sections import Config, RemoteConfig
 from msmq_fast.packet.names import FormatName
 from msmq_fast.protocol.errors import AccessDenied
 from msmq_fast.qm.manager import QueueManager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from msmq_fast.config.srmp_names import SrmpNamesConfig
+from msmq_fast.config.sections import SrmpConfig
 from msmq_fast.qm.identity.certificates import Certificates
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.settings import QueueManagerSettings
@@ -21,7 +21,7 @@ from msmq_fast.srmp.urls import OwnUrls
 __all__ = ["redirections", "redirector", "verifier"]
 
 
-def redirections(settings: SrmpNamesConfig) -> Redirections:
+def redirections(settings: SrmpConfig) -> Redirections:
     """Those of the configuration, then those of the mapping files in the order of their names.
 
     Raises DeclarationError: a file cannot be used.
@@ -55,14 +55,14 @@ def _files(directory: Path | None) -> Iterator[tuple[Path, bytes]]:
         ) from None
 
 
-def redirector(settings: SrmpNamesConfig, registry: QueueRegistry, about: QueueManagerSettings) -> Redirector:
+def redirector(settings: SrmpConfig, registry: QueueRegistry, about: QueueManagerSettings) -> Redirector:
     """What resolves URLs. Raises DeclarationError. The ports are told later (`OwnUrls.listen`)."""
     host = settings.public_host or about.advertised or about.qualified_name
     return Redirector(OwnUrls(registry, host), redirections(settings))
 
 
 def verifier(
-    settings: SrmpNamesConfig,
+    settings: SrmpConfig,
     certificates: Certificates,
     turns: KeyTurns,
     monotonic: Callable[[], float],

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from msmq_fast.config.sections import Config
-from msmq_fast.config.srmp_sending import SrmpSendingConfig
+from msmq_fast.config.sections import Config, SrmpConfig
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
@@ -141,7 +140,7 @@ def _verifying(ca_file: Path | None) -> ssl.SSLContext:
     return context
 
 
-def _proxies(settings: SrmpSendingConfig) -> Callable[[str], Proxy | None]:
+def _proxies(settings: SrmpConfig) -> Callable[[str], Proxy | None]:
     if not settings.proxy:
         return lambda host: None
     name, _, port = settings.proxy.rpartition(":")

@@ -1,0 +1,145 @@
+"""The configuration: one module per section; `config/loading.py` fills them."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from msmq_fast.config import name_kinds
+from msmq_fast.config.sections.bulk import BulkConfig
+from msmq_fast.config.sections.directory import DirectoryConfig
+from msmq_fast.config.sections.limits import LimitsConfig
+from msmq_fast.config.sections.log import LogConfig
+from msmq_fast.config.sections.mqqb import MqqbConfig
+from msmq_fast.config.sections.peers import PeerDeclaration
+from msmq_fast.config.sections.pgm import PgmConfig
+from msmq_fast.config.sections.protection import ProtectionConfig
+from msmq_fast.config.sections.queue_manager import QueueManagerConfig
+from msmq_fast.config.sections.queues import QueueDeclaration
+from msmq_fast.config.sections.remote import RemoteConfig
+from msmq_fast.config.sections.routes import RouteDeclaration
+from msmq_fast.config.sections.rpc import RpcConfig
+from msmq_fast.config.sections.security import SecurityConfig
+from msmq_fast.config.sections.server import ServerConfig
+from msmq_fast.config.sections.srmp import SrmpConfig
+from msmq_fast.config.sections.store import StoreConfig
+from msmq_fast.config.sections.users import UserDeclaration
+
+__all__ = [
+    "SECTIONS",
+    "BulkConfig",
+    "Config",
+    "DirectoryConfig",
+    "LimitsConfig",
+    "LogConfig",
+    "MqqbConfig",
+    "PeerDeclaration",
+    "PgmConfig",
+    "ProtectionConfig",
+    "QueueDeclaration",
+    "QueueManagerConfig",
+    "RemoteConfig",
+    "RouteDeclaration",
+    "RpcConfig",
+    "SecurityConfig",
+    "ServerConfig",
+    "SrmpConfig",
+    "StoreConfig",
+    "UserDeclaration",
+    "default_computer_name",
+    "default_data_directory",
+    "keys_of",
+]
+
+
+def default_data_directory() -> Path:
+    """/var/lib/msmq-fast for root, the user's data directory for everybody else."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/msmq-fast")
+    home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(home) / "msmq-fast"
+
+
+def default_computer_name() -> str:
+    """The first label of the host name, cut to 15 characters as Windows computer names are."""
+    return socket.gethostname().split(".", 1)[0][: name_kinds.LONGEST_COMPUTER_NAME] or "localhost"
+
+
+@dataclass(slots=True)
+class Config:
+    """All of it. `source` names the file that was read, for messages to people."""
+
+    server: ServerConfig = field(default_factory=ServerConfig)
+    store: StoreConfig = field(default_factory=StoreConfig)
+    queue_manager: QueueManagerConfig = field(default_factory=QueueManagerConfig)
+    security: SecurityConfig = field(default_factory=SecurityConfig)
+    protection: ProtectionConfig = field(default_factory=ProtectionConfig)
+    mqqb: MqqbConfig = field(default_factory=MqqbConfig)
+    directory: DirectoryConfig = field(default_factory=DirectoryConfig)
+    rpc: RpcConfig = field(default_factory=RpcConfig)
+    remote: RemoteConfig = field(default_factory=RemoteConfig)
+    srmp: SrmpConfig = field(default_factory=SrmpConfig)
+    pgm: PgmConfig = field(default_factory=PgmConfig)
+    bulk: BulkConfig = field(default_factory=BulkConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+    queues: list[QueueDeclaration] = field(default_factory=list)
+    users: list[UserDeclaration] = field(default_factory=list)
+    routes: list[RouteDeclaration] = field(default_factory=list)
+    peers: list[PeerDeclaration] = field(default_factory=list)
+    source: str = "defaults"
+    file: Path | None = None
+    given: set[str] = field(default_factory=set)  # "section.key" of what a file, variable or flag sets
+
+    @property
+    def data(self) -> Path:
+        """The data directory."""
+        return self.server.data or default_data_directory()
+
+    @property
+    def name(self) -> str:
+        """The computer name."""
+        return self.server.name or default_computer_name()
+
+    @property
+    def users_file(self) -> Path:
+        """Where the users are."""
+        return self.security.users_file or self.data / "users.toml"
+
+    @property
+    def key_file(self) -> Path:
+        """Where the key is that seals private keys."""
+        return self.protection.key_file or self.data / "secrets.key"
+
+    @property
+    def app_socket(self) -> Path | None:
+        """The Unix socket for programs, None if there is none."""
+        if self.server.app_socket == "off":
+            return None
+        return Path(self.server.app_socket).expanduser() if self.server.app_socket else self.data / "app.sock"
+
+
+SECTIONS: dict[str, type] = {
+    "server": ServerConfig,
+    "store": StoreConfig,
+    "queue_manager": QueueManagerConfig,
+    "security": SecurityConfig,
+    "protection": ProtectionConfig,
+    "mqqb": MqqbConfig,
+    "directory": DirectoryConfig,
+    "rpc": RpcConfig,
+    "remote": RemoteConfig,
+    "srmp": SrmpConfig,
+    "pgm": PgmConfig,
+    "bulk": BulkConfig,
+    "limits": LimitsConfig,
+    "log": LogConfig,
+}
+
+
+def keys_of(section: type) -> dict[str, Field[Any]]:
+    """The keys of one section, in the order in which they are documented."""
+    return {entry.name: entry for entry in fields(section)}

@@ -1,0 +1,23 @@
+"""Section [log]: the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msmq_fast.config import kinds
+from msmq_fast.config.kinds import key
+
+__all__ = ["LogConfig"]
+
+
+@dataclass(slots=True)
+class LogConfig:
+    """Section [log]."""
+
+    level: str = key(
+        kinds.choice("debug", "info", "warning", "error"), "info", "least severe line that is written"
+    )
+    format: str = key(kinds.choice("text", "json"), "text", "text, or one JSON object a line")
+    refusals_per_second: int = key(
+        kinds.integer(1, 1_000_000), 5, "lines on refused messages and connections"
+    )

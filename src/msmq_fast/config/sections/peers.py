@@ -1,0 +1,18 @@
+"""Tables [[peers]]: the only addresses of other queue managers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msmq_fast.config import name_kinds
+from msmq_fast.config.kinds import key
+
+__all__ = ["PeerDeclaration"]
+
+
+@dataclass(slots=True)
+class PeerDeclaration:
+    """One [[peers]] table: the only addresses that another queue manager has."""
+
+    guid: str = key(name_kinds.GUID, "", "GUID of the queue manager")
+    addresses: tuple[str, ...] = key(name_kinds.ADDRESSES, (), "its IP addresses; no others may use its GUID")

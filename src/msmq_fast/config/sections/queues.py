@@ -1,0 +1,25 @@
+"""Tables [[queues]]: queues that exist after every start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msmq_fast.config import kinds, name_kinds
+from msmq_fast.config.kinds import key
+
+__all__ = ["QueueDeclaration"]
+
+
+@dataclass(slots=True)
+class QueueDeclaration:
+    """One [[queues]] table: a queue that exists after every start."""
+
+    name: str = key(name_kinds.QUEUE, "", "path of the queue")
+    label: str = key(kinds.TEXT, "", "label, up to 124 characters")
+    transactional: bool = key(kinds.FLAG, False, "takes transactional messages only")
+    journal: bool = key(kinds.FLAG, False, "keeps copies of received messages")
+    quota_kb: int = key(kinds.integer(0, 2**32 - 1), 2**32 - 1, "4294967295: no limit")
+    authenticated: bool = key(kinds.FLAG, False, "takes signed messages only")
+    multicast_address: str = key(
+        name_kinds.GROUP, "", "group and port such as 234.1.1.1:8001 whose messages it takes, too"
+    )

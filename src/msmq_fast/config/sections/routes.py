@@ -1,0 +1,20 @@
+"""Tables [[routes]]: the next hops of other queue managers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msmq_fast.config import kinds, name_kinds
+from msmq_fast.config.kinds import key
+
+__all__ = ["RouteDeclaration"]
+
+
+@dataclass(slots=True)
+class RouteDeclaration:
+    """One [[routes]] table: where messages for a queue manager go next."""
+
+    destination: str = key(kinds.TEXT, "", 'GUID or host name of a queue manager; "*": all others')
+    via: tuple[str, ...] = key(
+        name_kinds.HOPS, (), "host names, addresses or GUIDs, tried in this order; a port cannot be given"
+    )

@@ -1,0 +1,83 @@
+"""The kinds of configuration keys that hold URLs and digests of SRMP."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msmq_fast.config import kinds
+from msmq_fast.config.kinds import TEXTS, Kind
+from msmq_fast.srmp.redirection import Pair
+from msmq_fast.srmp.urls import parse_url
+
+__all__ = ["DIGESTS", "PAIRS", "PATTERNS", "URL"]
+
+_ARROW: Final = "->"
+_DIGESTS: Final = ("sha1", "md5", "sha256", "sha512")
+
+
+def _pattern(text: str) -> str:
+    if not text.endswith("*"):
+        parse_url(text)
+    return text
+
+
+def _pair(text: str) -> Pair:
+    source, arrow, target = (piece.strip() for piece in text.partition(_ARROW))
+    try:
+        if not arrow:
+            raise ValueError
+        parse_url(target)
+        return Pair(_pattern(source), target)
+    except ValueError:
+        raise ValueError(
+            f'expected "http://from/msmq/queue -> http://to/msmq/queue", the first with or without a * at '
+            f'its end, got "{text}"'
+        ) from None
+
+
+def _pairs(value: object) -> tuple[Pair, ...]:
+    return tuple(_pair(text) for text in TEXTS.check(value))
+
+
+def _patterns(value: object) -> tuple[str, ...]:
+    for text in TEXTS.check(value):
+        try:
+            _pattern(text)
+        except ValueError:
+            raise ValueError(
+                f'expected URLs such as "http://host/msmq/queue" or "http://host/*", got "{text}"'
+            ) from None
+    return tuple(TEXTS.check(value))
+
+
+def _url(value: object) -> str:
+    text = str(kinds.TEXT.check(value))
+    if text:
+        try:
+            parse_url(text)
+        except ValueError as problem:
+            raise ValueError(f'{problem}, got "{text}"') from None
+    return text
+
+
+def _digests(value: object) -> tuple[str, ...]:
+    for text in TEXTS.check(value):
+        if text not in _DIGESTS:
+            raise ValueError(f'expected some of {", ".join(_DIGESTS)}, got "{text}"')
+    return tuple(TEXTS.check(value))
+
+
+PAIRS: Final = Kind(
+    'redirections such as "http://from/* -> http://to"',
+    _pairs,
+    lambda text: _pairs(list(TEXTS.from_text(text))),
+)
+PATTERNS: Final = Kind(
+    "URLs, each with or without a * at its end",
+    _patterns,
+    lambda text: _patterns(list(TEXTS.from_text(text))),
+)
+URL: Final = Kind("http://host/msmq/private$/queue or the like", _url, _url)
+DIGESTS: Final = Kind(
+    "some of sha1, md5, sha256, sha512", _digests, lambda text: _digests(list(TEXTS.from_text(text)))
+)
