@@ -148,7 +148,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         missing = list(_missing(mark))
         if missing:
-            complaint = f"missing here: {', '.join(missing)} (docs/development.md says what tests need)"
+            complaint = (
+                f"missing here: {', '.join(missing)} (docs/project/development.md says what tests need)"
+            )
             if item.config.getoption("--missing") == "fail":
                 pytest.fail(complaint, pytrace=False)
             pytest.skip(complaint)

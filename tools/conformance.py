@@ -25,7 +25,7 @@ STATUSES = ("built", "partly", "not-built")
 
 
 class CatalogueError(Exception):
-    """A catalogue file does not have the form that docs/development.md describes."""
+    """A catalogue file does not have the form that docs/project/development.md describes."""
 
 
 @dataclass(frozen=True)

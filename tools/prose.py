@@ -27,7 +27,8 @@ from tools.conformance import load_catalogue
 
 ROOT = Path(__file__).resolve().parent.parent
 EXCEPTIONS = Path(__file__).with_suffix(".txt")
-PUBLISHED = (ROOT / "docs" / "interop-switches.md", ROOT / "docs" / "conformance" / "data-model.md")
+PAGES = ROOT / "docs"
+PUBLISHED = (PAGES / "reference" / "interop-switches.md", PAGES / "conformance" / "data-model.md")
 SOURCES = (".py", ".pyi", ".pyx", ".pxi", ".pxd", ".h")
 WIDTH = 120
 

@@ -1,4 +1,4 @@
-/* Frames of the application protocol (docs/application-protocol.md 1.1 and 2). */
+/* Frames of the application protocol (docs/reference/application-protocol.md 1.1 and 2). */
 #ifndef BENCH_APP_H
 #define BENCH_APP_H
 

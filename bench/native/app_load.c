@@ -1,4 +1,4 @@
-/* Producers and consumers over the application protocol (docs/application-protocol.md), all in one thread.
+/* Producers and consumers over the application protocol (docs/reference/application-protocol.md), all in one thread.
  *
  * Usage: app_load --socket PATH --queue NAME [--produce CONNECTIONS] [--consume CONNECTIONS] [--express]
  *                 [--body BYTES] [--batch N] [--window N] [--credit N] [--acknowledge] [--receive] [--lockstep]

@@ -1,4 +1,4 @@
-/* Transactions over the application protocol (docs/application-protocol.md 7), all clients in one thread.
+/* Transactions over the application protocol (docs/reference/application-protocol.md 7), all clients in one thread.
  *
  * Usage: tx_load --socket PATH --queue NAME [--clients N] [--size N] [--explicit] [--body BYTES] [--warmup S] --seconds S
  *        tx_load … --send-only [--count N]

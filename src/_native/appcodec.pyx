@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""Messages of application frames (docs/application-protocol.md 4) to UserMessage packets; see appcodec.pxd.
+"""Messages of application frames (docs/reference/application-protocol.md 4) to UserMessage packets; see appcodec.pxd.
 
 A frame that breaks the layout raises FrameFault; a message that the queue manager would refuse is reported by its HRESULT.
 """

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""Stored packets to MESSAGE and DELIVERY frames (docs/application-protocol.md 5.1); see appencode.pxd."""
+"""Stored packets to MESSAGE and DELIVERY frames (docs/reference/application-protocol.md 5.1); see appencode.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""Reading msgpack (docs/application-protocol.md 4); see appread.pxd."""
+"""Reading msgpack (docs/reference/application-protocol.md 4); see appread.pxd."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset

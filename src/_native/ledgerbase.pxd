@@ -16,9 +16,9 @@
 #        removal.pyx has every other removal, queuebase.pyx and queue.pyx have the arrival. A helper for two places is best a function
 #        of its module: a method needs a line in the .pxd.
 #      - Python code calls a method of `EventFeed` (qm/feed/eventfeed.py), or `Receiver.tell` about a message that was not taken.
-#   3. Add a row to the table in docs/operations.md, "Event feed": the only list of the kinds for operators and readers.
+#   3. Add a row to the table in docs/how-to/operations.md, "Event feed": the only list of the kinds for operators and readers.
 #   Test it in tests/qm/test_feed.py, with `told` and `kinds`. A change of EventKind rebuilds every module above this one, which takes some
-#   minutes. For a try, build the module that writes the event alone: MSMQ_FAST_ONLY="reading" (docs/development.md).
+#   minutes. For a try, build the module that writes the event alone: MSMQ_FAST_ONLY="reading" (docs/project/development.md).
 
 cimport cython
 from libc.stddef cimport size_t

@@ -1,4 +1,4 @@
-"""docs/application-protocol.md: its byte examples and tables agree with the code."""
+"""docs/reference/application-protocol.md: its byte examples and tables agree with the code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msmq_fast._native.appcodec import PacketBuilder
 from msmq_fast._native.appread import send_head
 from msmq_fast.protocol.frames import OUT_FIELDS, Frame, FrameCutter, In, Out, unpack_payload
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "application-protocol.md").read_text()
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "reference" / "application-protocol.md").read_text()
 EXAMPLES = re.findall(r"```frame\n(\w+) (\d+) (.*)\n((?:[0-9a-f ]+\n)+)```", DOCUMENT)
 
 

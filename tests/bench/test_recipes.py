@@ -1,4 +1,4 @@
-"""The recipes behind docs/performance.md: the simulated disk, instructions, two servers in turn."""
+"""The recipes behind docs/project/performance.md: the simulated disk, instructions, two servers in turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/bulk-api.md: its calls, codes and metrics are those of the code."""
+"""docs/reference/bulk-api.md: its calls, codes and metrics are those of the code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msmq_fast.client.bulk import errors as bulkerrors
 from tests.support.http import bulk as api
 from tests.support.processes.servers import Server
 
-TEXT = (Path(__file__).parents[2] / "docs" / "bulk-api.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "bulk-api.md").read_text(encoding="utf-8")
 
 
 def rows(heading: str) -> list[list[str]]:

@@ -1,5 +1,6 @@
-"""A client with nothing but sockets and msgpack, written from docs/application-protocol.md: the document
-suffices.
+"""A client with nothing but sockets and msgpack, written from docs/reference/application-protocol.md.
+
+The document suffices to write it.
 """
 
 from __future__ import annotations

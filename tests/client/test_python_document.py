@@ -1,4 +1,4 @@
-"""The programs of docs/python.md, one after the other at one server, as their readers would try them."""
+"""The programs of docs/how-to/python.md, one after the other at one server, as a reader tries them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.processes.servers import Server, data_directory
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "python.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "python.md"
 SHOWN = (
     "first b'hello'\nnothing left\n",
     "äöü\n",

@@ -58,6 +58,22 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert not lost
 
 
+def test_the_pages_that_sources_name_exist() -> None:
+    files = [
+        path
+        for folder in ("src", "tests", "tools", "bench", "pipelines", "contrib", "packaging")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".py", ".pyx", ".pxd", ".pxi", ".h", ".c", ".yml", ".service")
+    ]
+    named = {
+        name
+        for path in files
+        for name in re.findall(r"(?<![\w/])docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 10
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
 def test_every_file_that_says_how_to_extend_it_is_listed() -> None:
     sources = [
         path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".pyx", ".pxd", ".pxi", ".h")
@@ -67,7 +83,7 @@ def test_every_file_that_says_how_to_extend_it_is_listed() -> None:
         for path in sources
         if re.search(r"^(?:# )?To add (?:a|an|something)\b", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
-    page = (ROOT / "docs" / "development.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "project" / "development.md").read_text(encoding="utf-8")
     section = page.partition("## Where a change begins")[2].partition("\n## ")[0]
     listed = {Path(name).name for name in re.findall(r"`([\w/]+\.(?:py|pyx|pxd))`", section)}
     assert extensible == listed
@@ -88,7 +104,7 @@ def test_every_command_is_one() -> None:
 
 
 def test_the_architecture_names_every_folder_and_every_native_module() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
     folders = [
         str(place.parent.relative_to(PACKAGE)) + "/"
         for place in sorted(PACKAGE.rglob("__init__.py"))

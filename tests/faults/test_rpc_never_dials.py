@@ -1,4 +1,7 @@
-"""The server does not call, or look up, a name that an RPC caller supplied (docs/interop-switches.md)."""
+"""The server does not call, or look up, a name that an RPC caller supplied.
+
+docs/reference/interop-switches.md names the switch.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The routing recipe of docs/operations.md, as it is written there, with transactional messages: sender,
-router and receiver in a workgroup; nobody but those who send knows a route.
+"""The routing recipe of docs/how-to/operations.md, as it is written there, with transactional messages.
+
+Sender, router and receiver are in a workgroup; only the hosts that send know a route.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A server without any configuration: what callers with and without a name can do from outside.
 
-The expectations are those of docs/security.md, "What new queues grant".
+The expectations are those of docs/how-to/security.md, "What new queues grant".
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def test_hardened_needs_a_list_of_addresses() -> None:
 
 
 def test_the_documented_keys_are_those_of_the_profile() -> None:
-    page = Path("docs/security.md").read_text(encoding="utf-8")
+    page = Path("docs/how-to/security.md").read_text(encoding="utf-8")
     table = page.partition("## Profiles")[2].partition("\n## ")[0]
     rows = {
         name

@@ -1,5 +1,6 @@
-"""The way of docs/spark.md from nothing to the first report, and back into a queue: 100,000 mixed messages,
-one command for each step.
+"""The way of docs/how-to/spark.md from nothing to the first report, and back into a queue.
+
+100,000 mixed messages, one command for each step.
 """
 
 from __future__ import annotations

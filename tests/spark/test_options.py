@@ -138,7 +138,7 @@ def test_sizes_mean_what_they_mean_in_the_configuration(text: str, size: int) ->
 def test_every_option_of_the_table_is_in_the_documentation() -> None:
     from pathlib import Path
 
-    text = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "spark.md").read_text()
     assert [option.name for option in OPTIONS if f"`{option.name}`" not in text] == []
 
 

@@ -1,4 +1,4 @@
-"""What docs/srmp.md shows is what happens, with the real curl."""
+"""What docs/how-to/srmp.md shows is what happens, with the real curl."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from msmq_fast.config.loading import load
 from tests.support.processes.servers import Server, data_directory
 
-PAGE = Path(__file__).parents[2] / "docs" / "srmp.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "srmp.md"
 
 
 @pytest.fixture

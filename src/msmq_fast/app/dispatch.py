@@ -2,7 +2,7 @@
 
 To add a request:
 
-1. Give it a number in frames.Frame and a section in docs/application-protocol.md.
+1. Give it a number in frames.Frame and a section in docs/reference/application-protocol.md.
 2. Write its handler in the module of app/handlers for its group, and add it to the HANDLERS of that module.
 3. Add the HANDLERS of a new module to the table below.
 """

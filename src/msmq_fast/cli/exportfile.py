@@ -1,5 +1,5 @@
 """Files of exported messages: a header, for each queue its definition and its messages, and a trailer by
-which a file that was cut or changed is noticed. docs/operations.md describes both forms.
+which a file that was cut or changed is noticed. docs/how-to/operations.md describes both forms.
 
 msgpack: the magic, then records of a length (u32, big-endian) and a msgpack map. jsonl: one JSON object a
 line; binary values stand in base64 under a name with `_b64` behind. Reading trusts nothing: every record is

@@ -10,7 +10,7 @@ from msmq_fast.config.sections import Config
 
 __all__ = ["PROFILES", "apply_profile"]
 
-# docs/security.md lists what stands here; tests/server/test_profiles.py compares them.
+# docs/how-to/security.md lists what stands here; tests/server/test_profiles.py compares them.
 PROFILES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "windows": MappingProxyType({}),

@@ -1,4 +1,7 @@
-"""Switches for what only a capture from a Windows peer can settle; docs/interop-switches.md explains each."""
+"""Switches for what only a capture from a Windows peer can settle.
+
+docs/reference/interop-switches.md explains each.
+"""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """The columns of messages and events in bulk: the one definition, for the server and for its readers.
 
 Plain Python, so that an analytics worker can import it. Every column may be null. What the columns mean, and
-which ones no queue manager can know, stands in docs/bulk-columns.md.
+which ones no queue manager can know, stands in docs/reference/bulk-columns.md.
 """
 
 from __future__ import annotations

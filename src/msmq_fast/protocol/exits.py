@@ -8,7 +8,7 @@ __all__ = ["CommandError", "Exit"]
 
 
 class Exit(IntEnum):
-    """What a script can tell from the exit code; docs/operations.md lists them for users."""
+    """What a script can tell from the exit code; docs/how-to/operations.md lists them for users."""
 
     OK = 0
     FAILURE = 1

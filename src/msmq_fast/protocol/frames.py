@@ -1,7 +1,7 @@
 """The frame layout of the application protocol: constants, field order, frame cutting.
 
 Shared by the server and the client, and the only part of the server that the client imports, so it imports
-nothing of the package. docs/application-protocol.md describes the same in words and bytes.
+nothing of the package. docs/reference/application-protocol.md describes the same in words and bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Requests of one connection: fragments checked and put together (C706 12.6.4.9, MS-RPCE 3.3.3.5).
 
 The order of the checks, and what each failure is answered with, is that of Windows, as far as it can be seen
-from outside: `docs/architecture.md`, "The RPC runtime".
+from outside: `docs/explanation/architecture.md`, "The RPC runtime".
 """
 
 from __future__ import annotations

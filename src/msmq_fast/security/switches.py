@@ -1,5 +1,5 @@
 """Switches of signatures and encryption for what only a capture from a Windows peer can settle;
-docs/interop-switches.md explains each.
+docs/reference/interop-switches.md explains each.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class MsmqDataSource(DataSource):
-    """Queues as DataFrames. Its options and columns: docs/spark.md."""
+    """Queues as DataFrames. Its options and columns: docs/how-to/spark.md."""
 
     @classmethod
     def name(cls) -> str:

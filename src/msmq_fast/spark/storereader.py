@@ -35,7 +35,7 @@ OPTIONS: Final = (
     *COLUMNS,
     Option("partitions", "count", "8", "tasks, at most"),
     Option("mode", "PERMISSIVE|DROPMALFORMED|FAILFAST", "PERMISSIVE", "what becomes of damaged records"),
-    Option("pushdown", "flag", "false", "filters are applied while reading; see docs/spark.md"),
+    Option("pushdown", "flag", "false", "filters are applied while reading; see docs/how-to/spark.md"),
     Option("allowLive", "flag", "false", "a store that a server holds is copied first"),
     Option("copyDirectory", "text", None, "where that copy is made; every executor must see it"),
     Option("computerName", "text", ".", "of the queue manager, for path names: the store does not hold it"),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class StoreDataSource(DataSource):
-    """A store that no server runs on, as DataFrames. Options and columns: docs/spark.md."""
+    """A store that no server runs on, as DataFrames. Options and columns: docs/how-to/spark.md."""
 
     @classmethod
     def name(cls) -> str:

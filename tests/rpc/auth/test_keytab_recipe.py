@@ -1,4 +1,4 @@
-"""The commands of docs/remote-read.md that make a keytab in an MIT realm, run as they stand there."""
+"""The commands of docs/how-to/remote-read.md that make a keytab in an MIT realm, run as they stand there."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.processes.kdc import serving
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "remote-read.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "how-to" / "remote-read.md"
 KEYTAB, HOST = "/etc/msmq-fast.keytab", "orders01.example.net"
 
 

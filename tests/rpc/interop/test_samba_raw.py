@@ -30,7 +30,8 @@ def failures(said: str) -> set[str]:
 )
 def test_samba_raw_protocol(tmp_path: Path) -> None:
     if subprocess.run([PYTHON, "-c", f"import {SUITE}"], check=False, capture_output=True).returncode:
-        pytest.fail("not installed: python3-samba (docs/development.md lists the packages)", pytrace=False)
+        hint = "docs/project/development.md lists the packages"
+        pytest.fail(f"not installed: python3-samba ({hint})", pytrace=False)
     done = subprocess.run(
         [
             *("unshare", "--net", "--map-root-user"),

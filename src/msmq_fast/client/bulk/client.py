@@ -1,4 +1,4 @@
-"""Client of the bulk API of one queue manager (docs/bulk-api.md): what drivers and executors call.
+"""Client of the bulk API of one queue manager (docs/reference/bulk-api.md): what drivers and executors call.
 
 Blocking; needs pyarrow for rows, nothing else outside the standard library. A client may be pickled and sent
 to executors: it opens its connections where it is used. It is not for several threads at a time.

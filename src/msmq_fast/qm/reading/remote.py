@@ -1,7 +1,7 @@
 """Queues of other computers that are read from here: what front ends ask for, whoever does it.
 
 The queue manager is given a RemoteReader by who puts it together (`QueueManager.remote`); without one such
-queues can only be sent to. What each method promises is in docs/remote-read.md.
+queues can only be sent to. What each method promises is in docs/how-to/remote-read.md.
 """
 
 from __future__ import annotations

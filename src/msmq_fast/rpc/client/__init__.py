@@ -1,4 +1,4 @@
-"""The client side: reading queues of other computers (MS-MQRR 3.2, MS-MQQP 3.2, docs/remote-read.md).
+"""The client side: reading queues of other computers (MS-MQRR 3.2, MS-MQQP 3.2, docs/how-to/remote-read.md).
 
 `connection` and `binding` are the client of the runtime, without IO, `endpoint` asks endpoint mappers.
 `opening` opens a queue at another computer, by `remoteread` or, where that is not served, `qm2qm`. `reader`

@@ -31,7 +31,7 @@ def build_parser() -> Parser:
     """The arguments of all verbs."""
     parser = Parser(
         prog="msmq-lake",
-        description="Archive, check and report what passes MSMQ queue managers; see docs/spark.md.",
+        description="Archive, check and report what passes MSMQ queue managers; see docs/how-to/spark.md.",
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb in VERBS:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class CaptureDataSource(DataSource):
-    """Captures of network traffic as DataFrames. Options and columns: docs/spark.md."""
+    """Captures of network traffic as DataFrames. Options and columns: docs/how-to/spark.md."""
 
     @classmethod
     def name(cls) -> str:
