@@ -5,7 +5,8 @@ that the server uses and raise ValueError with half a sentence that says what wa
 
 To add a key:
 
-1. Add a field to the dataclass of its section in `config/sections/`: `name: type = key(kind, default, about)`.
+1. Add a field to the dataclass of its section in `config/sections/`: `name: type = key(kind, default,
+   about)`.
    The reader, the variable MSMQ_FAST_SECTION__KEY and the mistakes by line follow.
 2. Read it where the server is put together, usually `server/assembly.py`.
 3. Document it; `tests/server/test_config.py` compares the page with the fields.
