@@ -11,7 +11,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from msmq_fast.admin.application import build
-from msmq_fast.admin.view import Histogram, Labelled, OutgoingView, QueueView, ReaderView
+from msmq_fast.admin.view import Histogram, Labelled
+from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo, ReaderInfo
 
 pytestmark = pytest.mark.smoke
 
@@ -20,7 +21,7 @@ class FakeView:
     def __init__(self) -> None:
         self.reason: str | None = None
         self.short = ""
-        self.list = [QueueView("host\\private$\\orders", "user", 3, 300, properties={"label": "Orders"})]
+        self.list = [QueueInfo("host\\private$\\orders", label="Orders", messages=3, bytes=300)]
 
     def ready(self) -> str | None:
         return self.reason
@@ -28,16 +29,16 @@ class FakeView:
     def shortage(self) -> str:
         return self.short
 
-    def queues(self) -> Iterable[QueueView]:
+    def queues(self) -> Iterable[QueueInfo]:
         return self.list
 
-    def readers(self) -> Iterable[ReaderView]:
+    def readers(self) -> Iterable[ReaderInfo]:
         return [
-            ReaderView("host\\private$\\orders", "receive", "alice", "10.0.0.7", "ntlm", "privacy", 1, 2, 3)
+            ReaderInfo("host\\private$\\orders", "receive", "alice", "10.0.0.7", "ntlm", "privacy", 1, 2, 3)
         ]
 
-    def outgoing(self) -> Iterable[OutgoingView]:
-        return [OutgoingView("DIRECT=OS:b\\private$\\q", "Connected", 5, 500)]
+    def outgoing(self) -> Iterable[OutgoingQueueInfo]:
+        return [OutgoingQueueInfo("DIRECT=OS:b\\private$\\q", state="connected", messages=5, bytes=500)]
 
     def gauges(self) -> Mapping[str, tuple[str, float]]:
         return {"sessions": ("Open sessions", 2)}
@@ -93,7 +94,7 @@ def test_json_shows_queues_outgoing_queues_and_stats(view: FakeView) -> None:
     queues = json.loads(ask(view, "/v1/queues")[1])
     assert queues[0]["name"] == "host\\private$\\orders"
     assert (queues[0]["messages"], queues[0]["bytes"], queues[0]["label"]) == (3, 300, "Orders")
-    assert json.loads(ask(view, "/v1/outgoing")[1])[0]["state"] == "Connected"
+    assert json.loads(ask(view, "/v1/outgoing")[1])[0]["state"] == "connected"
     (reader,) = json.loads(ask(view, "/v1/readers")[1])
     assert (reader["caller"], reader["level"], reader["unacknowledged"]) == ("alice", "privacy", 2)
     assert json.loads(ask(view, "/v1/stats")[1]) == {"name": "host", "messages_in": 7}
@@ -124,7 +125,7 @@ def test_metrics_carry_the_names_of_windows_exporter_and_our_own(view: FakeView)
 
 
 def test_queues_beyond_the_limit_are_summed(view: FakeView) -> None:
-    view.list = [QueueView(f"host\\private$\\q{n}", "user", n, n * 10) for n in range(10)]
+    view.list = [QueueInfo(f"host\\private$\\q{n}", messages=n, bytes=n * 10) for n in range(10)]
     lines = ask(view, "/metrics", limit=3)[1].splitlines()
     counted = [line for line in lines if line.startswith("windows_msmq_messages_in_queue{")]
     assert len(counted) == 4

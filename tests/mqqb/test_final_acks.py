@@ -14,6 +14,7 @@ from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.mqqb.session import Session
 from msmq_fast.packet.acks import FinalAck, OrderAck, order_queue
 from msmq_fast.protocol.classes import MessageClass
+from msmq_fast.qm.operator.showing import infos
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.mqqb.destination import ADDRESS, NEGATIVE, ORDER_QUEUE, POSITIVE, Destination, tx
 from tests.support.clocks import WALL
@@ -217,9 +218,9 @@ def test_management_sees_the_streams_of_a_queue() -> None:
     queue = world.create("orders", transactional=True)
     world.take(tx(1), tx(2), tx(9, previous=8))
     world.run()
-    (transfer,) = world.manager.incoming.transfers()
-    assert transfer.queue == queue.ordinal
-    assert transfer.as_map() == {
+    (info,) = infos([queue], world.manager.guid, world.manager.incoming.transfers(), lambda _: False)
+    (transfer,) = info.as_map()["incoming"]
+    assert transfer == {
         "format_name": r"DIRECT=TCP:10.0.0.7\private$\orders",
         "sender": str(wire.PEER),
         "sequence_id": 7 << 32 | 1,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -49,13 +47,13 @@ def build(view: View, queue_limit: int, names: Collection[str] = ()) -> web.Appl
         return web.Response(body=metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def queues(_: web.Request) -> web.Response:
-        return _json([_flat(queue) for queue in view.queues()])
+        return _json([queue.as_map() for queue in view.queues()])
 
     async def outgoing(_: web.Request) -> web.Response:
-        return _json([_flat(queue) for queue in view.outgoing()])
+        return _json([queue.as_map() for queue in view.outgoing()])
 
     async def readers(_: web.Request) -> web.Response:
-        return _json([dataclasses.asdict(reader) for reader in view.readers()])
+        return _json([reader.as_map() for reader in view.readers()])
 
     async def stats(_: web.Request) -> web.Response:
         return _json(dict(view.stats()))
@@ -84,13 +82,6 @@ def _refuse_web_pages(request: web.Request, names: Collection[str]) -> None:
         raise web.HTTPForbidden(
             reason="the Host header names another computer: use localhost, or add the name to server.aliases"
         )
-
-
-def _flat(view: Any) -> dict[str, Any]:
-    """A view's fields with its properties beside them."""
-    entry = {item.name: getattr(view, item.name) for item in dataclasses.fields(view)}
-    properties = entry.pop("properties")
-    return {**properties, **entry}
 
 
 def _json(content: object) -> web.Response:

@@ -8,7 +8,8 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from msmq_fast.admin.view import Histogram, QueueView, View
+from msmq_fast.admin.view import Histogram, View
+from msmq_fast.protocol.resources import QueueInfo
 
 __all__ = ["OTHER_QUEUES", "Metrics"]
 
@@ -78,7 +79,7 @@ class _Collector(Collector):
         yield GaugeMetricFamily("msmq_fast_queues", "User and system queues", value=len(ordered))
 
 
-def _sum(queues: Iterable[QueueView], attribute: str) -> int:
+def _sum(queues: Iterable[QueueInfo], attribute: str) -> int:
     return sum(getattr(queue, attribute) for queue in queues)
 
 

@@ -3,51 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["Histogram", "Labelled", "OutgoingView", "QueueView", "ReaderView", "View"]
+from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo, ReaderInfo
 
-
-@dataclass(frozen=True, slots=True)
-class QueueView:
-    """One user or system queue. `name` is the path, sizes are bytes."""
-
-    name: str
-    kind: str
-    messages: int
-    bytes: int
-    journal_messages: int = 0
-    journal_bytes: int = 0
-    properties: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class OutgoingView:
-    """One outgoing queue; `state` is that of MS-MQDMPR ST-4."""
-
-    name: str
-    state: str
-    messages: int
-    bytes: int
-    properties: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ReaderView:
-    """A queue that somebody on another computer has open over RPC. `caller` is empty for an anonymous one."""
-
-    queue: str
-    access: str
-    caller: str
-    address: str
-    authentication: str
-    level: str
-    waiting: int
-    """Reads that wait for a message."""
-    unacknowledged: int
-    """Messages that the reader has and did not acknowledge."""
-    cursors: int
+__all__ = ["Histogram", "Labelled", "View"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +42,13 @@ class View(Protocol):
     def shortage(self) -> str:
         """Which limit was hit within the last minutes although messages are taken; empty for none."""
 
-    def queues(self) -> Iterable[QueueView]:
+    def queues(self) -> Iterable[QueueInfo]:
         """User and system queues."""
 
-    def outgoing(self) -> Iterable[OutgoingView]:
+    def outgoing(self) -> Iterable[OutgoingQueueInfo]:
         """Outgoing queues."""
 
-    def readers(self) -> Iterable[ReaderView]:
+    def readers(self) -> Iterable[ReaderInfo]:
         """Queues that are open on other computers."""
 
     def gauges(self) -> Mapping[str, tuple[str, float]]:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from msmq_fast.protocol.errors import InsufficientResources
 from msmq_fast.protocol.frames import CORRELATION_ID_SIZE, IN_FIELDS, INFINITE, LONG_LIVED, InFlag
+from msmq_fast.protocol.resources import MessageInfo
 
 VT_BSTR = 8  # UTF-16 text
 VT_LPSTR = 30  # 8-bit text
@@ -121,7 +122,7 @@ class Message:
         """`{guid}\\ordinal`, empty for a message that was not received."""
         return format_message_id(self.id) if self.id else ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> MessageInfo:
         """The message with the keys of the command line's JSON."""
         return {
             "lookup_id": self.lookup_id,
@@ -140,6 +141,8 @@ class Message:
             "transactional": self.transactional,
             "sent_time": self.sent_time,
             "arrived_time": self.arrived_time,
+            "time_to_reach_queue": self.time_to_reach_queue,
+            "time_to_be_received": self.time_to_be_received,
             "response_queue": self.response_queue,
             "admin_queue": self.admin_queue,
             "destination_queue": self.destination_queue,

@@ -17,6 +17,8 @@ JSON_KEYS = [
     "transactional",
     "sent_time",
     "arrived_time",
+    "time_to_reach_queue",
+    "time_to_be_received",
     "response_queue",
     "admin_queue",
     "destination_queue",

@@ -10,11 +10,9 @@ from msmq_fast.app.handlers.permissions import descriptor_of
 from msmq_fast.app.session import Handler, Session
 from msmq_fast.protocol.errors import IllegalPropertyValue, InvalidParameter, PropertyError, QueueNotFound
 from msmq_fast.protocol.frames import Frame
-from msmq_fast.qm.outgoing.sequences import transfer_info
-from msmq_fast.qm.queues.outgoing import ConnectionEvent, OutgoingQueue
+from msmq_fast.qm.operator.showing import KINDS, infos
+from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind
-from msmq_fast.security.sddl import to_sddl
-from msmq_fast.security.token import Token
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
@@ -41,74 +39,7 @@ _SETTABLE = frozenset(
     )
 )
 
-_KINDS = {
-    "user": (QueueKind.PUBLIC, QueueKind.PRIVATE),
-    "system": (QueueKind.SYSTEM, QueueKind.CONNECTOR),
-    "outgoing": (QueueKind.OUTGOING,),
-    "journal": (QueueKind.JOURNAL,),
-    "all": tuple(QueueKind),
-}
-
-
-def queue_map(manager: QueueManager, queue: Queue, token: Token | None = None) -> dict[str, Any]:
-    """What a caller sees of a queue (section 3.1 of the protocol)."""
-    result: dict[str, Any] = {
-        "name": queue.name,
-        "format_name": str(queue.format_name(manager.guid)),
-        "messages": queue.messages,
-        "bytes": queue.bytes,
-    }
-    if isinstance(queue, OutgoingQueue):
-        return result | {
-            "kind": "outgoing",
-            "state": queue.outgoing_state.name.lower(),
-            "next_hops": list(queue.next_hops),
-            "manager": "" if queue.manager is None else str(queue.manager),
-            "history": [_connection_event(event) for event in queue.history],
-            "stalled": queue.stalled,
-            "next_attempt": queue.next_attempt,
-            **transfer_info(queue).shown(),
-        }
-    properties = queue.properties
-    if queue.kind in _KINDS["user"] and manager.guard.sees_permissions(token, queue):
-        result["security"] = to_sddl(queue.security)
-    return result | {
-        "kind": _kind(queue),
-        "label": properties.label,
-        "transactional": properties.transactional,
-        "journal": properties.journaling,
-        "quota_kb": properties.quota_kb,
-        "journal_quota_kb": properties.journal_quota_kb,
-        "authenticated": properties.authenticated,
-        "base_priority": properties.base_priority,
-        "privacy_level": int(properties.privacy),
-        "multicast_address": properties.multicast_address,
-        "poison_after": properties.poison_after,
-        "subqueues": sorted(subqueue.name for subqueue in queue.subqueues.values()),
-        "type": str(properties.type),
-        "guid": str(queue.guid),
-        "created": queue.created,
-        "modified": queue.modified,
-    }
-
-
-def _connection_event(event: ConnectionEvent) -> dict[str, Any]:
-    """An entry of the ConnectionHistory; `error` is an HRESULT, 0 for what is no failure."""
-    return {
-        "time": event.time,
-        "status": event.status.name.lower(),
-        "error": event.error,
-        "addresses": list(event.addresses),
-        "detail": event.detail,
-    }
-
-
-def _kind(queue: Queue) -> str:
-    if queue.kind is QueueKind.SUBQUEUE:
-        return "subqueue"
-    if queue.kind is QueueKind.JOURNAL:
-        return "journal"
-    return "user" if queue.kind in _KINDS["user"] else "system"
+_LISTED = {**KINDS, "all": tuple(QueueKind)}
 
 
 def _properties(given: dict[Any, Any]) -> dict[str, Any]:
@@ -142,7 +73,7 @@ def _create(session: Session, request_id: int, payload: memoryview) -> None:
     name, properties = arguments(payload, _NAME, _PROPERTIES)
     manager = session.manager
     done = manager.create_queue(name, token=session.token, **_properties(properties))
-    session.when(request_id, done, lambda queue: queue_map(manager, queue, session.token))
+    session.when(request_id, done, lambda queue: _shown(session, queue))
 
 
 def _delete(session: Session, request_id: int, payload: memoryview) -> None:
@@ -152,12 +83,7 @@ def _delete(session: Session, request_id: int, payload: memoryview) -> None:
 
 def _get(session: Session, request_id: int, payload: memoryview) -> None:
     (name,) = arguments(payload, _NAME)
-    queue = session.manager.find(name)
-    found = _seen(session, queue)
-    if queue.transactional and not isinstance(queue, OutgoingQueue):
-        transfers = session.manager.incoming.transfers()
-        found["incoming"] = [one.as_map() for one in transfers if one.queue == queue.ordinal]
-    session.reply(request_id, found)
+    session.reply(request_id, _seen(session, session.manager.find(name)))
 
 
 def _set(session: Session, request_id: int, payload: memoryview) -> None:
@@ -165,28 +91,48 @@ def _set(session: Session, request_id: int, payload: memoryview) -> None:
     manager = session.manager
     queue = manager.find(name)
     done = manager.set_properties(queue, token=session.token, **_properties(properties))
-    session.when(request_id, done, lambda _: queue_map(manager, queue, session.token))
+    session.when(request_id, done, lambda _: _shown(session, queue))
 
 
 def _list(session: Session, request_id: int, payload: memoryview) -> None:
     (kind,) = arguments(payload, Field("kind", str, default="user"))
-    if kind not in _KINDS:
-        raise InvalidParameter(f"kind is one of {', '.join(_KINDS)}")
+    if kind not in _LISTED:
+        raise InvalidParameter(f"kind is one of {', '.join(_LISTED)}")
     session.reply(request_id, _maps(session, kind))
 
 
 def _maps(session: Session, kind: str) -> list[dict[str, Any]]:
     manager, token = session.manager, session.token
     return [
-        queue_map(manager, queue, token)
-        for queue in manager.queues()
-        if queue.kind in _KINDS[kind] and manager.guard.sees(token, queue)
+        info.as_map()
+        for info in infos(
+            (
+                queue
+                for queue in manager.queues()
+                if queue.kind in _LISTED[kind] and manager.guard.sees(token, queue)
+            ),
+            manager.guid,
+            manager.incoming.transfers(),
+            lambda queue: manager.guard.sees_permissions(token, queue),
+        )
     ]
+
+
+def _shown(session: Session, queue: Queue) -> dict[str, Any]:
+    """What the caller sees of a queue (section 3.1 of the protocol)."""
+    manager, token = session.manager, session.token
+    (info,) = infos(
+        [queue],
+        manager.guid,
+        manager.incoming.transfers(),
+        lambda queue: manager.guard.sees_permissions(token, queue),
+    )
+    return info.as_map()
 
 
 def _seen(session: Session, queue: Queue) -> dict[str, Any]:
     session.manager.guard.read_properties(session.token, queue)
-    return queue_map(session.manager, queue, session.token)
+    return _shown(session, queue)
 
 
 def _outgoing(manager: QueueManager, name: str) -> OutgoingQueue:

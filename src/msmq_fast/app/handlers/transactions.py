@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.session import Handler, Session
 from msmq_fast.protocol.errors import InsufficientResources, InvalidParameter, TransactionSequence
 from msmq_fast.protocol.frames import Frame
+from msmq_fast.protocol.resources import TransactionInfo
 from msmq_fast.qm.transactions.transaction import State, Transaction
 from msmq_fast.store.completion import Completion
 
@@ -56,23 +56,23 @@ def _reject(session: Session, request_id: int, payload: memoryview) -> None:
 # ---- for operators
 
 
-def _shown(transaction: Transaction) -> dict[str, Any]:
+def _shown(transaction: Transaction) -> TransactionInfo:
     operations = transaction.operations
-    return {
-        "identifier": str(transaction.identifier),
-        "state": transaction.state.name.lower(),
-        "user": transaction.user,
-        "began": transaction.began,
-        "sent": operations.enqueued,
-        "received": operations.dequeued,
-        "moved": operations.moved,
-    }
+    return TransactionInfo(
+        identifier=str(transaction.identifier),
+        state=transaction.state.name.lower(),
+        user=transaction.user,
+        began=transaction.began,
+        sent=operations.enqueued,
+        received=operations.dequeued,
+        moved=operations.moved,
+    )
 
 
 def _list(session: Session, request_id: int, payload: memoryview) -> None:
     arguments(payload)
     session.manager.guard.administer(session.token, "list transactions")
-    session.reply(request_id, [_shown(item) for item in session.manager.transactions])
+    session.reply(request_id, [_shown(item).as_map() for item in session.manager.transactions])
 
 
 def _end(session: Session, request_id: int, payload: memoryview) -> None:

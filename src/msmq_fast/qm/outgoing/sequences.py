@@ -81,13 +81,6 @@ class TransferInfo:
     resend_interval: int
     resend_time: int
 
-    def shown(self) -> dict[str, int | str]:
-        """For the command line and the admin port."""
-        return {
-            name: value if isinstance(value, int) else "" if value is None else str(value)
-            for name, value in ((name, getattr(self, name)) for name in self.__slots__)
-        }
-
 
 def transfer_info(queue: OutgoingQueue) -> TransferInfo:
     """What is known of the sequence of an outgoing queue now."""

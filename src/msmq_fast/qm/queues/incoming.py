@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from msmq_fast.packet.message import Message
@@ -39,17 +39,6 @@ class IncomingTransfer:
     last_access: int
     """Unix seconds"""
     reject_count: int
-
-    def as_map(self) -> dict[str, Any]:
-        """For the admin port and for programs."""
-        return {
-            "format_name": self.format_name,
-            "sender": str(self.sender),
-            "sequence_id": self.sequence_id,
-            "sequence_number": self.sequence_number,
-            "last_access": self.last_access,
-            "reject_count": self.reject_count,
-        }
 
 
 class Receipts(Protocol):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from msmq_fast.admin.view import Histogram, Labelled, OutgoingView, QueueView, ReaderView
-from msmq_fast.qm.outgoing.sequences import transfer_info
-from msmq_fast.qm.queues.outgoing import OutgoingQueue
-from msmq_fast.qm.queues.queue import QueueKind
+from msmq_fast.admin.view import Histogram, Labelled
+from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo, ReaderInfo
+from msmq_fast.qm.operator.showing import infos
+from msmq_fast.qm.queues.queue import Queue, QueueKind
 
 if TYPE_CHECKING:
     from msmq_fast.app.service import Counters
@@ -41,7 +40,7 @@ class Figures:
     resends: Callable[[], tuple[int, int]]
     """Time-outs of sequences that are sent, and acknowledgments that fit to none of them."""
     rpc_connections: Callable[[], int]
-    readers: Callable[[], Iterable[ReaderView]]
+    readers: Callable[[], Iterable[ReaderInfo]]
 
 
 class ServerView:
@@ -69,49 +68,22 @@ class ServerView:
         """Which limit was hit within the last minutes although messages are taken; empty for none."""
         return self._manager.answer_queues.shortage
 
-    def queues(self) -> Iterable[QueueView]:
-        """User and system queues."""
-        incoming: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
-        for transfer in self._manager.incoming.transfers():
-            incoming[transfer.queue].append(transfer.as_map())
-        for queue in self._manager.queues():
-            if queue.kind in (QueueKind.OUTGOING, QueueKind.JOURNAL):
-                continue
-            journal = queue.journal
-            properties = {
-                "label": queue.label,
-                "transactional": queue.transactional,
-                "journal": queue.properties.journaling,
-                "quota_kb": queue.properties.quota_kb,
-                "arrived": queue.core.arrived_total,
-                "removed": queue.core.removed_total,
-                "expired": queue.core.expired_total,
-            }
-            if queue.transactional:
-                properties["incoming"] = incoming.get(queue.ordinal, [])
-            yield QueueView(
-                name=queue.name,
-                kind="system" if queue.kind is QueueKind.SYSTEM else "user",
-                messages=queue.messages,
-                bytes=queue.bytes,
-                journal_messages=0 if journal is None else journal.messages,
-                journal_bytes=0 if journal is None else journal.bytes,
-                properties=properties,
-            )
+    def queues(self) -> Iterable[QueueInfo]:
+        """User and system queues and subqueues, without their descriptors."""
+        hidden = (QueueKind.OUTGOING, QueueKind.JOURNAL)
+        queues = (queue for queue in self._manager.queues() if queue.kind not in hidden)
+        return cast(Iterable[QueueInfo], self._infos(queues))
 
-    def outgoing(self) -> Iterable[OutgoingView]:
+    def outgoing(self) -> Iterable[OutgoingQueueInfo]:
         """Outgoing queues."""
-        for queue in self._manager.queues():
-            if isinstance(queue, OutgoingQueue):
-                yield OutgoingView(
-                    name=queue.name,
-                    state=queue.outgoing_state.name.lower(),
-                    messages=queue.messages,
-                    bytes=queue.bytes,
-                    properties={"next_hops": list(queue.next_hops)} | transfer_info(queue).shown(),
-                )
+        queues = (queue for queue in self._manager.queues() if queue.kind is QueueKind.OUTGOING)
+        return cast(Iterable[OutgoingQueueInfo], self._infos(queues))
 
-    def readers(self) -> Iterable[ReaderView]:
+    def _infos(self, queues: Iterable[Queue]) -> Iterable[QueueInfo | OutgoingQueueInfo]:
+        manager = self._manager
+        return infos(queues, manager.guid, manager.incoming.transfers(), lambda _: False)
+
+    def readers(self) -> Iterable[ReaderInfo]:
         """Queues that are open on other computers."""
         return self._figures.readers()
 

@@ -11,8 +11,9 @@ from functools import partial
 from ipaddress import IPv4Address, ip_address
 from typing import Final
 
-from msmq_fast.admin.view import Labelled, ReaderView
+from msmq_fast.admin.view import Labelled
 from msmq_fast.config.sections import Config
+from msmq_fast.protocol.resources import ReaderInfo
 from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.rpc.auth.acceptors import Acceptors
@@ -125,7 +126,7 @@ class RpcListener:
         """Open connections."""
         return len(self._open)
 
-    def readers(self) -> Iterator[ReaderView]:
+    def readers(self) -> Iterator[ReaderInfo]:
         """Queues that remote readers have open."""
         return self._services.readers()
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
-from msmq_fast.admin.view import ReaderView
 from msmq_fast.config.sections import Config
+from msmq_fast.protocol.resources import ReaderInfo
 from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.timed import Timed
@@ -89,11 +89,11 @@ class RpcServices:
         """Queues that remote readers have open."""
         return len(self._queues)
 
-    def readers(self) -> Iterator[ReaderView]:
+    def readers(self) -> Iterator[ReaderInfo]:
         """These queues one by one."""
         for remote in self._queues:
             caller = remote.caller
-            yield ReaderView(
+            yield ReaderInfo(
                 queue=remote.queue.name,
                 access=remote.opened.access.name.lower(),
                 caller=caller.name,

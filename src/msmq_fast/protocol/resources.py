@@ -1,0 +1,229 @@
+"""What operators see, in one form behind every door: application protocol, admin API, `--json`, client.
+
+Each resource is a frozen dataclass of plain values. `as_map()` is its form in a frame and in JSON, and
+`from_map()` reads that form: it ignores the keys of later versions, and a field that an earlier version does
+not send gets its default. Times are seconds since 1970, 0 for never; sizes are bytes unless the name says
+otherwise; names of queues are paths or format names.
+
+To add a field: 1. add it here, with a default; 2. fill it in `qm/operator/showing.py`; 3. describe it in
+docs/reference/application-protocol.md. The doors follow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self, TypedDict
+
+__all__ = [
+    "ConnectionAttempt",
+    "IncomingTransferInfo",
+    "MessageInfo",
+    "OutgoingQueueInfo",
+    "QueueInfo",
+    "ReaderInfo",
+    "Resource",
+    "TransactionInfo",
+]
+
+
+class Resource:
+    """A dataclass of plain values, or of tuples of them or of other resources (metadata `of`)."""
+
+    __slots__ = ()
+
+    def as_map(self) -> dict[str, Any]:
+        """The fields as a map of plain values; a field that is None is left out."""
+        found: dict[str, Any] = {}
+        for item in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, item.name)
+            if isinstance(value, tuple):
+                value = [one.as_map() if isinstance(one, Resource) else one for one in value]
+            if value is not None:
+                found[item.name] = value
+        return found
+
+    @classmethod
+    def from_map(cls, given: Mapping[str, Any]) -> Self:
+        """The resource that a map of `as_map` describes."""
+        values: dict[str, Any] = {}
+        for item in dataclasses.fields(cls):  # type: ignore[arg-type]
+            if item.name not in given:
+                continue
+            value = given[item.name]
+            if isinstance(value, list):
+                kind = item.metadata.get("of")
+                value = tuple(value if kind is None else (kind.from_map(one) for one in value))
+            values[item.name] = value
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingTransferInfo(Resource):
+    """A stream of transactional messages from one sender by one name of the queue
+    (IncomingTransactionalTransferInfo, MS-MQDMPR 3.1.1.11).
+    """
+
+    format_name: str = ""
+    sender: str = ""
+    """GUID of the queue manager that sends."""
+    sequence_id: int = 0
+    """Timestamp << 32 | ordinal."""
+    sequence_number: int = 0
+    """The last message that is kept."""
+    last_access: int = 0
+    reject_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionAttempt(Resource):
+    """An entry of the ConnectionHistory (MS-MQDMPR 3.1.1.3); `error` is an HRESULT, 0 for none."""
+
+    time: int = 0
+    status: str = ""
+    error: int = 0
+    addresses: tuple[str, ...] = ()
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueInfo(Resource):
+    """A queue of this computer: a user or system queue, a subqueue or a journal."""
+
+    name: str = ""
+    format_name: str = ""
+    kind: str = "user"
+    """`user`, `system`, `subqueue` or `journal`."""
+    label: str = ""
+    messages: int = 0
+    bytes: int = 0
+    journal_messages: int = 0
+    journal_bytes: int = 0
+    transactional: bool = False
+    journal: bool = False
+    quota_kb: int = 0
+    journal_quota_kb: int = 0
+    authenticated: bool = False
+    base_priority: int = 0
+    privacy_level: int = 1
+    multicast_address: str = ""
+    poison_after: int = 0
+    subqueues: tuple[str, ...] = ()
+    type: str = ""
+    guid: str = ""
+    created: int = 0
+    modified: int = 0
+    arrived: int = 0
+    """Messages that arrived since the server started; `removed` and `expired` likewise."""
+    removed: int = 0
+    expired: int = 0
+    security: str | None = None
+    """The descriptor in SDDL; None for callers that may not read it."""
+    incoming: tuple[IncomingTransferInfo, ...] | None = field(
+        default=None, metadata={"of": IncomingTransferInfo}
+    )
+    """Of a transactional queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingQueueInfo(Resource):
+    """A queue of messages for another computer. A place in a sequence is the text `id:number after previous`,
+    empty for none.
+    """
+
+    name: str = ""
+    format_name: str = ""
+    kind: str = "outgoing"
+    state: str = ""
+    """The state of MS-MQDMPR 3.1.1.3 in lower case, such as `connected`."""
+    messages: int = 0
+    bytes: int = 0
+    next_hops: tuple[str, ...] = ()
+    manager: str = ""
+    """GUID of the queue manager that has the queue, empty for a direct name."""
+    history: tuple[ConnectionAttempt, ...] = field(default=(), metadata={"of": ConnectionAttempt})
+    stalled: str = ""
+    """Why nothing is sent, empty as a rule."""
+    next_attempt: int = 0
+    first_non_ack: str = ""
+    last_non_ack: str = ""
+    next_sequence: str = ""
+    last_ack: str = ""
+    last_ack_time: int = 0
+    last_ack_count: int = 0
+    no_ack_count: int = 0
+    no_read_count: int = 0
+    resend_count: int = 0
+    resend_interval: int = 0
+    """Seconds."""
+    resend_time: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionInfo(Resource):
+    """An open or prepared transaction; the counts are messages."""
+
+    identifier: str = ""
+    state: str = ""
+    user: str = ""
+    began: int = 0
+    sent: int = 0
+    received: int = 0
+    moved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderInfo(Resource):
+    """A queue that a program on another computer has open over RPC; `caller` is empty if it is anonymous."""
+
+    queue: str = ""
+    access: str = ""
+    caller: str = ""
+    address: str = ""
+    authentication: str = ""
+    level: str = ""
+    waiting: int = 0
+    """Reads that wait for a message."""
+    unacknowledged: int = 0
+    """Messages that the reader has and did not acknowledge."""
+    cursors: int = 0
+
+
+# By call, as the key `class` cannot be the name of a field.
+MessageInfo = TypedDict(
+    "MessageInfo",
+    {
+        "lookup_id": int,
+        "arrival_seq": int,
+        "message_id": str,
+        "label": str,
+        "body_b64": str,
+        "body_size": int,
+        "body_type": int,
+        "priority": int,
+        "class": int,
+        "correlation_id": str,
+        "app_specific": int,
+        "extension_b64": str,
+        "delivery": str,
+        "transactional": bool,
+        "sent_time": int,
+        "arrived_time": int,
+        "time_to_reach_queue": int,
+        "time_to_be_received": int,
+        "response_queue": str | None,
+        "admin_queue": str | None,
+        "destination_queue": str | None,
+        "source_machine": str | None,
+        "sender_id_b64": str | None,
+        "authenticated": bool,
+        "signature": str,
+        "acknowledge": int,
+        "journal": int,
+        "abort_count": int,
+        "move_count": int,
+        "reason": int,
+    },
+)
+"""A message in JSON: `correlation_id` in hexadecimal, `delivery` as `express` or `recoverable`."""
