@@ -4,6 +4,7 @@
 #   make smoke        one module or two of each folder of tests, in under a minute
 #   make test-long    the rest: crash, fault, packaging and interoperability tests
 #   make lint         ruff, mypy, import rules and circles, wiring, language, hadolint      make conformance   what the tests prove of each protocol document
+#   make docs         the documentation site in build/site, links checked
 #   make bench        micro-benchmarks, then the load generator        make build   sdist, wheel, SBOM, SHA256SUMS in dist/
 #   make lock         resolves the dependencies anew and writes requirements/*.lock
 
@@ -21,7 +22,7 @@ LOCKED := $(PIP) --require-hashes --no-build-isolation --requirement
 
 SOURCES := $(wildcard $(addprefix src/_native/*.,pyx pxd pxi h c)) src/msmq_fast/store/decode.py
 
-.PHONY: run smoke test test-long lint bench conformance build lock clean
+.PHONY: run smoke test test-long lint docs bench conformance build lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.built
@@ -47,6 +48,9 @@ lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
 	$(BIN)/python -m tools.circles
 	$(BIN)/python -m tools.prose
 	$(BIN)/hadolint Dockerfile
+
+docs: $(VENV)/.docs-tools
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 bench: $(VENV)/.built $(VENV)/.test-tools
 	$(BIN)/python -m pytest bench --benchmark-only
@@ -91,7 +95,7 @@ $(VENV)/.built: $(VENV)/.installed $(SOURCES)
 	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
-$(VENV)/.test-tools $(VENV)/.lint-tools: $(VENV)/.%-tools: $(VENV)/.build-tools requirements/%.lock
+$(VENV)/.test-tools $(VENV)/.lint-tools $(VENV)/.docs-tools: $(VENV)/.%-tools: $(VENV)/.build-tools requirements/%.lock
 	$(LOCKED) requirements/$*.lock
 	@touch $@
 

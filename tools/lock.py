@@ -32,7 +32,8 @@ FILES = {
     "runtime": ("runtime",),
     "bulk": ("runtime", "bulk"),
     "test": ("build", "tools", "runtime", "bulk", "spark", "test"),
-    "lint": ("build", "tools", "runtime", "bulk", "spark", "test", "lint"),
+    "docs": ("docs",),
+    "lint": ("build", "tools", "runtime", "bulk", "spark", "test", "lint", "docs"),
 }
 TOOLS = ("build",)
 PYTHONS = ("3.11", "3.12", "3.13")
