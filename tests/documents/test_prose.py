@@ -78,9 +78,12 @@ def test_a_count_may_go_down_and_not_up(tree: Path, capsys: pytest.CaptureFixtur
     assert not (tree / "prose.txt").read_text(encoding="utf-8")
 
 
-def test_a_moved_file_is_followed_by_write(tree: Path) -> None:
+def test_a_file_may_move_but_its_counts_serve_once(tree: Path) -> None:
     (tree / "src" / "a.py").rename(tree / "src" / "b.py")
-    assert run(tree) == 1
-    assert run(tree, "--write") == 0
     assert run(tree) == 0
+    (tree / "src" / "c.py").write_text("# nobody\n", encoding="utf-8")
+    assert run(tree) == 1
+    assert run(tree, "--write") == 1
+    (tree / "src" / "c.py").unlink()
+    assert run(tree, "--write") == 0
     assert (tree / "prose.txt").read_text(encoding="utf-8") == "src/b.py pronoun 1\n"
