@@ -3,7 +3,7 @@
 #   make test         builds what changed, then the tests (under 10 minutes)    make test ARGS="tests/qm -k expiry" JOBS=0
 #   make smoke        one module or two of each folder of tests, in under a minute
 #   make test-long    the rest: crash, fault, packaging and interoperability tests
-#   make lint         ruff, mypy, import rules and circles, wiring, language, hadolint      make conformance   what the tests prove of each protocol document
+#   make lint         ruff, mypy, import rules and circles, wiring, language, references, hadolint      make conformance   what the tests prove of each protocol document
 #   make docs         the documentation site in build/site, links checked
 #   make bench        micro-benchmarks, then the load generator        make build   sdist, wheel, SBOM, SHA256SUMS in dist/
 #   make lock         resolves the dependencies anew and writes requirements/*.lock
@@ -47,6 +47,7 @@ lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
 	$(BIN)/python -m tools.owners
 	$(BIN)/python -m tools.circles
 	$(BIN)/python -m tools.prose
+	$(BIN)/python -m tools.configuration
 	$(BIN)/hadolint Dockerfile
 
 docs: $(VENV)/.docs-tools

@@ -1,21 +1,22 @@
 """The kinds of values a configuration key may hold: how each is read from TOML and from text.
 
 `check` takes a TOML value, `from_text` the text of an environment variable or a flag; both return the value
-that the server uses and raise ValueError with half a sentence that says what was expected.
+that the server uses and raise ValueError with half a sentence that says what was expected. `to_toml` is the
+inverse of `check`, and `schema` describes to an editor what `check` takes (JSON schema).
 
 To add a key:
 
-1. Add a field to the dataclass of its section in `config/sections/`: `name: type = key(kind, default,
-   about)`.
+1. Add a field to the dataclass of its section in `config/sections/`:
+   `name: type = key(kind, default, about)`.
    The reader, the variable MSMQ_FAST_SECTION__KEY and the mistakes by line follow.
 2. Read it where the server is put together, usually `server/assembly.py`.
-3. Document it; `tests/server/test_config.py` compares the page with the fields.
+3. Write the reference anew: `python -m tools.configuration --write`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast.protocol.text import quoted
-from msmq_fast.protocol.units import parse_duration, parse_size
+from msmq_fast.protocol.units import parse_duration, parse_size, shown_duration, shown_size
 
 __all__ = [
     "FLAG",
@@ -34,8 +35,10 @@ __all__ = [
     "NETWORKS",
     "PATH",
     "QUOTA",
+    "SHA256",
     "TEXT",
     "TEXTS",
+    "TEXTS_SCHEMA",
     "TIB",
     "Kind",
     "Preferred",
@@ -59,6 +62,8 @@ class Kind:
     described: str
     check: Callable[[object], Any]
     from_text: Callable[[str], Any]
+    schema: Mapping[str, object]
+    to_toml: Callable[[Any], object] = lambda value: value
 
 
 def key(kind: Kind, default: Any, about: str) -> Any:
@@ -153,19 +158,30 @@ def _quota_text(text: str) -> int | None:
     return None if text.strip().lower() == "auto" else _quota(_whole_number(_QUOTA, text))
 
 
-QUOTA = Kind(_QUOTA, _quota, _quota_text)
+TEXTS_SCHEMA: Mapping[str, object] = {"type": ["string", "array"], "items": {"type": "string"}}
+"""A JSON schema of keys that hold a text or a list of texts."""
+
+QUOTA = Kind(
+    _QUOTA,
+    _quota,
+    _quota_text,
+    {"anyOf": [{"type": "integer", "minimum": 0, "maximum": (1 << 32) - 1}, {"const": "auto"}]},
+    lambda value: "auto" if value is None else value,
+)
 NETWORKS = Kind(
     "a list of addresses or networks such as 10.1.0.0/16",
     _networks,
     lambda text: _canonical(_texts_text(text)),
+    TEXTS_SCHEMA,
+    list,
 )
-TEXT = Kind("text", _text, _text)
-FLAG = Kind("true or false", _flag, _flag_text)
-TEXTS = Kind("a text or a list of texts", _texts, _texts_text)
-GUID = Kind("a GUID", _guid, _guid)
+TEXT = Kind("text", _text, _text, {"type": "string"})
+FLAG = Kind("true or false", _flag, _flag_text, {"type": "boolean"})
+TEXTS = Kind("a text or a list of texts", _texts, _texts_text, TEXTS_SCHEMA, list)
+GUID = Kind("a GUID", _guid, _guid, {"type": "string", "pattern": "^([0-9a-fA-F{}-]{32,38})?$"})
 _DIGEST = "64 hexadecimal digits"
-SHA256 = Kind(_DIGEST, _digest, _digest)
-PATH = Kind("a path", _path, _path)
+SHA256 = Kind(_DIGEST, _digest, _digest, {"type": "string", "pattern": "^([0-9a-fA-F]{64})?$"})
+PATH = Kind("a path", _path, _path, {"type": "string"}, lambda value: "" if value is None else str(value))
 
 
 def _whole_number(described: str, text: str) -> int:
@@ -184,7 +200,8 @@ def integer(low: int, high: int) -> Kind:
             raise _mismatch(described, value)
         return value
 
-    return Kind(described, check, lambda text: check(_whole_number(described, text)))
+    schema = {"type": "integer", "minimum": low, "maximum": high}
+    return Kind(described, check, lambda text: check(_whole_number(described, text)), schema)
 
 
 class Preferred(int):
@@ -207,12 +224,14 @@ def port(*, optional: bool = True) -> Kind:
             return None
         return check(_whole_number(described, text))
 
-    return Kind(described, check, from_text)
+    number: dict[str, object] = {"type": "integer", "minimum": 0, "maximum": 65535}
+    schema = {"anyOf": [number, {"const": "off"}]} if optional else number
+    return Kind(described, check, from_text, schema, lambda value: "off" if value is None else int(value))
 
 
 def size(low: int, high: int) -> Kind:
     """A number of bytes between `low` and `high`, as a number or with a unit."""
-    described = f'a size in bytes from {low} to {high}, or a text such as "64 MiB"'
+    described = f'a size from {shown_size(low)} to {shown_size(high)}, such as 1048576 or "64 MiB"'
 
     def check(value: object) -> int:
         if isinstance(value, str):
@@ -221,12 +240,13 @@ def size(low: int, high: int) -> Kind:
             raise _mismatch(described, value)
         return value
 
-    return Kind(described, check, check)
+    schema = {"type": ["integer", "string"], "minimum": low, "maximum": high}
+    return Kind(described, check, check, schema, shown_size)
 
 
 def duration(low: float, high: float) -> Kind:
     """Seconds between `low` and `high`, as a number or with one of the units ms, s, m, h, d."""
-    described = f'seconds from {low:.10g} to {high:.10g}, or a text such as "90s" or "5m"'
+    described = f'a duration from {shown_duration(low)} to {shown_duration(high)}, such as 90 or "5m"'
 
     def check(value: object) -> float:
         if isinstance(value, str):
@@ -235,7 +255,8 @@ def duration(low: float, high: float) -> Kind:
             raise _mismatch(described, value)
         return float(value)
 
-    return Kind(described, check, check)
+    schema = {"type": ["number", "string"], "minimum": low, "maximum": high}
+    return Kind(described, check, check, schema, shown_duration)
 
 
 def fraction() -> Kind:
@@ -253,7 +274,7 @@ def fraction() -> Kind:
         except ValueError:
             raise _mismatch(described, text) from None
 
-    return Kind(described, check, from_text)
+    return Kind(described, check, from_text, {"type": "number", "minimum": 0, "maximum": 1})
 
 
 def choice(*words: str) -> Kind:
@@ -266,7 +287,11 @@ def choice(*words: str) -> Kind:
             raise _mismatch(described, value)
         return word
 
-    return Kind(described, check, lambda text: check(text.strip().lower()))
+    def to_toml(word: str) -> object:
+        return int(word) if word.isdecimal() else word
+
+    schema = {"enum": list(dict.fromkeys([*map(to_toml, words), *words]))}
+    return Kind(described, check, lambda text: check(text.strip().lower()), schema, to_toml)
 
 
 def file_mode() -> Kind:
@@ -278,4 +303,5 @@ def file_mode() -> Kind:
             raise _mismatch(described, value)
         return int(value, 8)
 
-    return Kind(described, check, check)
+    schema = {"type": "string", "pattern": "^0?[0-7]{3}$"}
+    return Kind(described, check, check, schema, lambda value: f"{value:04o}")

@@ -12,12 +12,10 @@ from typing import Any
 from msmq_fast.config import kinds
 from msmq_fast.config.profiles import apply_profile
 from msmq_fast.config.sections import (
+    LISTS,
+    NEEDED,
     SECTIONS,
     Config,
-    PeerDeclaration,
-    QueueDeclaration,
-    RouteDeclaration,
-    UserDeclaration,
     keys_of,
 )
 from msmq_fast.config.toml_lines import LineIndex
@@ -25,18 +23,6 @@ from msmq_fast.config.toml_lines import LineIndex
 __all__ = ["ENVIRONMENT_PREFIX", "ConfigError", "Mistake", "load"]
 
 ENVIRONMENT_PREFIX = "MSMQ_FAST_"
-_LISTS: dict[str, type] = {
-    "queues": QueueDeclaration,
-    "users": UserDeclaration,
-    "routes": RouteDeclaration,
-    "peers": PeerDeclaration,
-}
-_NEEDED = {
-    "queues": ("name",),
-    "users": ("name",),
-    "routes": ("destination", "via"),
-    "peers": ("guid", "addresses"),
-}
 
 
 class Mistake:
@@ -109,10 +95,10 @@ def _read_file(config: Config, file: Path, mistakes: list[Mistake]) -> None:
                 mistakes.append(
                     Mistake(str(file), lines.line("", name), f'"{name}" is a section: write [{name}]')
                 )
-        elif name in _LISTS:
+        elif name in LISTS:
             _fill_list(config, name, content, str(file), lines, mistakes)
         else:
-            known = [*SECTIONS, *_LISTS]
+            known = [*SECTIONS, *LISTS]
             line = lines.line(name) or lines.line("", name)
             mistakes.append(Mistake(str(file), line, f'unknown section "{name}"{_suggest(name, known)}'))
 
@@ -126,11 +112,11 @@ def _fill_list(
         return
     declared = getattr(config, name)
     for index, item in enumerate(content):
-        entry = _LISTS[name]()
+        entry = LISTS[name]()
         _fill(entry, item, name, index, where, lines, mistakes)
         mistakes.extend(
             Mistake(where, lines.line(name, index=index), f'[[{name}]] needs a "{key}"')
-            for key in _NEEDED[name]
+            for key in NEEDED[name]
             if not getattr(entry, key)
         )
         declared.append(entry)

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from typing import Final
 from uuid import UUID
 
-from msmq_fast.config.kinds import TEXT, TEXTS, Kind
+from msmq_fast.config.kinds import TEXT, TEXTS, TEXTS_SCHEMA, Kind
 from msmq_fast.packet.names import multicast_group, parse_path
 from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.protocol.text import quoted
@@ -39,7 +39,7 @@ def _text(described: str, good: Callable[[str], bool]) -> Kind:
             raise ValueError(f"expected {described}, got {quoted(text)}")
         return text
 
-    return Kind(described, check, check)
+    return Kind(described, check, check, {"type": "string"})
 
 
 def _texts(described: str, good: Callable[[str], bool]) -> Kind:
@@ -51,7 +51,7 @@ def _texts(described: str, good: Callable[[str], bool]) -> Kind:
                 raise ValueError(f"expected {described}, got {quoted(text)}")
         return tuple(TEXTS.check(value))
 
-    return Kind(described, check, lambda text: check(list(TEXTS.from_text(text))))
+    return Kind(described, check, lambda text: check(list(TEXTS.from_text(text))), TEXTS_SCHEMA, list)
 
 
 def _is_path(text: str) -> bool:
@@ -97,22 +97,22 @@ def _is_proxy(text: str) -> bool:
 
 
 COMPUTER_NAME: Final = _text(
-    f"text: a name of at most {LONGEST_COMPUTER_NAME} characters without blanks and backslashes",
+    f"a name of at most {LONGEST_COMPUTER_NAME} characters without blanks and backslashes",
     _is_computer_name,
 )
-COMPUTER: Final = _text("text: a name without blanks and backslashes", _is_computer)
-COMPUTERS: Final = _texts("a text or a list of texts: names without blanks and backslashes", _is_computer)
-HOPS: Final = _texts("a text or a list of texts: host names, addresses or GUIDs, without a port", _is_hop)
-ADDRESSES: Final = _texts("IP addresses: a text or a list of texts", _is_address)
+COMPUTER: Final = _text("a name without blanks and backslashes", _is_computer)
+COMPUTERS: Final = _texts("a name or a list of names without blanks and backslashes", _is_computer)
+HOPS: Final = _texts("a text or a list of texts: host names, addresses or GUIDs without a port", _is_hop)
+ADDRESSES: Final = _texts("a text or a list of texts: IP addresses", _is_address)
 PEERS: Final = _texts(
-    "IP addresses or GUIDs: a text or a list of texts", lambda text: _is_address(text) or _is_guid(text)
+    "a text or a list of texts: IP addresses or GUIDs", lambda text: _is_address(text) or _is_guid(text)
 )
-GUID: Final = _text("text: a GUID", _is_guid)
-QUEUE: Final = _text(r"text: the path of a queue, such as orders or .\private$\orders", _is_path)
+GUID: Final = _text("a GUID", _is_guid)
+QUEUE: Final = _text(r"the path of a queue, such as orders or .\private$\orders", _is_path)
 GROUP: Final = _text(
-    "text: a multicast group and its port, such as 234.1.1.1:8001", lambda text: bool(multicast_group(text))
+    "a multicast group and its port, such as 234.1.1.1:8001", lambda text: bool(multicast_group(text))
 )
-PROXY: Final = _text("text: host:port", _is_proxy)
+PROXY: Final = _text("a text such as proxy:3128", _is_proxy)
 HOSTS: Final = _texts(
     "a text or a list of texts: host names, *.example.org, addresses or networks such as 10.0.0.0/8",
     is_allowed_text,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from msmq_fast.config import kinds
-from msmq_fast.config.kinds import TEXTS, Kind
+from msmq_fast.config.kinds import TEXTS, TEXTS_SCHEMA, Kind
 from msmq_fast.srmp.redirection import Pair
 from msmq_fast.srmp.urls import parse_url
 
@@ -68,16 +68,24 @@ def _digests(value: object) -> tuple[str, ...]:
 
 
 PAIRS: Final = Kind(
-    'redirections such as "http://from/* -> http://to"',
+    'a text or a list of texts such as "http://from/* -> http://to"',
     _pairs,
     lambda text: _pairs(list(TEXTS.from_text(text))),
+    TEXTS_SCHEMA,
+    lambda pairs: [f"{pair.source} {_ARROW} {pair.target}" for pair in pairs],
 )
 PATTERNS: Final = Kind(
-    "URLs, each with or without a * at its end",
+    "a text or a list of texts: URLs, each with or without a * at its end",
     _patterns,
     lambda text: _patterns(list(TEXTS.from_text(text))),
+    TEXTS_SCHEMA,
+    list,
 )
-URL: Final = Kind("http://host/msmq/private$/queue or the like", _url, _url)
+URL: Final = Kind("a URL such as http://host/msmq/private$/queue", _url, _url, {"type": "string"})
 DIGESTS: Final = Kind(
-    "some of sha1, md5, sha256, sha512", _digests, lambda text: _digests(list(TEXTS.from_text(text)))
+    "a list of some of sha1, md5, sha256, sha512",
+    _digests,
+    lambda text: _digests(list(TEXTS.from_text(text))),
+    TEXTS_SCHEMA,
+    list,
 )

@@ -18,7 +18,7 @@ from typing import Final
 
 from msmq_fast.protocol.text import quoted
 
-__all__ = ["UnitError", "parse_duration", "parse_rate", "parse_size"]
+__all__ = ["UnitError", "parse_duration", "parse_rate", "parse_size", "shown_duration", "shown_size"]
 
 _SIZES: Final = {
     "": 1,
@@ -73,6 +73,22 @@ def parse_rate(text: str) -> int:
     if rate is None:
         raise _invalid("rate", text, "10 MiB/s")
     return int(rate)
+
+
+def shown_size(size: int) -> str:
+    """Return a text that `parse_size` reads as `size` bytes, in the largest unit without decimals."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if size and size % _SIZES[unit.lower()] == 0:
+            return f"{size // _SIZES[unit.lower()]} {unit}"
+    return f"{size} B"
+
+
+def shown_duration(seconds: float) -> str:
+    """Return a text that `parse_duration` reads as `seconds`, in the largest unit without decimals."""
+    for unit in ("d", "h", "m"):
+        if seconds and seconds * 1000 % _MILLISECONDS[unit] == 0:
+            return f"{seconds * 1000 / _MILLISECONDS[unit]:.10g} {unit}"
+    return f"{seconds:.10g} s" if seconds >= 1 or not seconds else f"{seconds * 1000:.10g} ms"
 
 
 def _parse(text: str, units: dict[str, int], bare: str) -> int | float | None:

@@ -29,6 +29,8 @@ from msmq_fast.config.sections.store import StoreConfig
 from msmq_fast.config.sections.users import UserDeclaration
 
 __all__ = [
+    "LISTS",
+    "NEEDED",
     "SECTIONS",
     "BulkConfig",
     "Config",
@@ -138,6 +140,22 @@ SECTIONS: dict[str, type] = {
     "limits": LimitsConfig,
     "log": LogConfig,
 }
+
+LISTS: dict[str, type] = {
+    "queues": QueueDeclaration,
+    "users": UserDeclaration,
+    "routes": RouteDeclaration,
+    "peers": PeerDeclaration,
+}
+"""Sections that are lists of tables."""
+
+NEEDED: dict[str, tuple[str, ...]] = {
+    "queues": ("name",),
+    "users": ("name",),
+    "routes": ("destination", "via"),
+    "peers": ("guid", "addresses"),
+}
+"""Keys that each table of a list needs."""
 
 
 def keys_of(section: type) -> dict[str, Field[Any]]:

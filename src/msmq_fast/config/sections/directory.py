@@ -13,7 +13,7 @@ __all__ = ["DirectoryConfig"]
 
 @dataclass(slots=True)
 class DirectoryConfig:
-    """Section [directory]: where public queues, computers, sites and users are kept."""
+    """Section [directory]: public queues, computers, sites and users."""
 
     mode: str = key(
         kinds.choice(*(mode.value for mode in DirectoryMode)),

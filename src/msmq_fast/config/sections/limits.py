@@ -12,7 +12,7 @@ __all__ = ["LimitsConfig"]
 
 @dataclass(slots=True)
 class LimitsConfig:
-    """Section [limits]: what strangers may use up."""
+    """Section [limits]: bounds on what peers and programs may use."""
 
     network_connections: int = key(
         kinds.integer(1, 1_000_000), 8192, "open connections of other computers, over all TCP ports"

@@ -1,4 +1,4 @@
-"""Section [log]: the log."""
+"""Section [log]: the log, which is written to stderr."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["LogConfig"]
 
 @dataclass(slots=True)
 class LogConfig:
-    """Section [log]."""
+    """Section [log]: the log, which is written to stderr."""
 
     level: str = key(
         kinds.choice("debug", "info", "warning", "error"), "info", "least severe line that is written"

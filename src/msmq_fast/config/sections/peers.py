@@ -12,7 +12,10 @@ __all__ = ["PeerDeclaration"]
 
 @dataclass(slots=True)
 class PeerDeclaration:
-    """One [[peers]] table: the only addresses that another queue manager has."""
+    """Tables [[peers]]: the only addresses of other queue managers.
+
+    Without an entry the GUID of a peer is a claim.
+    """
 
     guid: str = key(name_kinds.GUID, "", "GUID of the queue manager")
     addresses: tuple[str, ...] = key(name_kinds.ADDRESSES, (), "its IP addresses; no others may use its GUID")

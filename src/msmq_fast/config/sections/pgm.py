@@ -1,4 +1,4 @@
-"""Section [pgm] of the configuration: multicast."""
+"""Section [pgm]: messages to and from multicast groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section [queue_manager]: the quotas and defaults of all queues."""
+"""Section [queue_manager]: quotas and defaults of all queues."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["QueueManagerConfig"]
 
 @dataclass(slots=True)
 class QueueManagerConfig:
-    """Section [queue_manager]: the quotas and defaults of all queues."""
+    """Section [queue_manager]: quotas and defaults of all queues."""
 
     quota_kb: int | None = key(
         kinds.QUOTA,

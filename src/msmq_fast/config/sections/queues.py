@@ -12,7 +12,12 @@ __all__ = ["QueueDeclaration"]
 
 @dataclass(slots=True)
 class QueueDeclaration:
-    """One [[queues]] table: a queue that exists after every start."""
+    """Tables [[queues]]: queues that exist after every start.
+
+    The server creates a declared queue that does not exist. An existing queue keeps its messages, and its
+    label, quota and journal are set to what the file says. `transactional` cannot change: the server does
+    not start if it differs from the stored queue.
+    """
 
     name: str = key(name_kinds.QUEUE, "", "path of the queue")
     label: str = key(kinds.TEXT, "", "label, up to 124 characters")

@@ -1,4 +1,4 @@
-"""Section [remote] of the configuration: queues of other computers that are read from here."""
+"""Section [remote]: queues of other computers that programs read through this server."""
 
 from __future__ import annotations
 

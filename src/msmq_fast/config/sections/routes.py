@@ -1,4 +1,4 @@
-"""Tables [[routes]]: the next hops of other queue managers."""
+"""Tables [[routes]]: the next hops to other queue managers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ __all__ = ["RouteDeclaration"]
 
 @dataclass(slots=True)
 class RouteDeclaration:
-    """One [[routes]] table: where messages for a queue manager go next."""
+    """Tables [[routes]]: the next hops to other queue managers.
+
+    A route takes precedence over the directory. It applies to `PRIVATE=` and `PUBLIC=` names; a `DIRECT=`
+    name always leads straight to its host.
+    """
 
     destination: str = key(kinds.TEXT, "", 'GUID or host name of a queue manager; "*": all others')
     via: tuple[str, ...] = key(

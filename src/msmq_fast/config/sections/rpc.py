@@ -1,4 +1,4 @@
-"""Section [rpc] of the configuration: remote readers."""
+"""Section [rpc]: remote readers of the queues of this computer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEVELS = ("none", "connect", "packet", "integrity", "privacy")
 
 @dataclass(slots=True)
 class RpcConfig:
-    """Section [rpc]: remote readers."""
+    """Section [rpc]: remote readers of the queues of this computer."""
 
     epm: str = key(
         kinds.choice("own", "external", "off"),

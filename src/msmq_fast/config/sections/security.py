@@ -13,7 +13,7 @@ __all__ = ["SecurityConfig"]
 
 @dataclass(slots=True)
 class SecurityConfig:
-    """Section [security]: who may do what."""
+    """Section [security]: access control."""
 
     profile: str = key(
         kinds.choice("windows", "hardened"),

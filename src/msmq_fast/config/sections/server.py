@@ -13,7 +13,7 @@ __all__ = ["ServerConfig"]
 
 @dataclass(slots=True)
 class ServerConfig:
-    """Section [server]: who this queue manager is and where it listens."""
+    """Section [server]: the identity of this queue manager, its data and its listeners."""
 
     name: str = key(name_kinds.COMPUTER_NAME, "", "computer name; empty: the host name")
     domain: str = key(name_kinds.COMPUTER, "", "DNS domain, for the qualified name that the directory shows")

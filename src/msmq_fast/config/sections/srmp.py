@@ -1,4 +1,4 @@
-"""Section [srmp]: messages over HTTP and HTTPS."""
+"""Section [srmp]: messages over HTTP and HTTPS; the ports are in [server]."""
 
 from __future__ import annotations
 

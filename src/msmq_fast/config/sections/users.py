@@ -1,4 +1,4 @@
-"""Tables [[users]]: programs that use the application protocol over TCP."""
+"""Tables [[users]]: programs that connect over TCP or use the bulk API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ __all__ = ["UserDeclaration"]
 
 @dataclass(slots=True)
 class UserDeclaration:
-    """One [[users]] table: a program that may use the application protocol over TCP."""
+    """Tables [[users]]: programs that connect over TCP or use the bulk API.
+
+    Set one of `token`, `token_file` and `token_sha256`. In a container, `token_file` suits a mounted
+    secret. `openssl rand -hex 32` makes a token, and `printf %s TOKEN | sha256sum` its digest. The server
+    logs a line for each token of fewer than 16 characters, and for each file with a secret that every
+    user of the computer can read. Tokens do not expire: remove or replace the entry and send SIGHUP.
+    """
 
     name: str = key(kinds.TEXT, "", "what the user is called in logs")
     token: str = key(kinds.TEXT, "", "secret that the program presents")
