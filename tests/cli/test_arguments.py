@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.cli.arguments import SERVE_FLAGS, build_parser
+from msmq_fast.cli.arguments import build_parser
+from msmq_fast.config.flags import SERVE_FLAGS
 from msmq_fast.config.sections import SECTIONS, keys_of
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake.main import build_parser as build_lake_parser
@@ -24,7 +25,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_every_serve_flag_sets_a_key_that_exists() -> None:
     parsed = build_parser().parse_args(["serve"])
     for flag, name in SERVE_FLAGS.items():
-        section, key = name.split(".")
+        section, _, key = name.rpartition(".")
         assert key in keys_of(SECTIONS[section])
         assert getattr(parsed, flag) is None
 

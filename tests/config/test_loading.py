@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.config.kinds import Kind
-from msmq_fast.config.loading import ConfigError, load
+from msmq_fast.config.loading import load
+from msmq_fast.config.mistakes import ConfigError
 from msmq_fast.config.sections import (
     SECTIONS,
     Config,
@@ -165,14 +166,14 @@ def test_environment_wins_over_the_file_and_flags_over_both(tmp_path: Path) -> N
 def test_every_key_can_come_from_the_environment() -> None:
     for section, kind in SECTIONS.items():
         for key, entry in keys_of(kind).items():
-            variable = f"MSMQ_FAST_{section}__{key}".upper()
+            variable = f"MSMQ_FAST_{section}__{key}".replace(".", "__").upper()
             text = sample(entry.metadata["kind"], entry.default)
             try:
                 config = load(None, {variable: text}, {})
             except ConfigError as error:  # the value arrived, and does not fit to the defaults of other keys
                 assert error.mistakes[0].where == "defaults", variable  # noqa: PT017
             else:
-                assert getattr(getattr(config, section), key) != entry.default, variable
+                assert getattr(config.section(section), key) != entry.default, variable
 
 
 def test_an_unknown_key_is_shown_by_line_with_the_nearest_name(tmp_path: Path) -> None:

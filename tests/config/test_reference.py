@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_every_key_has_one_row_on_the_page() -> None:
 def test_the_example_changes_nothing(tmp_path: Path) -> None:
     from_example, defaults = load(EXAMPLE, {}, {}), load(None, {}, {})
     for name in SECTIONS:
-        assert getattr(from_example, name) == getattr(defaults, name)
+        assert from_example.section(name) == defaults.section(name)
 
 
 def test_every_default_of_the_example_is_the_default() -> None:
@@ -47,8 +48,9 @@ def test_every_default_of_the_example_is_the_default() -> None:
     document = tomllib.loads(text)
     for name, section in SECTIONS.items():
         keys = keys_of(section)
-        assert document[name].keys() == keys.keys()
-        for key, value in document[name].items():
+        table = inner(document, name)
+        assert table.keys() == keys.keys()
+        for key, value in table.items():
             assert keys[key].metadata["kind"].check(value) == keys[key].default, key
     for name, table in LISTS.items():
         assert document[name][0].keys() == keys_of(table).keys()
@@ -56,13 +58,20 @@ def test_every_default_of_the_example_is_the_default() -> None:
 
 def test_the_schema_takes_the_defaults_and_knows_every_key() -> None:
     schema = json.loads(json.dumps(json_schema()))
-    assert schema["properties"].keys() == SECTIONS.keys() | LISTS.keys()
+    assert schema["properties"].keys() == {name.partition(".")[0] for name in SECTIONS} | LISTS.keys()
     for name, section in SECTIONS.items():
-        described = schema["properties"][name]["properties"]
+        described = inner(schema, *(f"properties.{part}" for part in name.split(".")))["properties"]
         assert described.keys() == keys_of(section).keys()
         for key, entry in described.items():
             assert entry["description"]
             assert fits(entry, entry["default"]), (name, key)
+
+
+def inner(document: Any, *names: str) -> Any:
+    """The table of a dotted name, or of several, one in the other."""
+    for part in ".".join(names).split("."):
+        document = document[part]
+    return document
 
 
 def fits(schema: dict[str, object], value: object) -> bool:
@@ -89,7 +98,7 @@ def test_a_value_survives_as_toml(value: object) -> None:
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_a_value_is_read_back_from_its_toml(name: str) -> None:
-    section = getattr(Config(), name)
+    section = Config().section(name)
     for key, entry in keys_of(type(section)).items():
         kind, value = entry.metadata["kind"], getattr(section, key)
         assert kind.check(tomllib.loads(f"key = {toml_text(kind.to_toml(value))}")["key"]) == value, key

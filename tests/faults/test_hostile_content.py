@@ -92,7 +92,7 @@ CLAIMS = {
 
 
 def test_a_claimed_sender_opens_no_queue_that_is_for_administrators() -> None:
-    with attacked('[security]\namb23_unsigned_sid = "use"\n', queues=("payments",)) as scene:
+    with attacked('[interop]\nunsigned_sender_id = "use"\n', queues=("payments",)) as scene:
         server = scene.server
         server.ok("acl", "set", "payments", "--sddl", "O:BAD:(A;;KA;;;BA)(A;;KA;;;S-1-22-1-0)(A;;KA;;;SY)")
 

@@ -27,8 +27,9 @@ format = "json"
 [security]
 quarantine = "refused"
 everyone_creates_queues = false
-amb23_unsigned_sid = "use"
 default_queue_acl = "{default}"
+[interop]
+unsigned_sender_id = "use"
 [[users]]
 name = "billing"
 token = "b-token"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.config.loading import ConfigError, load
+from msmq_fast.config.loading import load
+from msmq_fast.config.mistakes import ConfigError
 from msmq_fast.server.credentials import token_table, warn_of_readable_files
 
 LONG = "5up3r-s3cret-t0ken"

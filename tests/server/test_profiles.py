@@ -9,7 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.config.loading import ConfigError, load
+from msmq_fast.config.loading import load
+from msmq_fast.config.mistakes import ConfigError
 from msmq_fast.config.profiles import PROFILES
 from msmq_fast.config.sections import SECTIONS, keys_of
 from msmq_fast.packet.session import Ping
@@ -23,8 +24,8 @@ HARDENED = {"MSMQ_FAST_SECURITY__PROFILE": "hardened", "MSMQ_FAST_MQQB__ALLOW": 
 def test_hardened_changes_what_it_says_and_explicit_keys_win(tmp_path: Path) -> None:
     config = load(None, HARDENED, {})
     for name, value in PROFILES["hardened"].items():
-        section, key = name.split(".")
-        assert getattr(getattr(config, section), key) == value, name
+        section, _, key = name.rpartition(".")
+        assert getattr(config.section(section), key) == value, name
     file = tmp_path / "msmq.toml"
     file.write_text("[rpc]\nanonymous = true\n[server]\nping_port = 3527\n")
     flags = {"server.rpc_port": "2103"}

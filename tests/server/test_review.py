@@ -51,7 +51,7 @@ def found(subject: str, **variables: str) -> Opening:
             {"srmp__unregistered_certificates": "true"},
             {},
         ),
-        ("sender id of unsigned messages", {"security__amb23_unsigned_sid": "use"}, {}),
+        ("sender id of unsigned messages", {"interop__unsigned_sender_id": "use"}, {}),
         ("reasons of refusals", {"mqqb__insecure_nacks": "true"}, {}),
         ("quota of all messages", {"queue_manager__quota_kb": "4294967295"}, {}),
         ("quota of each dead-letter queue", {"queue_manager__deadletter_quota_kb": "4294967295"}, {}),

@@ -12,28 +12,7 @@ from msmq_fast.cli.securityarguments import add_acl, add_user
 from msmq_fast.protocol.units import UnitError, parse_rate
 from msmq_fast.terminal.parser import Parser
 
-__all__ = ["SERVE_FLAGS", "build_parser"]
-
-# Flags of `serve` and the configuration key each of them sets.
-SERVE_FLAGS = {
-    "data": "server.data",
-    "host": "server.host",
-    "port": "server.port",
-    "ping_port": "server.ping_port",
-    "name": "server.name",
-    "http_port": "server.http_port",
-    "https_port": "server.https_port",
-    "rpc_port": "server.rpc_port",
-    "qm2qm_port": "server.qm2qm_port",
-    "epm_port": "server.epm_port",
-    "admin_port": "server.admin_port",
-    "admin_host": "server.admin_host",
-    "app_socket": "server.app_socket",
-    "app_port": "server.app_port",
-    "peer_port": "mqqb.peer_port",
-    "log_level": "log.level",
-    "log_format": "log.format",
-}
+__all__ = ["build_parser"]
 
 
 def _number(low: int, high: int) -> Callable[[str], int]:

@@ -6,7 +6,8 @@ import argparse
 import os
 from pathlib import Path
 
-from msmq_fast.config.loading import ConfigError, load
+from msmq_fast.config.loading import load
+from msmq_fast.config.mistakes import ConfigError
 from msmq_fast.config.sections import Config
 from msmq_fast.protocol.exits import CommandError, Exit
 

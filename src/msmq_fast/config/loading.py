@@ -1,55 +1,35 @@
-"""Reading the configuration: one TOML file, MSMQ_FAST_SECTION__KEY variables, flags."""
+"""Reads the configuration: one TOML file, MSMQ_FAST_SECTION__KEY variables, flags.
+
+1. Each source is read on its own: file, variables, flags. A later one wins.
+2. An old name of a key (`config/renamed.py`) is replaced by the new one, with a warning.
+3. The kind of the key checks the value; mistakes are collected, and reading goes on.
+4. Without mistakes, the security profile sets what no source has set, and keys are compared with each other.
+"""
 
 from __future__ import annotations
 
-import difflib
 import tomllib
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from msmq_fast.config import kinds
+from msmq_fast.config.checks import check_together
+from msmq_fast.config.flags import FLAG_OF
+from msmq_fast.config.mistakes import ConfigError, Mistake, suggestion
+from msmq_fast.config.origins import Origin, Source
 from msmq_fast.config.profiles import apply_profile
-from msmq_fast.config.sections import (
-    LISTS,
-    NEEDED,
-    SECTIONS,
-    Config,
-    keys_of,
-)
+from msmq_fast.config.renamed import RENAMED
+from msmq_fast.config.sections import LISTS, NEEDED, SECTIONS, Config, keys_of
 from msmq_fast.config.toml_lines import LineIndex
 
-__all__ = ["ENVIRONMENT_PREFIX", "ConfigError", "Mistake", "load"]
+__all__ = ["ENVIRONMENT_PREFIX", "load", "variable"]
 
 ENVIRONMENT_PREFIX = "MSMQ_FAST_"
-
-
-class Mistake:
-    """One mistake: where it stands and what is wrong."""
-
-    __slots__ = ("line", "text", "where")
-
-    def __init__(self, where: str, line: int | None, text: str) -> None:
-        self.where = where
-        self.line = line
-        self.text = text
-
-    def __str__(self) -> str:
-        place = f"{self.where}:{self.line}" if self.line is not None else self.where
-        return f"{place}: {self.text}"
-
-
-class ConfigError(Exception):
-    """The configuration cannot be used; `mistakes` holds every reason found, not only the first."""
-
-    def __init__(self, mistakes: list[Mistake]) -> None:
-        super().__init__("; ".join(str(mistake) for mistake in mistakes))
-        self.mistakes = mistakes
+_GROUPS = {name.partition(".")[0] for name in SECTIONS if "." in name}
 
 
 def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, str]) -> Config:
-    """The configuration in force.
+    """Return the configuration in force.
 
     `flags` maps "section.key" to the text that was given on the command line. Raises ConfigError.
     """
@@ -58,168 +38,197 @@ def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
     if file is not None:
         config.source = str(file)
         config.file = file
-        _read_file(config, file, mistakes)
+        _FileReader(config, file, mistakes).read()
     _read_environment(config, environment, mistakes)
     _read_flags(config, flags, mistakes)
     if not mistakes:
         missing = apply_profile(config)
         if missing is not None:
             mistakes.append(Mistake(config.source, None, missing))
-        _check_together(config, mistakes)
+        mistakes += check_together(config)
     if mistakes:
         raise ConfigError(mistakes)
     return config
 
 
-def _read_file(config: Config, file: Path, mistakes: list[Mistake]) -> None:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        mistakes.append(Mistake(str(file), None, f"cannot be read: {error.strerror or error}"))
-        return
-    except UnicodeDecodeError as error:
-        mistakes.append(Mistake(str(file), None, f"is not UTF-8 at byte {error.start}"))
-        return
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        mistakes.append(Mistake(str(file), None, f"is not valid TOML: {error}"))
-        return
-    lines = LineIndex(text)
-    for name, content in document.items():
-        if name in SECTIONS:
-            if isinstance(content, dict):
-                config.given |= {f"{name}.{key}" for key in content}
-                _fill(getattr(config, name), content, name, 0, str(file), lines, mistakes)
+def variable(name: str) -> str:
+    """Return the environment variable of a key "section.key"."""
+    return ENVIRONMENT_PREFIX + name.replace(".", "__").upper()
+
+
+class _FileReader:
+    """Reads a file into `config`, and what is wrong with it into `mistakes`."""
+
+    def __init__(self, config: Config, file: Path, mistakes: list[Mistake]) -> None:
+        self._config = config
+        self._file = file
+        self._mistakes = mistakes
+        self._lines = LineIndex("")
+        self._spelled: dict[str, str] = {}  # how each key that was set is spelled in the file
+
+    def read(self) -> None:
+        """Read it all; never raises."""
+        document = self._document()
+        for name, content in document.items():
+            if name in LISTS:
+                self._list(name, content)
+            elif name in _GROUPS and isinstance(content, dict):
+                for inner, table in content.items():
+                    self._section(f"{name}.{inner}", table)
             else:
-                mistakes.append(
-                    Mistake(str(file), lines.line("", name), f'"{name}" is a section: write [{name}]')
-                )
-        elif name in LISTS:
-            _fill_list(config, name, content, str(file), lines, mistakes)
-        else:
-            known = [*SECTIONS, *LISTS]
-            line = lines.line(name) or lines.line("", name)
-            mistakes.append(Mistake(str(file), line, f'unknown section "{name}"{_suggest(name, known)}'))
+                self._section(name, content)
 
-
-def _fill_list(
-    config: Config, name: str, content: object, where: str, lines: LineIndex, mistakes: list[Mistake]
-) -> None:
-    if not isinstance(content, list) or not all(isinstance(item, dict) for item in content):
-        line = lines.line(name) or lines.line("", name)
-        mistakes.append(Mistake(where, line, f'"{name}" is a list of tables: write [[{name}]]'))
-        return
-    declared = getattr(config, name)
-    for index, item in enumerate(content):
-        entry = LISTS[name]()
-        _fill(entry, item, name, index, where, lines, mistakes)
-        mistakes.extend(
-            Mistake(where, lines.line(name, index=index), f'[[{name}]] needs a "{key}"')
-            for key in NEEDED[name]
-            if not getattr(entry, key)
-        )
-        declared.append(entry)
-
-
-def _fill(
-    target: Any,
-    content: Mapping[str, object],
-    section: str,
-    index: int,
-    where: str,
-    lines: LineIndex,
-    mistakes: list[Mistake],
-) -> None:
-    keys = keys_of(type(target))
-    for key, value in content.items():
-        line = lines.line(section, key, index)
-        if key not in keys:
-            mistakes.append(Mistake(where, line, f'unknown key "{key}" in [{section}]{_suggest(key, keys)}'))
-            continue
+    def _document(self) -> dict[str, Any]:
         try:
-            setattr(target, key, keys[key].metadata["kind"].check(value))
+            text = self._file.read_text(encoding="utf-8")
+        except OSError as error:
+            self._wrong(None, f"cannot be read: {error.strerror or error}")
+        except UnicodeDecodeError as error:
+            self._wrong(None, f"is not UTF-8 at byte {error.start}")
+        else:
+            try:
+                document = tomllib.loads(text)
+            except tomllib.TOMLDecodeError as error:
+                self._wrong(None, f"is not valid TOML: {error}")
+            else:
+                self._lines = LineIndex(text)
+                return document
+        return {}
+
+    def _section(self, name: str, content: object) -> None:
+        if name not in SECTIONS:
+            line = self._lines.line(name) or self._lines.line(*_halves(name))
+            close = suggestion(name, [*SECTIONS, *LISTS])
+            self._wrong(line, f'unknown section "{name}"{close}')
+        elif not isinstance(content, dict):
+            self._wrong(self._lines.line(*_halves(name)), f'"{name}" is a section: write [{name}]')
+        else:
+            for key, value in content.items():
+                line = self._lines.line(name, key) or self._lines.line(*_halves(name))
+                self._key(name, key, value, line)
+
+    def _key(self, section: str, key: str, value: object, line: int | None) -> None:
+        old = f"{section}.{key}"
+        renamed = RENAMED.get(old)
+        name = renamed.name if renamed is not None else old
+        if renamed is None and key not in keys_of(SECTIONS[section]):
+            self._unknown(section, key, keys_of(SECTIONS[section]), line)
+            return
+        if self._spelled.setdefault(name, old) != old:
+            self._wrong(line, f'"{old}" and "{self._spelled[name]}" are the same key: remove the old name')
+            return
+        if renamed is not None:
+            value = renamed.convert(value)
+            self._warn(line, old, name)
+        target, attribute = _target(self._config, name)
+        try:
+            setattr(target, attribute, keys_of(type(target))[attribute].metadata["kind"].check(value))
         except ValueError as error:
-            mistakes.append(Mistake(where, line, f"{section}.{key}: {error}"))
+            self._wrong(line, f"{old}: {error}")
+        self._config.origins[name] = Origin(Source.FILE, str(self._file), line)
+
+    def _list(self, name: str, content: object) -> None:
+        if not isinstance(content, list) or not all(isinstance(item, dict) for item in content):
+            line = self._lines.line(name) or self._lines.line("", name)
+            self._wrong(line, f'"{name}" is a list of tables: write [[{name}]]')
+            return
+        for index, item in enumerate(content):
+            entry = LISTS[name]()
+            for key, value in item.items():
+                self._list_key(name, index, entry, key, value)
+            for key in NEEDED[name]:
+                if not getattr(entry, key):
+                    self._wrong(self._lines.line(name, index=index), f'[[{name}]] needs a "{key}"')
+            getattr(self._config, name).append(entry)
+
+    def _list_key(self, name: str, index: int, entry: object, key: str, value: object) -> None:
+        keys = keys_of(type(entry))
+        line = self._lines.line(name, key, index)
+        old = f"{name}.{key}"
+        renamed = RENAMED.get(old)
+        if renamed is not None:
+            key, value = renamed.name.rpartition(".")[2], renamed.convert(value)
+            self._warn(line, old, renamed.name)
+        if key not in keys:
+            self._unknown(name, key, keys, line)
+            return
+        try:
+            setattr(entry, key, keys[key].metadata["kind"].check(value))
+        except ValueError as error:
+            self._wrong(line, f"{old}: {error}")
+        self._config.origins[f"{name}[{index}].{key}"] = Origin(Source.FILE, str(self._file), line)
+
+    def _unknown(self, section: str, key: str, keys: Mapping[str, object], line: int | None) -> None:
+        """Report a key that the section does not have. What is similar to an old name gets the new one."""
+        old = {name.rpartition(".")[2]: new.name for name, new in RENAMED.items() if _within(name, section)}
+        close = suggestion(key, [*keys, *old])
+        for name, new in old.items():
+            close = close.replace(f'"{name}"', f'"{new}"')
+        self._wrong(line, f'unknown key "{key}" in [{section}]{close}')
+
+    def _wrong(self, line: int | None, text: str) -> None:
+        self._mistakes.append(Mistake(str(self._file), line, text))
+
+    def _warn(self, line: int | None, old: str, new: str) -> None:
+        remark = Mistake(str(self._file), line, f'"{old}" is an old name of "{new}": use the new name')
+        self._config.warnings.append(str(remark))
 
 
 def _read_environment(config: Config, environment: Mapping[str, str], mistakes: list[Mistake]) -> None:
-    known = {
-        f"{ENVIRONMENT_PREFIX}{section}__{key}".upper(): (section, key)
-        for section, kind in SECTIONS.items()
-        for key in keys_of(kind)
-    }
-    for variable, text in sorted(environment.items()):
+    known = {variable(name): name for name in _names()}
+    old = {variable(name): new for name, new in RENAMED.items() if _halves(name)[0] in SECTIONS}
+    for spelled, text in sorted(environment.items()):
         # Variables without the double underscore (MSMQ_FAST_ENDPOINT) belong to the client.
-        if not variable.startswith(ENVIRONMENT_PREFIX) or "__" not in variable:
+        if not spelled.startswith(ENVIRONMENT_PREFIX) or "__" not in spelled:
             continue
-        if variable not in known:
-            mistakes.append(Mistake(variable, None, f"unknown variable{_suggest(variable, known)}"))
-            continue
-        _set_from_text(config, *known[variable], text, variable, mistakes)
+        origin = Origin(Source.VARIABLE, spelled)
+        if spelled in known:
+            _set_from_text(config, known[spelled], text, origin, mistakes)
+        elif spelled in old:
+            renamed = old[spelled]
+            new = variable(renamed.name)
+            if new in environment:
+                mistakes.append(Mistake(spelled, None, f"{new} is the same key: remove the old name"))
+                continue
+            config.warnings.append(f"{spelled} is an old name of {new}: use the new name")
+            _set_from_text(config, renamed.name, str(renamed.convert(text)), origin, mistakes)
+        else:
+            close = suggestion(spelled, [*known, *old])
+            for name, renamed in old.items():
+                close = close.replace(f'"{name}"', f'"{variable(renamed.name)}"')
+            mistakes.append(Mistake(spelled, None, f"unknown variable{close}"))
+
+
+def _names() -> Iterator[str]:
+    """All keys, as "section.key"."""
+    for section, kind in SECTIONS.items():
+        yield from (f"{section}.{key}" for key in keys_of(kind))
 
 
 def _read_flags(config: Config, flags: Mapping[str, str], mistakes: list[Mistake]) -> None:
     for name, text in flags.items():
-        section, key = name.split(".", 1)
-        _set_from_text(config, section, key, text, "--" + key.replace("_", "-"), mistakes)
+        _set_from_text(config, name, text, Origin(Source.FLAG, FLAG_OF[name]), mistakes)
 
 
-def _set_from_text(
-    config: Config, section: str, key: str, text: str, where: str, mistakes: list[Mistake]
-) -> None:
-    target = getattr(config, section)
-    config.given.add(f"{section}.{key}")
+def _set_from_text(config: Config, name: str, text: str, origin: Origin, mistakes: list[Mistake]) -> None:
+    target, key = _target(config, name)
+    config.origins[name] = origin
     try:
         setattr(target, key, keys_of(type(target))[key].metadata["kind"].from_text(text))
     except ValueError as error:
-        mistakes.append(Mistake(where, None, str(error)))
+        mistakes.append(Mistake(origin.name, None, str(error)))
 
 
-def _check_together(config: Config, mistakes: list[Mistake]) -> None:
-    server = config.server
-    if (server.https_certificate is None) != (server.https_key is None):
-        mistakes.append(
-            Mistake(config.source, None, "server.https_certificate and server.https_key go together")
-        )
-    if server.https_certificate is None and not isinstance(server.https_port, kinds.Preferred | None):
-        mistakes.append(
-            Mistake(config.source, None, "server.https_port needs https_certificate and https_key")
-        )
-    if config.rpc.qm2qm and not config.rpc.qmcomm:
-        mistakes.append(
-            Mistake(config.source, None, "rpc.qm2qm needs rpc.qmcomm: its callers open queues there")
-        )
-    for name in ("app", "admin"):
-        certificate, key = f"{name}_tls_certificate", f"{name}_tls_key"
-        if (getattr(server, certificate) is None) != (getattr(server, key) is None):
-            mistakes.append(
-                Mistake(config.source, None, f"server.{certificate} and server.{key} go together")
-            )
-    if server.app_port is not None and not config.users:
-        mistakes.append(
-            Mistake(config.source, None, "server.app_port needs at least one [[users]] entry with a token")
-        )
-    mistakes.extend(
-        Mistake(config.source, None, f'user "{user.name}": give one of token, token_file and token_sha256')
-        for user in config.users
-        if [bool(user.token), user.token_file is not None, bool(user.token_sha256)].count(True) != 1
-    )
-    _check_unique("[[queues]]", [queue.name.lower() for queue in config.queues], config, mistakes)
-    _check_unique("[[users]]", [user.name for user in config.users], config, mistakes)
-    destinations = [route.destination.casefold() for route in config.routes]
-    _check_unique("[[routes]]", destinations, config, mistakes)
-    _check_unique("[[peers]]", [peer.guid.casefold() for peer in config.peers], config, mistakes)
+def _target(config: Config, name: str) -> tuple[Any, str]:
+    """The section that holds the key "section.key", and the name of its field."""
+    section, key = _halves(name)
+    return config.section(section), key
 
 
-def _check_unique(what: str, names: list[str], config: Config, mistakes: list[Mistake]) -> None:
-    mistakes.extend(
-        Mistake(config.source, None, f'{what} "{name}" is declared twice')
-        for name, count in sorted(Counter(names).items())
-        if count > 1
-    )
+def _halves(name: str) -> tuple[str, str]:
+    section, _, key = name.rpartition(".")
+    return section, key
 
 
-def _suggest(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(known), 1, 0.6)
-    return f'; did you mean "{near[0]}"?' if near else ""
+def _within(name: str, section: str) -> bool:
+    return _halves(name)[0] == section

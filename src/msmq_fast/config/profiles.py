@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from msmq_fast.config.origins import Origin, Source
 from msmq_fast.config.sections import Config
 
 __all__ = ["PROFILES", "apply_profile"]
@@ -17,7 +18,7 @@ PROFILES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "hardened": MappingProxyType(
             {
                 "security.anonymous_may_send": False,
-                "security.amb23_unsigned_sid": "anonymous",
+                "interop.unsigned_sender_id": "anonymous",
                 "security.default_queue_acl": "restrictive",
                 "security.everyone_creates_queues": False,
                 "protection.providers": ("advanced",),
@@ -42,9 +43,10 @@ PROFILES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 def apply_profile(config: Config) -> str | None:
     """Set what the profile says and nothing else did. What the profile needs besides, if it is missing."""
     for name, value in PROFILES[config.security.profile].items():
-        if name not in config.given:
-            section, key = name.split(".")
-            setattr(getattr(config, section), key, value)
+        if name not in config.origins:
+            section, _, key = name.rpartition(".")
+            setattr(config.section(section), key, value)
+            config.origins[name] = Origin(Source.PROFILE, f"profile {config.security.profile}")
     if config.security.profile == "hardened" and not config.mqqb.allow:
         return (
             'security.profile = "hardened" needs mqqb.allow: the addresses or networks of the queue managers '

@@ -53,7 +53,7 @@ class AccessControl:
 
     def gate(self) -> SenderGate:
         """Who decides about senders of messages."""
-        unsigned = UnsignedSid(self._config.security.amb23_unsigned_sid)
+        unsigned = UnsignedSid(self._config.interop.unsigned_sender_id)
         return SenderGate(self.principals, self.guard.authorizer, unsigned)
 
     def quarantine(self, manager: QueueManager) -> Callable[[], QueueCore | None] | None:

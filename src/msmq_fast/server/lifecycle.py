@@ -68,6 +68,8 @@ async def serve(
     configuration again (raises ConfigError).
     Raises StoreError, ListenError and DeclarationError, all of them with one line for people.
     """
+    for warning in config.warnings:
+        _log.warning("%s", warning)
     loop = asyncio.get_running_loop()
     stop = _Stop(loop, force)
     assembly = Assembly(config, loop, on_store_failure=lambda: stop.because(Ending.STORE_FAILED))

@@ -10,7 +10,7 @@ from typing import TypeVar
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from msmq_fast._native.tables import Tables
-from msmq_fast.config.sections import Config, ProtectionConfig
+from msmq_fast.config.sections import Config, InteropConfig, ProtectionConfig
 from msmq_fast.mqqb.protection import ReceivedProtection, SentProtection
 from msmq_fast.qm.identity.certificates import Certificates
 from msmq_fast.qm.identity.keyring import Keyring, Pairs
@@ -71,7 +71,7 @@ class MessageSecurity:
         self._touch = touch
         self._providers = tuple(_named(_PROVIDERS, "providers", name) for name in settings.providers)
         accepted = frozenset(_named(_HASHES, "accept_hashes", name) for name in settings.accept_hashes)
-        policy, switches = _policy(settings), _switches(settings)
+        policy, switches = _policy(settings), _switches(config.interop)
         vault = _vault(config, manager)
         self.keyring = Keyring(manager.services, manager.directory, vault)
         self.certificates = Certificates(manager.services, manager.directory, vault, self._make_key)
@@ -219,17 +219,17 @@ def _policy(settings: ProtectionConfig) -> EncryptionPolicy:
     )
 
 
-def _switches(settings: ProtectionConfig) -> SecuritySwitches:
+def _switches(interop: InteropConfig) -> SecuritySwitches:
     return SecuritySwitches(
-        amb82_names=NameForm(settings.amb82_names),
-        amb82_label_nul=settings.amb82_label_nul,
-        amb82_absent_connector=settings.amb82_absent_connector,
-        amb82_all_lists=settings.amb82_all_lists,
-        amb82_reversed=settings.amb82_reversed,
-        amb83_salt=settings.amb83_salt,
-        amb29_plain_size=settings.amb29_plain_size,
-        amb27_strict_level=settings.amb27_strict_level,
-        qb402_sign_direct=settings.qb402_sign_direct,
+        amb82_names=NameForm(interop.signature_queue_names),
+        amb82_label_nul=interop.signature_label_includes_nul,
+        amb82_absent_connector=interop.signature_absent_connector_is_zeros,
+        amb82_all_lists=interop.signature_covers_all_queue_lists,
+        amb82_reversed=interop.signature_bytes_reversed,
+        amb83_salt=interop.short_keys_are_padded,
+        amb29_plain_size=interop.encrypted_size_is_plain_size,
+        amb27_strict_level=interop.provider_follows_privacy_level,
+        qb402_sign_direct=interop.sign_to_direct_names,
     )
 
 

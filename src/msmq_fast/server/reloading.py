@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
 
 from msmq_fast.app.auth import TokenTable
-from msmq_fast.config.loading import ConfigError
-from msmq_fast.config.sections import Config
+from msmq_fast.config.mistakes import ConfigError
+from msmq_fast.config.sections import LISTS, SECTIONS, Config, keys_of
 from msmq_fast.server.credentials import token_table
 from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.server.runtime.logs import set_up
@@ -16,7 +15,7 @@ from msmq_fast.server.runtime.logs import set_up
 __all__ = ["Reload"]
 
 _log = logging.getLogger("msmq_fast.server")
-_TAKEN = frozenset({"log.level", "log.format", "queues", "users", "source"})
+_TAKEN = frozenset({"log.level", "log.format", "queues", "users"})
 
 
 class Reload:
@@ -65,17 +64,17 @@ class Reload:
             _log.error("SIGHUP: %s", error)
         waiting = [key for key in _differences(self._config, new) if key not in _TAKEN]
         _log.info("SIGHUP: configuration read again from %s", new.source)
+        for warning in new.warnings:
+            _log.warning("%s", warning)
         if waiting:
             _log.warning("SIGHUP: these keys changed and take a restart: %s", ", ".join(waiting))
 
 
 def _differences(old: Config, new: Config) -> Iterator[str]:
     """The keys that differ: `section.key`, or the name of a list."""
-    for one in fields(old):
-        before, after = getattr(old, one.name), getattr(new, one.name)
-        if is_dataclass(before):
-            for key in fields(before):
-                if getattr(before, key.name) != getattr(after, key.name):
-                    yield f"{one.name}.{key.name}"
-        elif before != after:
-            yield one.name
+    for name, section in SECTIONS.items():
+        before, after = old.section(name), new.section(name)
+        for key in keys_of(section):
+            if getattr(before, key) != getattr(after, key):
+                yield f"{name}.{key}"
+    yield from (name for name in LISTS if getattr(old, name) != getattr(new, name))

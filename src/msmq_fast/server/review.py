@@ -339,10 +339,10 @@ def _rights(config: Config) -> Iterator[Opening]:
     )
     yield _choice(
         "sender id of unsigned messages",
-        security.amb23_unsigned_sid == "use",
+        config.interop.unsigned_sender_id == "use",
         ("other computers", "counts as the sender"),
         (NOBODY, "counts for nothing"),
-        "security.amb23_unsigned_sid",
+        "interop.unsigned_sender_id",
         '"anonymous"',
     )
     yield _choice(

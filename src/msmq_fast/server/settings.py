@@ -29,7 +29,7 @@ def queue_manager_settings(config: Config, *, multicast: bool = False) -> QueueM
         cache_bytes=config.queue_manager.cache,
         express_memory=config.queue_manager.express_memory or available_memory() // 2,
         long_lived=int(config.queue_manager.time_to_reach_queue),
-        own_copy_ids=config.queue_manager.da028_copy_ids == "own",
+        own_copy_ids=config.interop.copy_message_ids == "own",
         hardened=config.queue_manager.hardened,
         http=sends_http(config),
         multicast=multicast,

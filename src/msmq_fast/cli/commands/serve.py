@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from msmq_fast.cli.arguments import SERVE_FLAGS
 from msmq_fast.cli.endpoint import configuration, load_configuration
 from msmq_fast.cli.session import show
+from msmq_fast.config.flags import SERVE_FLAGS
 from msmq_fast.config.sections import Config
 from msmq_fast.protocol.exits import CommandError, Exit
 
@@ -22,6 +22,8 @@ __all__ = ["run_check_config", "run_serve"]
 def run_check_config(arguments: argparse.Namespace) -> int:
     """`msmq-fast check-config`: says what is wrong, or what would be in force."""
     config = configuration(arguments.config_flag or arguments.config, {})
+    for warning in config.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     show(
         {
             "config": config.source,

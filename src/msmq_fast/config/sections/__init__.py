@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import Field, dataclass, field, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from msmq_fast.config import name_kinds
+from msmq_fast.config.origins import Origin
 from msmq_fast.config.sections.bulk import BulkConfig
 from msmq_fast.config.sections.directory import DirectoryConfig
+from msmq_fast.config.sections.interop import InteropConfig
 from msmq_fast.config.sections.limits import LimitsConfig
 from msmq_fast.config.sections.log import LogConfig
 from msmq_fast.config.sections.mqqb import MqqbConfig
@@ -35,6 +38,7 @@ __all__ = [
     "BulkConfig",
     "Config",
     "DirectoryConfig",
+    "InteropConfig",
     "LimitsConfig",
     "LogConfig",
     "MqqbConfig",
@@ -86,6 +90,7 @@ class Config:
     srmp: SrmpConfig = field(default_factory=SrmpConfig)
     pgm: PgmConfig = field(default_factory=PgmConfig)
     bulk: BulkConfig = field(default_factory=BulkConfig)
+    interop: InteropConfig = field(default_factory=InteropConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
     queues: list[QueueDeclaration] = field(default_factory=list)
@@ -94,7 +99,12 @@ class Config:
     peers: list[PeerDeclaration] = field(default_factory=list)
     source: str = "defaults"
     file: Path | None = None
-    given: set[str] = field(default_factory=set)  # "section.key" of what a file, variable or flag sets
+    origins: dict[str, Origin] = field(default_factory=dict)  # by "section.key", or "list[index].key"
+    warnings: list[str] = field(default_factory=list)  # one line for each old name that was read
+
+    def section(self, name: str) -> Any:
+        """Return a section by its name, such as "log" or "listen.app"."""
+        return attrgetter(name)(self)
 
     @property
     def data(self) -> Path:
@@ -137,6 +147,7 @@ SECTIONS: dict[str, type] = {
     "srmp": SrmpConfig,
     "pgm": PgmConfig,
     "bulk": BulkConfig,
+    "interop": InteropConfig,
     "limits": LimitsConfig,
     "log": LogConfig,
 }

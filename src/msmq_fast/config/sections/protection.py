@@ -58,22 +58,3 @@ class ProtectionConfig:
     key_lifetime: float = kinds.key(kinds.duration(1, 10**7), 600.0, "of session keys")
     certificate_cache: int = kinds.key(kinds.integer(2, 1_000_000), 53, "certificates of senders kept")
     certificate_lifetime: float = kinds.key(kinds.duration(1, 10**7), 1200.0, "of what is known of them")
-    amb82_names: str = kinds.key(
-        kinds.choice("field", "content", "text", "text-nul"),
-        "field",
-        "queue names in the hash of a signature",
-    )
-    amb82_label_nul: bool = kinds.key(kinds.FLAG, True, "the label is hashed with its NUL")
-    amb82_absent_connector: bool = kinds.key(
-        kinds.FLAG, False, "no connector type is hashed as 16 zero bytes"
-    )
-    amb82_all_lists: bool = kinds.key(kinds.FLAG, False, "an MSMQ 3.0 signature covers all lists of queues")
-    amb82_reversed: bool = kinds.key(kinds.FLAG, True, "signatures are stored byte-reversed")
-    amb83_salt: bool = kinds.key(kinds.FLAG, True, "40-bit keys are followed by 11 zero bytes")
-    amb29_plain_size: bool = kinds.key(
-        kinds.FLAG, True, "MessageSize of a message encrypted here is the length before encryption"
-    )
-    amb27_strict_level: bool = kinds.key(
-        kinds.FLAG, False, "the provider is chosen by the privacy level only, not the best there is"
-    )
-    qb402_sign_direct: bool = kinds.key(kinds.FLAG, True, "messages to direct format names are signed too")

@@ -35,9 +35,6 @@ class QueueManagerConfig:
     hardened: bool = key(
         kinds.FLAG, False, "hardened mode: MS-MQQB neither sends nor listens; messages leave by HTTP only"
     )
-    da028_copy_ids: str = key(
-        kinds.choice("own", "same"), "own", "identifiers of the copies of a message for several queues"
-    )
     transaction_idle: float = key(
         kinds.duration(1, 2_592_000), 600.0, "after which a transaction in which nothing happens is aborted"
     )

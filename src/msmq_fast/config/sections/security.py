@@ -33,9 +33,6 @@ class SecurityConfig:
     )
     everyone_creates_queues: bool = key(kinds.FLAG, False, "not only administrators create queues")
     domains: tuple[str, ...] = key(kinds.TEXTS, (), "SIDs of the domains whose accounts are domain users")
-    amb23_unsigned_sid: str = key(
-        kinds.choice("use", "anonymous"), "anonymous", "what the sender id of an unsigned message counts for"
-    )
     quarantine: str = key(
         name_kinds.QUEUE, "", "queue for messages of refused senders; empty: they are dropped"
     )

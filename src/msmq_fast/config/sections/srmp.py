@@ -78,12 +78,6 @@ class SrmpConfig:
     send_certificate: bool = key(
         kinds.FLAG, False, "put the certificate of the sender into signed messages (KeyInfo)"
     )
-    a05_literal_stream: bool = key(
-        kinds.FLAG, False, "the stream element of what is sent is named stream, not Stream"
-    )
-    a07_literal_expiry: bool = key(
-        kinds.FLAG, False, "expiresAt is the time to reach the queue, not the time to be received"
-    )
     check_expiry: bool = key(
         kinds.FLAG,
         True,

@@ -53,7 +53,10 @@ class Srmp:
         self.requests = Requests(
             self.redirector.receipts_to,
             partial(outgoing_signature, with_certificate=settings.send_certificate),
-            Spelling("stream" if settings.a05_literal_stream else "Stream", settings.a07_literal_expiry),
+            Spelling(
+                "stream" if config.interop.srmp_stream_element_is_lowercase else "Stream",
+                config.interop.srmp_expiry_is_time_to_reach_queue,
+            ),
         )
         self.sending: SrmpSending | None = None
         if sends_http(config):

@@ -1,0 +1,37 @@
+"""Mistakes in a configuration, as people read them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["ConfigError", "Mistake", "suggestion"]
+
+
+class Mistake:
+    """One mistake: the file or variable, its line there if it is known, and what is wrong."""
+
+    __slots__ = ("line", "text", "where")
+
+    def __init__(self, where: str, line: int | None, text: str) -> None:
+        self.where = where
+        self.line = line
+        self.text = text
+
+    def __str__(self) -> str:
+        place = f"{self.where}:{self.line}" if self.line is not None else self.where
+        return f"{place}: {self.text}"
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; `mistakes` holds all that were found, not only the first."""
+
+    def __init__(self, mistakes: list[Mistake]) -> None:
+        super().__init__("; ".join(str(mistake) for mistake in mistakes))
+        self.mistakes = mistakes
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean "…"?` with the most similar known word, or an empty text."""
+    near = difflib.get_close_matches(word, list(known), 1, 0.6)
+    return f'; did you mean "{near[0]}"?' if near else ""
