@@ -78,7 +78,7 @@ SEE = {
     "pgm": "[pgm.md](../how-to/pgm.md)",
     "bulk": "[bulk-api.md](bulk-api.md)",
     "routes": "[routing](../how-to/operations.md#routing)",
-    "peers": "[what queue managers say of themselves](../how-to/security.md#what-queue-managers-say-of-themselves)",
+    "peers": "[claims of queue managers](../how-to/security.md#what-queue-managers-say-of-themselves)",
     "users": "[failed log-ons](../how-to/security.md#failed-log-ons)",
 }
 """Pages that say more about a section."""
