@@ -45,9 +45,9 @@ try {
             delivery           = [int] $message.Recoverable
             sent_time          = $message.SentTime.ToUniversalTime().ToString('o')
             arrived_time       = $message.ArrivedTime.ToUniversalTime().ToString('o')
-            source_machine_guid = $identifier[0]
+            source_machine = $identifier[0]
         }
-        if ($message.ResponseQueue) { $row.resp_format_name = $message.ResponseQueue.FormatName }
+        if ($message.ResponseQueue) { $row.response_queue = $message.ResponseQueue.FormatName }
         if ($message.TransactionId) { $row.xact_id = $message.TransactionId }
         $writer.WriteLine(($row | ConvertTo-Json -Compress))
         $count++

@@ -86,7 +86,7 @@ _FIELDS = {
     "class": EVENT_CLASS,
     "priority": EVENT_PRIORITY,
     "packet_size": EVENT_PACKET_SIZE,
-    "source_machine_guid": EVENT_SOURCE_GUID,
+    "source_machine": EVENT_SOURCE_GUID,
     "transport": EVENT_TRANSPORT,
     "seq_id": EVENT_SEQ_ID,
     "seq_no": EVENT_SEQ_NO,

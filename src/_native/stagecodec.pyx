@@ -47,8 +47,8 @@ _TEXTS = {
     BAD_JOURNAL: ("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", "journal is a number from 0 to 3"),
     BAD_APP_SPECIFIC: ("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", "app_specific is a number from 0 to 4294967295"),
     BAD_BODY_TYPE: ("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", "body_type is a number of 32 bits"),
-    BAD_REACH: ("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", "ttrq_seconds is a number from 0 to 4294967295"),
-    BAD_RECEIVE: ("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", "ttbr_seconds is a number from 0 to 4294967295"),
+    BAD_REACH: ("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", "time_to_reach_queue is a number from 0 to 4294967295"),
+    BAD_RECEIVE: ("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", "time_to_be_received is a number from 0 to 4294967295"),
     BAD_CORRELATION: ("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", "correlation_id has 20 bytes"),
     BAD_TEXT: ("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", "body is not UTF-8"),
     LABEL_LONG: ("MQ_ERROR_LABEL_TOO_LONG", "the label has more than 249 characters"),
@@ -148,7 +148,7 @@ cdef enum:
 _PLACES = {
     "body": (BODY, ("text", "binary")), "label": (LABEL, ("text",)), "priority": (PRIORITY, ("int",)),
     "correlation_id": (CORRELATION_ID, ("binary",)), "app_specific": (APP_SPECIFIC, ("int",)), "body_type": (BODY_TYPE, ("int",)),
-    "extension": (EXTENSION, ("binary",)), "ttrq_seconds": (REACH, ("int",)), "ttbr_seconds": (RECEIVE, ("int",)),
+    "extension": (EXTENSION, ("binary",)), "time_to_reach_queue": (REACH, ("int",)), "time_to_be_received": (RECEIVE, ("int",)),
     "delivery": (DELIVERY, ("int",)), "acknowledge": (ACKNOWLEDGE, ("int",)), "journal": (JOURNAL, ("int",)),
     "message_id": (IDENTIFIER, ("text",)),
 }
@@ -159,7 +159,7 @@ cdef class RowBuilder:
     TimeToReachQueue of messages without.
 
     `defaults` are values for rows without: priority, delivery, acknowledge, journal, app_specific, body_type (none: by the kind of the body),
-    ttrq_seconds, ttbr_seconds (none: for ever), label, resp_format_name and admin_format_name (text), extension (bytes). `replay` says what a
+    time_to_reach_queue, time_to_be_received (none: for ever), label, response_queue and admin_queue (text), extension (bytes). `replay` says what a
     message_id does: "extension" notes it there, "keep" makes it the identifier of the message, "ignore" nothing.
     """
 
@@ -184,12 +184,12 @@ cdef class RowBuilder:
         self._journal = defaults.get("journal", 0)
         self._app_specific = defaults.get("app_specific", 0)
         self._body_type = defaults.get("body_type", -1)
-        self._reach = defaults.get("ttrq_seconds", long_lived)
-        self._receive = defaults.get("ttbr_seconds", 0xFFFFFFFF)
+        self._reach = defaults.get("time_to_reach_queue", long_lived)
+        self._receive = defaults.get("time_to_be_received", 0xFFFFFFFF)
         self._label = defaults.get("label", "").encode()
         self._extension = defaults.get("extension", b"")
-        self._response = defaults.get("resp_format_name", "")
-        self._admin = defaults.get("admin_format_name", "")
+        self._response = defaults.get("response_queue", "")
+        self._admin = defaults.get("admin_queue", "")
         self._note = replay == "extension"
         self._keep = replay == "keep"
         self._source_at = <const uint8_t*>PyBytes_AS_STRING(self._source)
@@ -318,15 +318,15 @@ cdef class RowBuilder:
                 text = self._name(admins, admin_names, row, self._admin)
                 if not text:
                     raise RowError(
-                        row, "MQ_ERROR_INSUFFICIENT_PROPERTIES", "an acknowledgment is asked for, but no admin_format_name is given"
+                        row, "MQ_ERROR_INSUFFICIENT_PROPERTIES", "an acknowledgment is asked for, but no admin_queue is given"
                     )
-                field = self._field(destination, text, row, "admin_format_name")
+                field = self._field(destination, text, row, "admin_queue")
                 plans[row].admin_type = field[0]
                 plans[row].admin = <const uint8_t*>PyBytes_AS_STRING(<bytes?>field[1])
                 plans[row].admin_length = <uint32_t>PyBytes_GET_SIZE(<bytes>field[1])
             text = self._name(responses, response_names, row, self._response)
             if text:
-                field = self._field(destination, text, row, "resp_format_name")
+                field = self._field(destination, text, row, "response_queue")
                 plans[row].response_type = field[0]
                 plans[row].response = <const uint8_t*>PyBytes_AS_STRING(<bytes?>field[1])
                 plans[row].response_length = <uint32_t>PyBytes_GET_SIZE(<bytes>field[1])

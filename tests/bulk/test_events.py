@@ -53,7 +53,7 @@ def expected(event: FeedEvent) -> dict[str, Any]:
         "class": event.message_class if message else None,
         "priority": 7 - (event.lookup_id >> 56) if queued else None,
         "packet_size": event.size if message else None,
-        "source_machine_guid": str(source) if message else None,
+        "source_machine": str(source) if message else None,
         "transport": TRANSPORTS.get(event.flags) if message else None,
         "seq_id": event.sequence_id if placed else None,
         "seq_no": event.sequence_number if placed else None,

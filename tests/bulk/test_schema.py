@@ -11,6 +11,7 @@ from msmq_fast.protocol.columns import (
     GROUPS,
     KINDS,
     MESSAGE_COLUMNS,
+    OLD_NAMES,
     chosen,
     chosen_events,
 )
@@ -49,6 +50,14 @@ def test_groups_are_chosen():
     everything = chosen("all", raw=True, security=True)
     assert everything == MESSAGE_COLUMNS
     assert {column.group for column in chosen("all")} == {"core", "body", "extra"}
+
+
+def test_old_names_of_columns_are_understood():
+    assert [column.name for column in chosen("ttrq_seconds,label")] == ["time_to_reach_queue", "label"]
+    assert [column.name for column in chosen_events("source_machine_guid")] == ["source_machine"]
+    current = {column.name for column in (*MESSAGE_COLUMNS, *EVENT_COLUMNS)}
+    assert set(OLD_NAMES.values()) <= current
+    assert not OLD_NAMES.keys() & current
 
 
 def test_names_are_chosen_in_their_order():

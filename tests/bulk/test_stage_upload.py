@@ -133,13 +133,13 @@ def test_every_column_becomes_what_it_says(uploads: Uploads) -> None:
             "app_specific": [0xFFFFFFFF],
             "body_type": pa.array([0x2011], pa.int32()),
             "extension": [b"ext"],
-            "ttrq_seconds": [70],
-            "ttbr_seconds": [80],
+            "time_to_reach_queue": [70],
+            "time_to_be_received": [80],
             "delivery": pa.array([1], pa.int8()),
             "acknowledge": pa.array([15], pa.uint8()),
             "journal": [3],
-            "admin_format_name": [r"DIRECT=OS:HOST\private$\admin"],
-            "resp_format_name": [r"PUBLIC=6b29fc40-ca47-1067-b31d-00dd010662da"],
+            "admin_queue": [r"DIRECT=OS:HOST\private$\admin"],
+            "response_queue": [r"PUBLIC=6b29fc40-ca47-1067-b31d-00dd010662da"],
         }
     )
     assert message.body == b"payload"
@@ -154,6 +154,15 @@ def test_every_column_becomes_what_it_says(uploads: Uploads) -> None:
     assert message.source_machine == uploads.world.manager.guid
     assert message.sent_time == uploads.world.manager.ledger.now_s
     assert message.destination == parse_format_name(r"DIRECT=OS:HOST\private$\plain")
+
+
+def test_columns_and_defaults_with_old_names_are_understood(uploads: Uploads) -> None:
+    answers, admin = r"DIRECT=OS:HOST\private$\answers", r"DIRECT=OS:HOST\private$\admin"
+    rows = {"body": [b"payload"], "ttrq_seconds": [70], "resp_format_name": [answers]}
+    (message,) = uploads.messages(rows, ttbr_seconds="80", acknowledge="1", admin_format_name=admin)
+    assert (message.time_to_reach_queue, message.time_to_be_received) == (70, 80)
+    assert message.response_queue == parse_format_name(answers)
+    assert message.admin_queue == parse_format_name(admin)
 
 
 def test_what_is_missing_or_null_is_as_the_query_says_else_as_a_local_send(uploads: Uploads) -> None:
@@ -175,11 +184,11 @@ def test_what_is_missing_or_null_is_as_the_query_says_else_as_a_local_send(uploa
         "journal": "1",
         "app_specific": "9",
         "body_type": "30",
-        "ttrq_seconds": "7",
-        "ttbr_seconds": "8",
+        "time_to_reach_queue": "7",
+        "time_to_be_received": "8",
         "acknowledge": "1",
-        "admin_format_name": r"DIRECT=OS:HOST\private$\admin",
-        "resp_format_name": r".\private$\answers",
+        "admin_queue": r"DIRECT=OS:HOST\private$\admin",
+        "response_queue": r".\private$\answers",
     }
     first, second = uploads.messages(
         {"body": [b"1", b"2"], "label": [None, "own"], "priority": pa.array([None, 5], pa.int16())}, **words
@@ -325,13 +334,13 @@ def test_the_identifier_of_an_original_is_kept_if_that_is_asked_for(uploads: Upl
         ({"body": ["x", "y"], "priority": [1, 8]}, "row 1: priority is a number from 0 to 7"),
         ({"body": ["x"], "priority": [-1]}, "row 0: priority is a number from 0 to 7"),
         ({"body": ["x"], "delivery": [2]}, "row 0: delivery is 0 (express) or 1 (recoverable)"),
-        ({"body": ["x"], "acknowledge": [16], "admin_format_name": ["x"]}, "row 0: acknowledge is a number"),
+        ({"body": ["x"], "acknowledge": [16], "admin_queue": ["x"]}, "row 0: acknowledge is a number"),
         ({"body": ["x"], "journal": [4]}, "row 0: journal is a number from 0 to 3"),
         ({"body": ["x"], "app_specific": [1 << 32]}, "row 0: app_specific is a number from 0 to 4294967295"),
         ({"body": ["x"], "app_specific": [-1]}, "row 0: app_specific is a number from 0 to 4294967295"),
         ({"body": ["x"], "body_type": [1 << 32]}, "row 0: body_type is a number of 32 bits"),
-        ({"body": ["x"], "ttrq_seconds": [-5]}, "row 0: ttrq_seconds is a number"),
-        ({"body": ["x"], "ttbr_seconds": [1 << 40]}, "row 0: ttbr_seconds is a number"),
+        ({"body": ["x"], "time_to_reach_queue": [-5]}, "row 0: time_to_reach_queue is a number"),
+        ({"body": ["x"], "time_to_be_received": [1 << 40]}, "row 0: time_to_be_received is a number"),
         (
             {"body": ["x"], "correlation_id": [b"19 bytes are too few"[:19]]},
             "row 0: correlation_id has 20 bytes",
@@ -343,10 +352,10 @@ def test_the_identifier_of_an_original_is_kept_if_that_is_asked_for(uploads: Upl
         ({"body": ["x"], "extension": [b"x" * (4 << 20)]}, "row 0: the message is too large"),
         (
             {"body": ["x"], "acknowledge": [1]},
-            "row 0: an acknowledgment is asked for, but no admin_format_name",
+            "row 0: an acknowledgment is asked for, but no admin_queue",
         ),
-        ({"body": ["x"], "resp_format_name": ["DIRECT=nonsense"]}, "row 0: resp_format_name: "),
-        ({"body": ["x"], "resp_format_name": [f"{REMOTE},{REMOTE}"]}, "row 0: resp_format_name: several"),
+        ({"body": ["x"], "response_queue": ["DIRECT=nonsense"]}, "row 0: response_queue: "),
+        ({"body": ["x"], "response_queue": [f"{REMOTE},{REMOTE}"]}, "row 0: response_queue: several"),
         ({"body": ["x"], "message_id": ["{6b29fc40}\\1"]}, "row 0: message_id has the form {GUID}\\number"),
         ({"body": ["x"], "message_id": [ORIGINAL[:-2] + "4294967296"]}, "row 0: message_id has the form"),
         ({"body": ["x", "y"], "queue": ["plain", "nowhere"]}, "row 1: there is no queue nowhere"),
@@ -538,7 +547,7 @@ def damage(uploads: Uploads, seed: int, count: int) -> None:
             "message_id": [ORIGINAL, None, None],
             "extension": [b"ext", None, b""],
             "acknowledge": [0, 1, None],
-            "admin_format_name": [None, REMOTE, None],
+            "admin_queue": [None, REMOTE, None],
         }
     )
     lines: set[str] = set()

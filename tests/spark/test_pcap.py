@@ -34,7 +34,7 @@ def test_a_session_in_order(tmp_path: Path) -> None:
     assert kinds(back) == ["establish", "parameters", "session_ack", "session_ack"]
     assert [row["message_id"] for row in toward[2:]] == [f"{{{traffic.CLIENT}}}\\{n}" for n in range(1, 17)]
     assert [row["label"] for row in toward[2:4]] == ["number 1", "number 2"]
-    assert {row["dest_format_name"] for row in toward[2:]} == {r"DIRECT=TCP:10.0.0.2\private$\orders"}
+    assert {row["destination_queue"] for row in toward[2:]} == {r"DIRECT=TCP:10.0.0.2\private$\orders"}
     rng = random.Random(16)
     assert [row["body"] for row in toward[2:]] == [rng.randbytes(900) for _ in range(16)]
     assert [row["ack_sequence"] for row in toward[2:5]] == [None, None, 3]

@@ -188,6 +188,11 @@ def test_idempotent_is_refused() -> None:
         sink_options({"semantics": "Idempotent"})
 
 
+def test_options_with_old_names_are_understood() -> None:
+    options = sink_options({"url": "msmq+bulk://127.0.0.1:1", "queue": "q", "ttrq": "70", "TTBR": "80"})
+    assert (options["timeToReachQueue"], options["timeToBeReceived"]) == (70, 80)
+
+
 def test_pieces_hold_about_as_much_as_a_stage_takes() -> None:
     import pyarrow as pa
 

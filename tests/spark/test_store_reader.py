@@ -79,10 +79,10 @@ def test_what_the_messages_say(kept: Path) -> None:
     by_number = {row["app_specific"]: row for row in orders}
     row = by_number[6 * 977]
     assert (row["priority"], row["label"], row["acknowledge"], row["journal"]) == (6, "größe 𝄞", 6, 2)
-    assert (row["ttrq_seconds"], row["ttbr_seconds"]) == (1006, 100_006)
-    assert row["admin_format_name"] == "PRIVATE=00000000-0000-0000-0000-00000000004d\\0000000a"
+    assert (row["time_to_reach_queue"], row["time_to_be_received"]) == (1006, 100_006)
+    assert row["admin_queue"] == "PRIVATE=00000000-0000-0000-0000-00000000004d\\0000000a"
     assert (row["sender_id_type"], row["body_type"]) == (2, 8)
-    assert by_number[9 * 977]["multi_dest_format_name"].startswith("PUBLIC=")
+    assert by_number[9 * 977]["destination_queues"].startswith("PUBLIC=")
     # Queue order is (priority descending, arrival).
     (only,) = reader(kept, partitions="1", queues="orders").partitions()
     keys = [row["store_key"] for batch in reader(kept).read(only) for row in batch.to_pylist()]

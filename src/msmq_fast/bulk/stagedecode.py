@@ -19,7 +19,7 @@ from msmq_fast.bulk.ipc import MOST_MESSAGE_BYTES, StreamMessage
 from msmq_fast.bulk.ipcschema import BatchBuffers, read_schema
 from msmq_fast.bulk.ipcschema import Field as ArrowField
 from msmq_fast.packet.malformed import Malformed
-from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, MESSAGE_COLUMNS
+from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, MESSAGE_COLUMNS, OLD_NAMES
 
 __all__ = ["Rows", "StageDecoder"]
 
@@ -27,15 +27,15 @@ _NUMBERS: Final = (
     "priority",
     "app_specific",
     "body_type",
-    "ttrq_seconds",
-    "ttbr_seconds",
+    "time_to_reach_queue",
+    "time_to_be_received",
     "delivery",
     "acknowledge",
     "journal",
 )
 _BINARIES: Final = ("correlation_id", "extension")
 _TEXTS: Final = ("label", "message_id")
-_NAMES: Final = ("queue", "resp_format_name", "admin_format_name")
+_NAMES: Final = ("queue", "response_queue", "admin_queue")
 _TAKEN: Final = frozenset((*_NUMBERS, *_BINARIES, *_TEXTS, *_NAMES, "body"))
 _PASSED_OVER: Final = frozenset(column.name for column in (*MESSAGE_COLUMNS, DELIVERY_SEQUENCE)) - _TAKEN
 
@@ -80,13 +80,13 @@ class StageDecoder:
         """Look at names and types of the columns. Call this once, before `decode`."""
         seen: set[str] = set()  # a stream may have a hundred thousand columns
         for arrow in read_schema(schema):
-            name = arrow.name
+            name = OLD_NAMES.get(arrow.name, arrow.name)
             if name in seen:
                 raise Malformed(f"the column {name[:100]!r} comes twice")
             seen.add(name)
             if name in _TAKEN:
                 if arrow.kind != "null":
-                    self._fields.append(_typed(arrow))
+                    self._fields.append(_typed(replace(arrow, name=name)))
             elif self._strict and name not in _PASSED_OVER:
                 known = ", ".join(sorted(_TAKEN))
                 raise Malformed(f"unknown column {name[:100]!r}; a message takes {known}")
@@ -158,7 +158,7 @@ class StageDecoder:
                 raise Malformed(f"rows from {rows.first}: column {name}: {problem}") from None
             if name == "queue":
                 rows.targets, rows.queues, rows.places = numbers, names, each
-            elif name == "resp_format_name":
+            elif name == "response_queue":
                 rows.responses, rows.response_names = numbers, names
             else:
                 rows.admins, rows.admin_names = numbers, names

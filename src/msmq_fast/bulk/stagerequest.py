@@ -9,6 +9,7 @@ from typing import Any, Final
 from msmq_fast.bulk.fields import Fields
 from msmq_fast.packet.malformed import Malformed
 from msmq_fast.packet.text import utf16_units
+from msmq_fast.protocol.columns import OLD_NAMES
 from msmq_fast.qm.bulk.stages import Part
 
 __all__ = ["StageRequest"]
@@ -21,10 +22,10 @@ _NUMBERS: Final = {
     "journal": 3,
     "app_specific": _U32,
     "body_type": _U32,
-    "ttrq_seconds": _U32,
-    "ttbr_seconds": _U32,
+    "time_to_reach_queue": _U32,
+    "time_to_be_received": _U32,
 }
-_TEXTS: Final = ("label", "resp_format_name", "admin_format_name")
+_TEXTS: Final = ("label", "response_queue", "admin_queue")
 _MOST_LABEL: Final = 249  # characters
 
 
@@ -49,7 +50,7 @@ class StageRequest:
         """Of the parameters of a query. Raises Refusal (BAD_REQUEST) and ValueError: one that is wrong or
         unknown.
         """
-        fields = Fields(query, as_text=True)
+        fields = Fields({OLD_NAMES.get(name, name): text for name, text in query.items()}, as_text=True)
         part = Part(
             fields.text("writer"), fields.number("batch"), fields.number("part"), fields.number("attempt", 0)
         )

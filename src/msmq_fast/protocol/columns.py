@@ -56,15 +56,15 @@ MESSAGE_COLUMNS: Final = (
         extension binary
         sent_time timestamp
         arrived_time timestamp
-        ttrq_seconds int64
-        ttbr_seconds int64
+        time_to_reach_queue int64
+        time_to_be_received int64
         delivery int8
         acknowledge int8
         journal int8
-        dest_format_name string
-        resp_format_name string
-        admin_format_name string
-        source_machine_guid string
+        destination_queue string
+        response_queue string
+        admin_queue string
+        source_machine string
         abort_count int32
         move_count int32
         """,
@@ -76,8 +76,8 @@ MESSAGE_COLUMNS: Final = (
         auth_level int32
         encrypted bool
         trace bool
-        multi_dest_format_name string
-        multi_resp_format_name string
+        destination_queues string
+        response_queues string
         sender_id binary
         sender_id_type int32
         hash_algorithm int32
@@ -135,7 +135,7 @@ EVENT_COLUMNS: Final = _columns(
     class int32
     priority int8
     packet_size int64
-    source_machine_guid string
+    source_machine string
     transport string
     seq_id int64
     seq_no int64
@@ -151,13 +151,28 @@ why one failed.
 """
 
 
+OLD_NAMES: Final = {
+    "ttrq_seconds": "time_to_reach_queue",
+    "ttbr_seconds": "time_to_be_received",
+    "dest_format_name": "destination_queue",
+    "resp_format_name": "response_queue",
+    "admin_format_name": "admin_queue",
+    "source_machine_guid": "source_machine",
+    "multi_dest_format_name": "destination_queues",
+    "multi_resp_format_name": "response_queues",
+}
+"""What columns were called before they had the names of the client. Requests, staged rows and lakes that were
+written under these names are still understood.
+"""
+
+
 class ColumnError(ValueError):
     """A name that is not a column, or that comes twice: one line for the client."""
 
 
 def _named(text: str, known: tuple[Column, ...]) -> tuple[Column, ...]:
     columns = {column.name: column for column in known}
-    names = [name.strip() for name in text.split(",")]
+    names = [OLD_NAMES.get(name.strip(), name.strip()) for name in text.split(",")]
     for name in names:
         if name not in columns:
             raise ColumnError(f"there is no column {name!r}; known are {', '.join(columns)}, or core, or all")

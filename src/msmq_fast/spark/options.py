@@ -33,13 +33,14 @@ class Option(NamedTuple):
     """One option. `kind`: text, count (an integer from 1), number (from 0), integer, size (`64m`, read as
     bytes), duration (`15m`, read as milliseconds), pause (a duration from a millisecond to a day), flag,
     json, positions, or the allowed values separated by `|`. `default` is written as a user would write it;
-    None: there is none.
+    None: there is none. `formerly` is an old name that is still understood.
     """
 
     name: str
     kind: str
     default: str | None = None
     about: str = ""
+    formerly: str = ""
 
 
 class Options(Mapping[str, Any]):
@@ -51,6 +52,7 @@ class Options(Mapping[str, Any]):
 
     def __init__(self, given: Mapping[str, str], table: Sequence[Option], format_name: str) -> None:
         known = {option.name.lower(): option for option in table}
+        known |= {option.formerly.lower(): option for option in table if option.formerly}
         given = _of_user(given)
         self.given: Final = frozenset(known[name.lower()].name for name in given if name.lower() in known)
         self._values: dict[str, Any] = {}

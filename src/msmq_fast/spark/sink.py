@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from msmq_fast.client.bulk.client import BulkClient, BulkError, Endpoint, Fenced, TooLarge
 from msmq_fast.client.bulk.stream import MOST_BATCH, slices
-from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, MESSAGE_COLUMNS
+from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, MESSAGE_COLUMNS, OLD_NAMES
 from msmq_fast.spark.losses import log
 from msmq_fast.spark.options import CONNECTION, Option, OptionError, Options, endpoints
 from msmq_fast.spark.selection import explain
@@ -38,8 +38,8 @@ OPTIONS: Final = (
     Option("label", "text", None, "for rows without one, as all that follow"),
     Option("priority", "integer", None, "0 to 7"),
     Option("delivery", "express|recoverable", None, "express messages do not survive a restart"),
-    Option("ttrq", "integer", None, "seconds to reach the queue"),
-    Option("ttbr", "integer", None, "seconds to be received"),
+    Option("timeToReachQueue", "integer", None, "seconds", "ttrq"),
+    Option("timeToBeReceived", "integer", None, "seconds", "ttbr"),
     Option("acknowledge", "integer", None, "bits of PROPID_M_ACKNOWLEDGE"),
     Option("journal", "integer", None, "bits of PROPID_M_JOURNAL"),
     Option("appSpecific", "integer", None, "PROPID_M_APPSPECIFIC"),
@@ -50,16 +50,16 @@ OPTIONS: Final = (
 _DEFAULTS: Final = {
     "label": "label",
     "priority": "priority",
-    "ttrq": "ttrq_seconds",
-    "ttbr": "ttbr_seconds",
+    "timeToReachQueue": "time_to_reach_queue",
+    "timeToBeReceived": "time_to_be_received",
     "acknowledge": "acknowledge",
     "journal": "journal",
     "appSpecific": "app_specific",
     "bodyType": "body_type",
-    "responseQueue": "resp_format_name",
-    "adminQueue": "admin_format_name",
+    "responseQueue": "response_queue",
+    "adminQueue": "admin_queue",
 }
-_KNOWN: Final = frozenset(column.name for column in (DELIVERY_SEQUENCE, *MESSAGE_COLUMNS))
+_KNOWN: Final = frozenset(column.name for column in (DELIVERY_SEQUENCE, *MESSAGE_COLUMNS)) | OLD_NAMES.keys()
 _PARTS: Final = 1 << 20
 """Stages of one task at most; the number of a part is that of the task, times this, and its own."""
 _MOST_STAGES: Final = 10_000

@@ -99,7 +99,7 @@ class Letter:
     def row(self, lookup: int, **more: Any) -> dict[str, Any]:
         return {
             "message_id": self.message_id,
-            "source_machine_guid": self.sender.guid,
+            "source_machine": self.sender.guid,
             "lookup_id": lookup,
             "arrival_seq": lookup,
             "class": 0,

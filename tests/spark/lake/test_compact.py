@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 import pytest
-from pyarrow import dataset
+from pyarrow import dataset, parquet
 
 from msmq_fast.protocol.arrow import arrow_schema
-from msmq_fast.protocol.columns import chosen
+from msmq_fast.protocol.columns import OLD_NAMES, chosen
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import bronze, session, silver, verify
 from msmq_fast.spark.lake.compact import expire_bronze, expire_days, fold_bodies
@@ -96,6 +96,20 @@ def an_hour_later(lake: Lake) -> None:
 
 def contents(small: SparkSession, lake: Lake, table: str) -> list[Any]:
     return sorted(map(str, bronze.table(small, lake, table).collect()))
+
+
+def test_columns_of_older_batches_are_read_under_their_old_names(small: SparkSession, lake: Lake) -> None:
+    before = {table: contents(small, lake, table) for table in ("events", "messages")}
+    assert any("source_machine='" in row for row in before["events"])
+    old = {new: name for name, new in OLD_NAMES.items()}
+    for table in before:
+        for file in Path(lake.batches(table)[0].path).glob("*.parquet"):
+            rows = parquet.read_table(file)
+            renamed = rows.rename_columns([old.get(name, name) for name in rows.column_names])
+            assert renamed.column_names != rows.column_names
+            parquet.write_table(renamed, file)
+            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    assert {table: contents(small, lake, table) for table in before} == before
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def test_json_lines_are_checked_and_written_once(
 ) -> None:
     server.create("lines")
     old = datetime(2020, 1, 1, tzinfo=UTC).isoformat()
-    rows = [row(1, priority=5), row(2, arrived_time=old, ttbr_seconds=10), row(3, queue="elsewhere")]
+    rows = [row(1, priority=5), row(2, arrived_time=old, time_to_be_received=10), row(3, queue="elsewhere")]
     file = lines(tmp_path / "a.jsonl", *rows)
     code, found = run(capsys, server, file, "--to", "lines", "--dry-run")
     assert (code, found["rows"], found["expired"], found["written"]) == (Exit.OK, 3, 1, 0)

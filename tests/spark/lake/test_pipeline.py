@@ -35,7 +35,7 @@ def test_the_project_archives_and_audits(tmp_path: Path) -> None:
         manager = server.manager
         manager.create("orders")
         for number in range(40):
-            manager.send("orders", b"%d" % number, source_machine_guid=manager.guid)
+            manager.send("orders", b"%d" % number, source_machine=manager.guid)
         for _ in range(15):
             manager.receive("orders")
         conf = {

@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from msmq_fast.spark.lake.layout import SCHEMA_VERSION, Lake
-from msmq_fast.spark.lake.tables import BODIES, COUNTERS, EVENTS, MESSAGES, ddl
+from msmq_fast.spark.lake.tables import BODIES, COUNTERS, EVENTS, MESSAGES, ddl, load
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,8 +23,8 @@ def table(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
 
 def read(spark: SparkSession, name: str, paths: list[str]) -> DataFrame:
     """Some batches of a bronze table."""
-    schema = ddl(COLUMNS[name])
-    return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+    columns = COLUMNS[name]
+    return load(spark.read, columns, *paths) if paths else spark.createDataFrame([], ddl(columns))
 
 
 def counted_since(lake: Lake) -> date | None:

@@ -32,7 +32,7 @@ _MOST_BODY: Final = 0x0040_0000
 """Bytes of a message; what stands beside the body is checked by the queue manager."""
 _MOST_LINE: Final = 16 << 20
 _READ_ROWS: Final = 128
-_READ: Final = (*SENT, "body", "arrived_time", "ttbr_seconds", "auth_level", "encrypted", "xact_id")
+_READ: Final = (*SENT, "body", "arrived_time", "time_to_be_received", "auth_level", "encrypted", "xact_id")
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Checks:
             self.too_large += len(body or b"") > _MOST_BODY
             self.signed += bool(row["auth_level"] or row["encrypted"])
             self.transactional += row["xact_id"] is not None
-            arrived, lives = row["arrived_time"], row["ttbr_seconds"]
+            arrived, lives = row["arrived_time"], row["time_to_be_received"]
             if arrived is not None and lives is not None:
                 self.expired += now - arrived > timedelta(seconds=lives)
             if row["message_id"] is not None:

@@ -53,7 +53,7 @@ def stations(events: DataFrame) -> DataFrame:
     own = own.select(
         "message_id",
         "qm_guid",
-        "source_machine_guid",
+        "source_machine",
         outgoing.alias("outgoing"),
         F.regexp_replace("queue", ";.*$", "").alias("home"),
         F.col("queue").contains(";").alias("sub"),
@@ -94,7 +94,7 @@ def _gathered(own: DataFrame) -> DataFrame:
     why = F.when(failed, failure_name())
     poisoned = (F.col("event") == "moved") & F.col("queue").rlike(r"(?i);.*(poison|retry)")
     left = (F.col("event") == "moved") & F.col("origin_queue").isNull()
-    return own.groupBy("message_id", "qm_guid", "source_machine_guid", "outgoing", "home").agg(
+    return own.groupBy("message_id", "qm_guid", "source_machine", "outgoing", "home").agg(
         F.min(when("sent")).alias("sent_time"),
         F.min(when("arrived")).alias("arrived_time"),
         F.min(when("received")).alias("received_time"),
@@ -126,7 +126,7 @@ def lifecycle(stations: DataFrame) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    from_here = F.coalesce(F.col("qm_guid") == F.col("source_machine_guid"), F.lit(False))
+    from_here = F.coalesce(F.col("qm_guid") == F.col("source_machine"), F.lit(False))
     side = (
         F.when(F.col("outgoing") & from_here, "sender")
         .when(F.col("outgoing"), "transit")
@@ -172,7 +172,7 @@ def _rows(sided: DataFrame) -> DataFrame:
 
     local = F.max(F.col("side") == "local")
     grouped = sided.groupBy("message_id", "way").agg(
-        F.max("source_machine_guid").alias("sender"),
+        F.max("source_machine").alias("sender"),
         F.max(F.when(there_at_last, F.col("qm_guid"))).alias("receiver"),
         F.max(F.when(sending, F.col("home"))).alias("sent_to"),
         F.max_by(F.when(there_at_last, F.col("home")), F.when(there_at_last, F.col("arrived_time"))).alias(

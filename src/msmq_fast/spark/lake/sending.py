@@ -22,7 +22,7 @@ SENT: Final = (
     "body_type",
     "extension",
     "delivery",
-    "resp_format_name",
+    "response_queue",
 )
 """Columns that a message takes from the one that it repeats, beside the body. Times to live and
 acknowledgments are left behind: the old times are over, and nobody waits for the acknowledgments.

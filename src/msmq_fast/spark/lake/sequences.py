@@ -46,11 +46,9 @@ def sequence_gaps(
     numbered = events.where(
         F.col("seq_no").isNotNull() & (F.col("seq_no") > 0) & F.col("message_id").isNotNull()
     )
-    arrivals = numbered.where(
-        (F.col("event") == "arrived") & (F.col("qm_guid") != F.col("source_machine_guid"))
-    )
+    arrivals = numbered.where((F.col("event") == "arrived") & (F.col("qm_guid") != F.col("source_machine")))
     arrivals = arrivals.select(
-        F.col("source_machine_guid").alias("sender"),
+        F.col("source_machine").alias("sender"),
         F.regexp_replace("queue", ";.*$", "").alias("dest"),
         "seq_id",
         "seq_no",
@@ -110,9 +108,9 @@ def _withdrawn(numbered: DataFrame, lifecycle: DataFrame) -> DataFrame:
 
     left = ("expired", "purged", "removed", "nacked", "dead")
     given_up = lifecycle.where(F.col("seen_sent") & ~F.col("seen_arrived") & F.col("state").isin(*left))
-    sent = numbered.where((F.col("event") == "sent") & (F.col("qm_guid") == F.col("source_machine_guid")))
+    sent = numbered.where((F.col("event") == "sent") & (F.col("qm_guid") == F.col("source_machine")))
     return sent.join(given_up.select("message_id", "dest"), "message_id").select(
-        F.col("source_machine_guid").alias("sender"),
+        F.col("source_machine").alias("sender"),
         "dest",
         "seq_id",
         "seq_no",

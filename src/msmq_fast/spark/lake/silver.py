@@ -6,7 +6,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msmq_fast.spark.lake.layout import Lake, Swap, latest
-from msmq_fast.spark.lake.tables import EVENTS, SILVER_EVENTS, ddl
+from msmq_fast.spark.lake.tables import EVENTS, SILVER_EVENTS, ddl, load
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,7 +47,7 @@ def merge(spark: SparkSession, lake: Lake) -> Merge:
     batches = [b for b in lake.batches("events") if b.number > known.get(b.run, -1)]
     if not batches:
         return Merge(0, [])
-    fresh = spark.read.schema(ddl(EVENTS)).parquet(*(batch.path for batch in batches))
+    fresh = load(spark.read, EVENTS, *(batch.path for batch in batches))
     fresh = fresh.withColumn("day", F.to_date("event_time")).withColumn("qm", F.col("qm_guid"))
     touched = [(str(row.day), str(row.qm)) for row in fresh.select("day", "qm").distinct().collect()]
     state = known | latest(batches)
@@ -74,7 +74,7 @@ def events(spark: SparkSession, lake: Lake) -> DataFrame:
     """All of silver; choose by `day`."""
     if not lake.names(_TABLE):
         return spark.createDataFrame([], ddl(SILVER_EVENTS))
-    return spark.read.schema(ddl(SILVER_EVENTS)).parquet(lake.path(_TABLE))
+    return load(spark.read, SILVER_EVENTS, lake.path(_TABLE))
 
 
 def merged(lake: Lake) -> dict[str, int]:
@@ -115,7 +115,7 @@ def _partitions(spark: SparkSession, lake: Lake, keys: list[tuple[str, str]]) ->
     if not keys:
         return None
     paths = [lake.path(_directory(*key)) for key in keys]
-    return spark.read.schema(ddl(SILVER_EVENTS)).option("basePath", lake.path(_TABLE)).parquet(*paths)
+    return load(spark.read.option("basePath", lake.path(_TABLE)), SILVER_EVENTS, *paths)
 
 
 def _leaf(day: str, qm: str) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.protocol.columns import BODY_COLUMNS, EVENT_COLUMNS, MESSAGE_COLUMNS, Column
+from msmq_fast.protocol.columns import BODY_COLUMNS, EVENT_COLUMNS, MESSAGE_COLUMNS, OLD_NAMES, Column
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader
     from pyspark.sql.types import StructType
 
 _TYPES: Final = {
@@ -117,6 +118,22 @@ GOLD: Final = (
 def ddl(columns: dict[str, str]) -> str:
     """A schema for `spark.read.schema`."""
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+
+
+def load(reader: DataFrameReader, columns: dict[str, str], *paths: str) -> DataFrame:
+    """Parquet files with the columns of this release, in their order. A column that a file has under its old
+    name is read there; one that it does not have is null.
+    """
+    from pyspark.sql import functions as F
+
+    before = {new: old for old, new in OLD_NAMES.items() if new in columns}
+    rows = reader.schema(ddl(columns | {old: columns[new] for new, old in before.items()})).parquet(*paths)
+    return rows.select(
+        *(
+            F.coalesce(F.col(name), F.col(before[name])).alias(name) if name in before else F.col(name)
+            for name in columns
+        )
+    )
 
 
 def struct(columns: dict[str, str]) -> StructType:

@@ -182,7 +182,7 @@ def _event_of_message(event: FeedEvent) -> Row:
         "message_id": f"{{{UUID(bytes_le=event.source)}}}\\{event.ordinal}",
         "class": event.message_class,
         "packet_size": event.size,
-        "source_machine_guid": str(UUID(bytes_le=event.source)),
+        "source_machine": str(UUID(bytes_le=event.source)),
         "transport": _TRANSPORTS.get(event.flags),
         "abort_count": event.abort_count,
     }
