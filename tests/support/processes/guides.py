@@ -16,14 +16,14 @@ from pathlib import Path
 
 from tests.support.processes.servers import Server, command, inherited
 
-_SHELL = re.compile(r"[|;&<>]|^(?!msmq-fast )")
+_SHELL = re.compile(r"[|;&<>]|\$\w|^(?!msmq-fast )")
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """The fenced blocks of a kind."""
-    return re.findall(
-        rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-    )
+    """The fenced blocks of a kind, without the indentation that they have inside a list."""
+    fence = re.compile(rf"^( *)```{language}\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+    found = fence.findall(page.read_text(encoding="utf-8"))
+    return [re.sub(f"^{indent}", "", block, flags=re.MULTILINE) for indent, block in found]
 
 
 def steps(block: str) -> Iterator[tuple[str, list[str]]]:
