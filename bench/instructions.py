@@ -43,8 +43,8 @@ rsa_bits = "1024"
 map_size = "2 GiB"
 [rpc]
 allow_unauthenticated = true
-[server]
-http_port = 0
+[listen.http]
+port = 0
 [limits]
 handshake_timeout = 600
 slow_writer_timeout = 600

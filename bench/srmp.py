@@ -29,7 +29,7 @@ from bench.server import Server, ServerError
 __all__ = ["SETTINGS", "Posts", "main", "on_server"]
 
 QUEUE: Final = "bench"
-SETTINGS: Final = "[server]\nhttp_port = 0\n"
+SETTINGS: Final = "[listen.http]\nport = 0\n"
 WANTED: Final = 3_000.0
 SAMPLED = (sys.executable, "-m", "bench.sampled")
 _SHOWN: Final = (

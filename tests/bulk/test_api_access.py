@@ -187,9 +187,9 @@ def test_readers_and_administrators_of_this_machine_need_no_token() -> None:
 STRICT = """
 [bulk]
 access = "token"
-[server]
-admin_tls_certificate = '{certificate}'
-admin_tls_key = '{key}'
+[listen.admin]
+tls_certificate = '{certificate}'
+tls_key = '{key}'
 """
 
 
@@ -256,8 +256,8 @@ def test_without_users_nobody_has_a_token() -> None:
         ('[bulk]\naccess = "everybody"\n', 'expected one of "administrators", "loopback", "token", "off"'),
         ("[bulk]\nshare = 1.5\n", "expected a number from 0 to 1"),
         (
-            "[server]\nadmin_tls_key = 'x'\n",
-            "server.admin_tls_certificate and server.admin_tls_key go together",
+            "[listen.admin]\ntls_key = 'x'\n",
+            "listen.admin.tls_certificate and listen.admin.tls_key go together",
         ),
     ],
 )

@@ -30,7 +30,7 @@ def health(server: Server, *arguments: str, **variables: str) -> tuple[int, str]
 
 def test_it_follows_readyz_at_any_address_and_without_a_ping_port(server: Server) -> None:
     server.environment |= {
-        "MSMQ_FAST_SERVER__ADMIN_HOST": "127.0.56.10",
+        "MSMQ_FAST_LISTEN__ADMIN__HOST": "127.0.56.10",
         "MSMQ_FAST_STORE__DISK_CHECK_INTERVAL": "0.1",
     }
     server.flags = ("--ping-port", "off")
@@ -51,14 +51,14 @@ def test_it_follows_readyz_at_any_address_and_without_a_ping_port(server: Server
 
 
 def test_a_wildcard_address_is_asked_over_the_loopback(server: Server) -> None:
-    server.environment["MSMQ_FAST_SERVER__ADMIN_HOST"] = "0.0.0.0"  # noqa: S104
+    server.environment["MSMQ_FAST_LISTEN__ADMIN__HOST"] = "0.0.0.0"  # noqa: S104
     server.start()
     port = server.port("admin")
     assert health(server, admin_port=str(port)) == (0, f"127.0.0.1:{port}: ready\n")
 
 
 def test_without_an_admin_port_the_socket_for_programs_is_asked(server: Server) -> None:
-    server.environment["MSMQ_FAST_SERVER__ADMIN_PORT"] = "off"
+    server.environment["MSMQ_FAST_LISTEN__ADMIN__PORT"] = "off"
     server.flags = ("--admin-port", "off")
     server.start()
     assert health(server) == (0, f"{server.data / 'app.sock'}: ready\n")
@@ -74,8 +74,8 @@ def test_over_tls(server: Server, tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     certify(key, certificate, "subjectAltName=DNS:queues.example.net")
     server.environment |= {
-        "MSMQ_FAST_SERVER__ADMIN_TLS_CERTIFICATE": str(certificate),
-        "MSMQ_FAST_SERVER__ADMIN_TLS_KEY": str(key),
+        "MSMQ_FAST_LISTEN__ADMIN__TLS_CERTIFICATE": str(certificate),
+        "MSMQ_FAST_LISTEN__ADMIN__TLS_KEY": str(key),
     }
     server.start()
     assert health(server, admin_port=str(server.port("admin")))[0] == 0

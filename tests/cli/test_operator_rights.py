@@ -13,9 +13,9 @@ from tests.cli.operators import count, fill
 from tests.support.processes.servers import Server, command, data_directory
 
 CONFIG = """
-[server]
-app_host = "127.0.0.1"
-app_port = 0
+[listen.app]
+host = "127.0.0.1"
+port = 0
 [[users]]
 name = "billing"
 token_file = '{token}'

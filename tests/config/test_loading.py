@@ -109,7 +109,11 @@ def test_what_newer_versions_of_windows_leave_out_is_off_unless_it_is_asked_for(
 
 def test_defaults_need_no_file() -> None:
     config = load(None, {}, {})
-    assert (config.server.port, config.server.ping_port, config.server.http_port) == (1801, 3527, None)
+    assert (config.listen.mqqb.port, config.listen.mqqb.ping_port, config.listen.http.port) == (
+        1801,
+        3527,
+        None,
+    )
     assert config.app_socket == config.data / "app.sock"
 
 
@@ -119,10 +123,12 @@ def test_a_file_with_every_section(tmp_path: Path) -> None:
         """
         [server]
         name = "ALPHA"
+        [listen.mqqb]
         host = ["127.0.0.2", "::1"]
         port = 0
-        admin_port = "off"
-        app_socket_mode = "0660"
+        [listen]
+        admin.port = "off"
+        app = { socket_mode = "0660" }
         [store]
         map_size = "1 GiB"
         [mqqb]
@@ -143,9 +149,9 @@ def test_a_file_with_every_section(tmp_path: Path) -> None:
         """,
     )
     assert config.name == "ALPHA"
-    assert config.server.host == ("127.0.0.2", "::1")
-    assert config.server.admin_port is None
-    assert config.server.app_socket_mode == 0o660
+    assert config.listen.mqqb.host == ("127.0.0.2", "::1")
+    assert config.listen.admin.port is None
+    assert config.listen.app.socket_mode == 0o660
     assert config.store.map_size == 1 << 30
     assert (config.mqqb.idle_timeout, config.mqqb.retry_interval) == (300.0, 2.0)
     assert [queue.name for queue in config.queues] == ["orders", "q2"]
@@ -153,14 +159,14 @@ def test_a_file_with_every_section(tmp_path: Path) -> None:
 
 
 def test_environment_wins_over_the_file_and_flags_over_both(tmp_path: Path) -> None:
-    text = "[server]\nport = 1\nping_port = 1\nadmin_port = 1\n"
+    text = "[listen.mqqb]\nport = 1\nping_port = 1\n[listen.admin]\nport = 1\n"
     environment = {
-        "MSMQ_FAST_SERVER__PORT": "2",
-        "MSMQ_FAST_SERVER__PING_PORT": "2",
+        "MSMQ_FAST_LISTEN__MQQB__PORT": "2",
+        "MSMQ_FAST_LISTEN__MQQB__PING_PORT": "2",
         "MSMQ_FAST_ENDPOINT": "unix:/x",
     }
-    config = read(tmp_path, text, environment, server__port="3")
-    assert (config.server.port, config.server.ping_port, config.server.admin_port) == (3, 2, 1)
+    config = read(tmp_path, text, environment, listen__mqqb__port="3")
+    assert (config.listen.mqqb.port, config.listen.mqqb.ping_port, config.listen.admin.port) == (3, 2, 1)
 
 
 def test_every_key_can_come_from_the_environment() -> None:
@@ -177,8 +183,8 @@ def test_every_key_can_come_from_the_environment() -> None:
 
 
 def test_an_unknown_key_is_shown_by_line_with_the_nearest_name(tmp_path: Path) -> None:
-    assert mistakes(tmp_path, '[server]\nname = "A"\n\nprot = 1801\n') == [
-        'msmq.toml:4: unknown key "prot" in [server]; did you mean "port"?'
+    assert mistakes(tmp_path, "[listen.mqqb]\nport = 1\n\nprot = 1801\n") == [
+        'msmq.toml:4: unknown key "prot" in [listen.mqqb]; did you mean "port"?'
     ]
 
 
@@ -193,24 +199,25 @@ def test_unknown_sections_and_keys_of_list_entries(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ('port = "1801"', 'server.port: expected a port number from 0 to 65535 or "off", got "1801"'),
-        ("port = 70000", 'server.port: expected a port number from 0 to 65535 or "off", got 70000'),
-        ("port = true", 'server.port: expected a port number from 0 to 65535 or "off", got True'),
+        ('port = "1801"', 'listen.mqqb.port: expected a port number from 0 to 65535 or "off", got "1801"'),
+        ("port = 70000", 'listen.mqqb.port: expected a port number from 0 to 65535 or "off", got 70000'),
+        ("port = true", 'listen.mqqb.port: expected a port number from 0 to 65535 or "off", got True'),
         ("name = 5", "server.name: expected text, got 5"),
-        ('app_socket_mode = "rw"', "server.app_socket_mode: expected file permissions in octal"),
+        ('socket_mode = "rw"', "listen.app.socket_mode: expected file permissions in octal"),
         (
             'drain_timeout = "1 year"',
             'server.drain_timeout: invalid duration "1 year": write a number with a unit',
         ),
         ("drain_timeout = 4000", "server.drain_timeout: expected a duration from 0 s to 1 h, such as 90"),
-        ("host = [1]", "server.host: expected a text or a list of texts"),
+        ("host = [1]", "listen.mqqb.host: expected a text or a list of texts"),
         ('name = "A B"', "server.name: expected a name of at most 15 characters without blanks"),
         ('name = "SIXTEEN-LETTERS1"', "server.name: expected a name of at most 15 characters"),
         ('aliases = ["a", "b\\\\c"]', "server.aliases: expected a name or a list of names without"),
     ],
 )
 def test_wrong_types_and_ranges_are_shown_by_line(tmp_path: Path, line: str, expected: str) -> None:
-    (shown,) = mistakes(tmp_path, f"# a comment\n[server]\n{line}\n")
+    section = expected.partition(":")[0].rpartition(".")[0]
+    (shown,) = mistakes(tmp_path, f"# a comment\n[{section}]\n{line}\n")
     assert shown.startswith(f"msmq.toml:3: {expected}")
 
 
@@ -242,29 +249,50 @@ def test_a_mistake_is_one_line_whatever_it_shows(tmp_path: Path) -> None:
 
 def test_all_mistakes_are_shown_at_once_also_those_of_environment_and_flags(tmp_path: Path) -> None:
     shown = mistakes(
-        tmp_path, "[server]\nport = -1\nfoo = 1\n", {"MSMQ_FAST_SERVER__PROT": "1"}, server__ping_port="x"
+        tmp_path,
+        "[listen.mqqb]\nport = -1\nfoo = 1\n",
+        {"MSMQ_FAST_LISTEN__MQQB__PROT": "1"},
+        listen__mqqb__ping_port="x",
     )
     assert len(shown) == 4
-    assert shown[2] == 'MSMQ_FAST_SERVER__PROT: unknown variable; did you mean "MSMQ_FAST_SERVER__PORT"?'
+    close = 'did you mean "MSMQ_FAST_LISTEN__MQQB__PORT"?'
+    assert shown[2] == f"MSMQ_FAST_LISTEN__MQQB__PROT: unknown variable; {close}"
     assert shown[3].startswith("--ping-port: expected a port number")
 
 
 def test_broken_toml_and_unreadable_files(tmp_path: Path) -> None:
-    assert "line 2" in mistakes(tmp_path, "[server]\nport =\n")[0]
+    assert "line 2" in mistakes(tmp_path, "[listen.mqqb]\nport =\n")[0]
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         load(tmp_path / "missing.toml", {}, {})
 
 
 def test_lines_are_found_behind_multi_line_values(tmp_path: Path) -> None:
-    text = '[server]\nhost = [\n  "::1", # port = 5\n]\ndata = """\nport = 1\n"""\nporf = 1\n'
-    assert mistakes(tmp_path, text) == ['msmq.toml:8: unknown key "porf" in [server]; did you mean "port"?']
+    text = '[listen.app]\nhost = [\n  "::1", # port = 5\n]\nsocket = """\nport = 1\n"""\nporf = 1\n'
+    assert mistakes(tmp_path, text) == [
+        'msmq.toml:8: unknown key "porf" in [listen.app]; did you mean "port"?'
+    ]
+
+
+def test_unknown_listeners_and_what_is_no_section(tmp_path: Path) -> None:
+    assert mistakes(tmp_path, "\n[listen.htp]\nport = 1\n") == [
+        'msmq.toml:2: unknown section "listen.htp"; did you mean "listen.http"?'
+    ]
+    assert mistakes(tmp_path, "[listen]\n\nmqqb = 1\n") == [
+        'msmq.toml:3: "listen.mqqb" is a section: write [listen.mqqb]'
+    ]
+    assert mistakes(tmp_path, "\nlisten = 1\n") == ['msmq.toml:2: "listen" is a group: write [listen.mqqb]']
+
+
+def test_a_mistake_in_an_inline_table_is_shown_by_the_line_of_the_table(tmp_path: Path) -> None:
+    (shown,) = mistakes(tmp_path, "[listen]\n\napp = { port = 70000 }\n")
+    assert shown.startswith("msmq.toml:3: listen.app.port: expected a port number")
 
 
 def test_keys_that_contradict_each_other(tmp_path: Path) -> None:
-    text = '[server]\nhttps_port = 443\napp_port = 5\napp_tls_key = "k"\n'
+    text = '[listen]\nhttps.port = 443\napp.port = 5\napp.tls_key = "k"\n'
     text += '[[queues]]\nname="a"\n[[queues]]\nname="A"\n'
     shown = "\n".join(mistakes(tmp_path, text))
-    assert "server.https_port needs https_certificate and https_key" in shown
+    assert "listen.https.port needs tls_certificate and tls_key" in shown
     assert "go together" in shown
     assert "needs at least one [[users]] entry" in shown
     assert '"a" is declared twice' in shown

@@ -31,8 +31,8 @@ KEPT = 50
 """Messages of the queue that is attacked."""
 SLOWEST = 15.0
 _SETTINGS = {
-    "MSMQ_FAST_RPC__CONNECTIONS": "40000",
-    "MSMQ_FAST_RPC__CONNECTIONS_PER_ADDRESS": "40000",
+    "MSMQ_FAST_LISTEN__RPC__MAX_CONNECTIONS": "40000",
+    "MSMQ_FAST_LISTEN__RPC__MAX_CONNECTIONS_PER_ADDRESS": "40000",
     "MSMQ_FAST_LIMITS__NETWORK_CONNECTIONS": "40000",
     "MSMQ_FAST_LIMITS__NETWORK_PER_ADDRESS": "40000",
     "MSMQ_FAST_RPC__ALLOW_UNAUTHENTICATED": "true",
@@ -124,7 +124,13 @@ def storm(**settings: str) -> Iterator[Storm]:
                 server.ok("send", name, "--body", "x" * 200, "--count", str(count))
             ports = [str(server.port(name)) for name in ("rpc", "qm2qm")]
             reader = subprocess.Popen(
-                [sys.executable, str(ROOT / "tests/faults/rpc_witness.py"), server.host, *ports, "stock"],
+                [
+                    sys.executable,
+                    str(ROOT / "tests/faults/rpc_witness.py"),
+                    server.host,
+                    *ports,
+                    "stock",
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -75,9 +75,9 @@ def test_one_address_takes_only_its_share() -> None:
 
 
 FULL = """
-[limits]
-connections = 40
-sessions_per_address = 10
+[listen.mqqb]
+max_connections = 40
+max_connections_per_address = 10
 """
 
 

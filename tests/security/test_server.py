@@ -19,9 +19,9 @@ from tests.support.mqqb import wire
 from tests.support.processes.servers import Server, command, data_directory, until
 
 CONFIG = """
-[server]
-app_host = "127.0.0.1"
-app_port = 0
+[listen.app]
+host = "127.0.0.1"
+port = 0
 [log]
 format = "json"
 [security]
@@ -229,7 +229,7 @@ def test_unix_users(tmp_path: Path) -> None:
         data.parent.chmod(0o755)
         data.mkdir(mode=0o755)
         add_user(data, "alice", "--uid", "54321", "--no-password")
-        server = Server(data, environment={"MSMQ_FAST_SERVER__APP_SOCKET_MODE": "0666"}).start()
+        server = Server(data, environment={"MSMQ_FAST_LISTEN__APP__SOCKET_MODE": "0666"}).start()
         try:
             server.ok("queue", "create", "orders")
             server.ok("acl", "set", "orders", "--sddl", "D:")

@@ -24,7 +24,7 @@ def running() -> Iterator[Server]:
             data,
             environment={
                 "MSMQ_FAST_SERVER__NAME": "ORDERS01",
-                "MSMQ_FAST_LIMITS__ADMIN_CONNECTIONS": "8",
+                "MSMQ_FAST_LISTEN__ADMIN__MAX_CONNECTIONS": "8",
                 "MSMQ_FAST_LIMITS__FIRST_BYTE_TIMEOUT": "1",
                 "MSMQ_FAST_LOG__REFUSALS_PER_SECOND": "1000",
             },

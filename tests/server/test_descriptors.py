@@ -14,14 +14,14 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.config.sections import LimitsConfig
+from msmq_fast.config.sections import Config
 from msmq_fast.server.runtime.descriptors import LEAST, ConnectionLimits, ConnectionScale, divide
 from tests.support.hostile.attacked import attacked
 from tests.support.mqqb import wire
 from tests.support.processes import forking
 from tests.support.processes.servers import Server, data_directory, until
 
-WANTED = ConnectionLimits.configured(LimitsConfig())
+WANTED = ConnectionLimits.configured(Config())
 HOST, CROWD, PEER = "127.0.54.20", "127.0.54.21", "127.0.54.22"
 
 
@@ -35,7 +35,7 @@ class Confined(Server):
 def confined() -> Iterator[Server]:
     with data_directory() as data:
         running = Confined(
-            data, "--http-port", "0", host=HOST, environment={"MSMQ_FAST_SERVER__ADMIN_HOST": HOST}
+            data, "--http-port", "0", host=HOST, environment={"MSMQ_FAST_LISTEN__ADMIN__HOST": HOST}
         )
         try:
             yield running.start()

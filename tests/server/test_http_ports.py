@@ -18,7 +18,7 @@ from msmq_fast.server.srmp.sending import sends_http
 from tests.support.processes.servers import NO_HTTP, QUICK, Server, data_directory, without_capability
 
 HOST = "127.0.0.93"
-MISSED = 'without it no messages come over HTTPS (server.https_port: another port, or "off")'
+MISSED = 'without it no messages come over HTTPS (listen.https.port: another port, or "off")'
 
 
 class Unconfigured(Server):
@@ -45,7 +45,7 @@ def listening(config: Config) -> dict[str, int]:
 @pytest.fixture
 def config() -> Config:
     config = load(None, {}, {})
-    config.server.host = (HOST,)
+    config.listen.mqqb.host = (HOST,)
     return config
 
 
@@ -63,23 +63,23 @@ def free() -> int:
 
 @pytest.mark.rule("SR-004")
 def test_without_configuration_nothing_comes_over_http(config: Config) -> None:
-    assert config.server.http_port is None
-    assert config.server.https_port == 443  # as soon as there is a certificate
+    assert config.listen.http.port is None
+    assert config.listen.https.port == 443  # as soon as there is a certificate
     assert listening(config) == {}
 
 
 @pytest.mark.rule("SR-004")
 def test_a_port_that_nobody_set_is_used_if_it_is_free(config: Config) -> None:
-    config.server.http_port, config.server.https_port = free(), Preferred(free())
-    assert listening(config) == {"http": config.server.http_port}
-    config.server.https_certificate = Path("chain.pem")
-    assert listening(config) == {"http": config.server.http_port, "https": config.server.https_port}
+    config.listen.http.port, config.listen.https.port = free(), Preferred(free())
+    assert listening(config) == {"http": config.listen.http.port}
+    config.listen.https.tls_certificate = Path("chain.pem")
+    assert listening(config) == {"http": config.listen.http.port, "https": config.listen.https.port}
 
 
 def test_one_that_nobody_set_is_missed_in_one_line(
     config: Config, taken: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config.server.https_port, config.server.https_certificate = Preferred(taken), Path("chain.pem")
+    config.listen.https.port, config.listen.https.tls_certificate = Preferred(taken), Path("chain.pem")
     with caplog.at_level(logging.WARNING):
         assert listening(config) == {}
     assert [record.getMessage() for record in caplog.records] == [
@@ -88,11 +88,11 @@ def test_one_that_nobody_set_is_missed_in_one_line(
 
 
 def test_one_that_was_set_must_be_had(config: Config, taken: int) -> None:
-    config.server.http_port, config.server.https_port = free(), taken
-    config.server.https_certificate = Path("chain.pem")
+    config.listen.http.port, config.listen.https.port = free(), taken
+    config.listen.https.tls_certificate = Path("chain.pem")
     with pytest.raises(ListenError, match="taken by another process"):
         bind_http(config)
-    assert listening_alone(config.server.http_port)  # the other one was closed
+    assert listening_alone(config.listen.http.port)  # the other one was closed
 
 
 def listening_alone(port: int) -> bool:
@@ -116,8 +116,8 @@ def test_messages_leave_by_http_unless_all_ports_are_off(
     config: Config, http: int | None, https: int | None, certificate: Path | None, sends: bool
 ) -> None:
     """Whether a port could be had does not matter: only what was configured does."""
-    config.server.http_port, config.server.https_port = http, https
-    config.server.https_certificate = certificate
+    config.listen.http.port, config.listen.https.port = http, https
+    config.listen.https.tls_certificate = certificate
     assert sends_http(config) is sends
     for sending in ("on", "off"):
         config.srmp.sending = sending
@@ -125,8 +125,8 @@ def test_messages_leave_by_http_unless_all_ports_are_off(
 
 
 def test_off_is_off(config: Config) -> None:
-    config.server.http_port = config.server.https_port = None
-    config.server.https_certificate = Path("chain.pem")
+    config.listen.http.port = config.listen.https.port = None
+    config.listen.https.tls_certificate = Path("chain.pem")
     assert listening(config) == {}
 
 

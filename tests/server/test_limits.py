@@ -16,7 +16,7 @@ from tests.support.processes.servers import Server, until
 
 @pytest.mark.rule("QB-064")
 def test_sessions_beyond_the_limit_of_an_address_are_refused_and_counted(server: Server) -> None:
-    server.environment["MSMQ_FAST_LIMITS__SESSIONS_PER_ADDRESS"] = "2"
+    server.environment["MSMQ_FAST_LISTEN__MQQB__MAX_CONNECTIONS_PER_ADDRESS"] = "2"
     server.start()
     kept = [establish(server)[0] for _ in range(2)]
     assert server.run("ping", f"127.0.0.1:{server.port('ping')}").returncode == 6
@@ -79,7 +79,7 @@ def test_a_malformed_packet_is_named_in_the_log(server: Server) -> None:
 
 
 def test_connections_beyond_the_limit_are_refused_and_counted(server: Server) -> None:
-    server.environment["MSMQ_FAST_LIMITS__CONNECTIONS"] = "2"
+    server.environment["MSMQ_FAST_LISTEN__MQQB__MAX_CONNECTIONS"] = "2"
     server.start()
     kept = [establish(server)[0] for _ in range(2)]
     connection, answer = establish(server)
@@ -93,7 +93,7 @@ def test_connections_beyond_the_limit_are_refused_and_counted(server: Server) ->
 
 
 def test_programs_beyond_the_limit_are_refused_and_counted(server: Server) -> None:
-    server.environment["MSMQ_FAST_LIMITS__APP_CONNECTIONS"] = "3"
+    server.environment["MSMQ_FAST_LISTEN__APP__MAX_CONNECTIONS"] = "3"
     server.start()
     kept = []
     for _ in range(3):

@@ -143,13 +143,15 @@ def test_a_second_process_on_one_store(server: Server) -> None:
 
 def test_a_bad_key_in_the_configuration(tmp_path: Path) -> None:
     config = tmp_path / "msmq.toml"
-    config.write_text("[server]\nprot = 1\n")
-    expected = f'{config}:2: unknown key "prot" in [server]; did you mean "port"?'
+    config.write_text("[listen.mqqb]\nprot = 1\n")
+    expected = f'{config}:2: unknown key "prot" in [listen.mqqb]; did you mean "port"?'
     assert line(2, "serve", "--config", str(config)) == expected
     assert line(2, "check-config", str(config)) == expected
-    environment = {"MSMQ_FAST_SERVER__PORT": "x"}
-    assert line(2, "serve", environment=environment).startswith("MSMQ_FAST_SERVER__PORT: expected a port")
-    config.write_text("[server]\nport = 1901\n")
+    environment = {"MSMQ_FAST_LISTEN__MQQB__PORT": "x"}
+    assert line(2, "serve", environment=environment).startswith(
+        "MSMQ_FAST_LISTEN__MQQB__PORT: expected a port"
+    )
+    config.write_text("[listen.mqqb]\nport = 1901\n")
     assert command("check-config", str(config)).returncode == 0
 
 

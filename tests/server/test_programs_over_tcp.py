@@ -12,9 +12,9 @@ import pytest
 from tests.support.processes.servers import Server, certify, command, data_directory
 
 CONFIG = """
-[server]
-app_host = "127.0.0.1"
-app_port = 0
+[listen.app]
+host = "127.0.0.1"
+port = 0
 {extra}
 [limits]
 handshake_timeout = 1
@@ -69,7 +69,7 @@ def test_a_stranger_who_says_nothing_is_cut_off(server: Server, tmp_path: Path) 
 def test_tls(server: Server, tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     certify(key, certificate, "subjectAltName=DNS:localhost")
-    configure(tmp_path, f"app_tls_certificate = '{certificate}'\napp_tls_key = '{key}'")
+    configure(tmp_path, f"tls_certificate = '{certificate}'\ntls_key = '{key}'")
     server.start()
     target = f"127.0.0.1:{server.port('app-tcp')}"
     handshake = subprocess.run(
@@ -87,7 +87,7 @@ def test_tls(server: Server, tmp_path: Path) -> None:
 def test_the_command_line_over_tls_with_a_token(server: Server, tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     certify(key, certificate, "subjectAltName=IP:127.0.0.1")
-    configure(tmp_path, f"app_tls_certificate = '{certificate}'\napp_tls_key = '{key}'")
+    configure(tmp_path, f"tls_certificate = '{certificate}'\ntls_key = '{key}'")
     server.environment["MSMQ_FAST_SECURITY__EVERYONE_CREATES_QUEUES"] = "true"
     server.start()
     trusting = {

@@ -13,10 +13,10 @@ from msmq_fast.protocol.exits import Exit
 from tests.support.processes.servers import Server, certify, command, data_directory, until
 
 FIRST = """
-[server]
-app_port = 0
-app_tls_certificate = "{directory}/server.pem"
-app_tls_key = "{directory}/server.key"
+[listen.app]
+port = 0
+tls_certificate = "{directory}/server.pem"
+tls_key = "{directory}/server.key"
 
 [[users]]
 name = "alice"
@@ -31,8 +31,8 @@ SECOND = (
 [[queues]]
 name = "declared"
 
-[limits]
-app_connections = 77
+[listen.admin]
+max_connections = 77
 """
 )
 
@@ -86,7 +86,7 @@ def test_tokens_certificates_queues_and_the_log_level_are_reloaded(tmp_path: Pat
             assert (old.returncode, b"token" in old.stderr) == (Exit.REFUSED, True), old
             assert b"is not trusted" in as_alice(server, "new new new", first, tmp_path).stderr
             server.ok("queue", "show", "declared")
-            log_of(server, "these keys changed and take a restart: limits.app_connections")
+            log_of(server, "these keys changed and take a restart: listen.admin.max_connections")
 
             file.write_text("[server]\nprot = 1\n")
             hang_up(server)
@@ -96,7 +96,7 @@ def test_tokens_certificates_queues_and_the_log_level_are_reloaded(tmp_path: Pat
             file.write_text(SECOND.format(directory=tmp_path))
             certificate.write_text("damaged")
             hang_up(server)
-            log_of(server, "SIGHUP: certificate kept as it was: server.app_tls_certificate:")
+            log_of(server, "SIGHUP: certificate kept as it was: listen.app.tls_certificate:")
             (message,) = server.ok("receive", "kept")
             assert message["delivery"] == "express"
             assert server.stop() == 0

@@ -27,16 +27,16 @@ def found(subject: str, **variables: str) -> Opening:
     ("subject", "opened", "closed"),
     [
         ("MS-MQQB (TCP)", {}, {"mqqb__allow": "10.0.0.0/8"}),
-        ("MS-MQQB (TCP)", {}, {"server__host": "127.0.0.1"}),
-        ("MS-MQQB (TCP)", {}, {"server__port": "off"}),
-        ("ping (UDP)", {}, {"server__ping_port": "off"}),
+        ("MS-MQQB (TCP)", {}, {"listen__mqqb__host": "127.0.0.1"}),
+        ("MS-MQQB (TCP)", {}, {"listen__mqqb__port": "off"}),
+        ("ping (UDP)", {}, {"listen__mqqb__ping_port": "off"}),
         ("multicast (PGM)", {"pgm__enabled": "true"}, {}),
-        ("messages over HTTP", {"server__http_port": "80"}, {}),
-        ("remote read (RPC)", {}, {"server__rpc_port": "off"}),
+        ("messages over HTTP", {"listen__http__port": "80"}, {}),
+        ("remote read (RPC)", {}, {"listen__rpc__port": "off"}),
         ("remote read (RPC)", {}, {"rpc__anonymous": "false"}),
         ("remote read, older (qm2qm)", {}, {"rpc__qm2qm": "false"}),
         ("RPC endpoint mapper", {}, {"rpc__epm": "off"}),
-        ("admin port", {"server__admin_host": "192.0.2.1"}, {}),
+        ("admin port", {"listen__admin__host": "192.0.2.1"}, {}),
         ("reading, changing and deleting new queues", {"security__default_queue_acl": "spec"}, {}),
         ("creating queues", {"security__everyone_creates_queues": "true"}, {}),
         ("sending to new queues", {}, {"security__anonymous_may_send": "false"}),
@@ -66,7 +66,7 @@ def test_what_is_open_and_what_closes_it(
     assert after.state is not State.OPEN
     assert before.key
     name = next(iter(closed or opened)).replace("__", ".")
-    other = ("server.host", "server.port", "pgm.enabled", "rpc.epm", "rpc.qm2qm", "mqqb.allow")
+    other = ("listen.mqqb.host", "listen.mqqb.port", "pgm.enabled", "rpc.epm", "rpc.qm2qm", "mqqb.allow")
     assert name in before.key or name in other
 
 
@@ -89,7 +89,7 @@ def test_weak_algorithms_are_named(subject: str, variables: dict[str, str], word
 def test_each_key_exists_and_what_decides_already_is_no_advice() -> None:
     for environment in ({}, HARDENED):
         for one in review(load(None, environment, {})):
-            named = re.findall(r"\b([a-z_]+)\.([a-z0-9_]+)", one.key)
+            named = re.findall(r"\b([a-z_]+(?:\.[a-z]+)??)\.([a-z0-9_]+)\b(?!\.)", one.key)
             assert named or one.key == "msmq-fast acl revoke", one
             assert all(key in keys_of(SECTIONS[section]) for section, key in named), one
             assert one.state is not State.CLOSED or " = " not in one.key, one
@@ -104,7 +104,7 @@ def test_remote_read_without_encryption_or_to_other_computers_is_open() -> None:
 def test_tokens_in_clear_text_are_open(tmp_path: Path) -> None:
     file = tmp_path / "msmq.toml"
     file.write_text(
-        '[server]\nadmin_host = "0.0.0.0"\napp_port = 1803\napp_host = "0.0.0.0"\n'
+        '[listen.admin]\nhost = "0.0.0.0"\n[listen.app]\nport = 1803\nhost = "0.0.0.0"\n'
         '[[users]]\nname = "a"\ntoken = "t"\n'
     )
     open_now = {one.subject for one in review(load(file, {}, {})) if one.state is State.OPEN}
@@ -121,7 +121,7 @@ def test_the_hardened_profile_leaves_nothing_open() -> None:
 
 def test_the_verb_shows_what_a_server_with_that_configuration_logs(tmp_path: Path) -> None:
     variables = {
-        "MSMQ_FAST_SERVER__HOST": "127.0.56.40",
+        "MSMQ_FAST_LISTEN__MQQB__HOST": "127.0.56.40",
         "MSMQ_FAST_SECURITY__EVERYONE_CREATES_QUEUES": "true",
     }
     with data_directory() as data:

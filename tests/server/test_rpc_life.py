@@ -231,7 +231,10 @@ def test_a_kill_loses_nothing_that_was_not_acknowledged(server: Server) -> None:
 
 
 def test_connections_beyond_the_limits_are_refused_and_counted(server: Server) -> None:
-    server.environment |= {"MSMQ_FAST_RPC__CONNECTIONS": "2", "MSMQ_FAST_RPC__CONNECTIONS_PER_ADDRESS": "1"}
+    server.environment |= {
+        "MSMQ_FAST_LISTEN__RPC__MAX_CONNECTIONS": "2",
+        "MSMQ_FAST_LISTEN__RPC__MAX_CONNECTIONS_PER_ADDRESS": "1",
+    }
     server.start()
     kept = Caller(server.host, server.port("rpc"), MGMT)
     elsewhere = Caller(server.host, server.port("qm2qm"), MGMT)  # each port for itself

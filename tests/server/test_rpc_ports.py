@@ -102,7 +102,7 @@ def test_ports_that_another_mapper_knows_do_not_move(fixed: Fixed, taken: list[s
 
 def test_ipv4_and_ipv6_share_a_port(fixed: Fixed) -> None:
     fixed.host = "127.0.0.91,::1"
-    fixed.environment["MSMQ_FAST_SERVER__QM2QM_PORT"] = "off"
+    fixed.environment["MSMQ_FAST_LISTEN__RPC__QM2QM_PORT"] = "off"
     fixed.flags = ("--rpc-port", "0")
     fixed.start()
     first, second = fixed.ready["rpc"].split(",")
@@ -113,7 +113,7 @@ def test_ipv4_and_ipv6_share_a_port(fixed: Fixed) -> None:
 
 
 def test_listeners_of_rpc_may_have_addresses_of_their_own(server: Server) -> None:
-    server.environment["MSMQ_FAST_SERVER__RPC_HOST"] = "127.0.0.92"
+    server.environment["MSMQ_FAST_LISTEN__RPC__HOST"] = "127.0.0.92"
     server.start()
     assert server.ready["mqqb"].startswith("127.0.0.1:")
     for listener in ("rpc", "qm2qm", "epm"):

@@ -11,7 +11,7 @@ from msmq_fast.server.credentials import TlsFiles
 from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.server.srmp.sending import _verifying
 
-NAME = "server.https_certificate"
+NAME = "listen.https.tls_certificate"
 MISSING = "No such file or directory"
 
 

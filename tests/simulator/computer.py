@@ -12,6 +12,10 @@ from uuid import UUID
 from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast.config.sections import (
     Config,
+    ListenAdmin,
+    ListenApp,
+    ListenConfig,
+    ListenMqqb,
     ProtectionConfig,
     QueueManagerConfig,
     ServerConfig,
@@ -152,8 +156,8 @@ class SimulatedServer(Assembly):
 
     def _bind(self) -> dict[str, Any]:
         bound: dict[str, Any] = {"mqqb": [Listening(MQQB_PORT)], "ping": [Listening(PING_PORT)]}
-        if self._config.server.http_port is not None:
-            bound["http"] = [Listening(self._config.server.http_port)]
+        if self._config.listen.http.port is not None:
+            bound["http"] = [Listening(self._config.listen.http.port)]
         return bound
 
     def _open_store(self) -> Store:
@@ -213,11 +217,10 @@ class Computer:
             server=ServerConfig(
                 name=name,
                 guid=str(self.guid),
-                host=(address,),
                 data=NOWHERE,
-                app_socket="off",
-                admin_port=None,
-                http_port=None,
+            ),
+            listen=ListenConfig(
+                mqqb=ListenMqqb(host=(address,)), app=ListenApp(socket="off"), admin=ListenAdmin(port=None)
             ),
             store=StoreConfig(feed=False, disk_check_interval=30.0),
             queue_manager=QueueManagerConfig(quota_kb=UNLIMITED),

@@ -89,7 +89,7 @@ def reachable(places: list[Place], sender: Computer) -> list[Place]:
     free = [place for place in places if unlimited(sender) or unlimited(place.computer)]
     elsewhere = [place for place in free if place.computer is not sender]
     home = [place for place in places if place.computer is sender]
-    if sender.config.server.http_port is not None and not unlimited(sender):
+    if sender.config.listen.http.port is not None and not unlimited(sender):
         home = []  # by HTTP, messages for itself need room twice
     return elsewhere or home
 
@@ -153,7 +153,7 @@ class Simulation:
     def _web(self, computer: Computer) -> None:
         """Speaks SRMP."""
         config, random = computer.config, self.random
-        config.server.http_port = HTTP_PORT
+        config.listen.http.port = HTTP_PORT
         config.srmp.public_host = computer.address
         config.srmp.retry_interval = random.choice([1.0, 5.0, 20.0])
         config.srmp.response_timeout = random.choice([5.0, 60.0])

@@ -28,8 +28,10 @@ name = "q"
 
 [srmp]
 unfinished = "32 MiB"
-connections = 1200
-connections_per_address = 1200
+
+[listen.http]
+max_connections = 1200
+max_connections_per_address = 1200
 
 [limits]
 slow_writer_timeout = 2

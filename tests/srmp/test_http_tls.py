@@ -19,10 +19,11 @@ from tests.support.srmp.partner import Program, request
 CONFIG = """
 [server]
 name = "MACHINE2"
-https_port = 0
-https_certificate = "{first}"
-https_key = "{first}"
-https_more_certificates = ["{second}"]
+[listen.https]
+port = 0
+tls_certificate = "{first}"
+tls_key = "{first}"
+tls_more_certificates = ["{second}"]
 {more}
 
 [[queues]]
@@ -87,7 +88,7 @@ def test_messages_over_tls() -> None:
 
 @pytest.mark.rule("SR-003")
 def test_clients_must_have_a_certificate() -> None:
-    with serving('https_client_ca = "{client}"') as (server, folder):
+    with serving('tls_client_ca = "{client}"') as (server, folder):
         for name in ("first", "second"):
             context = trusting(folder, name)
             with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):

@@ -14,28 +14,22 @@ __all__ = ["check_together"]
 def check_together(config: Config) -> list[Mistake]:
     """Return what is wrong with keys that depend on each other."""
     mistakes: list[Mistake] = []
-    server = config.server
-    if (server.https_certificate is None) != (server.https_key is None):
+    listen = config.listen
+    for name, listener in (("app", listen.app), ("admin", listen.admin), ("https", listen.https)):
+        if (listener.tls_certificate is None) != (listener.tls_key is None):
+            both = f"listen.{name}.tls_certificate and listen.{name}.tls_key"
+            mistakes.append(Mistake(config.source, None, f"{both} go together"))
+    if listen.https.tls_certificate is None and not isinstance(listen.https.port, kinds.Preferred | None):
         mistakes.append(
-            Mistake(config.source, None, "server.https_certificate and server.https_key go together")
-        )
-    if server.https_certificate is None and not isinstance(server.https_port, kinds.Preferred | None):
-        mistakes.append(
-            Mistake(config.source, None, "server.https_port needs https_certificate and https_key")
+            Mistake(config.source, None, "listen.https.port needs tls_certificate and tls_key beside it")
         )
     if config.rpc.qm2qm and not config.rpc.qmcomm:
         mistakes.append(
             Mistake(config.source, None, "rpc.qm2qm needs rpc.qmcomm: its callers open queues there")
         )
-    for name in ("app", "admin"):
-        certificate, key = f"{name}_tls_certificate", f"{name}_tls_key"
-        if (getattr(server, certificate) is None) != (getattr(server, key) is None):
-            mistakes.append(
-                Mistake(config.source, None, f"server.{certificate} and server.{key} go together")
-            )
-    if server.app_port is not None and not config.users:
+    if listen.app.port is not None and not config.users:
         mistakes.append(
-            Mistake(config.source, None, "server.app_port needs at least one [[users]] entry with a token")
+            Mistake(config.source, None, "listen.app.port needs at least one [[users]] entry with a token")
         )
     mistakes.extend(
         Mistake(config.source, None, f'user "{user.name}": give one of token, token_file and token_sha256')

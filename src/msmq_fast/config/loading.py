@@ -72,9 +72,8 @@ class _FileReader:
         for name, content in document.items():
             if name in LISTS:
                 self._list(name, content)
-            elif name in _GROUPS and isinstance(content, dict):
-                for inner, table in content.items():
-                    self._section(f"{name}.{inner}", table)
+            elif name in _GROUPS:
+                self._group(name, content)
             else:
                 self._section(name, content)
 
@@ -94,6 +93,14 @@ class _FileReader:
                 self._lines = LineIndex(text)
                 return document
         return {}
+
+    def _group(self, name: str, content: object) -> None:
+        if isinstance(content, dict):
+            for inner, table in content.items():
+                self._section(f"{name}.{inner}", table)
+            return
+        first = next(section for section in SECTIONS if section.startswith(f"{name}."))
+        self._wrong(self._lines.line("", name), f'"{name}" is a group: write [{first}]')
 
     def _section(self, name: str, content: object) -> None:
         if name not in SECTIONS:

@@ -42,7 +42,42 @@ _INTEROP: Final = {
     "srmp.a07_literal_expiry": "srmp_expiry_is_time_to_reach_queue",
 }
 
+_LISTEN: Final = {
+    "server.host": "mqqb.host",
+    "server.port": "mqqb.port",
+    "server.ping_port": "mqqb.ping_port",
+    "server.app_socket": "app.socket",
+    "server.app_socket_mode": "app.socket_mode",
+    "server.app_host": "app.host",
+    "server.app_port": "app.port",
+    "server.app_tls_certificate": "app.tls_certificate",
+    "server.app_tls_key": "app.tls_key",
+    "server.admin_host": "admin.host",
+    "server.admin_port": "admin.port",
+    "server.admin_tls_certificate": "admin.tls_certificate",
+    "server.admin_tls_key": "admin.tls_key",
+    "server.http_port": "http.port",
+    "server.https_port": "https.port",
+    "server.https_certificate": "https.tls_certificate",
+    "server.https_key": "https.tls_key",
+    "server.https_more_certificates": "https.tls_more_certificates",
+    "server.https_client_ca": "https.tls_client_ca",
+    "server.rpc_host": "rpc.host",
+    "server.rpc_port": "rpc.port",
+    "server.qm2qm_port": "rpc.qm2qm_port",
+    "server.epm_port": "rpc.epm_port",
+    "limits.connections": "mqqb.max_connections",
+    "limits.sessions_per_address": "mqqb.max_connections_per_address",
+    "limits.app_connections": "app.max_connections",
+    "limits.admin_connections": "admin.max_connections",
+    "srmp.connections": "http.max_connections",
+    "srmp.connections_per_address": "http.max_connections_per_address",
+    "rpc.connections": "rpc.max_connections",
+    "rpc.connections_per_address": "rpc.max_connections_per_address",
+}
+
 RENAMED: Final[Mapping[str, Renamed]] = MappingProxyType(
-    {old: Renamed(f"interop.{new}") for old, new in _INTEROP.items()}
+    {old: Renamed(f"listen.{new}") for old, new in _LISTEN.items()}
+    | {old: Renamed(f"interop.{new}") for old, new in _INTEROP.items()}
 )
 """By the old name, "section.key"; the section of a [[list]] is its name."""

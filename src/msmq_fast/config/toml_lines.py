@@ -53,7 +53,7 @@ class LineIndex:
 
     def _place(self, table: str, index: int, key: str, number: int) -> None:
         self._lines.setdefault((table, index, key), number)
-        if "." in key:  # server.port = 1801 is the key "port" of the table "server"
+        if "." in key:  # listen.mqqb.port = 1801 is the key "port" of the table "server"
             head, tail = key.split(".", 1)
             self._lines.setdefault((f"{table}.{head}".lstrip("."), index, tail), number)
 

@@ -96,7 +96,7 @@ class Assembly:
 
     def _connections(self) -> ConnectionTable:
         """The table of connections, whose limits fit into the descriptors of this process."""
-        limits = ConnectionLimits.configured(self._config.limits)
+        limits = ConnectionLimits.configured(self._config)
         descriptors = raise_limit()
         try:
             scale = divide(limits, descriptors)
@@ -180,18 +180,18 @@ class Assembly:
             commit_loop.add(self._stalls)
 
     def _bind(self) -> dict[str, list[socket.socket]]:
-        server = self._config.server
+        listen = self._config.listen
         hardened = self._config.queue_manager.hardened
         bound: dict[str, list[socket.socket]] = {}
         try:
-            if server.port is not None and not hardened:
-                bound["mqqb"] = sockets.tcp_sockets(server.host, server.port, "MS-MQQB")
-            if server.ping_port is not None and not hardened:
-                bound["ping"] = sockets.udp_sockets(server.host, server.ping_port, "ping")
-            if server.app_port is not None:
-                bound["app-tcp"] = sockets.tcp_sockets(server.app_host, server.app_port, "programs")
-            if server.admin_port is not None:
-                bound["admin"] = sockets.tcp_sockets(server.admin_host, server.admin_port, "admin")
+            if listen.mqqb.port is not None and not hardened:
+                bound["mqqb"] = sockets.tcp_sockets(listen.mqqb.host, listen.mqqb.port, "MS-MQQB")
+            if listen.mqqb.ping_port is not None and not hardened:
+                bound["ping"] = sockets.udp_sockets(listen.mqqb.host, listen.mqqb.ping_port, "ping")
+            if listen.app.port is not None:
+                bound["app-tcp"] = sockets.tcp_sockets(listen.app.host, listen.app.port, "programs")
+            if listen.admin.port is not None:
+                bound["admin"] = sockets.tcp_sockets(listen.admin.host, listen.admin.port, "admin")
             bound |= bind_rpc(self._config)
             bound |= bind_http(self._config)
             if not hardened:
@@ -365,7 +365,7 @@ class Assembly:
         )
         path = config.app_socket
         if path is not None:
-            listener = sockets.unix_socket(path, config.server.app_socket_mode)
+            listener = sockets.unix_socket(path, config.listen.app.socket_mode)
             self._bound.append(listener)
             self._addresses["app"] = [str(path)]
             self._app.listen(listener, local)
@@ -387,9 +387,9 @@ class Assembly:
                     listener,
                     remote,
                     self._tls.context(
-                        config.server.app_tls_certificate,
-                        config.server.app_tls_key,
-                        "server.app_tls_certificate",
+                        config.listen.app.tls_certificate,
+                        config.listen.app.tls_key,
+                        "listen.app.tls_certificate",
                     ),
                 )
         await self._mqqb.listen(bound.get("mqqb", []), bound.get("ping", []))
@@ -417,10 +417,8 @@ class Assembly:
                 self._security.signing,
             )
             parts[BULK_PATH] = self._bulk.application
-        server = config.server
-        tls = self._tls.context(
-            server.admin_tls_certificate, server.admin_tls_key, "server.admin_tls_certificate"
-        )
+        admin = config.listen.admin
+        tls = self._tls.context(admin.tls_certificate, admin.tls_key, "listen.admin.tls_certificate")
         self._admin = AdminListener(
             view,
             config.limits.metric_queues,

@@ -24,9 +24,9 @@ SHORT_TOKEN: Final = 16
 
 def warn_of_readable_files(config: Config) -> None:
     """Log each file with secrets that every user of this computer can read."""
-    server = config.server
+    listen = config.listen
     files = [user.token_file for user in config.users]
-    files += [config.remote.password_file, server.app_tls_key, server.admin_tls_key, server.https_key]
+    files += [config.remote.password_file, listen.app.tls_key, listen.admin.tls_key, listen.https.tls_key]
     if config.file is not None and (config.protection.key or any(user.token for user in config.users)):
         files.append(config.file)
     for path in files:

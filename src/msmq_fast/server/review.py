@@ -102,13 +102,13 @@ def _listener(
 
 
 def _sessions(config: Config) -> Iterator[Opening]:
-    server, allow = config.server, config.mqqb.allow
+    listen, allow = config.listen, config.mqqb.allow
     hardened = config.queue_manager.hardened
     where = ", ".join(allow) if allow else "every address"
     yield _listener(
         "MS-MQQB (TCP)",
-        None if hardened else server.port,
-        server.host,
+        None if hardened else listen.mqqb.port,
+        listen.mqqb.host,
         f"messages from queue managers at {where},",
         "mqqb.allow = [addresses of the queue managers that may open sessions]",
         limited=bool(allow),
@@ -122,10 +122,10 @@ def _sessions(config: Config) -> Iterator[Opening]:
     )
     yield _listener(
         "ping (UDP)",
-        None if hardened else server.ping_port,
-        server.host,
+        None if hardened else listen.mqqb.ping_port,
+        listen.mqqb.host,
         "tells the GUID of this queue manager,",
-        'server.ping_port = "off", or mqqb.allow',
+        'listen.mqqb.ping_port = "off", or mqqb.allow',
         limited=bool(allow),
     )
     yield Opening(
@@ -138,21 +138,21 @@ def _sessions(config: Config) -> Iterator[Opening]:
 
 
 def _http(config: Config) -> Iterator[Opening]:
-    server = config.server
+    listen = config.listen
     yield _listener(
         "messages over HTTP",
-        server.http_port,
-        server.host,
+        listen.http.port,
+        listen.hosts(listen.http),
         "messages of senders without a name,",
-        'server.http_port = "off"',
+        'listen.http.port = "off"',
     )
-    with_client = server.https_client_ca is not None
+    with_client = listen.https.tls_client_ca is not None
     yield _listener(
         "messages over HTTPS",
-        server.https_port if server.https_certificate is not None else None,
-        server.host,
+        listen.https.port if listen.https.tls_certificate is not None else None,
+        listen.hosts(listen.https),
         f"messages of senders {'with a client certificate' if with_client else 'without a name'},",
-        'server.https_port = "off", or server.https_client_ca',
+        'listen.https.port = "off", or listen.https.tls_client_ca',
         limited=with_client,
     )
     relay = config.srmp.store_and_forward
@@ -174,33 +174,33 @@ def _http(config: Config) -> Iterator[Opening]:
 
 
 def _rpc(config: Config) -> Iterator[Opening]:
-    server, rpc = config.server, config.rpc
-    hosts = server.rpc_host or server.host
-    off = server.rpc_port is None or config.queue_manager.hardened
+    listen, rpc = config.listen, config.rpc
+    hosts = listen.hosts(listen.rpc)
+    off = listen.rpc.port is None or config.queue_manager.hardened
     callers = "calls with and without a name" if rpc.anonymous else "calls with a name"
     off_here = off or not (rpc.remote_read or rpc.qmcomm)
     yield _listener(
         "remote read (RPC)",
-        None if off_here else server.rpc_port,
+        None if off_here else listen.rpc.port,
         hosts,
         f"{callers}, RemoteRead from level {rpc.remote_read_level}, qmcomm from {rpc.qmcomm_level},",
-        'server.rpc_port = "off", or rpc.anonymous = false',
+        'listen.rpc.port = "off", or rpc.anonymous = false',
         limited=not rpc.anonymous,
     )
     yield _listener(
         "remote read, older (qm2qm)",
-        None if off or not rpc.qm2qm else server.qm2qm_port,
+        None if off or not rpc.qm2qm else listen.rpc.qm2qm_port,
         hosts,
         f"{callers}, from level {rpc.qm2qm_level},",
-        'server.qm2qm_port = "off", or rpc.anonymous = false',
+        'listen.rpc.qm2qm_port = "off", or rpc.anonymous = false',
         limited=not rpc.anonymous,
     )
     yield _listener(
         "RPC endpoint mapper",
-        None if off or rpc.epm != "own" else server.epm_port,
+        None if off or rpc.epm != "own" else listen.rpc.epm_port,
         hosts,
         "tells the ports of the interfaces,",
-        'server.epm_port = "off"',
+        'listen.rpc.epm_port = "off"',
     )
     yield _named_callers(config, off=off)
     if rpc.allow_unauthenticated and not off_here:
@@ -244,34 +244,34 @@ def _named_callers(config: Config, *, off: bool) -> Opening:
 
 
 def _programs(config: Config) -> Iterator[Opening]:
-    server = config.server
+    listen = config.listen
     if config.app_socket is None:
-        yield Opening("programs (Unix socket)", NOBODY, State.CLOSED, "no listener", "server.app_socket")
+        yield Opening("programs (Unix socket)", NOBODY, State.CLOSED, "no listener", "listen.app.socket")
     else:
-        shared = server.app_socket_mode & 0o077
+        shared = listen.app.socket_mode & 0o077
         yield Opening(
             "programs (Unix socket)",
             "local users" if shared else "root and the user of the server",
             State.LIMITED,
-            f"{config.app_socket}, mode {server.app_socket_mode:04o}",
-            'server.app_socket_mode = "0600"' if shared else 'server.app_socket = "off"',
+            f"{config.app_socket}, mode {listen.app.socket_mode:04o}",
+            'listen.app.socket_mode = "0600"' if shared else 'listen.app.socket = "off"',
         )
-    where, exposed = _reach(server.app_host)
-    clear = server.app_tls_certificate is None
-    if server.app_port is None:
-        yield Opening("programs (TCP)", NOBODY, State.CLOSED, "no listener", "server.app_port")
+    where, exposed = _reach(listen.app.host)
+    clear = listen.app.tls_certificate is None
+    if listen.app.port is None:
+        yield Opening("programs (TCP)", NOBODY, State.CLOSED, "no listener", "listen.app.port")
     else:
         yield Opening(
             "programs (TCP)",
             "callers with a token",
             State.OPEN if exposed and clear else State.LIMITED,
-            f"{'tokens in clear text' if clear else 'TLS'} at port {server.app_port} of {where}",
-            "server.app_tls_certificate and server.app_tls_key",
+            f"{'tokens in clear text' if clear else 'TLS'} at port {listen.app.port} of {where}",
+            "listen.app.tls_certificate and listen.app.tls_key",
         )
     figures = "shows health, metrics, names and counts of all queues,"
-    _, exposed = _reach(server.admin_host)
-    key = 'server.admin_host = "127.0.0.1"' if exposed else 'server.admin_port = "off"'
-    yield _listener("admin port", server.admin_port, server.admin_host, figures, key)
+    _, exposed = _reach(listen.admin.host)
+    key = 'listen.admin.host = "127.0.0.1"' if exposed else 'listen.admin.port = "off"'
+    yield _listener("admin port", listen.admin.port, listen.admin.host, figures, key)
     yield _bulk(config)
     short = [user.name for user in config.users if 0 < len(user.token) < SHORT_TOKEN]
     if short:
@@ -292,20 +292,20 @@ def _bulk(config: Config) -> Opening:
         "token": "callers with a token",
         "administrators": "callers with a token; administrators and readers of this computer",
         "loopback": "callers with a token; all users of this computer",
-    }[access if config.server.admin_port is not None else "off"]
+    }[access if config.listen.admin.port is not None else "off"]
     state = State.LIMITED
     if to == NOBODY:
-        state, key = State.CLOSED, "bulk.access, server.admin_port"
+        state, key = State.CLOSED, "bulk.access, listen.admin.port"
     elif access == "loopback":
         state = State.OPEN
-    _, exposed = _reach(config.server.admin_host)
-    if state is not State.CLOSED and exposed and config.server.admin_tls_certificate is None and config.users:
+    _, exposed = _reach(config.listen.admin.host)
+    if state is not State.CLOSED and exposed and config.listen.admin.tls_certificate is None and config.users:
         return Opening(
             "bulk API",
             to,
             State.OPEN,
             "tokens in clear text",
-            "server.admin_tls_certificate and server.admin_tls_key",
+            "listen.admin.tls_certificate and listen.admin.tls_key",
         )
     return Opening("bulk API", to, state, "read, lease and publish, as the lists of the queues allow", key)
 
@@ -383,13 +383,13 @@ def _quotas(config: Config) -> Iterator[Opening]:
             f"none but store.disk_low ({config.store.disk_low >> 20} MiB left)" if endless else _size(quota),
             f"{key} = KB",
         )
-    limits = config.limits
+    limits, mqqb = config.limits, config.listen.mqqb
     yield Opening(
         "connections to MS-MQQB",
         "other computers",
         State.LIMITED,
-        f"{limits.sessions_per_address} from one address, {limits.connections} in all",
-        "limits.sessions_per_address and limits.connections",
+        f"{mqqb.max_connections_per_address} from one address, {mqqb.max_connections} in all",
+        "listen.mqqb.max_connections_per_address and listen.mqqb.max_connections",
     )
     yield Opening(
         "acknowledgments to places that senders name",

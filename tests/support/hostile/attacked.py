@@ -205,7 +205,7 @@ def attacked(
     with data_directory() as data, contextlib.ExitStack() as stack:
         file = data.parent / "server.toml"
         file.write_text(config)
-        environment = {"MSMQ_FAST_SERVER__ADMIN_HOST": host, **(environment or {})}
+        environment = {"MSMQ_FAST_LISTEN__ADMIN__HOST": host, **(environment or {})}
         server = Server(data, "--config", str(file), *flags, host=host, environment=environment)
         server.program = program
         stack.callback(server.kill)

@@ -17,7 +17,7 @@ from typing import Any
 from tests.support.processes import forking
 
 READY_TIMEOUT = 20.0
-NO_HTTP: Mapping[str, str] = {"MSMQ_FAST_SERVER__HTTP_PORT": "off"}  # not all at port 80
+NO_HTTP: Mapping[str, str] = {"MSMQ_FAST_LISTEN__HTTP__PORT": "off"}  # not all at port 80
 QUICK: Mapping[str, str] = {
     **NO_HTTP,
     "MSMQ_FAST_PROTECTION__RSA_BITS": "1024",  # a first start makes four key pairs

@@ -21,10 +21,10 @@ _LONGEST_REASON = 1000  # bytes of the answer that are read
 def run_health(arguments: argparse.Namespace) -> int:
     """`msmq-fast health`: 0 if the server is ready, 6 with the reason if not, 5 if it does not answer."""
     config = configuration(arguments.config, {"server.data": arguments.data} if arguments.data else {})
-    if config.server.admin_port is None:
+    if config.listen.admin.port is None:
         where, reason = _ask_socket(config, arguments.timeout)
     else:
-        where, reason = _ask_admin(config, config.server.admin_port, arguments.timeout)
+        where, reason = _ask_admin(config, config.listen.admin.port, arguments.timeout)
     if arguments.json:
         show({"ready": not reason, "reason": reason, "asked": where}, as_json=True)
     elif reason:
@@ -38,17 +38,17 @@ def _ask_admin(config: Config, port: int, timeout: float) -> tuple[str, str]:
     """Where the server answered, and why it is not ready; the first address that answers decides."""
     if port == 0:
         raise CommandError(
-            Exit.USAGE, "server.admin_port is 0: the port that the system chose is not known here"
+            Exit.USAGE, "listen.admin.port is 0: the port that the system chose is not known here"
         )
     complaints = []
-    for host in config.server.admin_host:
+    for host in config.listen.admin.host:
         reached = _reached(host)
         where = f"[{reached}]:{port}" if ":" in reached else f"{reached}:{port}"
         try:
             return where, _readyz(config, reached, port, timeout)
         except (OSError, http.client.HTTPException) as error:
             complaints.append(f"{where}: {getattr(error, 'strerror', None) or error}")
-    raise CommandError(Exit.UNREACHABLE, "; ".join(complaints) or "server.admin_host is empty")
+    raise CommandError(Exit.UNREACHABLE, "; ".join(complaints) or "listen.admin.host is empty")
 
 
 def _reached(host: str) -> str:
@@ -64,7 +64,7 @@ def _reached(host: str) -> str:
 
 def _readyz(config: Config, host: str, port: int, timeout: float) -> str:
     connection: http.client.HTTPConnection
-    if config.server.admin_tls_certificate is not None:
+    if config.listen.admin.tls_certificate is not None:
         # The certificate names the host that others use, not this address; no secret is sent.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
@@ -89,7 +89,7 @@ def _ask_socket(config: Config, timeout: float) -> tuple[str, str]:
     path = config.app_socket
     if path is None:
         raise CommandError(
-            Exit.USAGE, "server.admin_port and server.app_socket are off: neither can be asked"
+            Exit.USAGE, "listen.admin.port and listen.app.socket are off: neither can be asked"
         )
 
     async def ask() -> str:

@@ -43,7 +43,7 @@ def _target(text: str) -> tuple[str, int]:
     else:
         host, digits = text, ""
     if not digits:
-        return host, configuration(None, {}).server.ping_port or _DEFAULT_PORT
+        return host, configuration(None, {}).listen.mqqb.ping_port or _DEFAULT_PORT
     if not digits.isascii() or not digits.isdigit() or not 0 < int(digits) < 65536:
         raise CommandError(Exit.USAGE, f"{text!r}: {digits!r} is not a port")
     return host, int(digits)

@@ -30,7 +30,7 @@ def run_check_config(arguments: argparse.Namespace) -> int:
             "profile": config.security.profile,
             "name": config.name,
             "data": str(config.data),
-            "port": config.server.port,
+            "port": config.listen.mqqb.port,
             "queues": [queue.name for queue in config.queues],
             "users": [user.name for user in config.users],
         },

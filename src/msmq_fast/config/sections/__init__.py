@@ -15,6 +15,15 @@ from msmq_fast.config.sections.bulk import BulkConfig
 from msmq_fast.config.sections.directory import DirectoryConfig
 from msmq_fast.config.sections.interop import InteropConfig
 from msmq_fast.config.sections.limits import LimitsConfig
+from msmq_fast.config.sections.listen import (
+    ListenAdmin,
+    ListenApp,
+    ListenConfig,
+    ListenHttp,
+    ListenHttps,
+    ListenMqqb,
+    ListenRpc,
+)
 from msmq_fast.config.sections.log import LogConfig
 from msmq_fast.config.sections.mqqb import MqqbConfig
 from msmq_fast.config.sections.peers import PeerDeclaration
@@ -40,6 +49,12 @@ __all__ = [
     "DirectoryConfig",
     "InteropConfig",
     "LimitsConfig",
+    "ListenAdmin",
+    "ListenApp",
+    "ListenConfig",
+    "ListenHttp",
+    "ListenHttps",
+    "ListenMqqb",
     "LogConfig",
     "MqqbConfig",
     "PeerDeclaration",
@@ -79,6 +94,7 @@ class Config:
     """All of it. `source` names the file that was read, for messages to people."""
 
     server: ServerConfig = field(default_factory=ServerConfig)
+    listen: ListenConfig = field(default_factory=ListenConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
     queue_manager: QueueManagerConfig = field(default_factory=QueueManagerConfig)
     security: SecurityConfig = field(default_factory=SecurityConfig)
@@ -129,13 +145,20 @@ class Config:
     @property
     def app_socket(self) -> Path | None:
         """The Unix socket for programs, None if there is none."""
-        if self.server.app_socket == "off":
+        socket = self.listen.app.socket
+        if socket == "off":
             return None
-        return Path(self.server.app_socket).expanduser() if self.server.app_socket else self.data / "app.sock"
+        return Path(socket).expanduser() if socket else self.data / "app.sock"
 
 
 SECTIONS: dict[str, type] = {
     "server": ServerConfig,
+    "listen.mqqb": ListenMqqb,
+    "listen.app": ListenApp,
+    "listen.admin": ListenAdmin,
+    "listen.http": ListenHttp,
+    "listen.https": ListenHttps,
+    "listen.rpc": ListenRpc,
     "store": StoreConfig,
     "queue_manager": QueueManagerConfig,
     "security": SecurityConfig,

@@ -23,8 +23,6 @@ class LimitsConfig:
     outgoing_connections: int = key(
         kinds.integer(1, 1_000_000), 4096, "open connections that this server has opened to others"
     )
-    connections: int = key(kinds.integer(1, 1_000_000), 4096, "open MS-MQQB connections")
-    sessions_per_address: int = key(kinds.integer(1, 1_000_000), 1024, "of these, from one address")
     first_byte_timeout: float = key(
         kinds.duration(0.1, 600), 10.0, "a connection of another computer on which nothing comes is closed"
     )
@@ -60,12 +58,6 @@ class LimitsConfig:
         kinds.integer(1, 10_000),
         64,
         "connections to other queue managers tried at a time for messages; half as many more for answers",
-    )
-    app_connections: int = key(
-        kinds.integer(1, 1_000_000), 1024, "open connections of programs at the Unix socket, and over TCP"
-    )
-    admin_connections: int = key(
-        kinds.integer(1, 1_000_000), 128, "open connections at the admin port, bulk readers included"
     )
     slow_reader_timeout: float = key(
         kinds.duration(1, 3600), 120.0, "a peer that takes no bytes for so long is cut off"

@@ -19,10 +19,10 @@ class MqqbConfig:
         kinds.NETWORKS, (), "addresses and networks that may open sessions and ping; empty: all"
     )
     peer_port: int = key(
-        kinds.integer(0, 65535), 0, "TCP port of other queue managers; 0: the same as server.port"
+        kinds.integer(0, 65535), 0, "TCP port of other queue managers; 0: the same as listen.mqqb.port"
     )
     peer_ping_port: int = key(
-        kinds.integer(0, 65535), 0, "UDP port of their ping; 0: the same as server.ping_port"
+        kinds.integer(0, 65535), 0, "UDP port of their ping; 0: the same as listen.mqqb.ping_port"
     )
     ping: bool = key(kinds.FLAG, False, "ask by UDP before each connect")
     connect_timeout: float = key(kinds.duration(0.1, 600), 30.0, "for one attempt to connect")

@@ -56,8 +56,6 @@ class RpcConfig:
     )
     ntlm: bool = key(kinds.FLAG, True, "callers may authenticate by NTLM, with secrets of the users file")
     keytab: Path | None = key(kinds.PATH, None, "keytab for callers that use Kerberos; empty: none may")  # noqa: RUF009
-    connections: int = key(kinds.integer(1, 1_000_000), 4096, "open connections at each port")
-    connections_per_address: int = key(kinds.integer(1, 1_000_000), 1024, "of these, from one address")
     calls: int = key(kinds.integer(1, 1_000_000), 16_384, "calls under way on one connection")
     handles: int = key(
         kinds.integer(1, 1_000_000),

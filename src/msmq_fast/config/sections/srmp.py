@@ -1,4 +1,4 @@
-"""Section [srmp]: messages over HTTP and HTTPS; the ports are in [server]."""
+"""Section [srmp]: messages over HTTP and HTTPS; the ports are in [listen.http] and [listen.https]."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SrmpConfig"]
 
 @dataclass(slots=True)
 class SrmpConfig:
-    """Section [srmp]: messages over HTTP and HTTPS; the ports are in [server]."""
+    """Section [srmp]: messages over HTTP and HTTPS; the ports are in [listen.http] and [listen.https]."""
 
     sending: str = key(
         kinds.choice("auto", "on", "off"),
@@ -107,8 +107,6 @@ class SrmpConfig:
         90 * 86_400.0,
         "a stream of which nothing came for so long is forgotten",
     )
-    connections: int = key(kinds.integer(1, 1_000_000), 4096, "open connections at the HTTP ports")
-    connections_per_address: int = key(kinds.integer(1, 1_000_000), 1024, "of these, from one address")
     unfinished: int = key(
         kinds.size(0, 1 << 40), 256 << 20, "bytes of large requests that are on their way; beyond it, 500"
     )

@@ -57,7 +57,7 @@ __all__ = ["MqqbListener"]
 _log = logging.getLogger("msmq_fast.mqqb")
 _PORT, _PING_PORT = 1801, 3527
 _IDLE, _ROUTER_IDLE = 300.0, 120.0  # seconds (3.1.2.2)
-_FLOOD_MARGIN = 256  # connections above limits.connections that still get an answer
+_FLOOD_MARGIN = 256  # connections above listen.mqqb.max_connections that still get an answer
 
 
 class MqqbListener:
@@ -90,8 +90,8 @@ class MqqbListener:
         # Over its limits the engine still answers, with the refusal bit; a flood gets no answer.
         self._share = acceptors.table.network.share(
             "session",
-            config.limits.connections,
-            config.limits.sessions_per_address,
+            config.listen.mqqb.max_connections,
+            config.listen.mqqb.max_connections_per_address,
             _FLOOD_MARGIN,
             self._allowed,
             resumes=True,
@@ -145,8 +145,8 @@ class MqqbListener:
         manager.incoming.register(arrival=self._arrives, transfers=self.transfers)
         manager.ledger.final_grace = round(config.mqqb.final_ack_grace)
         ports = PeerPorts(
-            config.mqqb.peer_port or config.server.port or _PORT,
-            config.mqqb.peer_ping_port or config.server.ping_port or _PING_PORT,
+            config.mqqb.peer_port or config.listen.mqqb.port or _PORT,
+            config.mqqb.peer_ping_port or config.listen.mqqb.ping_port or _PING_PORT,
             config.mqqb.connect_timeout,
         )
         self._network = Network(
@@ -154,7 +154,7 @@ class MqqbListener:
             clock.monotonic,
             self._touch,
             ports,
-            source_address(config.server.host),
+            source_address(config.listen.mqqb.host),
             acceptors.table.outgoing.share("outgoing session", config.limits.outgoing_connections),
             lambda execute: Endpoint(
                 self.session_context,
@@ -403,8 +403,8 @@ def _ladder(config: Config) -> tuple[float, ...]:
 
 def _limits(config: Config) -> Limits:
     return Limits(
-        sessions=config.limits.connections,
-        sessions_per_address=config.limits.sessions_per_address,
+        sessions=config.listen.mqqb.max_connections,
+        sessions_per_address=config.listen.mqqb.max_connections_per_address,
         slow_reader=config.limits.slow_reader_timeout,
         slow_writer=config.limits.slow_writer_timeout,
         session_keys=config.limits.session_keys,
@@ -417,6 +417,6 @@ def _limits(config: Config) -> Limits:
 
 def _own_addresses(config: Config) -> Callable[[str], bool]:
     """Which addresses this server would reach itself at; none if it dials another port than its own."""
-    if config.mqqb.peer_port not in (0, config.server.port):
+    if config.mqqb.peer_port not in (0, config.listen.mqqb.port):
         return lambda _: False
-    return is_own_address(config.server.host, config.server.advertised_address)
+    return is_own_address(config.listen.mqqb.host, config.server.advertised_address)

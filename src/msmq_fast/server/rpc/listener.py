@@ -61,9 +61,9 @@ class RpcListener:
         self._loop = loop
         self._accepting = ports
         self._stop_accepting: list[Callable[[], None]] = []
-        rpc = config.rpc
+        listen = config.listen.rpc
         self._shares = {
-            name: ports.table.network.share(_WHAT, rpc.connections, rpc.connections_per_address)
+            name: ports.table.network.share(_WHAT, listen.max_connections, listen.max_connections_per_address)
             for name in (RPC, QM2QM, EPM)
             if name in bound
         }

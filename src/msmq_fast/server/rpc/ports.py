@@ -28,19 +28,19 @@ def bind_rpc(config: Config) -> dict[str, list[socket.socket]]:
 
     An endpoint mapper whose port cannot be had is missed, with a warning. Raises ListenError for the rest.
     """
-    server, rpc = config.server, config.rpc
-    hosts = server.rpc_host or server.host
+    listen, rpc = config.listen, config.rpc
+    hosts = listen.hosts(listen.rpc)
     bound: dict[str, list[socket.socket]] = {}
-    if server.rpc_port is None or config.queue_manager.hardened:
+    if listen.rpc.port is None or config.queue_manager.hardened:
         return bound
     moves = rpc.epm != "external"
     try:
         if rpc.remote_read or rpc.qmcomm:
-            bound[RPC] = _fixed(hosts, server.rpc_port, "remote read", moves=moves)
-        if rpc.qm2qm and server.qm2qm_port is not None:
-            bound[QM2QM] = _fixed(hosts, server.qm2qm_port, "remote read (qm2qm)", moves=moves)
-        if bound and rpc.epm == "own" and server.epm_port is not None:
-            mapper = _mapper(hosts, server.epm_port)
+            bound[RPC] = _fixed(hosts, listen.rpc.port, "remote read", moves=moves)
+        if rpc.qm2qm and listen.rpc.qm2qm_port is not None:
+            bound[QM2QM] = _fixed(hosts, listen.rpc.qm2qm_port, "remote read (qm2qm)", moves=moves)
+        if bound and rpc.epm == "own" and listen.rpc.epm_port is not None:
+            mapper = _mapper(hosts, listen.rpc.epm_port)
             if mapper:
                 bound[EPM] = mapper
     except ListenError:

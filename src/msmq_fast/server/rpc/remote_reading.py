@@ -61,7 +61,7 @@ class RemoteReading:
         self._touch = touch
         self._connect_timeout = remote.connect_timeout
         self._keep_alive = remote.keep_alive
-        self._source = source_address(config.server.host)
+        self._source = source_address(config.listen.mqqb.host)
         self._share = share
         self._tasks: set[asyncio.Task[None]] = set()
         self._named = bool(remote.user)

@@ -121,8 +121,8 @@ def limits(config: Config) -> Limits:
     """What strangers may use up at one endpoint."""
     rpc = config.rpc
     return Limits(
-        connections=rpc.connections,
-        connections_per_address=rpc.connections_per_address,
+        connections=config.listen.rpc.max_connections,
+        connections_per_address=config.listen.rpc.max_connections_per_address,
         calls=rpc.calls,
         handles=rpc.handles,
         fragment=rpc.fragment,
@@ -167,14 +167,14 @@ def _own_names(config: Config, known: frozenset[str]) -> Callable[[str], bool] |
 
     Without `server.domain` the server does not know its qualified name: the first label decides then.
     """
-    more, server = config.rpc.target_names, config.server
+    more, server, listen = config.rpc.target_names, config.server, config.listen
     if "*" in more:
         return None
     names = known | {name.casefold() for name in more}
 
     def is_own(name: str) -> bool:
         name = name.casefold().removesuffix(".")
-        if name in names or name in local_addresses(server.rpc_host or server.host):
+        if name in names or name in local_addresses(listen.hosts(listen.rpc)):
             return True
         return not server.domain and not is_address(name) and name.partition(".")[0] in names
 

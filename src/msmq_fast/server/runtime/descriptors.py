@@ -9,7 +9,7 @@ import resource
 from dataclasses import dataclass
 from typing import Final
 
-from msmq_fast.config.sections import LimitsConfig
+from msmq_fast.config.sections import Config
 
 __all__ = [
     "LEAST",
@@ -47,13 +47,14 @@ class ConnectionLimits:
     outgoing: int
 
     @classmethod
-    def configured(cls, limits: LimitsConfig) -> ConnectionLimits:
+    def configured(cls, config: Config) -> ConnectionLimits:
         """As the configuration has them."""
+        limits, listen = config.limits, config.listen
         return cls(
             limits.network_connections,
             limits.network_per_address,
-            limits.app_connections,
-            limits.admin_connections,
+            listen.app.max_connections,
+            listen.admin.max_connections,
             limits.outgoing_connections,
         )
 

@@ -11,7 +11,7 @@ from typing import cast
 
 from msmq_fast.admin.view import Labelled
 from msmq_fast.config.kinds import Preferred
-from msmq_fast.config.sections import Config
+from msmq_fast.config.sections import Config, ListenHttp, ListenHttps
 from msmq_fast.server.credentials import TlsFiles
 from msmq_fast.server.net.accepting import Acceptors
 from msmq_fast.server.net.connections import Slot, Standing
@@ -37,23 +37,24 @@ def bind_http(config: Config) -> dict[str, list[socket.socket]]:
     One that nobody configured and that cannot be had is missed, with a warning. Raises ListenError for the
     rest.
     """
-    server = config.server
-    ports = {HTTP: server.http_port}
-    if server.https_certificate is not None:
-        ports[HTTPS] = server.https_port
+    listen = config.listen
+    listeners: dict[str, ListenHttp | ListenHttps] = {HTTP: listen.http}
+    if listen.https.tls_certificate is not None:
+        listeners[HTTPS] = listen.https
     bound: dict[str, list[socket.socket]] = {}
-    for name, port in ports.items():
+    for name, listener in listeners.items():
+        port = listener.port
         if port is None:
             continue
         try:
-            bound[name] = tcp_sockets(server.host, port, f"messages over {name.upper()}")
+            bound[name] = tcp_sockets(listen.hosts(listener), port, f"messages over {name.upper()}")
         except ListenError as error:
             if not isinstance(port, Preferred) or error.errno not in DENIED:
-                for listener in [listener for group in bound.values() for listener in group]:
-                    listener.close()
+                for opened in [opened for group in bound.values() for opened in group]:
+                    opened.close()
                 raise
             _log.warning(
-                '%s; without it no messages come over %s (server.%s_port: another port, or "off")',
+                '%s; without it no messages come over %s (listen.%s.port: another port, or "off")',
                 error,
                 name.upper(),
                 name,
@@ -104,7 +105,9 @@ class SrmpListener:
         self._open: set[_Connection] = set()
         self._acceptors = acceptors
         self._share = acceptors.table.network.share(
-            "http connection", config.srmp.connections, config.srmp.connections_per_address
+            "http connection",
+            config.listen.http.max_connections,
+            config.listen.http.max_connections_per_address,
         )
         self._stop_accepting: list[Callable[[], None]] = []
         self._certificates = TlsFiles()

@@ -59,7 +59,7 @@ class SrmpSending:
                 per_host=settings.connections_per_host,
                 connect_timeout=settings.connect_timeout,
                 proxy=_proxies(settings),
-                source=source_address(config.server.host),
+                source=source_address(config.listen.mqqb.host),
                 paths=ReturnPaths(settings.receipts_to),
             ),
             clock.monotonic,
@@ -122,10 +122,10 @@ def sends_http(config: Config) -> bool:
     """SrmpHttpSupport of the sending side. A port that is on counts, also if it cannot be had: what may be
     sent must not depend on what else runs on this computer.
     """
-    server = config.server
+    listen = config.listen
     if config.srmp.sending == "auto":
-        https = server.https_port is not None and server.https_certificate is not None
-        return server.http_port is not None or https
+        https = listen.https.port is not None and listen.https.tls_certificate is not None
+        return listen.http.port is not None or https
     return config.srmp.sending == "on"
 
 

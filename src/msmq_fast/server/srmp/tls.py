@@ -14,24 +14,24 @@ from msmq_fast.server.declarations import DeclarationError
 
 __all__ = ["https_context"]
 
-_MORE: Final = "server.https_more_certificates"
+_MORE: Final = "listen.https.tls_more_certificates"
 
 
 def https_context(config: Config, files: TlsFiles) -> ssl.SSLContext | None:
     """None without a port or a certificate. Raises DeclarationError: a file cannot be used."""
-    server = config.server
-    if server.https_port is None:
+    listen = config.listen.https
+    if listen.port is None:
         return None
-    context = files.context(server.https_certificate, server.https_key, "server.https_certificate")
+    context = files.context(listen.tls_certificate, listen.tls_key, "listen.https.tls_certificate")
     if context is None:
         return None
-    _ask_clients(context, server.https_client_ca)
+    _ask_clients(context, listen.tls_client_ca)
     others: dict[str, ssl.SSLContext] = {}
-    for text in server.https_more_certificates:
+    for text in listen.tls_more_certificates:
         path = Path(text).expanduser()
         other = files.context(path, path, _MORE)
         assert other is not None  # noqa: S101 - both files are given
-        _ask_clients(other, server.https_client_ca)
+        _ask_clients(other, listen.tls_client_ca)
         others |= dict.fromkeys(_names(path), other)
     if others:
 
@@ -53,7 +53,7 @@ def _ask_clients(context: ssl.SSLContext, authorities: Path | None) -> None:
         context.load_verify_locations(authorities)
     except OSError as error:  # an SSLError is one
         reason = getattr(error, "reason", None) or error.strerror
-        raise DeclarationError(f"server.https_client_ca: {authorities}: {reason}") from None
+        raise DeclarationError(f"listen.https.tls_client_ca: {authorities}: {reason}") from None
     context.verify_mode = ssl.CERT_REQUIRED
 
 

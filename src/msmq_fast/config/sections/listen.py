@@ -1,0 +1,152 @@
+"""Sections [listen.*]: the addresses and ports of the server, and who may use how many connections there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msmq_fast.config import kinds
+from msmq_fast.config.kinds import Preferred, key
+
+__all__ = [
+    "ListenAdmin",
+    "ListenApp",
+    "ListenConfig",
+    "ListenHttp",
+    "ListenHttps",
+    "ListenMqqb",
+    "ListenRpc",
+]
+
+_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104
+_THIS_COMPUTER = ("127.0.0.1", "::1")
+_CONNECTIONS = kinds.integer(1, 1_000_000)
+
+
+@dataclass(slots=True)
+class ListenMqqb:
+    """Section [listen.mqqb]: other queue managers (MS-MQQB)."""
+
+    host: tuple[str, ...] = key(kinds.TEXTS, _EVERYWHERE, "addresses of the message and ping listeners")
+    port: int | None = key(kinds.port(), 1801, "TCP port of messages")
+    ping_port: int | None = key(kinds.port(), 3527, "UDP port of the ping")
+    max_connections: int = key(_CONNECTIONS, 4096, "open connections")
+    max_connections_per_address: int = key(_CONNECTIONS, 1024, "open connections of one address")
+
+
+@dataclass(slots=True)
+class ListenApp:
+    """Section [listen.app]: programs, by the application protocol.
+
+    The Unix socket gives access to every user that can open it: `socket_mode = "0660"` admits the group of
+    the server. Programs over TCP present a token. Without `tls_certificate` the token and the messages cross
+    the network in clear text.
+    """
+
+    socket: str = key(
+        kinds.TEXT,
+        "",
+        'path of the Unix socket; empty: app.sock in the data directory; "off": no Unix socket',
+    )
+    socket_mode: int = key(kinds.file_mode(), 0o600, "permissions of the Unix socket")
+    host: tuple[str, ...] = key(kinds.TEXTS, _THIS_COMPUTER, "addresses of the TCP listener")
+    port: int | None = key(kinds.port(), None, "TCP port")
+    tls_certificate: Path | None = key(  # noqa: RUF009
+        kinds.PATH, None, "certificate chain (PEM) of the TCP listener, which then speaks TLS only"
+    )
+    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate")  # noqa: RUF009
+    max_connections: int = key(_CONNECTIONS, 1024, "open connections, of the Unix socket and over TCP")
+
+
+@dataclass(slots=True)
+class ListenAdmin:
+    """Section [listen.admin]: health, metrics and the bulk API, over HTTP."""
+
+    host: tuple[str, ...] = key(kinds.TEXTS, _THIS_COMPUTER, "addresses of the listener")
+    port: int | None = key(kinds.port(), 1802, "TCP port")
+    tls_certificate: Path | None = key(  # noqa: RUF009
+        kinds.PATH, None, "certificate chain (PEM) of the listener, which then speaks HTTPS only"
+    )
+    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate")  # noqa: RUF009
+    max_connections: int = key(_CONNECTIONS, 128, "open connections, bulk readers included")
+
+
+@dataclass(slots=True)
+class ListenHttp:
+    """Section [listen.http]: messages over HTTP (SRMP)."""
+
+    host: tuple[str, ...] = key(kinds.TEXTS, (), "addresses of the listener; empty: those of [listen.mqqb]")
+    port: int | None = key(kinds.port(), None, "TCP port, usually 80")
+    max_connections: int = key(_CONNECTIONS, 4096, "open connections, over HTTP and HTTPS together")
+    max_connections_per_address: int = key(
+        _CONNECTIONS, 1024, "open connections of one address, over HTTP and HTTPS together"
+    )
+
+
+@dataclass(slots=True)
+class ListenHttps:
+    """Section [listen.https]: messages over HTTPS (SRMP).
+
+    [listen.http] limits the connections of both.
+    """
+
+    host: tuple[str, ...] = key(kinds.TEXTS, (), "addresses of the listener; empty: those of [listen.mqqb]")
+    port: int | None = key(
+        kinds.port(),
+        Preferred(443),
+        "TCP port; without tls_certificate the server does not listen. The default port is left out, with a "
+        "warning, if it is in use or forbidden; a port that is set must be free",
+    )
+    tls_certificate: Path | None = key(kinds.PATH, None, "certificate chain (PEM)")  # noqa: RUF009
+    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate")  # noqa: RUF009
+    tls_more_certificates: tuple[str, ...] = key(
+        kinds.TEXTS,
+        (),
+        "files (PEM), each with a certificate chain and its key, for clients that ask for another name (SNI)",
+    )
+    tls_client_ca: Path | None = key(  # noqa: RUF009
+        kinds.PATH,
+        None,
+        "authorities (PEM) that must have signed the certificate of a client; empty: clients need none",
+    )
+
+
+@dataclass(slots=True)
+class ListenRpc:
+    """Section [listen.rpc]: remote readers and dependent clients (DCE/RPC)."""
+
+    host: tuple[str, ...] = key(kinds.TEXTS, (), "addresses of the listeners; empty: those of [listen.mqqb]")
+    port: int | None = key(
+        kinds.port(), 2103, "TCP port of RemoteRead, qmcomm and qmcomm2; if it is in use, 11 more, and so on"
+    )
+    qm2qm_port: int | None = key(kinds.port(), 2105, "TCP port of qm2qm; if it is in use, 11 more, and so on")
+    epm_port: int | None = key(
+        kinds.port(),
+        135,
+        "TCP port of the endpoint mapper, which is left out, with a warning, if the port cannot be opened",
+    )
+    max_connections: int = key(_CONNECTIONS, 4096, "open connections at each port")
+    max_connections_per_address: int = key(
+        _CONNECTIONS, 1024, "open connections of one address, at each port"
+    )
+
+
+@dataclass(slots=True)
+class ListenConfig:
+    """The listeners."""
+
+    mqqb: ListenMqqb = field(default_factory=ListenMqqb)
+    app: ListenApp = field(default_factory=ListenApp)
+    admin: ListenAdmin = field(default_factory=ListenAdmin)
+    http: ListenHttp = field(default_factory=ListenHttp)
+    https: ListenHttps = field(default_factory=ListenHttps)
+    rpc: ListenRpc = field(default_factory=ListenRpc)
+
+    def hosts(self, listener: ListenHttp | ListenHttps | ListenRpc) -> tuple[str, ...]:
+        """Return the addresses of a listener that has those of [listen.mqqb] unless it has its own."""
+        return listener.host or self.mqqb.host
+
+    @property
+    def message_hosts(self) -> tuple[str, ...]:
+        """The addresses at which messages arrive."""
+        return tuple(dict.fromkeys((*self.mqqb.host, *self.http.host, *self.https.host)))
