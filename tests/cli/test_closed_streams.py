@@ -47,7 +47,7 @@ def test_other_verbs_fail_in_one_line(server: Server) -> None:
     code, complaint = closed(server, ">&-", "queue", "list")
     assert (code, complaint) == (
         Exit.FAILURE,
-        "msmq-fast queue: cannot write the output: Bad file descriptor\n",
+        "msmq-fast queue list: cannot write the output: Bad file descriptor\n",
     )
 
 

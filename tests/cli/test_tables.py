@@ -6,27 +6,27 @@ import json
 
 import pytest
 
-from msmq_fast.cli.session import show, show_table
+from msmq_fast.terminal.output import Form, show, show_table
 
 ROW = {"created": 1_795_499_426, "resend_time": 0, "messages": 1_795_499_426}
 
 
 def test_people_see_times_of_day(capsys: pytest.CaptureFixture[str]) -> None:
-    show(ROW, as_json=False)
+    show(ROW, Form.TABLE)
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
-        ["created:", "2026-11-24T05:50:26+00:00"],
+        ["created:", "2026-11-24T05:50:26Z"],
         ["resend_time:"],
         ["messages:", "1795499426"],
     ]
-    show_table([ROW, {"created": "unknown"}], ("created", "messages"), as_json=False)
+    show_table([ROW, {"created": "unknown"}], ("created", "messages"), Form.TABLE)
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
         ["CREATED", "MESSAGES"],
-        ["2026-11-24T05:50:26+00:00", "1795499426"],
+        ["2026-11-24T05:50:26Z", "1795499426"],
         ["unknown"],
     ]
 
 
 def test_programs_see_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    show(ROW, as_json=True)
-    show_table([ROW], ("created",), as_json=True)
+    show(ROW, Form.JSON)
+    show_table([ROW], ("created",), Form.JSON)
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [ROW, ROW]

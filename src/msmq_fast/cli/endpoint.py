@@ -1,24 +1,54 @@
-"""Where the client verbs find the server."""
+"""Where the client commands find the server."""
 
 from __future__ import annotations
 
 import argparse
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from msmq_fast.config.loading import load
-from msmq_fast.config.mistakes import ConfigError
-from msmq_fast.config.sections import Config
 from msmq_fast.protocol.exits import CommandError, Exit
 
-__all__ = ["ENDPOINT_VARIABLE", "configuration", "endpoint", "load_configuration"]
+if TYPE_CHECKING:
+    from msmq_fast.config.sections import Config
+
+__all__ = [
+    "ENDPOINT_VARIABLE",
+    "add_configuration",
+    "add_data",
+    "configuration",
+    "configured",
+    "endpoint",
+    "load_configuration",
+]
 
 ENDPOINT_VARIABLE = "MSMQ_FAST_ENDPOINT"
 CONFIG_VARIABLE = "MSMQ_FAST_CONFIG"
 
 
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """Add `--data`."""
+    parser.add_argument("--data", metavar="DIR", help="data directory; default: the configured one")
+
+
+def add_configuration(parser: argparse.ArgumentParser) -> None:
+    """Add `--config` and `--data`."""
+    parser.add_argument(
+        "--config", metavar="FILE", help="configuration file (TOML); default: MSMQ_FAST_CONFIG"
+    )
+    add_data(parser)
+
+
+def configured(arguments: argparse.Namespace) -> Config:
+    """Return the configuration that `--config` and `--data` select. Raises CommandError."""
+    flags = {"server.data": arguments.data} if arguments.data else {}
+    return configuration(getattr(arguments, "config", None), flags)
+
+
 def configuration(file: str | None, flags: dict[str, str]) -> Config:
-    """The configuration in force. Raises CommandError with one line for each mistake."""
+    """Return the configuration in force. Raises CommandError with one line for each mistake."""
+    from msmq_fast.config.mistakes import ConfigError
+
     try:
         return load_configuration(file, flags)
     except ConfigError as error:
@@ -27,7 +57,10 @@ def configuration(file: str | None, flags: dict[str, str]) -> Config:
 
 
 def load_configuration(file: str | None, flags: dict[str, str]) -> Config:
-    """As `configuration`, but raises ConfigError."""
+    """Return the same as `configuration`, but raise ConfigError."""
+    # Imported late: a command that is told its endpoint needs no configuration.
+    from msmq_fast.config.loading import load
+
     chosen = file or os.environ.get(CONFIG_VARIABLE)
     return load(Path(chosen) if chosen else None, os.environ, flags)
 

@@ -1,39 +1,49 @@
-"""One connection for one verb; what the queue manager refuses becomes an exit code and a line."""
+"""One connection for one command; what the queue manager refuses becomes an exit code and a line."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
-import ssl
-import sys
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from msmq_fast.cli.endpoint import endpoint
 from msmq_fast.client.connection import Connection, connect
 from msmq_fast.client.errors import ConnectionLost
 from msmq_fast.protocol.errors import IOTimeout, MessageNotFound, MSMQError, QueueNotFound
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.protocol.text import printable
+from msmq_fast.terminal.output import add_output
 
-__all__ = ["TOKEN_VARIABLE", "converse", "exit_of", "show", "show_table"]
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["TOKEN_VARIABLE", "add_client", "connected", "converse", "exit_of"]
 
 TOKEN_VARIABLE = "MSMQ_FAST_TOKEN"  # noqa: S105 - a name
 TOKEN_FILE_VARIABLE = "MSMQ_FAST_TOKEN_FILE"  # noqa: S105 - a name
 
-_TIMES = frozenset(  # values in Unix seconds, 0 for none: people see the time of day, programs the number
-    ("arrived", "began", "created", "last_ack_time", "modified", "next_attempt", "resend_time", "time")
-)
-
 Verb = Callable[[Connection, argparse.Namespace], Awaitable[int]]
 
 
+def add_client(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every command that talks to a server, those of its output included."""
+    add_output(parser)
+    group = parser.add_argument_group("connection")
+    group.add_argument(
+        "--endpoint",
+        metavar="ADDR",
+        help="unix:PATH, tcp://HOST:PORT or tls://HOST:PORT; default: the socket in --data, else "
+        "MSMQ_FAST_ENDPOINT, else the socket of the configured data directory",
+    )
+    group.add_argument("--data", metavar="DIR", help="connect to the server of this data directory")
+    group.add_argument("--ca-file", metavar="FILE", help="certificates to trust for tls:// (PEM)")
+    group.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
+
+
 def exit_of(error: MSMQError) -> Exit:
-    """The exit code for a refusal."""
+    """Return the exit code for a refusal."""
     if isinstance(error, ConnectionLost):
         return Exit.UNREACHABLE
     if isinstance(error, QueueNotFound | MessageNotFound):
@@ -43,6 +53,11 @@ def exit_of(error: MSMQError) -> Exit:
     return Exit.REFUSED
 
 
+def connected(verb: Verb) -> Callable[[argparse.Namespace], int]:
+    """Return the behaviour of a command that is one conversation with the server: see `converse`."""
+    return lambda arguments: converse(verb, arguments)
+
+
 def converse(verb: Verb, arguments: argparse.Namespace) -> int:
     """Connect, run `verb`, close. Raises CommandError for every expected failure."""
     address = endpoint(arguments)
@@ -50,7 +65,7 @@ def converse(verb: Verb, arguments: argparse.Namespace) -> int:
 
     async def run() -> int:
         try:
-            connection = await connect(address, token=token, tls=tls, client=f"msmq-fast {arguments.verb}")
+            connection = await connect(address, token=token, tls=tls, client=f"msmq-fast {arguments.command}")
         except ConnectionLost:  # an OSError, too, whose text is complete
             raise
         except OSError as error:
@@ -86,41 +101,11 @@ def _trust(file: str | None) -> ssl.SSLContext | None:
     """What verifies the server: the certificates in `file`, None for those of the system."""
     if file is None:
         return None
+    import ssl  # most commands talk over a Unix socket
+
     try:
         return ssl.create_default_context(cafile=file)
     except OSError as error:  # ssl.SSLError is one
         raise CommandError(
             Exit.USAGE, f"{file}: no certificates in PEM form: {error.strerror or error}"
         ) from None
-
-
-def show(content: Mapping[str, Any], *, as_json: bool) -> None:
-    """One object: a JSON line, or one `key: value` a line."""
-    if as_json:
-        sys.stdout.write(json.dumps(content, default=str) + "\n")
-        return
-    width = max((len(key) for key in content), default=0)
-    for key, value in content.items():
-        print(f"{key + ':':{width + 1}} {_printable(key, value)}")
-
-
-def show_table(rows: list[dict[str, Any]], columns: tuple[str, ...], *, as_json: bool) -> None:
-    """Objects: a JSON line each, or a table of `columns`."""
-    if as_json:
-        for row in rows:
-            sys.stdout.write(json.dumps(row, default=str) + "\n")
-        return
-    cells = [[column.upper() for column in columns]]
-    cells += [[_printable(column, row.get(column, "")) for column in columns] for row in rows]
-    widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
-    for line in cells:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-
-
-def _printable(key: str, value: object) -> str:
-    """Text for a terminal: what another host wrote into a name or label must not move the cursor."""
-    if key in _TIMES and isinstance(value, int):
-        return datetime.fromtimestamp(value, UTC).isoformat() if value else ""
-    if isinstance(value, list):
-        value = ", ".join(map(str, value))
-    return printable(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))

@@ -17,6 +17,7 @@ from msmq_fast.app.service import Counters, Service
 from msmq_fast.bulk.callers import Access
 from msmq_fast.config.sections import Config
 from msmq_fast.qm.manager import QueueManager
+from msmq_fast.release import release
 from msmq_fast.server.access import AccessControl
 from msmq_fast.server.admin.bulk import BULK_PATH, BulkService
 from msmq_fast.server.admin.listener import AdminListener
@@ -45,7 +46,6 @@ from msmq_fast.server.runtime.disk import DISK_LOW, DiskGuard
 from msmq_fast.server.runtime.feed_trimmer import FeedTrimmer
 from msmq_fast.server.runtime.loop import CommitLoop
 from msmq_fast.server.runtime.refusals import RefusalCounters
-from msmq_fast.server.runtime.release import release
 from msmq_fast.server.runtime.stalls import StallWatch
 from msmq_fast.server.settings import queue_manager_settings
 from msmq_fast.server.srmp.front_end import Srmp

@@ -1,35 +1,99 @@
-"""The parser of a command line that is mistyped now and then."""
+"""The parser of one command: mistakes are one line, with the word that was probably meant."""
 
 from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from msmq_fast.protocol.exits import Exit
 
-__all__ = ["Parser"]
+__all__ = ["Parser", "did_you_mean", "filled"]
 
 _CHOICE = re.compile(
     r"argument (?P<name>\S+): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)", re.DOTALL
 )
+_NUMBERS: dict[int | str | None, str] = {None: "{}", "?": "[{}]", "*": "[{} …]", "+": "{} …"}
+_COLUMN = 30  # where the help texts of options begin
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line instead of a page of usage. Options are not abbreviated: the shortest
-    spelling of one would change its meaning with the next option that is added.
+    """Prints one line instead of a page of usage when the arguments are wrong, and exits with Exit.USAGE.
+
+    Options are not abbreviated: the shortest spelling of one would change its meaning with the next option
+    that is added.
     """
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, **options})
+        defaults = {"allow_abbrev": False, "formatter_class": _Formatter}
+        super().__init__(**{**defaults, **options})
+
+    def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
+        """Return the arguments. An unknown option is reported with the option that looks like it."""
+        arguments, unknown = self.parse_known_args(words)
+        if unknown:
+            option = next((word for word in unknown if word.startswith("-") and word != "-"), None)
+            if option is None:
+                self.error(f"unexpected argument {unknown[0]!r}")
+            name = option.partition("=")[0]
+            self.error(f"unknown option {name!r}{did_you_mean(name, self.options(), behind=': ')}")
+        return arguments
+
+    def options(self) -> list[str]:
+        """Return the spellings of all options that the help shows."""
+        return [
+            name
+            for action in self._actions
+            if action.help is not argparse.SUPPRESS
+            for name in action.option_strings
+        ]
+
+    def short_usage(self) -> str:
+        """Return the command with the arguments that it must have; other options are "[OPTIONS]"."""
+        words = [self.prog, "[OPTIONS]"]
+        for action in self._actions:
+            if action.option_strings:
+                words += [action.option_strings[0], str(action.metavar)] if action.required else []
+            elif action.choices:
+                words.append(f"[{'|'.join(map(str, action.choices))}]")
+            elif action.help is not argparse.SUPPRESS:
+                words.append(_NUMBERS[action.nargs].format(action.metavar))
+        return " ".join(words)
 
     def error(self, message: str) -> NoReturn:
         """Print one line and exit with Exit.USAGE."""
         wrong = _CHOICE.fullmatch(message)
         if wrong is not None:
             known = [word.strip().strip("'") for word in wrong["known"].split(",")]
-            close = get_close_matches(wrong["given"], known, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"expected one of {', '.join(known)}"
-            message = f"unknown {wrong['name'].strip('-').lower()} {wrong['given']!r}: {hint}"
+            hint = did_you_mean(wrong["given"], known) or f"expected one of {', '.join(known)}"
+            message = f"argument {wrong['name']}: invalid choice {wrong['given']!r}: {hint}"
         self.exit(Exit.USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def did_you_mean(word: str, known: Iterable[str], *, behind: str = "") -> str:
+    """Return `behind` and a question that names the known word closest to `word`; "" if none is close."""
+    close = get_close_matches(word, list(known), 1)
+    return f"{behind}did you mean {close[0]!r}?" if close else ""
+
+
+def filled(text: str, width: int, indent: str = "") -> str:
+    """Return paragraphs wrapped at `width`. One whose first or second line is indented stays as it is."""
+    import textwrap  # only help pages need it
+
+    parts = textwrap.dedent(text).strip("\n").split("\n\n")
+    return "\n\n".join(
+        part
+        if part.startswith(" ") or part.partition("\n")[2].startswith(" ")
+        else textwrap.fill(" ".join(part.split()), width, initial_indent=indent, subsequent_indent=indent)
+        for part in parts
+    )
+
+
+class _Formatter(argparse.HelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=_COLUMN)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return filled(text, width, indent)

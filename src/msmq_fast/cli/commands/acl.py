@@ -1,41 +1,107 @@
-"""The verb `acl`: who may do what with a queue, or with the queue manager."""
+"""`msmq-fast acl`: the rights on a queue, or on the queue manager."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from msmq_fast.cli.session import converse, show, show_table
+from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.terminal.commands import Command, Example, Group, members
+from msmq_fast.terminal.output import Form, show, show_table
+from msmq_fast.terminal.parser import Parser
 
-__all__ = ["run_acl"]
+__all__ = ["COMMAND"]
+
+_COLUMNS = ("entry", "type", "who", "rights")
 
 
-def run_acl(arguments: argparse.Namespace) -> int:
-    """`msmq-fast acl …`."""
+def _add_object(parser: Parser) -> None:
+    parser.add_argument("name", metavar="QUEUE", nargs="?", help="the queue")
+    parser.add_argument(
+        "--machine", action="store_true", help="the queue manager itself, in place of a queue"
+    )
+
+
+def _add_show(parser: Parser) -> None:
+    _add_object(parser)
+    add_client(parser)
+
+
+def _add_user(parser: Parser, *, right: bool) -> None:
+    _add_object(parser)
+    parser.add_argument(
+        "--user",
+        required=True,
+        metavar="NAME",
+        help="user or group of the users file, everyone, anonymous, administrators, uid:N, or a SID",
+    )
+    parser.add_argument(
+        "--right",
+        action="append",
+        required=right,
+        metavar="RIGHT",
+        help="send, receive, peek, journal, get-properties, …, all, or an MQSEC_ name; may be repeated",
+    )
+    add_client(parser)
+
+
+def _add_right(parser: Parser) -> None:
+    _add_user(parser, right=True)
+
+
+def _add_revoke(parser: Parser) -> None:
+    _add_user(parser, right=False)
+
+
+def _add_own(parser: Parser) -> None:
+    _add_object(parser)
+    parser.add_argument("--user", required=True, metavar="NAME", help="the new owner")
+    add_client(parser)
+
+
+def _add_set(parser: Parser) -> None:
+    _add_object(parser)
+    parser.add_argument("--sddl", required=True, metavar="TEXT", help="the descriptor as a string (SDDL)")
+    add_client(parser)
+
+
+def _run(
+    verb: Callable[[Connection, argparse.Namespace], Awaitable[int]], arguments: argparse.Namespace
+) -> int:
     if arguments.machine == (arguments.name is not None):
         raise CommandError(Exit.USAGE, "give a QUEUE, or --machine for the queue manager itself")
-    return converse(_acl, arguments)
+    return converse(verb, arguments)
 
 
-async def _acl(connection: Connection, arguments: argparse.Namespace) -> int:
-    name = arguments.name
-    match arguments.action:
-        case "show":
-            _show_list(await connection.acl(name), as_json=arguments.json)
-        case "explain":
-            explained = await connection.explain_access(name, arguments.user, ",".join(arguments.right))
-            _show_explanation(explained, as_json=arguments.json)
-        case "set":
-            _show_list(await connection.edit_acl(name, "set", arguments.sddl), as_json=arguments.json)
-        case action:
-            rights = ",".join(getattr(arguments, "right", None) or ())
-            changed = await connection.edit_acl(name, action, arguments.user, rights)
-            _show_list(changed, as_json=arguments.json)
+async def _show(connection: Connection, arguments: argparse.Namespace) -> int:
+    _show_list(await connection.acl(arguments.name), arguments.form)
     return Exit.OK
+
+
+async def _explain(connection: Connection, arguments: argparse.Namespace) -> int:
+    explained = await connection.explain_access(arguments.name, arguments.user, ",".join(arguments.right))
+    _show_explanation(explained, arguments.form)
+    return Exit.OK
+
+
+async def _set(connection: Connection, arguments: argparse.Namespace) -> int:
+    _show_list(await connection.edit_acl(arguments.name, "set", arguments.sddl), arguments.form)
+    return Exit.OK
+
+
+def _edit(action: str) -> Callable[[argparse.Namespace], int]:
+    async def edit(connection: Connection, arguments: argparse.Namespace) -> int:
+        rights = ",".join(getattr(arguments, "right", None) or ())
+        changed = await connection.edit_acl(arguments.name, action, arguments.user, rights)
+        _show_list(changed, arguments.form)
+        return Exit.OK
+
+    return lambda arguments: _run(edit, arguments)
 
 
 def _json(content: dict[str, Any]) -> None:
@@ -43,32 +109,33 @@ def _json(content: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(plain) + "\n")
 
 
-def _who(account: dict[str, str]) -> str:
-    return f"{account['name']} ({account['sid']})" if account["name"] else account["sid"] or "nobody"
+def _account(account: dict[str, str]) -> str:
+    return f"{account['name']} ({account['sid']})" if account["name"] else account["sid"] or "(none)"
 
 
-def _show_list(content: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
+def _show_list(content: dict[str, Any], form: Form) -> None:
+    if form is Form.JSON:
         _json(content)
         return
-    show({"owner": _who(content["owner"]), "sddl": content["sddl"]}, as_json=False)
+    if form is Form.TABLE:
+        show({"owner": _account(content["owner"]), "sddl": content["sddl"]}, form)
     if content["entries"] is None:
-        print("no list: everybody may do everything")
+        print("no list: every caller has every right")
         return
     rows = [
         {
             "entry": entry["index"],
             "type": entry["type"],
-            "who": _who(entry),
+            "who": _account(entry),
             "rights": ", ".join(right.removeprefix("MQSEC_").lower() for right in entry["rights"]),
         }
         for entry in content["entries"]
     ]
-    show_table(rows, ("entry", "type", "who", "rights"), as_json=False)
+    show_table(rows, _COLUMNS, form)
 
 
-def _show_explanation(content: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
+def _show_explanation(content: dict[str, Any], form: Form) -> None:
+    if form is Form.JSON:
         _json(content)
         return
     entry = content["entry"]
@@ -76,8 +143,70 @@ def _show_explanation(content: dict[str, Any], *, as_json: bool) -> None:
     what["decision"] = "granted" if content["granted"] else "denied"
     what["because"] = content["reason"]
     if entry is not None:
-        what["entry"] = f"{entry['index']}: {entry['type']} {_who(entry)} {entry['text']}"
+        what["entry"] = f"{entry['index']}: {entry['type']} {_account(entry)} {entry['text']}"
     if content["missing"]:
         what["missing"] = ", ".join(content["missing"])
     what["member of"] = ", ".join(sid["name"] or sid["sid"] for sid in content["sids"])
-    show(what, as_json=False)
+    show(what, form)
+
+
+COMMAND = Group(
+    name="acl",
+    help="show and change the rights on a queue or on the queue manager",
+    commands=members(
+        Command(
+            name="show",
+            help="show the owner and the entries",
+            run=lambda arguments: _run(_show, arguments),
+            add_arguments=_add_show,
+            examples=(
+                Example("orders", "the rights on a queue"),
+                Example("--machine", "on the queue manager"),
+            ),
+        ),
+        Command(
+            name="grant",
+            help="give rights to a user",
+            run=_edit("grant"),
+            add_arguments=_add_right,
+            examples=(Example("orders --user alice --right send --right peek", "two rights at once"),),
+        ),
+        Command(
+            name="deny",
+            help="refuse rights to a user, whatever other entries grant",
+            run=_edit("deny"),
+            add_arguments=_add_right,
+            examples=(Example("orders --user everyone --right receive", "denial wins over every grant"),),
+        ),
+        Command(
+            name="revoke",
+            help="remove the entries that grant or deny rights to a user",
+            description="""Removes the rights from the entries of a user, both those that grant and those
+                that deny. Without --right it removes all entries of the user.""",
+            run=_edit("revoke"),
+            add_arguments=_add_revoke,
+            examples=(Example("orders --user alice", "no entry names the user any more"),),
+        ),
+        Command(
+            name="explain",
+            help="show which entry decides a request",
+            run=lambda arguments: _run(_explain, arguments),
+            add_arguments=_add_right,
+            examples=(Example("orders --user uid:1000 --right receive", "granted or denied, and why"),),
+        ),
+        Command(
+            name="own",
+            help="change the owner",
+            run=_edit("own"),
+            add_arguments=_add_own,
+            examples=(Example("orders --user alice", "the owner may always change the rights"),),
+        ),
+        Command(
+            name="set",
+            help="replace the owner and all entries by a descriptor string",
+            run=lambda arguments: _run(_set, arguments),
+            add_arguments=_add_set,
+            examples=(Example("orders --sddl 'O:WDG:WDD:(A;;GA;;;WD)'", "every caller may do everything"),),
+        ),
+    ),
+)

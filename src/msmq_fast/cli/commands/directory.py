@@ -1,4 +1,4 @@
-"""The verb `directory`: objects of the directory, and the whole of it as a JSON document."""
+"""`msmq-fast directory`: objects of the directory, and the whole of it as a JSON document."""
 
 from __future__ import annotations
 
@@ -8,57 +8,143 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from msmq_fast.cli.session import converse, show, show_table
+from msmq_fast.cli.inputs import read_input
+from msmq_fast.cli.session import add_client, connected, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.directory.document import document_of, entry_of, object_of, read_document
 from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, RULES, DirectoryObject
-from msmq_fast.directory.objecttypes import ObjectType
+from msmq_fast.directory.objecttypes import BY_TITLE, ObjectType
 from msmq_fast.directory.values import Kind
 from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.terminal.commands import Command, Example, Group, members
+from msmq_fast.terminal.output import Form, show, show_table
+from msmq_fast.terminal.parser import Parser
 
-__all__ = ["run_directory"]
+__all__ = ["COMMAND"]
 
 _MAX_FILE = 256 << 20  # bytes
 _COLUMNS = ("object", "name", IDENTIFIER)
 _OUTCOMES = ("object", "name", "outcome", "detail")
 
 
-def run_directory(arguments: argparse.Namespace) -> int:
-    """`msmq-fast directory …`."""
-    if arguments.action == "import":
-        return _import(arguments)
-    return converse(_directory, arguments)
+# ---- grammar
 
 
-async def _directory(connection: Connection, arguments: argparse.Namespace) -> int:
-    as_json = arguments.json
-    match arguments.action:
-        case "list":
-            kinds = [arguments.type] if arguments.type else list(ObjectType)
-            items = [item for kind in kinds for item in await _all(connection, kind)]
-            _show_objects(items, as_json=as_json)
-        case "show":
-            _show_object(await _one(connection, arguments), as_json=as_json)
-        case "create":
-            entry = entry_of(_given(arguments.type, arguments.values))
-            await connection.put_directory(entry, "create")
-            unique = RULES[arguments.type].unique[0]
-            show({"created": entry.get(unique) or arguments.type.title}, as_json=as_json)
-        case "set":
-            item = await _one(connection, arguments)
-            given = _given(arguments.type, arguments.values)
-            fixed = {*RULES[arguments.type].fixed, *RULES[arguments.type].computed, IDENTIFIER}
-            for name in given.values:
-                if name in fixed:
-                    raise CommandError(Exit.USAGE, f"{name} of a {arguments.type.title} cannot be set")
-            await connection.put_directory(entry_of(given.changed({IDENTIFIER: item[IDENTIFIER]})), "set")
-            _show_object(await _one(connection, arguments), as_json=as_json)
-        case "delete":
-            await connection.delete_directory(arguments.type.title, arguments.name)
-            show({"deleted": arguments.name}, as_json=as_json)
-        case "export":
-            await _export(connection, arguments)
+def _object_type(text: str) -> ObjectType:
+    kind = BY_TITLE.get(text.casefold())
+    if kind is None:
+        names = ", ".join(kind.title for kind in ObjectType)
+        raise argparse.ArgumentTypeError(f"{text!r} is not one of {names}")
+    return kind
+
+
+def _add_type(parser: Parser) -> None:
+    names = ", ".join(kind.title for kind in ObjectType)
+    parser.add_argument("type", type=_object_type, metavar="TYPE", help=f"one of {names}")
+
+
+def _add_list(parser: Parser) -> None:
+    names = ", ".join(kind.title for kind in ObjectType)
+    parser.add_argument(
+        "type", nargs="?", type=_object_type, metavar="TYPE", help=f"one of {names}; default: all types"
+    )
+    add_client(parser)
+
+
+def _add_name(parser: Parser) -> None:
+    _add_type(parser)
+    parser.add_argument("name", metavar="NAME|GUID", help="name, path, format name or GUID of the object")
+
+
+def _add_one(parser: Parser) -> None:
+    _add_name(parser)
+    add_client(parser)
+
+
+def _add_values(parser: Parser) -> None:
+    parser.add_argument("values", nargs="+", metavar="ATTRIBUTE=VALUE", help="lists have commas")
+
+
+def _add_create(parser: Parser) -> None:
+    _add_type(parser)
+    _add_values(parser)
+    add_client(parser)
+
+
+def _add_set(parser: Parser) -> None:
+    _add_name(parser)
+    _add_values(parser)
+    add_client(parser)
+
+
+def _add_types(parser: Parser) -> None:
+    parser.add_argument(
+        "--type",
+        dest="types",
+        action="append",
+        type=_object_type,
+        metavar="TYPE",
+        help="only objects of this type; may be repeated",
+    )
+    add_client(parser)
+
+
+def _add_export(parser: Parser) -> None:
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="- for stdout (default)")
+    _add_types(parser)
+
+
+def _add_import(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="output of `directory export`; - for stdin")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
+    _add_types(parser)
+
+
+# ---- commands
+
+
+async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
+    kinds = [arguments.type] if arguments.type else list(ObjectType)
+    items = [item for kind in kinds for item in await _all(connection, kind)]
+    if arguments.form is Form.JSON:
+        for item in items:
+            show(entry_of(item), arguments.form)
+        return Exit.OK
+    rows = [
+        {"object": item.kind.title, "name": item.describe(), IDENTIFIER: item.identifier} for item in items
+    ]
+    show_table(rows, _COLUMNS, arguments.form)
+    return Exit.OK
+
+
+async def _show(connection: Connection, arguments: argparse.Namespace) -> int:
+    show(entry_of(await _one(connection, arguments)), arguments.form)
+    return Exit.OK
+
+
+async def _create(connection: Connection, arguments: argparse.Namespace) -> int:
+    entry = entry_of(_given(arguments.type, arguments.values))
+    await connection.put_directory(entry, "create")
+    unique = RULES[arguments.type].unique[0]
+    show({"created": entry.get(unique) or arguments.type.title}, arguments.form)
+    return Exit.OK
+
+
+async def _set(connection: Connection, arguments: argparse.Namespace) -> int:
+    item = await _one(connection, arguments)
+    given = _given(arguments.type, arguments.values)
+    fixed = {*RULES[arguments.type].fixed, *RULES[arguments.type].computed, IDENTIFIER}
+    for name in given.values:
+        if name in fixed:
+            raise CommandError(Exit.USAGE, f"{name} of a {arguments.type.title} cannot be set")
+    await connection.put_directory(entry_of(given.changed({IDENTIFIER: item[IDENTIFIER]})), "set")
+    return await _show(connection, arguments)
+
+
+async def _delete(connection: Connection, arguments: argparse.Namespace) -> int:
+    await connection.delete_directory(arguments.type.title, arguments.name)
+    show({"deleted": arguments.name}, arguments.form)
     return Exit.OK
 
 
@@ -74,21 +160,6 @@ async def _all(connection: Connection, kind: ObjectType) -> list[DirectoryObject
 
 async def _one(connection: Connection, arguments: argparse.Namespace) -> DirectoryObject:
     return object_of(await connection.directory_object(arguments.type.title, arguments.name))
-
-
-def _show_objects(items: list[DirectoryObject], *, as_json: bool) -> None:
-    if as_json:
-        for item in items:
-            show(entry_of(item), as_json=True)
-        return
-    rows = [
-        {"object": item.kind.title, "name": item.describe(), IDENTIFIER: item.identifier} for item in items
-    ]
-    show_table(rows, _COLUMNS, as_json=False)
-
-
-def _show_object(item: DirectoryObject, *, as_json: bool) -> None:
-    show(entry_of(item), as_json=as_json)
 
 
 def _given(kind: ObjectType, texts: list[str]) -> DirectoryObject:
@@ -128,15 +199,16 @@ def _value(known: Kind, text: str) -> Any:
 # ---- documents
 
 
-async def _export(connection: Connection, arguments: argparse.Namespace) -> None:
+async def _export(connection: Connection, arguments: argparse.Namespace) -> int:
     kinds = arguments.types or list(ObjectType)
     items = [item for kind in kinds for item in await _all(connection, kind)]
     text = json.dumps(document_of(items), indent=2, ensure_ascii=False) + "\n"
     if arguments.file == "-":
         sys.stdout.write(text)
-        return
+        return Exit.OK
     _write(arguments.file, text)
-    show({"exported": arguments.file, "objects": len(items)}, as_json=arguments.json)
+    show({"exported": arguments.file, "objects": len(items)}, arguments.form)
+    return Exit.OK
 
 
 def _write(name: str, text: str) -> None:
@@ -146,19 +218,9 @@ def _write(name: str, text: str) -> None:
         raise CommandError(Exit.FAILURE, f"{name}: {error.strerror}") from None
 
 
-def _read(name: str) -> object:
+def _document(name: str) -> object:
     try:
-        if name == "-":
-            data = sys.stdin.buffer.read(_MAX_FILE + 1)
-        else:
-            with Path(name).open("rb") as file:
-                data = file.read(_MAX_FILE + 1)
-    except OSError as error:
-        raise CommandError(Exit.USAGE, f"{name}: {error.strerror}") from None
-    if len(data) > _MAX_FILE:
-        raise CommandError(Exit.USAGE, f"{name} has more than {_MAX_FILE >> 20} MiB")
-    try:
-        return json.loads(data)
+        return json.loads(read_input(name, _MAX_FILE))
     except json.JSONDecodeError as error:
         raise CommandError(Exit.USAGE, f"{name}: line {error.lineno}: not JSON: {error.msg}") from None
     except UnicodeDecodeError:
@@ -166,7 +228,7 @@ def _read(name: str) -> object:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    items, mistakes = read_document(_read(arguments.file), arguments.types)
+    items, mistakes = read_document(_document(arguments.file), arguments.types)
     for line in mistakes:
         print(f"{arguments.file}: {line}", file=sys.stderr)
     if mistakes:
@@ -186,7 +248,64 @@ def _import(arguments: argparse.Namespace) -> int:
             except MSMQError as error:
                 row |= {"outcome": "failed", "detail": str(error)}
             rows.append(row)
-        show_table(rows, _OUTCOMES, as_json=arguments.json)
+        show_table(rows, _OUTCOMES, arguments.form)
         return Exit.REFUSED if any(row["outcome"] == "failed" for row in rows) else Exit.OK
 
     return converse(run, arguments)
+
+
+COMMAND = Group(
+    name="directory",
+    help="manage public queues, computers, sites, links and users of the directory",
+    commands=members(
+        Command(
+            name="list",
+            help="list objects, of one type or of all",
+            run=connected(_list),
+            add_arguments=_add_list,
+            examples=(Example("Queue", "every public queue"),),
+        ),
+        Command(
+            name="show",
+            help="show the attributes of an object",
+            run=connected(_show),
+            add_arguments=_add_one,
+            examples=(Example("Queue 'orders01\\prices'", "a public queue by its path"),),
+        ),
+        Command(
+            name="create",
+            help="create an object",
+            run=connected(_create),
+            add_arguments=_add_create,
+            examples=(Example("Site Name=Berlin", "a site"),),
+        ),
+        Command(
+            name="set",
+            help="change attributes of an object",
+            run=connected(_set),
+            add_arguments=_add_set,
+            examples=(Example("Queue 'orders01\\prices' Label=Prices", "the label of a public queue"),),
+        ),
+        Command(
+            name="delete",
+            help="delete an object",
+            run=connected(_delete),
+            add_arguments=_add_one,
+            examples=(Example("Site Berlin", "a site by its name"),),
+        ),
+        Command(
+            name="export",
+            help="write objects as a JSON document",
+            run=connected(_export),
+            add_arguments=_add_export,
+            examples=(Example("directory.json --type Site --type RoutingLink", "objects of two types"),),
+        ),
+        Command(
+            name="import",
+            help="create or correct objects from a JSON document",
+            run=_import,
+            add_arguments=_add_import,
+            examples=(Example("directory.json --dry-run", "what would be done"),),
+        ),
+    ),
+)

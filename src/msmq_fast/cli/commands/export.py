@@ -1,4 +1,4 @@
-"""The verb `export`: messages of one queue, of some or of all into a file; they stay where they are."""
+"""`msmq-fast export`: writes the messages of queues into a file; they stay where they are."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from msmq_fast.cli.exportfile import ExportWriter, Header, Section
-from msmq_fast.cli.session import converse, show
+from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.exchange import browse
 from msmq_fast.protocol.errors import AccessDenied, UnsupportedAccessMode
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import Form, show
+from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Progress
 
-__all__ = ["run_export"]
+__all__ = ["COMMAND"]
 
 _OUTGOING = "outgoing"
 
@@ -34,15 +37,24 @@ class _Counts:
     locked: int = 0
 
 
-def run_export(arguments: argparse.Namespace) -> int:
-    """`msmq-fast export`."""
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("names", nargs="*", metavar="QUEUE", help="queues to export")
+    parser.add_argument("--all", action="store_true", help="export all user and system queues")
+    parser.add_argument(
+        "--format", choices=("msgpack", "jsonl"), default="msgpack", help="format of the file (msgpack)"
+    )
+    parser.add_argument("--output", default="-", metavar="FILE", help="- for stdout (default)")
+    add_client(parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     if arguments.all == bool(arguments.names):
         raise CommandError(Exit.USAGE, "give the queues to be exported, or --all")
     if arguments.output == "-":
         if arguments.format == "msgpack" and sys.stdout.isatty():
             raise CommandError(Exit.USAGE, "a terminal cannot show msgpack: give --output FILE")
-        if arguments.json:
-            raise CommandError(Exit.USAGE, "--json needs --output FILE: the messages go to stdout")
+        if arguments.form is not Form.TABLE:
+            raise CommandError(Exit.USAGE, "-o and --json need --output FILE: the messages go to stdout")
         return converse(lambda connection, _: _export(connection, arguments, sys.stdout.buffer), arguments)
     path = Path(arguments.output)
     # Under its own name only when it is whole: what is left of an interrupted export is no export.
@@ -89,7 +101,7 @@ async def _export(connection: Connection, arguments: argparse.Namespace, file: B
             "file": arguments.output,
             "seconds": round(progress.seconds, 3),
         }
-        show(summary, as_json=arguments.json)
+        show(summary, arguments.form)
     if counts.locked:
         print(
             f"msmq-fast export: {counts.locked} messages are held by readers or transactions: not exported",
@@ -138,3 +150,18 @@ async def _export_queue(
         progress.add(len(page.messages))
     counts.locked += locked
     await queue.close()
+
+
+COMMAND = Command(
+    name="export",
+    help="write the messages of queues into a file",
+    description="""The messages stay in their queues. Messages that a reader or a transaction has locked
+        are not exported; their number is reported. A file appears under its name only when it is
+        complete.""",
+    run=_run,
+    add_arguments=_add_arguments,
+    examples=(
+        Example("orders --output orders.msgs", "the messages of one queue"),
+        Example("--all --format jsonl | gzip > queues.jsonl.gz", "all queues, as JSON lines"),
+    ),
+)

@@ -1,4 +1,4 @@
-"""The verb `health`: asks the server of this machine whether it takes messages."""
+"""`msmq-fast health`: asks the server of this machine whether it accepts messages."""
 
 from __future__ import annotations
 
@@ -7,26 +7,40 @@ import asyncio
 import http.client
 import ssl
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
-from msmq_fast.cli.endpoint import configuration
-from msmq_fast.cli.session import show
-from msmq_fast.config.sections import Config
+from msmq_fast.cli.endpoint import add_configuration, configured
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import Form, add_output, show
+from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.values import duration
 
-__all__ = ["run_health"]
+if TYPE_CHECKING:
+    from msmq_fast.config.sections import Config
+
+__all__ = ["COMMAND"]
 
 _LONGEST_REASON = 1000  # bytes of the answer that are read
 
 
-def run_health(arguments: argparse.Namespace) -> int:
-    """`msmq-fast health`: 0 if the server is ready, 6 with the reason if not, 5 if it does not answer."""
-    config = configuration(arguments.config, {"server.data": arguments.data} if arguments.data else {})
+def _add_arguments(parser: Parser) -> None:
+    add_configuration(parser)
+    parser.add_argument(
+        "--timeout", type=duration(), default=3.0, metavar="TIME", help="how long to wait (3s)"
+    )
+    add_output(parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """0 if the server is ready, 6 with the reason if not; raises CommandError (5) if it does not answer."""
+    config = configured(arguments)
     if config.listen.admin.port is None:
         where, reason = _ask_socket(config, arguments.timeout)
     else:
         where, reason = _ask_admin(config, config.listen.admin.port, arguments.timeout)
-    if arguments.json:
-        show({"ready": not reason, "reason": reason, "asked": where}, as_json=True)
+    if arguments.form is not Form.TABLE:
+        show({"ready": not reason, "reason": reason, "asked": where}, arguments.form)
     elif reason:
         raise CommandError(Exit.REFUSED, f"{where}: {reason}")
     else:
@@ -105,3 +119,19 @@ def _ask_socket(config: Config, timeout: float) -> tuple[str, str]:
         raise CommandError(Exit.UNREACHABLE, f"{path}: no answer within {timeout:g} s") from None
     except (MSMQError, OSError) as error:
         raise CommandError(Exit.UNREACHABLE, f"{path}: {error}") from None
+
+
+COMMAND = Command(
+    name="health",
+    help="ask the server of this machine whether it accepts messages",
+    description="""Asks /readyz of the admin port, or the Unix socket for programs if that port is off.
+        The address comes from the configuration, not from the flags with which the server was started.
+        The exit code is 0 if the server is ready, 6 with the reason if it is not, 5 if it does not
+        answer.""",
+    run=_run,
+    add_arguments=_add_arguments,
+    examples=(
+        Example("", "as a container's health check runs it"),
+        Example("--config /etc/msmq-fast.toml --timeout 1s", "with the configuration of the service"),
+    ),
+)

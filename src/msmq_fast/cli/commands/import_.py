@@ -1,4 +1,4 @@
-"""The verb `import`: messages of an export into queues, with their identifiers, arrival times and counts."""
+"""`msmq-fast import`: puts exported messages into queues, with identifiers, arrival times and counts."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from msmq_fast.cli.exportfile import BadFile, End, Header, Record, Section, read_export
-from msmq_fast.cli.session import converse, show
+from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.errors import ConnectionLost
 from msmq_fast.client.exchange import Import, Stored
 from msmq_fast.protocol.errors import QueueNotFound
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import show
+from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Progress
 
-__all__ = ["QueueMap", "run_import"]
+__all__ = ["COMMAND", "QueueMap"]
 
 _BATCH = 500  # messages
 _BATCH_BYTES = 1 << 20  # of their packets
@@ -87,8 +90,23 @@ def _key(name: str) -> str:
     return _local(name).casefold()
 
 
-def run_import(arguments: argparse.Namespace) -> int:
-    """`msmq-fast import`."""
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="output of `export`; - for stdin")
+    parser.add_argument(
+        "--queue",
+        action="append",
+        default=[],
+        metavar="[OLD=]NEW",
+        help="put the messages into NEW, in place of the queue of the same name; may be repeated",
+    )
+    parser.add_argument(
+        "--skip-existing", action="store_true", help="skip messages that are in the queue already"
+    )
+    parser.add_argument("--anew", action="store_true", help="do not resume an interrupted import")
+    add_client(parser)
+
+
+def _import_command(arguments: argparse.Namespace) -> int:
     try:
         targets = QueueMap(arguments.queue)
     except ValueError as error:
@@ -170,7 +188,7 @@ class _Run:
             "created": self._created,
             "seconds": round(progress.seconds, 3),
         }
-        show(summary, as_json=self._arguments.json)
+        show(summary, self._arguments.form)
         return Exit.OK
 
     def _job(self, header: Header) -> bytes:
@@ -238,3 +256,18 @@ class _Run:
 
 def _properties(definition: dict[str, Any]) -> dict[str, Any]:
     return {name: definition[name] for name in _PROPERTIES if name in definition}
+
+
+COMMAND = Command(
+    name="import",
+    help="put the messages of an export into queues",
+    description="""Queues that do not exist are created. A file is checked as a whole before its first
+        message is imported. If the command is interrupted, the same command resumes where it stopped.""",
+    run=_import_command,
+    add_arguments=_add_arguments,
+    examples=(
+        Example("orders.msgs", "every message into the queue of the same name"),
+        Example("orders.msgs --queue orders=orders-copy", "the messages of one queue into another"),
+        Example("zcat queues.jsonl.gz | {prog} -", "from stdin"),
+    ),
+)

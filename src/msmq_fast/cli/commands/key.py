@@ -1,4 +1,4 @@
-"""The verbs `certificate` and `key`."""
+"""`msmq-fast key`: the public keys with which messages are encrypted."""
 
 from __future__ import annotations
 
@@ -6,79 +6,61 @@ import argparse
 import json
 import sys
 from base64 import b64decode, b64encode
-from pathlib import Path
 from typing import Any
 
-from msmq_fast.cli.session import converse, show, show_table
+from msmq_fast.cli.inputs import read_input
+from msmq_fast.cli.session import add_client, connected
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.terminal.commands import Command, Example, Group, members
+from msmq_fast.terminal.output import Form, show, show_table
+from msmq_fast.terminal.parser import Parser
 
-__all__ = ["run_certificate", "run_key"]
+__all__ = ["COMMAND"]
 
-_COLUMNS = ("name", "identifier", "digest", "internal", "signs", "registered", "not_after")
-_LARGEST = 1 << 20  # bytes of a file with a certificate or with keys
-
-
-def run_certificate(arguments: argparse.Namespace) -> int:
-    """`msmq-fast certificate …`."""
-    return converse(_certificate, arguments)
+_COLUMNS = ("queue manager", "own", "provider", "bits")
+_LARGEST = 1 << 20  # bytes of a file with keys
 
 
-async def _certificate(connection: Connection, arguments: argparse.Namespace) -> int:
-    user = arguments.user
-    match arguments.action:
-        case "create":
-            _show_certificate(await connection.create_certificate(user), as_json=arguments.json)
-        case "list":
-            found = await connection.certificates(None if arguments.all else user)
-            rows = [_plain(each) for each in found]
-            show_table(rows, _COLUMNS, as_json=arguments.json)
-        case "register":
-            key = _read(arguments.key) if arguments.key else None
-            added = await connection.add_certificate(_read(arguments.file), key, user)
-            _show_certificate(added, as_json=arguments.json)
-        case "remove":
-            await connection.remove_certificate(arguments.identifier, user)
-            show({"removed": arguments.identifier}, as_json=arguments.json)
+def _add_show(parser: Parser) -> None:
+    parser.add_argument("--own", action="store_true", help="only the keys of this queue manager")
+    add_client(parser)
+
+
+def _add_import(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="output of `key show --json`; - for stdin")
+    parser.add_argument(
+        "--guid", metavar="GUID", help="FILE holds the bare MQDSPUBLICKEYS of this queue manager"
+    )
+    add_client(parser)
+
+
+def _add_forget(parser: Parser) -> None:
+    parser.add_argument("guid", metavar="GUID", help="GUID of the other queue manager")
+    add_client(parser)
+
+
+async def _show(connection: Connection, arguments: argparse.Namespace) -> int:
+    rows = [row for row in await connection.keys() if row["own"] or not arguments.own]
+    _show_keys(rows, arguments.form)
     return Exit.OK
 
 
-def _plain(certificate: dict[str, Any]) -> dict[str, Any]:
-    content = dict(certificate)
-    content["certificate_b64"] = b64encode(content.pop("certificate")).decode()
-    content["name"] = content["name"] or content["user"]
-    return content
-
-
-def _show_certificate(certificate: dict[str, Any], *, as_json: bool) -> None:
-    content = _plain(certificate)
-    if not as_json:
-        del content["certificate_b64"]
-    show(content, as_json=as_json)
-
-
-def run_key(arguments: argparse.Namespace) -> int:
-    """`msmq-fast key …`."""
-    return converse(_key, arguments)
-
-
-async def _key(connection: Connection, arguments: argparse.Namespace) -> int:
-    match arguments.action:
-        case "show":
-            rows = [row for row in await connection.keys() if row["own"] or not arguments.own]
-            _show_keys(rows, as_json=arguments.json)
-        case "import":
-            for guid, blob in _told(_read(arguments.file), arguments.guid):
-                await connection.tell_keys(guid, blob)
-                show({"imported": guid}, as_json=arguments.json)
-        case "forget":
-            await connection.tell_keys(arguments.guid, None)
-            show({"forgotten": arguments.guid}, as_json=arguments.json)
+async def _import(connection: Connection, arguments: argparse.Namespace) -> int:
+    for guid, blob in _imported(read_input(arguments.file, _LARGEST), arguments.guid):
+        await connection.tell_keys(guid, blob)
+        show({"imported": guid}, arguments.form)
     return Exit.OK
 
 
-def _show_keys(rows: list[dict[str, Any]], *, as_json: bool) -> None:
-    if as_json:
+async def _forget(connection: Connection, arguments: argparse.Namespace) -> int:
+    await connection.tell_keys(arguments.guid, None)
+    show({"forgotten": arguments.guid}, arguments.form)
+    return Exit.OK
+
+
+def _show_keys(rows: list[dict[str, Any]], form: Form) -> None:
+    if form is Form.JSON:
         for row in rows:
             blob = b64encode(row["blob"]).decode()
             content = {"guid": row["guid"], "own": row["own"], "keys": row["keys"], "blob_b64": blob}
@@ -89,10 +71,10 @@ def _show_keys(rows: list[dict[str, Any]], *, as_json: bool) -> None:
         for row in rows
         for key in row["keys"]
     ]
-    show_table(table, ("queue manager", "own", "provider", "bits"), as_json=False)
+    show_table(table, _COLUMNS, form)
 
 
-def _told(content: bytes, guid: str | None) -> list[tuple[str, bytes]]:
+def _imported(content: bytes, guid: str | None) -> list[tuple[str, bytes]]:
     """The own keys in what another queue manager showed, or a bare list of keys."""
     if guid:
         return [(guid, content)]
@@ -105,15 +87,32 @@ def _told(content: bytes, guid: str | None) -> list[tuple[str, bytes]]:
         ) from None
 
 
-def _read(name: str) -> bytes:
-    try:
-        if name == "-":
-            content = sys.stdin.buffer.read(_LARGEST + 1)
-        else:
-            with Path(name).open("rb") as file:
-                content = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise CommandError(Exit.FAILURE, f"{name}: {error.strerror}") from None
-    if len(content) > _LARGEST:
-        raise CommandError(Exit.USAGE, f"{name}: larger than {_LARGEST} bytes")
-    return content
+COMMAND = Group(
+    name="key",
+    help="manage the public keys that encrypt messages",
+    commands=members(
+        Command(
+            name="show",
+            help="show the public keys of this queue manager, and those that were imported",
+            run=connected(_show),
+            add_arguments=_add_show,
+            examples=(Example("--own --json > orders01.keys", "a file for `key import` on another host"),),
+        ),
+        Command(
+            name="import",
+            help="import the public keys of another queue manager",
+            run=connected(_import),
+            add_arguments=_add_import,
+            examples=(
+                Example("orders01.keys", "messages for that queue manager can be encrypted from now on"),
+            ),
+        ),
+        Command(
+            name="forget",
+            help="remove imported keys",
+            run=connected(_forget),
+            add_arguments=_add_forget,
+            examples=(Example("43cd8907-394c-8f11-4445-9078909ea0fc", "the keys of that queue manager"),),
+        ),
+    ),
+)

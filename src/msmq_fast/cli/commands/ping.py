@@ -1,4 +1,4 @@
-"""The verb `ping`: asks a queue manager over UDP, as MS-MQQB 2.2.7 does it; needs no server here."""
+"""`msmq-fast ping`: asks a queue manager over UDP, as MS-MQQB 2.2.7 does it; needs no server here."""
 
 from __future__ import annotations
 
@@ -7,17 +7,28 @@ import asyncio
 from uuid import UUID
 
 from msmq_fast.cli.endpoint import configuration
-from msmq_fast.cli.session import show
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.server.net.dialing import Unreachable, ask
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import Form, add_output, show
+from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.values import duration
 
-__all__ = ["run_ping"]
+__all__ = ["COMMAND"]
 
 _DEFAULT_PORT = 3527
 
 
-def run_ping(arguments: argparse.Namespace) -> int:
-    """`msmq-fast ping HOST[:PORT]`."""
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("target", metavar="HOST[:PORT]", help="host name, IPv4 address, or [IPv6 address]")
+    parser.add_argument(
+        "--timeout", type=duration(), default=2.0, metavar="TIME", help="how long to wait (2s)"
+    )
+    add_output(parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from msmq_fast.server.net.dialing import Unreachable, ask
+
     host, port = _target(arguments.target)
     try:
         answer = asyncio.run(ask(host, port, UUID(int=0), arguments.timeout))
@@ -26,10 +37,10 @@ def run_ping(arguments: argparse.Namespace) -> int:
     if answer is None:
         raise CommandError(Exit.EMPTY, f"{host}: no answer on UDP port {port} within {arguments.timeout:g} s")
     address, guid, accepts = answer
-    if arguments.json:
-        show({"address": address, "port": port, "guid": str(guid), "accepts": accepts}, as_json=True)
-    else:
+    if arguments.form is Form.TABLE:
         print(f"{address}: queue manager {guid} {'accepts' if accepts else 'refuses'} sessions")
+    else:
+        show({"address": address, "port": port, "guid": str(guid), "accepts": accepts}, arguments.form)
     return Exit.OK if accepts else Exit.REFUSED
 
 
@@ -47,3 +58,18 @@ def _target(text: str) -> tuple[str, int]:
     if not digits.isascii() or not digits.isdigit() or not 0 < int(digits) < 65536:
         raise CommandError(Exit.USAGE, f"{text!r}: {digits!r} is not a port")
     return host, int(digits)
+
+
+COMMAND = Command(
+    name="ping",
+    help="ask a queue manager over UDP whether it accepts sessions",
+    description="""Asks any queue manager, a Windows host included, whether it accepts sessions. This
+        needs no server on this machine. The exit code is 0 if it accepts them, 6 if it refuses them, 4
+        without an answer.""",
+    run=_run,
+    add_arguments=_add_arguments,
+    examples=(
+        Example("orders01", "a host by its name, at the usual port 3527"),
+        Example("[fe80::1]:3527 --timeout 500ms", "an IPv6 address, and a shorter wait"),
+    ),
+)

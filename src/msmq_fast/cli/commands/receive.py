@@ -1,4 +1,4 @@
-"""The verb `receive`."""
+"""`msmq-fast receive`: removes messages from a queue and prints them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 
-from msmq_fast.cli.session import converse, show
+from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.message import Message
 from msmq_fast.client.queue import Queue
@@ -17,16 +17,51 @@ from msmq_fast.client.transaction import Transaction
 from msmq_fast.protocol.errors import IOTimeout, MessageNotFound
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access, Lookup
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import Form, show
+from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.values import duration, number
 
-__all__ = ["run_receive"]
+__all__ = ["COMMAND"]
 
 _AHEAD = 64  # messages that are locked at once, at most
 _TURN = 10.0  # seconds that a message seen in the queue may take to arrive here before it is looked for again
 _PAUSE = 0.05  # seconds without a message after which the queue is asked whether it has more
 
 
-def run_receive(arguments: argparse.Namespace) -> int:
-    """`msmq-fast receive`. A message leaves its queue after it was written to standard output."""
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("name", metavar="NAME", help="path or format name of the queue")
+    parser.add_argument("--peek", action="store_true", help="leave the messages in the queue")
+    parser.add_argument(
+        "--count", type=number(1, 100_000_000), default=1, metavar="N", help="at most N messages (1)"
+    )
+    parser.add_argument(
+        "--timeout", type=duration(), default=0.0, metavar="TIME", help="how long to wait for them (0s)"
+    )
+    parser.add_argument(
+        "--lookup-id", type=number(0, 2**64 - 1), metavar="N", help="the message with this lookup id"
+    )
+    neighbour = parser.add_mutually_exclusive_group()
+    neighbour.add_argument("--next", action="store_true", help="the message after --lookup-id")
+    neighbour.add_argument("--prev", action="store_true", help="the message before --lookup-id")
+    parser.add_argument(
+        "--transaction",
+        "--xact",
+        dest="xact",
+        action="store_true",
+        help="receive all messages in one transaction, which commits when they are printed",
+    )
+    parser.add_argument(
+        "--reject",
+        action="store_true",
+        help="reject the messages: senders get a negative acknowledgment and the message goes to their "
+        "dead-letter queue",
+    )
+    add_client(parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """A message leaves its queue after it was written to standard output."""
     if (arguments.xact or arguments.reject) and arguments.peek:
         raise CommandError(Exit.USAGE, "--peek cannot be combined with --xact or --reject")
     if (arguments.next or arguments.prev) and arguments.lookup_id is None:
@@ -74,7 +109,7 @@ async def _take(queue: Queue, arguments: argparse.Namespace) -> int:
                     break  # another reader took what was seen
                 if not messages:
                     break
-                _write(messages, as_json=arguments.json)
+                _write(messages, arguments.form)
                 await subscription.acknowledge(messages[0], messages[-1])
                 left -= len(messages)
                 patience = _PAUSE
@@ -89,7 +124,7 @@ async def _in_transaction(queue: Queue, arguments: argparse.Namespace, transacti
     else:
         messages = _received(queue, arguments.count, arguments.timeout, transaction)
     async for message in messages:
-        _write([message], as_json=arguments.json)
+        _write([message], arguments.form)
         if arguments.reject:
             await queue.reject(message, transaction=transaction)
         shown += 1
@@ -142,7 +177,7 @@ async def _peek(queue: Queue, arguments: argparse.Namespace) -> int:
             except IOTimeout:
                 break
             read = cursor.peek_next
-            _write([message], as_json=arguments.json)
+            _write([message], arguments.form)
             shown += 1
     return shown
 
@@ -151,7 +186,7 @@ async def _by_lookup_id(queue: Queue, arguments: argparse.Namespace) -> int:
     """Show messages by their lookup ids; without `--peek` each is removed when it was written."""
     shown = 0
     async for message in _looked_up(queue, arguments, None):
-        _write([message], as_json=arguments.json)
+        _write([message], arguments.form)
         shown += 1
         if arguments.peek:
             continue
@@ -182,10 +217,10 @@ async def _looked_up(
         lookup_id, operation = message.lookup_id, onward
 
 
-def _write(messages: Sequence[Message], *, as_json: bool) -> None:
+def _write(messages: Sequence[Message], form: Form) -> None:
     """Write messages out. Raises OSError when standard output does not take them."""
     for message in messages:
-        if as_json:
+        if form is Form.JSON:
             sys.stdout.write(json.dumps(message.to_json()) + "\n")
             continue
         shown = {
@@ -197,7 +232,7 @@ def _write(messages: Sequence[Message], *, as_json: bool) -> None:
             "body_size": len(message.body),
             "body": _readable(message),
         }
-        show(shown, as_json=False)
+        show(shown, form)
         print()
     sys.stdout.flush()
 
@@ -207,3 +242,20 @@ def _readable(message: Message) -> str:
         return message.text
     except UnicodeDecodeError:
         return f"0x{bytes(message.body[:64]).hex()}{'…' if len(message.body) > 64 else ''}"
+
+
+COMMAND = Command(
+    name="receive",
+    help="remove messages from a queue and print them",
+    description="""A message leaves its queue after it was written to standard output: if the output
+        fails, the message stays. The exit code is 0 if there was a message, 4 if there was none within
+        --timeout.""",
+    run=_run,
+    add_arguments=_add_arguments,
+    examples=(
+        Example("orders", "the first message of the queue, if there is one"),
+        Example("orders --count 1000 --json > orders.jsonl", "up to a thousand, one JSON object a line"),
+        Example("orders --timeout 30s", "wait for a message"),
+        Example("payments --transaction --count 10", "all or none of ten"),
+    ),
+)

@@ -1,17 +1,20 @@
-"""The verb `security`: what the configuration opens to whom."""
+"""`msmq-fast security`: what the configuration opens to which callers."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Final
 
-from msmq_fast.cli.endpoint import configuration
-from msmq_fast.cli.session import show
+from msmq_fast.cli.endpoint import add_configuration, configured
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.server.review import NOBODY, State, review, rows, summary
+from msmq_fast.terminal.commands import Command, Example, Group, members
+from msmq_fast.terminal.output import Form, add_output, show, show_table
+from msmq_fast.terminal.parser import Parser
 
-__all__ = ["run_security"]
+__all__ = ["COMMAND"]
 
+_COLUMNS: Final = ("state", "subject", "to", "what", "key")
 _HEADINGS: Final = {
     State.OPEN: "OPEN to callers who prove nothing, to all users of this computer, or by a broken method",
     State.LIMITED: "LIMITED to those whom the configuration names, or in how much",
@@ -19,12 +22,18 @@ _HEADINGS: Final = {
 }
 
 
-def run_security(arguments: argparse.Namespace) -> int:
-    """`msmq-fast security review`: reads the configuration as a server would; none has to run."""
-    flags = {"server.data": arguments.data} if arguments.data else {}
-    config = configuration(arguments.config, flags)
-    if arguments.json:
-        show({"profile": config.security.profile, "openings": rows(config)}, as_json=True)
+def _add_review(parser: Parser) -> None:
+    add_configuration(parser)
+    add_output(parser)
+
+
+def _review(arguments: argparse.Namespace) -> int:
+    config = configured(arguments)
+    if arguments.form is Form.JSON:
+        show({"profile": config.security.profile, "openings": rows(config)}, arguments.form)
+        return Exit.OK
+    if arguments.form is Form.RAW:
+        show_table(rows(config), _COLUMNS, arguments.form)
         return Exit.OK
     print(summary(config))
     found = review(config)
@@ -40,3 +49,22 @@ def run_security(arguments: argparse.Namespace) -> int:
                     f"    {'decided by' if state is State.CLOSED else 'to close or limit it:'} {opening.key}"
                 )
     return Exit.OK
+
+
+COMMAND = Group(
+    name="security",
+    help="show what the configuration opens to which callers",
+    commands=members(
+        Command(
+            name="review",
+            help="list each listener, right, quota and algorithm, and the key that closes it",
+            description="Reads the configuration as a server would; no server has to run.",
+            run=_review,
+            add_arguments=_add_review,
+            examples=(
+                Example("--config /etc/msmq-fast.toml", "what that configuration opens"),
+                Example("--json | jq '.openings[] | select(.state == \"open\")'", "only what is open"),
+            ),
+        ),
+    ),
+)

@@ -1,4 +1,4 @@
-"""The verb `send`."""
+"""`msmq-fast send`: sends a message, or the same one many times."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
-from msmq_fast.cli.keyarguments import HASHES, LEVELS
-from msmq_fast.cli.session import converse, show
+from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.errors import ConnectionLost
 from msmq_fast.client.message import EXPRESS, RECOVERABLE, Message
@@ -18,17 +17,153 @@ from msmq_fast.client.sender import Sender
 from msmq_fast.client.transaction import SINGLE_MESSAGE
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import INFINITE, Access
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import Form, show
+from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.values import duration, hexadecimal, number
 
-__all__ = ["run_send"]
+__all__ = ["COMMAND"]
 
 _ACKNOWLEDGMENTS = {"reach": 1, "receive": 2, "nack-reach": 4, "nack-receive": 8}
 _DEAD_LETTER, _JOURNAL = 1, 2
+_LEVELS = {"base": 1, "enhanced": 3, "advanced": 5}
+_HASHES = {
+    "md2": 0x8001,
+    "md4": 0x8002,
+    "md5": 0x8003,
+    "sha1": 0x8004,
+    "sha256": 0x800C,
+    "sha512": 0x800E,
+}
 _NO_CORRELATION = bytes(20)
 _READ_LIMIT = 0x0040_0000  # of one message packet; no larger body can be sent
 
 
-def run_send(arguments: argparse.Namespace) -> int:
-    """`msmq-fast send`."""
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("name", metavar="FORMATNAME", help="queue, or several with commas between them")
+    body = parser.add_mutually_exclusive_group()
+    body.add_argument("--body", metavar="TEXT", help="the body, as UTF-8")
+    body.add_argument("--file", metavar="PATH", help="file that holds the body")
+    body.add_argument("stdin", nargs="?", choices=["-"], help="read the body from stdin")
+    _add_message(parser)
+    _add_delivery(parser)
+    _add_protection(parser)
+    add_client(parser)
+
+
+def _add_message(parser: Parser) -> None:
+    group = parser.add_argument_group("message")
+    group.add_argument("--label", default="", metavar="TEXT", help="label of the message")
+    group.add_argument("--priority", type=number(0, 7), metavar="0-7", help="7 is read first (3)")
+    group.add_argument(
+        "--correlation-id",
+        type=_correlation_id,
+        metavar="HEX",
+        help="40 hexadecimal digits",
+    )
+    group.add_argument(
+        "--app-specific", type=number(0, 2**32 - 1), default=0, metavar="N", help="number for the application"
+    )
+    group.add_argument(
+        "--body-type", type=number(0, 2**32 - 1), default=0, metavar="N", help="VARTYPE of the body (0)"
+    )
+    group.add_argument(
+        "--extension", type=hexadecimal, default=b"", metavar="HEX", help="bytes beside the body"
+    )
+    group.add_argument(
+        "--response-queue", metavar="F", help="queue for answers, or several with commas between them"
+    )
+
+
+def _add_delivery(parser: Parser) -> None:
+    group = parser.add_argument_group("delivery")
+    group.add_argument("--recoverable", action="store_true", help="keep the message on disk")
+    group.add_argument(
+        "--transaction",
+        "--xact",
+        dest="xact",
+        action="store_true",
+        help="send all messages in one transaction",
+    )
+    group.add_argument(
+        "--count", type=number(1, 100_000_000), default=1, metavar="N", help="send the message N times"
+    )
+    group.add_argument("--ttrq", type=duration(), metavar="TIME", help="time to reach the queue, such as 1h")
+    group.add_argument("--ttbr", type=duration(), metavar="TIME", help="time to be received")
+    group.add_argument("--journal", action="store_true", help="keep a copy in the journal of this computer")
+    group.add_argument(
+        "--dead-letter",
+        "--deadletter",
+        dest="deadletter",
+        action="store_true",
+        help="keep the message in the dead-letter queue if it is not delivered",
+    )
+    group.add_argument(
+        "--dead-letter-queue", metavar="NAME", help="local queue that replaces the dead-letter queue"
+    )
+    group.add_argument("--admin-queue", metavar="F", help="queue for acknowledgments")
+    group.add_argument(
+        "--ack",
+        type=_acknowledgments,
+        default=frozenset(),
+        metavar="A,…",
+        help=f"acknowledgments to ask for: {', '.join(_ACKNOWLEDGMENTS)}",
+    )
+
+
+def _add_protection(parser: Parser) -> None:
+    group = parser.add_argument_group("protection")
+    group.add_argument("--sign", action="store_true", help="sign with a certificate of the caller")
+    group.add_argument(
+        "--sign-version", choices=["1", "2"], default="2", help="signature of MSMQ 1.0 or 2.0 (2)"
+    )
+    group.add_argument(
+        "--certificate",
+        type=_digest,
+        metavar="DIGEST",
+        help="MD5 of the certificate; default: the internal one",
+    )
+    group.add_argument("--hash", choices=list(_HASHES), help="hash algorithm of the signature")
+    group.add_argument(
+        "--encrypt",
+        nargs="?",
+        const="advanced",
+        choices=list(_LEVELS),
+        help="encrypt at this level or a higher one; write --encrypt=LEVEL (advanced)",
+    )
+    group.add_argument(
+        "--sender-id", action="store_true", help="attach the SID of the caller, also to an unsigned message"
+    )
+
+
+def _correlation_id(text: str) -> bytes:
+    value = hexadecimal(text)
+    if len(value) != 20:
+        raise argparse.ArgumentTypeError(
+            f"a correlation id has 20 bytes (40 hexadecimal digits), not {len(value)}"
+        )
+    return value
+
+
+def _acknowledgments(text: str) -> frozenset[str]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in _ACKNOWLEDGMENTS:
+            raise argparse.ArgumentTypeError(f"{word!r} is not one of {', '.join(_ACKNOWLEDGMENTS)}")
+    return frozenset(words)
+
+
+def _digest(text: str) -> bytes:
+    try:
+        value = bytes.fromhex(text)
+    except ValueError:
+        value = b""
+    if len(value) != 16:
+        raise argparse.ArgumentTypeError("a certificate is named by its MD5: 32 hexadecimal digits")
+    return value
+
+
+def _run(arguments: argparse.Namespace) -> int:
     if arguments.ack and not arguments.admin_queue:
         raise CommandError(Exit.USAGE, "--ack needs --admin-queue, to which the acknowledgments go")
     message = _message(arguments, _body(arguments))
@@ -46,8 +181,8 @@ async def _send(connection: Connection, arguments: argparse.Namespace, message: 
     queue = await connection.open(arguments.name, Access.SEND)
     if arguments.count == 1:
         message_id = await queue.send(message, transaction=SINGLE_MESSAGE if arguments.xact else None)
-        if arguments.json:
-            show({"count": 1, "message_id": message_id}, as_json=True)
+        if arguments.form is Form.JSON:
+            show({"count": 1, "message_id": message_id}, arguments.form)
         else:
             print(message_id)
         return Exit.OK
@@ -67,10 +202,10 @@ async def _send(connection: Connection, arguments: argparse.Namespace, message: 
             ) from None
     elapsed = time.monotonic() - started
     rate = round(arguments.count / elapsed) if elapsed else 0
-    if arguments.json:
-        show({"count": arguments.count, "seconds": round(elapsed, 6), "rate": rate}, as_json=True)
-    else:
+    if arguments.form is Form.TABLE:
         print(f"{arguments.count} messages in {elapsed:.3f} s, {rate}/s")
+    else:
+        show({"count": arguments.count, "seconds": round(elapsed, 6), "rate": rate}, arguments.form)
     return Exit.OK
 
 
@@ -116,8 +251,8 @@ def _message(arguments: argparse.Namespace, body: bytes) -> Message:
         acknowledge=sum(_ACKNOWLEDGMENTS[word] for word in arguments.ack),
         journal=(_DEAD_LETTER if arguments.deadletter else 0) | (_JOURNAL if arguments.journal else 0),
         authentication=int(arguments.sign_version) if arguments.sign else 0,
-        privacy_level=LEVELS.get(arguments.encrypt, 0),
-        hash_algorithm=HASHES.get(arguments.hash, 0),
+        privacy_level=_LEVELS.get(arguments.encrypt, 0),
+        hash_algorithm=_HASHES.get(arguments.hash, 0),
         certificate=arguments.certificate or b"",
         attach_sender=arguments.sender_id,
         time_to_reach_queue=_seconds(arguments.ttrq),
@@ -127,3 +262,24 @@ def _message(arguments: argparse.Namespace, body: bytes) -> Message:
 
 def _seconds(value: float | None) -> int:
     return INFINITE if value is None else math.ceil(value)
+
+
+COMMAND = Command(
+    name="send",
+    help="send a message, or the same one many times",
+    description="""Prints the identifier of the message. Without --recoverable the message is kept in
+        memory only and does not survive a restart. Without a body option the body is empty.""",
+    run=_run,
+    add_arguments=_add_arguments,
+    examples=(
+        Example("orders --body '<order/>' --label 'order 1' --recoverable", "to a queue of this computer"),
+        Example(
+            r"'DIRECT=OS:orders01\private$\orders' --file order.xml --dead-letter", "to another computer"
+        ),
+        Example("cat order.xml | {prog} orders -", "the body from stdin"),
+        Example("payments --body x --transaction --count 1000", "all in one transaction"),
+        Example(
+            "orders --body x --ttrq 10m --ack reach,nack-reach --admin-queue acks", "with acknowledgments"
+        ),
+    ),
+)

@@ -1,4 +1,4 @@
-"""The verbs `serve` and `check-config`."""
+"""`msmq-fast serve`: runs the queue manager."""
 
 from __future__ import annotations
 
@@ -9,38 +9,50 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msmq_fast.cli.endpoint import configuration, load_configuration
-from msmq_fast.cli.session import show
 from msmq_fast.config.flags import SERVE_FLAGS
-from msmq_fast.config.sections import Config
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.parser import Parser
 
-__all__ = ["run_check_config", "run_serve"]
+if TYPE_CHECKING:
+    from msmq_fast.config.sections import Config
+
+__all__ = ["COMMAND"]
+
+# What stands for the value of each flag, and its help.
+_FLAGS = {
+    "data": ("DIR", "data directory"),
+    "host": ("ADDR", "address to listen on; several separated by commas"),
+    "port": ("N", "TCP port of MS-MQQB (1801)"),
+    "ping_port": ("N", "UDP port of the ping (3527)"),
+    "name": ("COMPUTER", "computer name"),
+    "admin_port": ("N|off", "HTTP port of health, metrics and API (1802)"),
+    "admin_host": ("ADDR", "address of that port (127.0.0.1)"),
+    "app_socket": ("PATH", "Unix socket for programs"),
+    "app_port": ("N|off", "TCP port for programs (off)"),
+    "peer_port": ("N", "TCP port of other queue managers (the own one)"),
+    "log_level": ("LEVEL", "debug, info, warning or error"),
+    "log_format": ("FORMAT", "text or json"),
+    "rpc_port": ("N|off", "TCP port of remote readers (2103)"),
+    "qm2qm_port": ("N|off", "TCP port of older remote readers (2105)"),
+    "epm_port": ("N|off", "TCP port of the RPC endpoint mapper (135)"),
+    "http_port": ("N|off", "TCP port for messages over HTTP (80)"),
+    "https_port": ("N|off", "the same for HTTPS (443, with a certificate)"),
+}
 
 
-def run_check_config(arguments: argparse.Namespace) -> int:
-    """`msmq-fast check-config`: says what is wrong, or what would be in force."""
-    config = configuration(arguments.config_flag or arguments.config, {})
-    for warning in config.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    show(
-        {
-            "config": config.source,
-            "profile": config.security.profile,
-            "name": config.name,
-            "data": str(config.data),
-            "port": config.listen.mqqb.port,
-            "queues": [queue.name for queue in config.queues],
-            "users": [user.name for user in config.users],
-        },
-        as_json=arguments.json,
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "--config", metavar="FILE", help="configuration file (TOML); default: MSMQ_FAST_CONFIG"
     )
-    return Exit.OK
+    for name, (metavar, about) in _FLAGS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=about)
 
 
-def run_serve(arguments: argparse.Namespace) -> int:
-    """`msmq-fast serve`."""
+def _run(arguments: argparse.Namespace) -> int:
     given = {key: getattr(arguments, name) for name, key in SERVE_FLAGS.items()}
     flags = {key: text for key, text in given.items() if text is not None}
     config = configuration(arguments.config, flags)
@@ -50,7 +62,7 @@ def run_serve(arguments: argparse.Namespace) -> int:
 
 
 def _serve(config: Config, load: Callable[[], Config]) -> int:
-    # Imported late: check-config shall not need the native modules.
+    # Imported late: the help page needs none of it.
     import uvloop
 
     from msmq_fast.server.declarations import DeclarationError
@@ -80,3 +92,19 @@ def _end_at_once() -> None:
     """End without running anything more; what was acknowledged is on the disk already."""
     sys.stderr.flush()
     os._exit(Exit.FAILURE)
+
+
+COMMAND = Command(
+    name="serve",
+    help="run the queue manager",
+    description="""Prints one line, "ready …", on stdout when every listener accepts; logs go to stderr.
+        SIGTERM drains and ends with exit code 0, SIGHUP reads the configuration again. A flag wins over
+        the environment variable MSMQ_FAST_SECTION__KEY, and that over the file.""",
+    run=_run,
+    add_arguments=_add_arguments,
+    examples=(
+        Example("--data data", "a queue manager with its store in ./data"),
+        Example("--config /etc/msmq-fast.toml --log-format json", "as a service runs it"),
+        Example("--data data --port 1901 --http-port off --rpc-port off", "beside another one"),
+    ),
+)

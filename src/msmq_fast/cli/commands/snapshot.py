@@ -1,4 +1,4 @@
-"""The verb `snapshot`: the server copies its store while it runs."""
+"""`msmq-fast snapshot`: the server copies its store while it runs."""
 
 from __future__ import annotations
 
@@ -7,18 +7,29 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
-from msmq_fast.cli.session import converse, show
+from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import Exit
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import show
+from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Progress
+from msmq_fast.terminal.values import rate
 
-__all__ = ["run_snapshot"]
+__all__ = ["COMMAND"]
 
 _LOOK = 0.2  # seconds between two looks how far it is
 
 
-def run_snapshot(arguments: argparse.Namespace) -> int:
-    """`msmq-fast snapshot DIR`."""
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("target", metavar="DIR", help="directory on the server's machine; must not exist")
+    parser.add_argument(
+        "--rate", type=rate, metavar="RATE", help="read at most this much per second, such as 50MiB/s"
+    )
+    add_client(parser)
+
+
+def _run(arguments: argparse.Namespace) -> int:
     target = str(Path(arguments.target).absolute())
     return converse(partial(_snapshot, target), arguments)
 
@@ -43,5 +54,19 @@ async def _snapshot(target: str, connection: Connection, arguments: argparse.Nam
         "feed_next": manifest["feed_next"],
         "seconds": round(progress.seconds, 3),
     }
-    show(shown, as_json=arguments.json)
+    show(shown, arguments.form)
     return Exit.OK
+
+
+COMMAND = Command(
+    name="snapshot",
+    help="have the server copy its store while it runs",
+    description="""The server writes a consistent copy of its store into a new directory on its own
+        machine. Messages keep flowing. `msmq-fast restore` makes a data directory from the copy.""",
+    run=_run,
+    add_arguments=_add_arguments,
+    examples=(
+        Example("/backup/msmq-monday", "a copy as fast as the disk allows"),
+        Example("/backup/msmq-monday --rate 50MiB/s", "a copy that leaves the disk to the messages"),
+    ),
+)

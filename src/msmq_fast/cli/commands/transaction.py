@@ -1,31 +1,72 @@
-"""The verb `transaction`."""
+"""`msmq-fast transaction`: transactions that are open, prepared or in doubt."""
 
 from __future__ import annotations
 
 import argparse
 
-from msmq_fast.cli.session import converse, show, show_table
+from msmq_fast.cli.session import add_client, connected
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import Exit
+from msmq_fast.terminal.commands import Command, Example, Group, members
+from msmq_fast.terminal.output import show, show_table
+from msmq_fast.terminal.parser import Parser
 
-__all__ = ["run_transaction"]
+__all__ = ["COMMAND"]
 
 _COLUMNS = ("identifier", "state", "user", "began", "sent", "received", "moved")
 
 
-def run_transaction(arguments: argparse.Namespace) -> int:
-    """`msmq-fast transaction`."""
-    return converse(_list if arguments.action == "list" else _end, arguments)
+def _add_end(parser: Parser) -> None:
+    parser.add_argument("identifier", metavar="GUID", help="identifier that `transaction list` shows")
+    add_client(parser)
 
 
 async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
-    show_table(await connection.transactions(), _COLUMNS, as_json=arguments.json)
+    show_table(await connection.transactions(), _COLUMNS, arguments.form)
     return Exit.OK
 
 
-async def _end(connection: Connection, arguments: argparse.Namespace) -> int:
-    commit = arguments.action == "commit"
-    await connection.end_transaction(arguments.identifier, commit=commit)
-    done = {"identifier": arguments.identifier, "state": "committed" if commit else "aborted"}
-    show(done, as_json=arguments.json)
+async def _commit(connection: Connection, arguments: argparse.Namespace) -> int:
+    await connection.end_transaction(arguments.identifier, commit=True)
+    show({"identifier": arguments.identifier, "state": "committed"}, arguments.form)
     return Exit.OK
+
+
+async def _abort(connection: Connection, arguments: argparse.Namespace) -> int:
+    await connection.end_transaction(arguments.identifier, commit=False)
+    show({"identifier": arguments.identifier, "state": "aborted"}, arguments.form)
+    return Exit.OK
+
+
+_GUID = "9e3c1d0a-1f6e-4c39-9b5e-0a2f8a1c7d11"
+
+COMMAND = Group(
+    name="transaction",
+    help="list and end transactions that are open or prepared",
+    commands=members(
+        Command(
+            name="list",
+            help="list transactions that are open or prepared",
+            run=connected(_list),
+            add_arguments=add_client,
+            examples=(Example("", "every transaction that is not ended"),),
+        ),
+        Command(
+            name="commit",
+            help="commit a prepared transaction",
+            description="""Commits a prepared transaction whose coordinator is lost. Ask the coordinator's
+                log first: if it aborted the transaction, the queues and the other participants will
+                disagree.""",
+            run=connected(_commit),
+            add_arguments=_add_end,
+            examples=(Example(_GUID, "what was sent becomes visible, what was received is removed"),),
+        ),
+        Command(
+            name="abort",
+            help="abort an open or prepared transaction",
+            run=connected(_abort),
+            add_arguments=_add_end,
+            examples=(Example(_GUID, "the messages that it received are back in their queues"),),
+        ),
+    ),
+)

@@ -1,4 +1,4 @@
-"""The verb `user`: the users file. It works on the file, not through the server, which notices the change."""
+"""`msmq-fast user`: edits the users file directly; a running server reloads it."""
 
 from __future__ import annotations
 
@@ -8,45 +8,105 @@ import fcntl
 import getpass
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from msmq_fast.cli.endpoint import configuration
-from msmq_fast.cli.session import show, show_table
+from msmq_fast.cli.endpoint import add_configuration, configured
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.sid import sid
 from msmq_fast.security.users import User, Users, UsersFileError
 from msmq_fast.security.usersfile import load_users, save_users
+from msmq_fast.terminal.commands import Command, Example, Group, members
+from msmq_fast.terminal.output import add_output, show, show_table
+from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.values import number
 
-__all__ = ["run_user"]
+__all__ = ["COMMAND"]
 
 _COLUMNS = ("name", "sid", "uid", "groups", "password")
 
 
-def run_user(arguments: argparse.Namespace) -> int:
-    """`msmq-fast user …`."""
-    path = _path(arguments)
+def _add_file(parser: Parser) -> None:
+    add_configuration(parser)
+    add_output(parser)
+
+
+def _add_name(parser: Parser) -> None:
+    parser.add_argument("name", metavar="NAME", help="name of the user")
+    _add_file(parser)
+
+
+def _add_user(parser: Parser) -> None:
+    parser.add_argument("--uid", type=number(0, 2**32 - 2), metavar="N", help="uid of the user's processes")
+    parser.add_argument(
+        "--group", action="append", default=[], metavar="NAME", help="group of the user; may be repeated"
+    )
+    parser.add_argument("--sid", metavar="S-1-…", help="an existing SID; default: a new one")
+    parser.add_argument("--no-password", action="store_true", help="authenticate by uid or token only")
+    _add_name(parser)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    with _explained(path := configured(arguments).users_file):
+        show_table([_row(user) for user in _load(path).users.values()], _COLUMNS, arguments.form)
+    return Exit.OK
+
+
+def _add(arguments: argparse.Namespace) -> int:
+    def add(users: Users) -> User:
+        try:
+            own = sid(arguments.sid) if arguments.sid else None
+        except SecurityDataError as error:
+            raise CommandError(Exit.USAGE, str(error)) from None
+        password = None if arguments.no_password else _password()
+        users.add(arguments.name, uid=arguments.uid, groups=arguments.group, own_sid=own)
+        if password is not None:
+            users.set_password(arguments.name, password, os.urandom)
+        return _found(users, arguments.name)
+
+    show(_row(_changed(arguments, add)), arguments.form)
+    return Exit.OK
+
+
+def _passwd(arguments: argparse.Namespace) -> int:
+    def set_password(users: Users) -> User:
+        _found(users, arguments.name)  # before a password is asked for
+        users.set_password(arguments.name, _password(), os.urandom)
+        return _found(users, arguments.name)
+
+    show(_row(_changed(arguments, set_password)), arguments.form)
+    return Exit.OK
+
+
+def _remove(arguments: argparse.Namespace) -> int:
+    def remove(users: Users) -> User:
+        _found(users, arguments.name)
+        return users.remove(arguments.name)
+
+    show({"removed": _changed(arguments, remove).name}, arguments.form)
+    return Exit.OK
+
+
+def _changed(arguments: argparse.Namespace, change: Callable[[Users], User]) -> User:
+    """The user that `change` returns, after the file was written."""
+    path = configured(arguments).users_file
+    with _explained(path), _locked(path):
+        users = _load(path)
+        user = change(users)
+        save_users(path, users)
+    return user
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turns what is wrong with the file into CommandError."""
     try:
-        if arguments.action == "list":
-            rows = [_row(user) for user in _load(path).users.values()]
-            show_table(rows, _COLUMNS, as_json=arguments.json)
-            return Exit.OK
-        with _locked(path):
-            users = _load(path)
-            user = _change(users, arguments)
-            save_users(path, users)
+        yield
     except UsersFileError as error:
         raise CommandError(Exit.USAGE, str(error)) from None
     except OSError as error:
         raise CommandError(Exit.FAILURE, f"{path}: {error.strerror or error}") from None
-    show({"removed": user.name} if arguments.action == "remove" else _row(user), as_json=arguments.json)
-    return Exit.OK
-
-
-def _path(arguments: argparse.Namespace) -> Path:
-    overrides = {"server.data": arguments.data} if arguments.data else {}
-    return configuration(getattr(arguments, "config", None), overrides).users_file
 
 
 def _load(path: Path) -> Users:
@@ -64,32 +124,15 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _change(users: Users, arguments: argparse.Namespace) -> User:
-    match arguments.action:
-        case "add":
-            try:
-                own = sid(arguments.sid) if arguments.sid else None
-            except SecurityDataError as error:
-                raise CommandError(Exit.USAGE, str(error)) from None
-            password = None if arguments.no_password else _password()
-            users.add(arguments.name, uid=arguments.uid, groups=arguments.group, own_sid=own)
-            if password is not None:
-                users.set_password(arguments.name, password, os.urandom)
-        case "passwd":
-            if users.find(arguments.name) is None:
-                raise CommandError(Exit.NOT_FOUND, f"there is no user {arguments.name!r}")
-            users.set_password(arguments.name, _password(), os.urandom)
-        case "remove":
-            if users.find(arguments.name) is None:
-                raise CommandError(Exit.NOT_FOUND, f"there is no user {arguments.name!r}")
-            return users.remove(arguments.name)
-    changed = users.find(arguments.name)
-    assert changed is not None  # noqa: S101 - it was added or found above
-    return changed
+def _found(users: Users, name: str) -> User:
+    user = users.find(name)
+    if user is None:
+        raise CommandError(Exit.NOT_FOUND, f"user {name!r} does not exist")
+    return user
 
 
 def _password() -> str:
-    """From the terminal, twice; else the first line of stdin. Others see what is on a command line."""
+    """From the terminal, twice; else the first line of stdin. Other users can read a command line."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
     password = getpass.getpass("Password: ")
@@ -106,3 +149,44 @@ def _row(user: User) -> dict[str, object]:
         "groups": ",".join(user.groups),
         "password": "set" if user.password else "none",
     }
+
+
+COMMAND = Group(
+    name="user",
+    help="manage the users file",
+    description="""These commands edit the users file directly; a running server reloads it. Select the
+        file with --data or --config. Passwords are read from stdin, or asked for on a terminal.""",
+    commands=members(
+        Command(
+            name="add",
+            help="add a user",
+            run=_add,
+            add_arguments=_add_user,
+            examples=(
+                Example("alice --uid 1000 --group operators", "asks for a password"),
+                Example("reports --no-password --uid 2001", "known by the uid of its processes only"),
+            ),
+        ),
+        Command(
+            name="list",
+            help="list all users",
+            run=_list,
+            add_arguments=_add_file,
+            examples=(Example("--data /var/lib/msmq-fast", "the users of that data directory"),),
+        ),
+        Command(
+            name="remove",
+            help="remove a user",
+            run=_remove,
+            add_arguments=_add_name,
+            examples=(Example("alice", "entries of queues that name the user's SID stay"),),
+        ),
+        Command(
+            name="passwd",
+            help="set the password of a user",
+            run=_passwd,
+            add_arguments=_add_name,
+            examples=(Example("alice < password.txt", "the first line of the file"),),
+        ),
+    ),
+)

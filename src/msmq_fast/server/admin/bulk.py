@@ -19,11 +19,11 @@ from msmq_fast.bulk.reader import BulkReader
 from msmq_fast.config.sections import Config
 from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.manager import QueueManager
+from msmq_fast.release import release
 from msmq_fast.security.principals import Principals
 from msmq_fast.server.admin.bulk_access import bulk_callers
 from msmq_fast.server.runtime.clock import SystemClock
 from msmq_fast.server.runtime.refusals import RefusalCounters
-from msmq_fast.server.runtime.release import release
 from msmq_fast.store.snapshots import Snapshots
 from msmq_fast.store.store import Store
 

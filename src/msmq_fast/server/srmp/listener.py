@@ -12,12 +12,12 @@ from typing import cast
 from msmq_fast.admin.view import Labelled
 from msmq_fast.config.kinds import Preferred
 from msmq_fast.config.sections import Config, ListenHttp, ListenHttps
+from msmq_fast.release import release
 from msmq_fast.server.credentials import TlsFiles
 from msmq_fast.server.net.accepting import Acceptors
 from msmq_fast.server.net.connections import Slot, Standing
 from msmq_fast.server.net.sockets import DENIED, ListenError, tcp_sockets
 from msmq_fast.server.runtime.refusals import RefusalCounters
-from msmq_fast.server.runtime.release import release
 from msmq_fast.server.srmp.tls import https_context
 from msmq_fast.srmp.http.protocol import HttpProtocol, Shared
 from msmq_fast.srmp.http.request import Handler

@@ -14,12 +14,15 @@ from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from msmq_fast.protocol.columns import chosen
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake import counting, session
-from msmq_fast.spark.lake.arguments import number_argument
-from msmq_fast.spark.lake.failures import WORKER_LATE
+from msmq_fast.spark.lake.failures import WORKER_LATE, explaining
 from msmq_fast.spark.lake.layout import HEADERS_ONLY, Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.tables import MESSAGES
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import add_output
+from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Progress
+from msmq_fast.terminal.values import number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -210,9 +213,7 @@ class Archive:
             self._shown = done
 
 
-def add_parser(verbs: Any) -> None:
-    """The arguments of the verb."""
-    parser = verbs.add_parser("archive", help="events and messages of queue managers into the lake")
+def _add_arguments(parser: Parser) -> None:
     parser.add_argument("--lake", required=True, metavar="DIR", help="a directory, or any path of Spark's")
     parser.add_argument(
         "--url",
@@ -233,15 +234,15 @@ def add_parser(verbs: Any) -> None:
     parser.add_argument("--redact", default="", metavar="COLUMNS", help="message columns written as null")
     parser.add_argument("--subscription", help="make the servers keep their events until they are archived")
     parser.add_argument("--name", default="main", help="of this job, when several fill one lake")
-    parser.add_argument("--token-file", metavar="FILE")
-    parser.add_argument("--ca-file", metavar="FILE")
+    parser.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
+    parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust for https:// (PEM)")
     parser.add_argument(
-        "--max-rows", type=number_argument(1, 1_000_000_000), default=1_000_000, help="rows of one batch"
+        "--max-rows", type=number(1, 1_000_000_000), default=1_000_000, help="rows of one batch"
     )
-    parser.add_argument("--json", action="store_true")
+    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Archives once, or follows until SIGINT or SIGTERM; then exit code 0."""
     source = _source(arguments)
     Lake(arguments.lake)  # a place that cannot hold a lake is refused before a server is asked
@@ -254,15 +255,15 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             archive.once(progress)
     result = {"lake": lake.root, "seconds": round(progress.seconds, 1), **archive.archived}
-    print_result(result, as_json=arguments.json, text=lambda found: _line(found, archive.archived))
+    print_result(result, arguments.form, text=lambda found: _line(found, archive.archived))
     return Exit.OK
 
 
 def _asked_to_end() -> threading.Event:
     """Set by the signals; PySpark's own handler would break off what the driver is just asking the JVM."""
     ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, lambda *_: ended.set())
     return ended
 
 
@@ -310,3 +311,24 @@ def _reach(source: Source) -> int:
 def _line(result: dict[str, Any], archived: dict[str, int]) -> str:
     counts = ", ".join(f"{count} of {content}" for content, count in archived.items())
     return f"archived into {result['lake']}: {counts} ({result['seconds']} s)"
+
+
+COMMAND = Command(
+    name="archive",
+    help="copy the events and messages of queue managers into the lake",
+    description="""Copies what is there now, or follows the queue managers until SIGINT or SIGTERM. Each
+        event and message is in the lake once, however often the command is interrupted.""",
+    run=explaining(_run),
+    add_arguments=_add_arguments,
+    examples=(
+        Example("--lake lake --url msmq+bulk://orders01:1802", "events and messages of one queue manager"),
+        Example(
+            "--lake lake --url msmq+bulk://orders01:1802 --follow --interval '1 minute'",
+            "go on, with a batch each minute",
+        ),
+        Example(
+            "--lake lake --url msmq+bulk://orders01:1802 --no-bodies --redact label",
+            "headers only, without labels",
+        ),
+    ),
+)

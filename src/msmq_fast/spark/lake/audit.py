@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake import bronze, gold, lifecycle, reconcile, session, silver, timeline
-from msmq_fast.spark.lake.arguments import day_argument, number_argument, seconds_argument
+from msmq_fast.spark.lake.arguments import day_argument
 from msmq_fast.spark.lake.coverage import Wanted, coverage
+from msmq_fast.spark.lake.failures import explaining
 from msmq_fast.spark.lake.layout import Lake, Swap
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.sequences import sequence_gaps
 from msmq_fast.spark.lake.summary import COUNTS, audited, outcome, undelivered
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import add_output
+from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Progress
+from msmq_fast.terminal.values import duration, number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,30 +53,28 @@ class Rules:
     gone: tuple[str, ...] = ()
 
 
-def add_parser(verbs: Any) -> None:
-    """The arguments of the verb."""
-    parser = verbs.add_parser("audit", help="what became of every message of a day; nothing lost, or what")
-    parser.add_argument("--lake", required=True, metavar="DIR")
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("--lake", required=True, metavar="DIR", help="directory of the lake")
     parser.add_argument(
         "--day", type=day_argument, metavar="YYYY-MM-DD", help="a day (UTC), default: every day that is there"
     )
     parser.add_argument(
         "--lookback",
-        type=number_argument(0),
+        type=number(0, 100_000),
         default=7,
         metavar="DAYS",
         help="days around it that are searched too",
     )
     parser.add_argument(
         "--grace",
-        type=seconds_argument,
+        type=duration(315_360_000),
         default=3600.0,
-        metavar="SECONDS",
+        metavar="TIME",
         help="how long a message may be on its way, and how old what the lake has of today",
     )
     parser.add_argument(
         "--poison-aborts",
-        type=number_argument(1),
+        type=number(1, 100_000),
         default=3,
         metavar="N",
         help="aborts that make a message poison",
@@ -83,10 +86,10 @@ def add_parser(verbs: Any) -> None:
         metavar="NAME",
         help="a queue manager that is no more, by name or GUID: its events need not go on; several times",
     )
-    parser.add_argument("--json", action="store_true")
+    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Audits the days asked for; exit code 0 unless something could not be done. Verdicts are results, not
     failures.
     """
@@ -121,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
                 for day in days
             ]
     for result in results:
-        print_result(result, as_json=arguments.json, text=_line)
+        print_result(result, arguments.form, text=_line)
     return Exit.OK
 
 
@@ -233,3 +236,19 @@ def _line(result: dict[str, Any]) -> str:
     )
     told = "; ".join([_VERDICTS[result["verdict"]], *undelivered(result["undelivered_by"])])
     return f"{result['day']}: {told} ({counts})"
+
+
+COMMAND = Command(
+    name="audit",
+    help="account for every message of a day",
+    description="""Finds out what became of every message: delivered, undelivered, or lost. The exit code
+        is 0 whatever the verdict is; it is not 0 if the audit could not be done.""",
+    run=explaining(_run),
+    add_arguments=_add_arguments,
+    examples=(
+        Example("--lake lake", "every day that is in the lake"),
+        Example(
+            "--lake lake --day yesterday --grace 2h", "one day; messages may be on their way for two hours"
+        ),
+    ),
+)

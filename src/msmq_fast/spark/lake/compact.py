@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake import bronze, manifest, session, silver
-from msmq_fast.spark.lake.arguments import number_argument
+from msmq_fast.spark.lake.failures import explaining
 from msmq_fast.spark.lake.layout import FOLDED, RECENT, Batch, Lake, Swap, batch_directory, latest
 from msmq_fast.spark.lake.output import print_result
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import add_output
+from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Progress
+from msmq_fast.terminal.values import number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,23 +31,21 @@ _COUNTED_ON_S: Final = 3600.0
 _TIMES: Final = {"events": "event_time", "messages": "arrived_time", "counters": "taken_at"}
 
 
-def add_parser(verbs: Any) -> None:
-    """The arguments of the verb."""
-    parser = verbs.add_parser("compact", help="small files into large ones; drop what is too old")
-    parser.add_argument("--lake", required=True, metavar="DIR")
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("--lake", required=True, metavar="DIR", help="directory of the lake")
     parser.add_argument(
-        "--keep-bronze", type=number_argument(0), metavar="DAYS", help="older archived batches are deleted"
+        "--keep-bronze", type=number(0, 100_000), metavar="DAYS", help="older archived batches are deleted"
     )
     parser.add_argument(
         "--keep-silver",
-        type=number_argument(0),
+        type=number(0, 100_000),
         metavar="DAYS",
         help="older events and lifecycles go",
     )
-    parser.add_argument("--json", action="store_true")
+    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Compacts; exit code 0."""
     lake = Lake.open(arguments.lake)
     spark = session.start("compact")
@@ -62,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         folded += fold_bodies(spark, lake)
         progress.add(1)
     result = {"lake": lake.root, "merged": merged, "folded": folded, "dropped": dropped}
-    print_result(result, as_json=arguments.json, text=_line)
+    print_result(result, arguments.form, text=_line)
     return Exit.OK
 
 
@@ -167,8 +169,8 @@ def _newer(*numbers: dict[str, int]) -> dict[str, int]:
     """The greatest number of each run."""
     found: dict[str, int] = {}
     for known in numbers:
-        for run, number in known.items():
-            found[run] = max(number, found.get(run, -1))
+        for run, greatest in known.items():
+            found[run] = max(greatest, found.get(run, -1))
     return found
 
 
@@ -197,3 +199,12 @@ def _line(result: dict[str, Any]) -> str:
         f"{result['lake']}: {result['merged']} batches brought into silver, {result['folded']} folded, "
         f"{result['dropped']} directories dropped"
     )
+
+
+COMMAND = Command(
+    name="compact",
+    help="merge small files of the lake, and drop old ones",
+    run=explaining(_run),
+    add_arguments=_add_arguments,
+    examples=(Example("--lake lake --keep-bronze 30 --keep-silver 400", "with limits in days"),),
+)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import re
+from collections.abc import Callable
 from typing import Final
 
 from msmq_fast.client.bulk.client import (
@@ -15,7 +17,7 @@ from msmq_fast.client.bulk.client import (
 )
 from msmq_fast.protocol.exits import CommandError, Exit
 
-__all__ = ["WORKER_LATE", "explained"]
+__all__ = ["WORKER_LATE", "explained", "explaining"]
 
 _SOURCE: Final = re.compile(r"(?:SourceError|DataLoss|OptionError|OffsetError): (.+)")
 """What the data source itself says stands in a line of a long trace of Python and Java."""
@@ -34,6 +36,23 @@ _CODES: Final = (
     (QueueNotFound, Exit.NOT_FOUND),
     (NotFound, Exit.NOT_FOUND),
 )
+
+
+def explaining(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Return the behaviour of a command that raises CommandError for each failure that `explained` knows."""
+
+    def explained_run(arguments: argparse.Namespace) -> int:
+        try:
+            return int(run(arguments))
+        except CommandError:
+            raise
+        except Exception as error:
+            failure = explained(error)
+            if failure is None:
+                raise
+            raise failure from error
+
+    return explained_run
 
 
 def explained(error: BaseException) -> CommandError | None:

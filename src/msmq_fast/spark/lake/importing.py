@@ -19,8 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from msmq_fast.protocol.columns import MESSAGE_COLUMNS
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.spark.lake.failures import explaining
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.sending import CHUNK, CHUNK_BYTES, SENT, parts, send_part
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import add_output
+from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Progress
 
 if TYPE_CHECKING:
@@ -87,11 +91,7 @@ class Checks:
             )
 
 
-def add_parser(verbs: Any) -> None:
-    """The arguments of the verb."""
-    parser = verbs.add_parser(
-        "import", help="messages of Parquet files or JSON lines into a queue, each once"
-    )
+def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="*.parquet or *.jsonl, or directories of them"
     )
@@ -102,12 +102,12 @@ def add_parser(verbs: Any) -> None:
     mode.add_argument("--apply", action="store_true", help="check everything, then write")
     parser.add_argument("--name", default="", help="sends again what an import without it has sent")
     parser.add_argument("--drop-security", action="store_true", help="signed messages lose their signatures")
-    parser.add_argument("--token-file", metavar="FILE")
-    parser.add_argument("--ca-file", metavar="FILE")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
+    parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust for https:// (PEM)")
+    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Checks, and with --apply imports; exit code 0 when everything is in the queue, or could be."""
     files = _files(arguments.files)
     try:
@@ -138,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
         "written": written,
         "dry_run": arguments.dry_run,
     }
-    print_result(result, as_json=arguments.json, text=_line)
+    print_result(result, arguments.form, text=_line)
     return Exit.OK
 
 
@@ -287,3 +287,20 @@ def _line(result: dict[str, Any]) -> str:
         )
     done = f"would write {what}" if result["dry_run"] else f"wrote {result['written']} of {what}"
     return "; ".join([f"{done} into {result['to']}", *notes])
+
+
+COMMAND = Command(
+    name="import",
+    help="put the messages of Parquet files or JSON lines into a queue, each once",
+    description="""Checks every file before it writes. If the command is interrupted, the same command
+        goes on: each message is written once.""",
+    run=explaining(_run),
+    add_arguments=_add_arguments,
+    examples=(
+        Example(
+            "messages.parquet --url msmq+bulk://orders01:1802 --to orders --dry-run",
+            "check everything, write nothing",
+        ),
+        Example("messages.parquet --url msmq+bulk://orders01:1802 --to orders --apply", "check, then write"),
+    ),
+)

@@ -1,61 +1,42 @@
-"""The entry point `msmq-lake`: finds the verb, turns expected failures into one line and an exit code."""
+"""The commands of the lake: the group `msmq-fast lake`, and the entry point `msmq-lake` for the same."""
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Sequence
-from types import ModuleType
+from dataclasses import replace
 from typing import Final
 
-from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.spark.lake.failures import explained
-from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.commands import Group, Modules
+from msmq_fast.terminal.running import run
 
-__all__ = ["VERBS", "build_parser", "main"]
+__all__ = ["COMMAND", "main"]
 
-VERBS: Final = {
-    "archive": "archive",
-    "audit": "audit",
-    "report": "report",
-    "compact": "compact",
-    "verify": "verify",
-    "settle": "settle",
-    "replay": "replay",
-    "import": "importing",
-}
-"""Verb -> module with `add_parser(verbs)` and `run(arguments)`."""
+_HERE: Final = "msmq_fast.spark.lake"
 
-
-def build_parser() -> Parser:
-    """The arguments of all verbs."""
-    parser = Parser(
-        prog="msmq-lake",
-        description="Archive, check and report what passes MSMQ queue managers; see docs/how-to/spark.md.",
-    )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for verb in VERBS:
-        _module(verb).add_parser(verbs)
-    return parser
+COMMAND: Final = Group(
+    name="lake",
+    help="archive, check and report the messages of queue managers",
+    description="""Archive, check and report the messages that pass queue managers. The commands need the
+        extra `spark`; see docs/how-to/spark.md. `msmq-lake` is a short name of `msmq-fast lake`.""",
+    commands=Modules(
+        {
+            "archive": f"{_HERE}.archive",
+            "audit": f"{_HERE}.audit",
+            "report": f"{_HERE}.report",
+            "compact": f"{_HERE}.compact",
+            "verify": f"{_HERE}.verify",
+            "settle": f"{_HERE}.settle",
+            "replay": f"{_HERE}.replay",
+            "import": f"{_HERE}.importing",
+        }
+    ),
+)
 
 
-def _module(verb: str) -> ModuleType:
-    return importlib.import_module(f"msmq_fast.spark.lake.{VERBS[verb]}")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    parsed = build_parser().parse_args(arguments)
-    try:
-        return int(_module(parsed.verb).run(parsed))
-    except KeyboardInterrupt:
-        return Exit.INTERRUPTED
-    except Exception as error:
-        failure = error if isinstance(error, CommandError) else explained(error)
-        if failure is None:
-            raise
-        print(f"msmq-lake {parsed.verb}: {failure}", file=sys.stderr)
-        return failure.code
+    return run(replace(COMMAND, name="msmq-lake"), sys.argv[1:] if words is None else words)
 
 
 if __name__ == "__main__":

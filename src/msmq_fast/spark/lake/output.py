@@ -1,12 +1,16 @@
-"""What the lake's verbs print."""
+"""What the lake's commands print."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
+from msmq_fast.terminal.output import Form, show
 
-def print_result(result: dict[str, Any], *, as_json: bool, text: Callable[[dict[str, Any]], str]) -> None:
-    """One JSON object on one line, or the line that `text` makes of it."""
-    print(json.dumps(result, default=str) if as_json else text(result), flush=True)
+
+def print_result(result: dict[str, Any], form: Form, *, text: Callable[[dict[str, Any]], str]) -> None:
+    """Print the line that `text` makes of the result for people, else the object in another form."""
+    if form is Form.TABLE:
+        print(text(result), flush=True)
+    else:
+        show(result, form)

@@ -16,9 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake import bronze, session
+from msmq_fast.spark.lake.failures import explaining
 from msmq_fast.spark.lake.layout import REPLAYS, Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.sending import CHUNK, SENT, parts, send_part
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import add_output
+from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Progress
 
 if TYPE_CHECKING:
@@ -217,10 +221,8 @@ class Pace:
             self._sleep(ahead)
 
 
-def add_parser(verbs: Any) -> None:
-    """The arguments of the verb."""
-    parser = verbs.add_parser("replay", help="archived messages into a queue again, each once")
-    parser.add_argument("--lake", required=True, metavar="DIR")
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("--lake", required=True, metavar="DIR", help="directory of the lake")
     parser.add_argument("--url", required=True, metavar="msmq+bulk://HOST:PORT", help="of the queue manager")
     parser.add_argument("--to", required=True, metavar="QUEUE", help="path or format name")
     parser.add_argument(
@@ -232,12 +234,12 @@ def add_parser(verbs: Any) -> None:
         "--drop-security", action="store_true", help="signed and encrypted messages lose that"
     )
     parser.add_argument("--dry-run", action="store_true", help="say what would be sent")
-    parser.add_argument("--token-file", metavar="FILE")
-    parser.add_argument("--ca-file", metavar="FILE")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
+    parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust for https:// (PEM)")
+    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Replays; exit code 0 when everything is in the queue."""
     lake = Lake.open(arguments.lake)
     try:
@@ -265,7 +267,7 @@ def run(arguments: argparse.Namespace) -> int:
             else:
                 with Progress("replay", found["rows"]) as progress:
                     result["written"] = replay.send(client, found, progress, Pace(arguments.rate))
-    print_result(result, as_json=arguments.json, text=_line)
+    print_result(result, arguments.form, text=_line)
     return Exit.OK
 
 
@@ -282,3 +284,23 @@ def _line(result: dict[str, Any]) -> str:
         return f"would write {what} into {result['to']}; {result['before']} of them are there"
     before = f"; {result['before']} had been written before" if result["before"] else ""
     return f"wrote {result['written']} of {what} into {result['to']}{before}"
+
+
+COMMAND = Command(
+    name="replay",
+    help="send archived messages to a queue again, each once",
+    description="""If the command is interrupted, the same command goes on: each message is sent once. A
+        replay with another --name sends them again.""",
+    run=explaining(_run),
+    add_arguments=_add_arguments,
+    examples=(
+        Example(
+            "--lake lake --url msmq+bulk://orders01:1802 --to orders --where \"label = 'x'\" --dry-run",
+            "what would be sent",
+        ),
+        Example(
+            "--lake lake --url msmq+bulk://orders01:1802 --to orders --rate 100/s",
+            "a hundred messages per second",
+        ),
+    ),
+)

@@ -11,25 +11,26 @@ from typing import Any
 
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake.arguments import day_argument
+from msmq_fast.spark.lake.failures import explaining
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.reporthtml import page
 from msmq_fast.spark.lake.reporttext import markdown
 from msmq_fast.spark.lake.summary import audited, gather
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.parser import Parser
 
 
-def add_parser(verbs: Any) -> None:
-    """The arguments of the verb."""
-    parser = verbs.add_parser("report", help="an audited day as HTML with plots, Markdown or JSON")
-    parser.add_argument("--lake", required=True, metavar="DIR")
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("--lake", required=True, metavar="DIR", help="directory of the lake")
     parser.add_argument(
         "--day", type=day_argument, metavar="YYYY-MM-DD", help="default: the last audited day"
     )
     parser.add_argument("--html", metavar="FILE", help="a page with plots (the default: msmq-DAY.html)")
-    parser.add_argument("--markdown", metavar="FILE")
+    parser.add_argument("--markdown", metavar="FILE", help="the report as Markdown")
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Writes the report; exit code 0 whatever its verdict is."""
     lake = Lake.open(arguments.lake)
     days = audited(lake)
@@ -66,3 +67,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime | date):
         return value.isoformat()
     raise TypeError(type(value).__name__)
+
+
+COMMAND = Command(
+    name="report",
+    help="write the report of an audited day as HTML, Markdown or JSON",
+    run=explaining(_run),
+    add_arguments=_add_arguments,
+    examples=(
+        Example("--lake lake", "a page msmq-DAY.html about the last audited day"),
+        Example("--lake lake --day 2026-11-24 --json", "one day as JSON on stdout"),
+    ),
+)

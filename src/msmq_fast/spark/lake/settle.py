@@ -9,23 +9,31 @@ from typing import Any
 
 from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.spark.lake.failures import explaining
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.offsets import Offset, OffsetError
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import add_output
+from msmq_fast.terminal.parser import Parser
 
 
-def add_parser(verbs: Any) -> None:
-    """The arguments of the verb."""
-    parser = verbs.add_parser("settle", help="remove what a stopped consuming query has committed")
+def _add_arguments(parser: Parser) -> None:
     parser.add_argument("--checkpoint", required=True, metavar="DIR", help="checkpointLocation of the query")
-    parser.add_argument("--url", required=True, action="append", metavar="msmq+bulk://HOST:PORT")
+    parser.add_argument(
+        "--url",
+        required=True,
+        action="append",
+        metavar="msmq+bulk://HOST:PORT",
+        help="a queue manager of the query; may be repeated",
+    )
     parser.add_argument("--subscription", required=True, help="that of the query")
     parser.add_argument("--dry-run", action="store_true", help="only tell what would be removed")
-    parser.add_argument("--token-file", metavar="FILE")
-    parser.add_argument("--ca-file", metavar="FILE")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
+    parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust for https:// (PEM)")
+    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Acknowledges everything up to the last batch in `commits`; may be repeated. Raises BulkError."""
     offset = committed(Path(arguments.checkpoint))
     if offset.subscription not in ("", arguments.subscription):
@@ -41,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
                 with client:
                     removed += client.ack(arguments.subscription, spot.path, spot.end).removed
     result = {"subscription": arguments.subscription, "queues": queues, "removed": removed}
-    print_result(result, as_json=arguments.json, text=_line)
+    print_result(result, arguments.form, text=_line)
     return Exit.OK
 
 
@@ -81,3 +89,17 @@ def _line(result: dict[str, Any]) -> str:
     return (
         f"{result['subscription']}: {result['removed']} messages removed from {len(result['queues'])} queues"
     )
+
+
+COMMAND = Command(
+    name="settle",
+    help="remove from the queues what a stopped consuming query has committed",
+    run=explaining(_run),
+    add_arguments=_add_arguments,
+    examples=(
+        Example(
+            "--checkpoint checkpoint --url msmq+bulk://orders01:1802 --subscription reports --dry-run",
+            "what would be removed",
+        ),
+    ),
+)

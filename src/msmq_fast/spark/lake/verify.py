@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import bronze, manifest, session, silver
+from msmq_fast.spark.lake.failures import explaining
 from msmq_fast.spark.lake.layout import HEADERS_ONLY, Lake
 from msmq_fast.spark.lake.output import print_result
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import add_output
+from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Progress
 
 if TYPE_CHECKING:
@@ -19,14 +23,12 @@ _LAYERS: Final = ("bronze", "silver", "gold")
 Check = Callable[["SparkSession", Lake], list[str]]
 
 
-def add_parser(verbs: Any) -> None:
-    """The arguments of the verb."""
-    parser = verbs.add_parser("verify", help="check files, counts and hashes of the lake")
-    parser.add_argument("--lake", required=True, metavar="DIR")
-    parser.add_argument("--json", action="store_true")
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("--lake", required=True, metavar="DIR", help="directory of the lake")
+    add_output(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def _run(arguments: argparse.Namespace) -> int:
     """Exit code 0: everything fits; 1: something does not, one line for each."""
     lake = Lake.open(arguments.lake)
     with lake.exclusive("verify"):
@@ -39,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
                     progress.add(1)
     torn = [path for name in bronze.COLUMNS for path in lake.torn(name)]
     result = {"lake": lake.root, "problems": found, "torn": torn}
-    print_result(result, as_json=arguments.json, text=_text)
+    print_result(result, arguments.form, text=_text)
     return Exit.FAILURE if found else Exit.OK
 
 
@@ -136,3 +138,13 @@ def _text(result: dict[str, Any]) -> str:
     if result["torn"]:
         lines.append(f"{result['lake']}: {len(result['torn'])} batches were never completed and do not count")
     return "\n".join(lines) if lines else f"{result['lake']}: everything fits"
+
+
+COMMAND = Command(
+    name="verify",
+    help="check files, counts and hashes of the lake",
+    description="""The exit code is 0 if everything fits, 1 with a line for each problem if not.""",
+    run=explaining(_run),
+    add_arguments=_add_arguments,
+    examples=(Example("--lake lake", "the whole lake"),),
+)

@@ -1,20 +1,23 @@
-"""`msmq-fast queue import FILE`: the queues of a Windows host, from what `Get-MsmqQueue` exported."""
+"""`msmq-fast queue import`: creates the queues of a Windows host, from what `Get-MsmqQueue` exported."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from msmq_fast.cli.session import converse, show_table
-from msmq_fast.cli.windows import Definition, Definitions, read_definitions
+from msmq_fast.cli.inputs import read_input
+from msmq_fast.cli.session import add_client, converse
+from msmq_fast.cli.windows import Definition, read_definitions
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import show_table
+from msmq_fast.terminal.parser import Parser
 
-__all__ = ["import_queues"]
+__all__ = ["COMMAND"]
 
 _MAX_FILE = 64 << 20  # bytes
 _COLUMNS = ("row", "outcome", "name", "detail")
@@ -30,12 +33,15 @@ class _Line:
     detail: str = ""
 
 
-def import_queues(arguments: argparse.Namespace) -> int:
-    """Create the queues of a file, set those that exist to what it says.
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", help="CSV or JSON; - for stdin")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
+    add_client(parser)
 
-    Nothing is done if the file has mistakes.
-    """
-    definitions = _read(arguments.file)
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Create the queues of a file, set those that exist to what it says. Mistakes in it: change nothing."""
+    definitions = read_definitions(read_input(arguments.file, _MAX_FILE))
     for line in definitions.mistakes:
         print(f"{arguments.file}: {line}", file=sys.stderr)
     if definitions.mistakes:
@@ -52,24 +58,10 @@ def import_queues(arguments: argparse.Namespace) -> int:
             lines.append(await _bring(connection, definition, queue, dry_run=arguments.dry_run))
         lines.sort(key=lambda line: line.row)
         rows = [{name: getattr(line, name) for name in _COLUMNS} for line in lines]
-        show_table(rows, _COLUMNS, as_json=arguments.json)
+        show_table(rows, _COLUMNS, arguments.form)
         return Exit.REFUSED if any(line.outcome == "failed" for line in lines) else Exit.OK
 
     return converse(run, arguments)
-
-
-def _read(name: str) -> Definitions:
-    try:
-        if name == "-":
-            data = sys.stdin.buffer.read(_MAX_FILE + 1)
-        else:
-            with Path(name).open("rb") as file:
-                data = file.read(_MAX_FILE + 1)
-    except OSError as error:
-        raise CommandError(Exit.USAGE, f"{name}: {error.strerror}") from None
-    if len(data) > _MAX_FILE:
-        raise CommandError(Exit.USAGE, f"{name} has more than {_MAX_FILE >> 20} MiB")
-    return read_definitions(data)
 
 
 def _local(path: str) -> str:
@@ -100,3 +92,18 @@ async def _bring(
         return _Line(definition.row, name, "changed", columns)
     except MSMQError as error:
         return _Line(definition.row, name, "failed", str(error))
+
+
+COMMAND = Command(
+    name="import",
+    help="create the queues that Get-MsmqQueue exported on a Windows host",
+    description="""Reads the queues that the PowerShell cmdlet Get-MsmqQueue wrote with Export-Csv or
+        ConvertTo-Json. Queues that exist are changed to what the file says. A file with a mistake changes
+        nothing.""",
+    run=_run,
+    add_arguments=_add_arguments,
+    examples=(
+        Example("queues.csv --dry-run", "what would be done, queue by queue"),
+        Example("queues.csv", "create and change the queues"),
+    ),
+)

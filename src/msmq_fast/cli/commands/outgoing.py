@@ -1,0 +1,130 @@
+"""`msmq-fast outgoing`: queues of messages on their way to other computers."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from msmq_fast.cli.session import add_client, connected
+from msmq_fast.client.connection import Connection
+from msmq_fast.protocol.exits import Exit
+from msmq_fast.terminal.commands import Command, Example, Group, members
+from msmq_fast.terminal.output import Form, show, show_table
+from msmq_fast.terminal.parser import Parser
+
+__all__ = ["COMMAND"]
+
+_COLUMNS = ("name", "state", "messages", "bytes", "next_hops")
+_HISTORY_COLUMNS = ("time", "status", "error", "address", "detail")
+
+
+def _add_name(parser: Parser) -> None:
+    parser.add_argument("name", metavar="FORMATNAME", help="name that `outgoing list` shows")
+    add_client(parser)
+
+
+async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
+    queues = sorted(await connection.outgoing(), key=lambda queue: str(queue["name"]).lower())
+    show_table(queues, _COLUMNS, arguments.form)
+    return Exit.OK
+
+
+async def _show(connection: Connection, arguments: argparse.Namespace) -> int:
+    _show_outgoing(await connection.show_outgoing(arguments.name), arguments.form)
+    return Exit.OK
+
+
+async def _pause(connection: Connection, arguments: argparse.Namespace) -> int:
+    await connection.pause_outgoing(arguments.name)
+    show({"paused": arguments.name}, arguments.form)
+    return Exit.OK
+
+
+async def _resume(connection: Connection, arguments: argparse.Namespace) -> int:
+    await connection.resume_outgoing(arguments.name)
+    show({"resumed": arguments.name}, arguments.form)
+    return Exit.OK
+
+
+async def _purge(connection: Connection, arguments: argparse.Namespace) -> int:
+    purged = await connection.purge_outgoing(arguments.name)
+    show({"purged": purged, "name": arguments.name}, arguments.form)
+    return Exit.OK
+
+
+async def _delete(connection: Connection, arguments: argparse.Namespace) -> int:
+    await connection.delete_queue(arguments.name)
+    show({"deleted": arguments.name}, arguments.form)
+    return Exit.OK
+
+
+def _show_outgoing(queue: dict[str, Any], form: Form) -> None:
+    """One outgoing queue, and for people below it the history of its connections, the latest last."""
+    if form is not Form.TABLE:
+        show(queue, form)
+        return
+    history = queue.pop("history", [])
+    show(queue, form)
+    rows = [
+        {
+            "time": event["time"],
+            "status": event["status"],
+            "error": f"0x{event['error']:08X}" if event["error"] else "",
+            "address": ", ".join(event["addresses"]),
+            "detail": event["detail"],
+        }
+        for event in history
+    ]
+    show_table(rows, _HISTORY_COLUMNS, form)
+
+
+_NAME = r"'DIRECT=OS:orders01\private$\orders'"
+
+COMMAND = Group(
+    name="outgoing",
+    help="show and control queues of messages on their way to other computers",
+    commands=members(
+        Command(
+            name="list",
+            help="list all outgoing queues",
+            run=connected(_list),
+            add_arguments=add_client,
+            examples=(Example("", "every outgoing queue, its state and the messages that wait"),),
+        ),
+        Command(
+            name="show",
+            help="show one outgoing queue and the history of its connections",
+            run=connected(_show),
+            add_arguments=_add_name,
+            examples=(Example(_NAME, "what it waits for, and why"),),
+        ),
+        Command(
+            name="pause",
+            help="stop sending the messages of a queue",
+            run=connected(_pause),
+            add_arguments=_add_name,
+            examples=(Example(_NAME, "its messages wait until `outgoing resume`, also over restarts"),),
+        ),
+        Command(
+            name="resume",
+            help="send the messages of a paused queue again",
+            run=connected(_resume),
+            add_arguments=_add_name,
+            examples=(Example(_NAME, "connects at once if messages wait"),),
+        ),
+        Command(
+            name="purge",
+            help="delete the messages of an outgoing queue",
+            run=connected(_purge),
+            add_arguments=_add_name,
+            examples=(Example(_NAME, "the number of deleted messages"),),
+        ),
+        Command(
+            name="delete",
+            help="delete an empty outgoing queue; the next message creates it again",
+            run=connected(_delete),
+            add_arguments=_add_name,
+            examples=(Example(_NAME, "its connection history goes with it"),),
+        ),
+    ),
+)

@@ -1,0 +1,74 @@
+"""`msmq-fast queue copy`."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import time
+from contextlib import suppress
+
+from msmq_fast.cli.session import add_client, connected
+from msmq_fast.cli.transfer import Run, add_filter, message_filter
+from msmq_fast.client.connection import Connection
+from msmq_fast.client.errors import ConnectionLost
+from msmq_fast.client.exchange import Done, copy, end_job
+from msmq_fast.protocol.frames import Access
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.parser import Parser
+
+__all__ = ["COMMAND"]
+
+
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("source", metavar="SOURCE", help="queue with the messages")
+    parser.add_argument("target", metavar="TARGET", help="queue that gets the copies")
+    parser.add_argument("--anew", action="store_true", help="do not resume an interrupted copy")
+    add_filter(parser)
+    add_client(parser)
+
+
+async def _copy(connection: Connection, arguments: argparse.Namespace) -> int:
+    total = int((await connection.queue(arguments.source))["messages"])
+    source = await connection.open(arguments.source, Access.PEEK)
+    target = await connection.open(arguments.target, Access.SEND)
+    wanted = message_filter(arguments, time.time())
+    # A copy that is interrupted and repeated must not copy twice.
+    job = _job(arguments, connection) if arguments.limit is None else None
+
+    async def batch(after: int | None, upto: int, limit: int) -> Done:
+        first = None if job is not None and not upto and not arguments.anew else after
+        return await copy(source, target, wanted, first, upto, limit, job=job)
+
+    run = Run("copy", arguments, total)
+    with run.progress:
+        await run.repeat(batch)
+    if job is not None and run.complete:
+        # Everything is copied and kept, whatever becomes of this request.
+        with suppress(ConnectionLost):
+            await end_job(connection, job)
+    return run.show()
+
+
+def _job(arguments: argparse.Namespace, connection: Connection) -> bytes:
+    """The name of a copy: the same words are the same work."""
+    words = (
+        str(connection.guid),
+        arguments.source.casefold(),
+        arguments.target.casefold(),
+        arguments.label,
+        arguments.message_class,
+        arguments.older,
+        arguments.newer,
+    )
+    return hashlib.sha256(repr(words).encode()).digest()[:16]
+
+
+COMMAND = Command(
+    name="copy",
+    help="copy messages to another queue",
+    description="""The server copies the messages, batch by batch. If the command is interrupted, the same
+        command goes on where it stopped: each message is copied once.""",
+    run=connected(_copy),
+    add_arguments=_add_arguments,
+    examples=(Example("orders orders-test --label 'test *' --limit 100", "some messages for a test"),),
+)

@@ -1,0 +1,47 @@
+"""`msmq-fast queue create`."""
+
+from __future__ import annotations
+
+import argparse
+
+from msmq_fast.cli.commands.queue.properties import add_properties, given_properties
+from msmq_fast.cli.session import add_client, connected
+from msmq_fast.client.connection import Connection
+from msmq_fast.protocol.exits import Exit
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import show
+from msmq_fast.terminal.parser import Parser
+
+__all__ = ["COMMAND"]
+
+
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "name", metavar="NAME", help=r"path of the queue; orders is short for .\private$\orders"
+    )
+    parser.add_argument(
+        "--transactional",
+        action="store_true",
+        default=None,
+        help="accept transactional messages, and no others",
+    )
+    add_properties(parser)
+    add_client(parser)
+
+
+async def _create(connection: Connection, arguments: argparse.Namespace) -> int:
+    show(await connection.create_queue(arguments.name, **given_properties(arguments)), arguments.form)
+    return Exit.OK
+
+
+COMMAND = Command(
+    name="create",
+    help="create a queue",
+    run=connected(_create),
+    add_arguments=_add_arguments,
+    examples=(
+        Example("orders", r"a private queue, .\private$\orders"),
+        Example("payments --transactional --journal --quota 100000", "with properties"),
+        Example(r"'.\prices'", "a public queue, which the directory lists"),
+    ),
+)

@@ -1,0 +1,34 @@
+"""`msmq-fast queue delete`."""
+
+from __future__ import annotations
+
+import argparse
+
+from msmq_fast.cli.session import add_client, connected
+from msmq_fast.client.connection import Connection
+from msmq_fast.protocol.exits import Exit
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import show
+from msmq_fast.terminal.parser import Parser
+
+__all__ = ["COMMAND"]
+
+
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("name", metavar="NAME", help="path or format name of the queue")
+    add_client(parser)
+
+
+async def _delete(connection: Connection, arguments: argparse.Namespace) -> int:
+    await connection.delete_queue(arguments.name)
+    show({"deleted": arguments.name}, arguments.form)
+    return Exit.OK
+
+
+COMMAND = Command(
+    name="delete",
+    help="delete a queue and its messages",
+    run=connected(_delete),
+    add_arguments=_add_arguments,
+    examples=(Example("orders", "the queue, its journal and all their messages"),),
+)

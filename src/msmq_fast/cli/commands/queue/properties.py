@@ -1,0 +1,60 @@
+"""The properties of queues that `queue create` and `queue set` take."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.values import number
+
+__all__ = ["add_properties", "given_properties"]
+
+_PRIVACY = ("none", "optional", "body")
+_NAMES = {  # argument -> property
+    "label": "label",
+    "quota": "quota_kb",
+    "transactional": "transactional",
+    "journal": "journal",
+    "authenticated": "authenticated",
+    "poison_after": "poison_after",
+    "multicast": "multicast_address",
+    "privacy": "privacy_level",
+}
+
+
+def add_properties(parser: Parser) -> None:
+    """Add an option for each property that can be changed. What is not given is None."""
+    group = parser.add_argument_group("properties")
+    group.add_argument("--label", metavar="TEXT", help="description of the queue")
+    group.add_argument(
+        "--journal",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="keep copies of received messages",
+    )
+    group.add_argument("--quota", type=number(0, 2**32 - 1), metavar="KB", help="most KB of its messages")
+    group.add_argument(
+        "--poison-after",
+        type=number(0, 0xFFFE),
+        metavar="N",
+        help="move a message to the subqueue ;poison after its receive was aborted N times; 0: never",
+    )
+    group.add_argument(
+        "--multicast", metavar="ADDRESS:PORT", help="receive messages of this multicast group; empty: of none"
+    )
+    group.add_argument(
+        "--authenticated",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="accept signed messages only",
+    )
+    group.add_argument("--privacy", choices=_PRIVACY, help="accept clear, any, or encrypted messages")
+
+
+def given_properties(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the properties that the command line sets, by their names in the protocol."""
+    values = {name: getattr(arguments, argument, None) for argument, name in _NAMES.items()}
+    if values["privacy_level"] is not None:
+        values["privacy_level"] = _PRIVACY.index(values["privacy_level"])
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,38 @@
+"""`msmq-fast queue purge`."""
+
+from __future__ import annotations
+
+import argparse
+
+from msmq_fast.cli.session import add_client, connected
+from msmq_fast.client.connection import Connection
+from msmq_fast.protocol.exits import Exit
+from msmq_fast.protocol.frames import Access
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import show
+from msmq_fast.terminal.parser import Parser
+
+__all__ = ["COMMAND"]
+
+
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("name", metavar="NAME", help="path or format name of the queue")
+    add_client(parser)
+
+
+async def _purge(connection: Connection, arguments: argparse.Namespace) -> int:
+    queue = await connection.open(arguments.name, Access.RECEIVE)
+    show({"purged": await queue.purge(), "name": arguments.name}, arguments.form)
+    return Exit.OK
+
+
+COMMAND = Command(
+    name="purge",
+    help="delete the messages of a queue",
+    run=connected(_purge),
+    add_arguments=_add_arguments,
+    examples=(
+        Example("orders", "the number of deleted messages"),
+        Example("'orders;journal'", "the journal of a queue"),
+    ),
+)

@@ -1,0 +1,33 @@
+"""`msmq-fast queue show`."""
+
+from __future__ import annotations
+
+import argparse
+
+from msmq_fast.cli.session import add_client, connected
+from msmq_fast.client.connection import Connection
+from msmq_fast.protocol.exits import Exit
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import show
+from msmq_fast.terminal.parser import Parser
+
+__all__ = ["COMMAND"]
+
+
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument("name", metavar="NAME", help="path or format name of the queue")
+    add_client(parser)
+
+
+async def _show(connection: Connection, arguments: argparse.Namespace) -> int:
+    show(await connection.queue(arguments.name), arguments.form)
+    return Exit.OK
+
+
+COMMAND = Command(
+    name="show",
+    help="show the properties of a queue",
+    run=connected(_show),
+    add_arguments=_add_arguments,
+    examples=(Example("orders", "all properties"), Example("orders --json | jq .messages", "one of them")),
+)

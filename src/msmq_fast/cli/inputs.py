@@ -1,0 +1,25 @@
+"""Files that commands read as a whole, bounded."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from msmq_fast.protocol.exits import CommandError, Exit
+
+__all__ = ["read_input"]
+
+
+def read_input(name: str, largest: int) -> bytes:
+    """Return the bytes of a file, or of stdin for "-". Raises CommandError: unreadable, or too large."""
+    try:
+        if name == "-":
+            content = sys.stdin.buffer.read(largest + 1)
+        else:
+            with Path(name).open("rb") as file:
+                content = file.read(largest + 1)
+    except OSError as error:
+        raise CommandError(Exit.USAGE, f"{name}: {error.strerror}") from None
+    if len(content) > largest:
+        raise CommandError(Exit.USAGE, f"{name} has more than {largest >> 20} MiB")
+    return content

@@ -1,0 +1,108 @@
+"""What `queue move`, `queue copy` and `dlq` share: which messages, and batches of them until none is left."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msmq_fast.cli.classes import parse_class
+from msmq_fast.cli.session import exit_of
+from msmq_fast.client.exchange import Done, Filter
+from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.terminal.output import show
+from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.progress import Progress
+from msmq_fast.terminal.values import duration, number
+
+__all__ = ["BATCH", "Run", "add_filter", "message_filter"]
+
+BATCH = 1000  # messages of one request
+_DONE = {"move": "moved", "copy": "copied", "resubmit": "resubmitted"}
+_REASONS = 10  # lines about what stays
+
+
+def _class(text: str) -> int:
+    try:
+        return parse_class(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a message class (NACK_Q_PURGED, 0xC001, …)"
+        ) from None
+
+
+def add_filter(parser: Parser) -> None:
+    """Add the options that select messages."""
+    group = parser.add_argument_group("selection")
+    group.add_argument("--label", metavar="GLOB", help="messages with such a label, with * ? and []")
+    group.add_argument("--class", dest="message_class", type=_class, metavar="NAME", help="of this class")
+    group.add_argument("--older", type=duration(), metavar="TIME", help="that arrived at least this long ago")
+    group.add_argument("--newer", type=duration(), metavar="TIME", help="that arrived at most this long ago")
+    group.add_argument("--limit", type=number(1, 2**63), metavar="N", help="at most N messages")
+
+
+def message_filter(arguments: argparse.Namespace, now: float) -> Filter:
+    """What --label, --class, --older and --newer mean at a time (Unix seconds)."""
+    return Filter(
+        arguments.label,
+        arguments.message_class,
+        None if arguments.newer is None else max(0, int((now - arguments.newer) * 1e6)),
+        None if arguments.older is None else max(0, int((now - arguments.older) * 1e6)),
+    )
+
+
+class Run:
+    """Batches until no message is left or --limit is reached; then a summary, also of what stays."""
+
+    def __init__(self, title: str, arguments: argparse.Namespace, total: int) -> None:
+        self._title = title
+        self._arguments = arguments
+        self._left: int | None = arguments.limit
+        self._size = 0
+        self._refusals: Counter[str] = Counter()
+        self._problem: MSMQError | None = None
+        self.progress = Progress(title, total if self._left is None else min(total, self._left))
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing ended it early."""
+        return self._problem is None
+
+    async def repeat(self, batch: Callable[[int, int, int], Awaitable[Done]]) -> None:
+        """All batches of one queue. Raises what the first of all is refused with."""
+        after = upto = 0
+        while self._problem is None and (self._left is None or self._left):
+            try:
+                done = await batch(after, upto, BATCH if self._left is None else min(self._left, BATCH))
+            except MSMQError as error:
+                if not self.progress.count:
+                    raise
+                self._problem = error
+                break
+            after, upto = done.next, done.upto
+            self._size += done.size
+            self._refusals.update(done.refusals)
+            self.progress.add(done.count)
+            if self._left is not None:
+                self._left -= done.count
+            if done.finished:
+                break
+
+    def show(self) -> int:
+        """One line of what was done; the exit code. Raises CommandError if something ended it early."""
+        summary: dict[str, Any] = {
+            _DONE[self._title]: self.progress.count,
+            "bytes": self._size,
+            "refused": self._refusals.total(),
+            "seconds": round(self.progress.seconds, 3),
+        }
+        show(summary, self._arguments.form)
+        for reason, count in self._refusals.most_common(_REASONS):
+            print(f"msmq-fast {self._arguments.command}: {count} stay: {reason}", file=sys.stderr)
+        if self._problem is not None:
+            text = f"not complete, the same command goes on: {self._problem}"
+            raise CommandError(exit_of(self._problem), text)
+        return Exit.REFUSED if self._refusals else Exit.OK

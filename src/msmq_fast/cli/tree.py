@@ -1,0 +1,38 @@
+"""The commands of `msmq-fast`: which module holds each, and how the help page arranges them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msmq_fast.terminal.commands import Group, Modules
+
+__all__ = ["ROOT"]
+
+_HERE: Final = "msmq_fast.cli.commands"
+
+_SECTIONS: Final = (
+    ("server", ("serve", "health", "ping", "stats", "config", "check-config", "security")),
+    ("messages", ("send", "receive", "dlq", "export", "import", "transaction")),
+    ("queues", ("queue", "outgoing", "directory")),
+    ("access and protection", ("acl", "user", "certificate", "key")),
+    ("store", ("backup", "restore", "snapshot", "compact")),
+    ("more", ("lake", "help")),
+)
+
+_ELSEWHERE: Final = {
+    "check-config": f"{_HERE}.check_config",
+    "import": f"{_HERE}.import_",
+    "lake": "msmq_fast.spark.lake.main",
+}
+"""Modules that do not have the name of their command."""
+
+ROOT: Final = Group(
+    name="msmq-fast",
+    help="A queue manager that speaks MSMQ, and its tools",
+    description="A queue manager that speaks MSMQ, and its tools. `msmq-fast --version` prints the version.",
+    commands=Modules(
+        {name: _ELSEWHERE.get(name, f"{_HERE}.{name}") for _, names in _SECTIONS for name in names}
+    ),
+    sections=_SECTIONS,
+)
+"""No command is imported before it is named: a short command starts without the server."""

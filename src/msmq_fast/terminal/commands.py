@@ -1,0 +1,201 @@
+"""Commands and groups of commands. Each is declared in one place, and loaded when it is named.
+
+How a command comes about:
+
+1. A module declares `COMMAND`: a `Command` with its grammar, its behaviour and its help, or a `Group`.
+2. The table of its group (`Modules`) names the module. Importing that table imports no command.
+3. `parse` follows the words of a command line through the groups, and imports the modules that they name.
+4. Help, completion, man pages and the reference are made from the same declarations (`walk`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, NoReturn
+
+from msmq_fast.protocol.exits import Exit
+from msmq_fast.terminal.parser import Parser, did_you_mean, filled
+
+__all__ = [
+    "Command",
+    "Example",
+    "Group",
+    "Modules",
+    "Node",
+    "build",
+    "group_help",
+    "members",
+    "paragraphs",
+    "parse",
+    "sentence",
+    "walk",
+]
+
+_HELP = ("-h", "--help")
+
+
+class Example(NamedTuple):
+    """An example of a help page. `line` is what follows the command, or the whole line if it has "{prog}"."""
+
+    line: str
+    about: str
+
+    def shown(self, prog: str) -> str:
+        """Return the line as people type it."""
+        return self.line.replace("{prog}", prog) if "{prog}" in self.line else f"{prog} {self.line}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command. `run` returns the exit code; it may raise CommandError."""
+
+    name: str
+    help: str  # one line, in lists of commands
+    run: Callable[[argparse.Namespace], int]
+    add_arguments: Callable[[Parser], None]
+    description: str = ""  # paragraphs of the help page; "": `help` alone
+    examples: tuple[Example, ...] = ()
+    hidden: bool = False  # an old spelling: it works, and no list shows it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Commands under one word. `sections` are the headings of their list, each with names of commands."""
+
+    name: str
+    help: str
+    commands: Mapping[str, Command | Group]
+    description: str = ""
+    sections: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    hidden: bool = False
+
+
+Node = Command | Group
+
+
+class Modules(Mapping[str, Node]):
+    """Commands by name; each is imported when it is asked for. `modules` maps a name to its module."""
+
+    def __init__(self, modules: Mapping[str, str]) -> None:
+        self._modules = modules
+
+    def __getitem__(self, name: str) -> Node:
+        node: Node = importlib.import_module(self._modules[name]).COMMAND
+        return node
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules  # that of Mapping would import the command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+
+def members(*nodes: Node) -> dict[str, Node]:
+    """Return commands of one module by their names, in this order."""
+    return {node.name: node for node in nodes}
+
+
+def parse(root: Group, words: Sequence[str]) -> tuple[Command, argparse.Namespace]:
+    """Return the command that `words` name, and its arguments; these have the words of the command in
+    `command`. Prints help or one line about a mistake, and raises SystemExit.
+    """
+    group: Group = root
+    path = [root.name]
+    for index, word in enumerate(words):
+        prog = " ".join(path)
+        if word in _HELP:
+            sys.stdout.write(group_help(group, prog))
+            raise SystemExit(Exit.OK)
+        if word.startswith("-"):
+            _fail(prog, f"unknown option {word!r}")
+        if word not in group.commands:
+            _fail(prog, f"unknown command {word!r}: {_hint(root, group, word)}")
+        node = group.commands[word]
+        path.append(word)
+        if isinstance(node, Command):
+            arguments = build(node, " ".join(path)).parse_words(words[index + 1 :])
+            arguments.command = " ".join(path[1:])
+            return node, arguments
+        group = node
+    _fail(" ".join(path), "missing command")
+
+
+def build(command: Command, prog: str) -> Parser:
+    """Return the parser of a command. `prog` is what people type up to and including its name."""
+    examples = "\n".join(f"  {each.shown(prog)}\n      {each.about}" for each in command.examples)
+    parser = Parser(
+        prog=prog,
+        description=paragraphs(command.description or sentence(command.help)),
+        epilog=f"examples:\n{examples}" if examples else None,
+    )
+    command.add_arguments(parser)
+    parser.usage = parser.short_usage().replace("%", "%%")
+    return parser
+
+
+def walk(node: Node, prog: str) -> Iterator[tuple[Node, str]]:
+    """Yield a node and all nodes below it that are not hidden, each with what people type for it."""
+    yield node, prog
+    if isinstance(node, Group):
+        for name in node.commands:
+            below = node.commands[name]
+            if not below.hidden:
+                yield from walk(below, f"{prog} {name}")
+
+
+def group_help(group: Group, prog: str) -> str:
+    """Return the help page of a group: what it is for, and its commands with a line each."""
+    import shutil  # only help pages need these
+    import textwrap
+
+    names = {name: node for name, node in group.commands.items() if not node.hidden}
+    sections = group.sections or (("commands", tuple(names)),)
+    width = max(len(name) for name in names) + 2
+    columns = max(40, shutil.get_terminal_size().columns) - 2
+    lines = [
+        f"usage: {prog} COMMAND …",
+        "",
+        filled(paragraphs(group.description or sentence(group.help)), columns),
+    ]
+    for title, listed in sections:
+        lines += ["", f"{title}:"]
+        for name in listed:
+            indent = " " * (width + 2)
+            lines += textwrap.wrap(
+                names[name].help, columns, initial_indent=f"  {name:{width}}", subsequent_indent=indent
+            )
+    lines += ["", f"Run '{prog} COMMAND --help' for the options of a command and examples."]
+    return "\n".join(lines) + "\n"
+
+
+def paragraphs(text: str) -> str:
+    """Return a text of a source file with each paragraph on a line of its own."""
+    lines = [line.strip() for line in text.split("\n")]
+    return "\n\n".join(" ".join(part.split("\n")) for part in "\n".join(lines).strip().split("\n\n"))
+
+
+def sentence(text: str) -> str:
+    """Return a help line as a sentence."""
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _hint(root: Group, group: Group, word: str) -> str:
+    shown = [name for name, node in group.commands.items() if not node.hidden]
+    if close := did_you_mean(word, shown):
+        return close
+    for name, node in root.commands.items():  # `purge` alone, which is `queue purge`
+        if isinstance(node, Group) and word in node.commands:
+            return f"did you mean '{name} {word}'?"
+    return f"expected one of {', '.join(shown)}"
+
+
+def _fail(prog: str, message: str) -> NoReturn:
+    sys.stderr.write(f"{prog}: {message} (see {prog} --help)\n")
+    raise SystemExit(Exit.USAGE)

@@ -1,0 +1,118 @@
+"""What commands print: tables for people, JSON lines for programs, bare values for shells.
+
+| form | one object | several objects |
+|---|---|---|
+| table | one `key: value` a line | a table with a head |
+| json | one JSON object on one line | one JSON object a line |
+| raw | one `key TAB value` a line | the values of a row with tabs between them; no head |
+
+Text is escaped in `table` and `raw`: what another host wrote into a name or a label must not move the cursor
+or make another column.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, TextIO
+
+from msmq_fast.protocol.text import printable
+
+__all__ = ["Form", "add_output", "coloured", "show", "show_table"]
+
+_TIMES = frozenset(  # values in Unix seconds, 0 for none: people see the time of day, programs the number
+    (
+        "arrived",
+        "arrived_time",
+        "began",
+        "created",
+        "last_ack_time",
+        "modified",
+        "next_attempt",
+        "resend_time",
+        "sent",
+        "sent_time",
+        "time",
+    )
+)
+_COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
+
+
+class Form(StrEnum):
+    """How a command prints its results."""
+
+    TABLE = "table"
+    JSON = "json"
+    RAW = "raw"
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add `-o` and `--json`; the chosen Form is the argument `form`."""
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "-o",
+        dest="form",
+        type=Form,
+        choices=list(Form),
+        default=Form.TABLE,
+        metavar="table|json|raw",
+        help="table for people (default), JSON with one object a line, or bare values with tabs",
+    )
+    group.add_argument("--json", dest="form", action="store_const", const=Form.JSON, help="short for -o json")
+
+
+def show(content: Mapping[str, Any], form: Form) -> None:
+    """Print one object."""
+    if form is Form.JSON:
+        sys.stdout.write(json.dumps(content, default=str) + "\n")
+        return
+    width = max((len(key) for key in content), default=0)
+    for key, value in content.items():
+        head = f"{key}\t" if form is Form.RAW else f"{key + ':':{width + 1}} "
+        sys.stdout.write(f"{head}{_cell(key, value)}".rstrip() + "\n")
+
+
+def show_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], form: Form) -> None:
+    """Print objects: all keys as JSON, else the `columns`. JSON and raw rows are printed as they come."""
+    if form is Form.JSON:
+        for row in rows:
+            sys.stdout.write(json.dumps(row, default=str) + "\n")
+        return
+    lines = ([_cell(column, row.get(column, "")) for column in columns] for row in rows)
+    if form is Form.RAW:
+        sys.stdout.writelines("\t".join(line) + "\n" for line in lines)
+        return
+    cells = [[column.upper() for column in columns], *lines]
+    widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
+    for number, line in enumerate(cells):
+        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        sys.stdout.write(f"{coloured(text, 'bold') if number == 0 else text}\n")
+
+
+def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
+    """Return `text` in a colour ("bold", "dim", "red", "green", "yellow").
+
+    It stays as it is if the stream (standard output) is not a terminal with colours, or NO_COLOR is set.
+    """
+    stream = sys.stdout if stream is None else stream
+    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
+        return text
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+
+def _cell(key: str, value: object) -> str:
+    """Text for a terminal."""
+    if key in _TIMES and isinstance(value, int):
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(value)) if value else ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        value = ", ".join(map(str, value))
+    return printable(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))

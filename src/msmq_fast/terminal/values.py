@@ -1,0 +1,64 @@
+"""The kinds of values of arguments: each turns a word into a value, or says what is wrong with it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TypeVar
+
+from msmq_fast.protocol.units import UnitError, parse_duration, parse_rate, parse_size
+
+_Value = TypeVar("_Value")
+
+__all__ = ["duration", "hexadecimal", "number", "rate", "size"]
+
+
+def number(low: int, high: int) -> Callable[[str], int]:
+    """A whole number from `low` to `high`."""
+
+    def parsed(text: str) -> int:
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdecimal() and len(digits) <= 20):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+        if not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text} is not between {low} and {high}")
+        return int(text)
+
+    return parsed
+
+
+def duration(high: float = 2**32 - 1) -> Callable[[str], float]:
+    """Seconds from 0 to `high`, as "30 s", "5m", "1h", "2d", "500ms", or a bare number of seconds."""
+
+    def parsed(text: str) -> float:
+        seconds = _parsed(parse_duration, text)
+        if seconds > high:
+            raise argparse.ArgumentTypeError(f"{text} is longer than {high:.10g} seconds")
+        return seconds
+
+    return parsed
+
+
+def size(text: str) -> int:
+    """Bytes, as "64 MiB", "10MB", or a bare number."""
+    return _parsed(parse_size, text)
+
+
+def rate(text: str) -> int:
+    """Bytes per second, as "50 MiB/s", "50 MiB", or a bare number."""
+    return _parsed(parse_rate, text)
+
+
+def hexadecimal(text: str) -> bytes:
+    """Bytes, two hexadecimal digits each."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not hexadecimal") from None
+
+
+def _parsed(parse: Callable[[str], _Value], text: str) -> _Value:
+    try:
+        return parse(text)
+    except UnitError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
