@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 from msmq_fast.protocol.exits import Exit
-from msmq_fast.terminal.parser import Parser, did_you_mean, filled
+from msmq_fast.terminal.parser import Parser, did_you_mean, filled, terminal_width
 
 __all__ = [
     "Command",
@@ -152,13 +152,12 @@ def walk(node: Node, prog: str) -> Iterator[tuple[Node, str]]:
 
 def group_help(group: Group, prog: str) -> str:
     """Return the help page of a group: what it is for, and its commands with a line each."""
-    import shutil  # only help pages need these
-    import textwrap
+    import textwrap  # only help pages need it
 
     names = {name: node for name, node in group.commands.items() if not node.hidden}
     sections = group.sections or (("commands", tuple(names)),)
     width = max(len(name) for name in names) + 2
-    columns = max(40, shutil.get_terminal_size().columns) - 2
+    columns = terminal_width() - 2
     lines = [
         f"usage: {prog} COMMAND …",
         "",
