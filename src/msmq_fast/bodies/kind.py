@@ -26,6 +26,7 @@ VT_STORAGE: Final = 67
 VT_STREAMED_OBJECT: Final = 68
 VT_STORED_OBJECT: Final = 69
 VT_CLSID: Final = 72
+VT_BYTE_VECTOR: Final = 0x1011  # VT_VECTOR | VT_UI1
 VT_BYTES: Final = 0x2011  # VT_ARRAY | VT_UI1
 BINARY_FORMATTER: Final = 0x300  # what System.Messaging's BinaryMessageFormatter states
 

@@ -1,7 +1,9 @@
-"""Streams of .NET's BinaryFormatter (MS-NRBF): which types they name. Nothing is ever made of them.
+"""Streams of .NET's BinaryFormatter (MS-NRBF): a walk over their records, and which types they name.
 
-The records are walked by their sizes. A class whose members have no types in the stream ends the walk:
-then what was found until there is told, with `complete` False.
+The records are walked by their sizes; no type of the stream ever becomes code. `Walk` calls a method for
+each thing that it passes, which does nothing here: a subclass that wants values (`bodies.binary`) overrides
+those. A class whose members have no types in the stream ends the walk: `net_binary` then returns what was
+found until there, with `complete` False.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from msmq_fast.bodies.errors import BodyError
 
 _INT: Final = struct.Struct("<i")
 # PrimitiveTypeEnumeration -> bytes of a value; 0: of no fixed size
-_PRIMITIVES: Final = {
+PRIMITIVES: Final = {
     1: ("Boolean", 1),
     2: ("Byte", 1),
     3: ("Char", 0),
@@ -50,12 +52,15 @@ class NetBinary(NamedTuple):
     complete: bool
 
 
-class _Class(NamedTuple):
+class Class(NamedTuple):
+    """A class of the stream."""
+
     name: str
     members: tuple[int, ...] | None  # in reverse: primitive types, 0 for records; None: not told
+    names: tuple[str, ...]  # of the members, in their order
 
 
-class _Opaque(Exception):
+class Opaque(Exception):
     """The sizes of what follows are not in the stream."""
 
 
@@ -72,18 +77,23 @@ class _Open:
 
 def net_binary(body: bytes) -> NetBinary:
     """The type and library names of a stream. BodyError: it is none, or is cut or damaged."""
-    walk = _Walk(body)
+    walk = Walk(body)
     complete = True
     try:
         walk.run()
-    except _Opaque:
+    except Opaque:
         complete = False
     return NetBinary(
         walk.roots.get(walk.root), list(walk.types), list(walk.libraries), walk.records, complete
     )
 
 
-class _Walk:
+class Walk:
+    """One pass over a stream. Every value, string, null and reference that it passes belongs to the object
+    or array that began last and has not ended; `run` raises BodyError for a damaged stream, Opaque where
+    the sizes of what follows are not told.
+    """
+
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
@@ -92,7 +102,7 @@ class _Walk:
         self.types: dict[str, None] = {}
         self.libraries: dict[str, None] = {}
         self.roots: dict[int, str] = {}  # only of the root object
-        self._classes: dict[int, _Class] = {}
+        self._classes: dict[int, Class] = {}
         self._open: list[_Open] = []
 
     def run(self) -> None:
@@ -106,10 +116,39 @@ class _Walk:
             elif not self._record(None):
                 return
 
+    # -- what a subclass may want to know
+
+    def object_begins(self, identifier: int, found: Class) -> None:
+        """An object. Its members follow in the order of `found.names`."""
+
+    def array_begins(self, identifier: int, name: str, lengths: list[int]) -> None:
+        """An array. Its elements follow, the last dimension first."""
+
+    def ends(self) -> None:
+        """What began last and has not ended has all its members."""
+
+    def string_passed(self, identifier: int, text: str) -> None:
+        """A string object."""
+
+    def value_passed(self, primitive: int, at: int) -> None:
+        """A value of a PrimitiveTypeEnumeration, in the bytes from `at` to `self.at`."""
+
+    def values_passed(self, primitive: int, count: int, at: int) -> None:
+        """`count` elements of a fixed size, in the bytes from `at` to `self.at`."""
+
+    def nulls_passed(self, count: int) -> None:
+        """Members that are null."""
+
+    def reference_passed(self, identifier: int) -> None:
+        """A member that is an object of the stream, which may still follow."""
+
+    # -- records
+
     def _member(self, owner: _Open) -> None:
         """The next member of an object or array, or its end."""
         if owner.rest == 0:
             self._open.pop()
+            self.ends()
             return
         owner.rest -= 1
         kind = owner.members[owner.rest if len(owner.members) > 1 else 0]
@@ -138,8 +177,10 @@ class _Walk:
         elif kind in (13, 14):
             self._nulls(self._byte() if kind == 13 else self._int(), owner)
         elif kind in (21, 22):
-            raise _Opaque  # calls of .NET Remoting, which no message carries
-        elif kind != 10:
+            raise Opaque  # calls of .NET Remoting, which no message carries
+        elif kind == 10:
+            self.nulls_passed(1)
+        else:
             raise BodyError(f"record type {kind} at byte {self.at - 1} is not known")
         return True
 
@@ -147,22 +188,23 @@ class _Walk:
         if owner is None or not owner.nulls or not 0 < count <= owner.rest + 1:
             raise BodyError(f"{count} nulls at byte {self.at} are more than there is room for")
         owner.rest -= count - 1
+        self.nulls_passed(count)
 
     # -- classes
 
     def _typed_class(self, *, system: bool) -> None:
-        identifier, name, count = self._class_info()
-        kinds = [self._byte() for _ in range(count)]
+        identifier, name, names = self._class_info()
+        kinds = [self._byte() for _ in range(len(names))]
         members = tuple(self._type_info(kind)[0] for kind in kinds)
         if not system:
             self._int()
-        self._begin(identifier, _Class(name, members[::-1]))
+        self._begin(identifier, Class(name, members[::-1], names))
 
     def _untyped_class(self, *, system: bool) -> None:
-        identifier, name, _count = self._class_info()
+        identifier, name, names = self._class_info()
         if not system:
             self._int()
-        self._begin(identifier, _Class(name, None))
+        self._begin(identifier, Class(name, None, names))
 
     def _class_with_id(self) -> None:
         identifier, known = self._int(), self._classes.get(self._int())
@@ -170,22 +212,24 @@ class _Walk:
             raise BodyError(f"the record before byte {self.at} refers to a class that was not there")
         self._begin(identifier, known)
 
-    def _class_info(self) -> tuple[int, str, int]:
+    def _class_info(self) -> tuple[int, str, tuple[str, ...]]:
         identifier, name, count = self._int(), self._string(), self._int()
         if not 0 <= count <= len(self.data) - self.at:
             raise BodyError(f"a class with {count} members does not fit at byte {self.at}")
-        for _ in range(count):
-            self._string()
+        names = tuple(self._string() for _ in range(count))
         self._name(self.types, name)
-        return identifier, name, count
+        return identifier, name, names
 
-    def _begin(self, identifier: int, found: _Class) -> None:
+    def _begin(self, identifier: int, found: Class) -> None:
         self._classes[identifier] = found
         self._seen(identifier, found.name)
         if found.members is None:
-            raise _Opaque
+            raise Opaque
+        self.object_begins(identifier, found)
         if found.members:
             self._open.append(_Open(found.members, len(found.members), nulls=False))
+        else:
+            self.ends()
 
     # -- arrays
 
@@ -197,26 +241,31 @@ class _Walk:
         for _ in range(rank if shape > 2 else 0):
             self._int()
         primitive, name = self._type_info(self._byte())
-        self._seen(identifier, f"{name}[{',' * (rank - 1)}]")
-        self._elements(primitive, math.prod(lengths))
+        self._elements(identifier, f"{name}[{',' * (rank - 1)}]", primitive, lengths)
 
     def _simple_array(self, name: str) -> None:
         identifier = self._int()
-        self._seen(identifier, name)
-        self._elements(0, self._length())
+        self._elements(identifier, name, 0, [self._length()])
 
     def _primitive_array(self) -> None:
         identifier, count = self._int(), self._length()
         primitive, name = self._value_type()
-        self._seen(identifier, name + "[]")
-        self._elements(primitive, count)
+        self._elements(identifier, name + "[]", primitive, [count])
 
-    def _elements(self, primitive: int, count: int) -> None:
-        size = _PRIMITIVES[primitive][1] if primitive else 0
+    def _elements(self, identifier: int, name: str, primitive: int, lengths: list[int]) -> None:
+        self._seen(identifier, name)
+        count = math.prod(lengths)
+        size = PRIMITIVES[primitive][1] if primitive else 0
+        at = self.at
         if size:
             self._skip(size * count)
-        elif count:
+        self.array_begins(identifier, name, lengths)
+        if count and not size:
             self._open.append(_Open((primitive,), count, nulls=True))
+            return
+        if size:
+            self.values_passed(primitive, count, at)
+        self.ends()
 
     # -- values
 
@@ -240,23 +289,29 @@ class _Walk:
 
     def _value_type(self) -> tuple[int, str]:
         primitive = self._byte()
-        if primitive not in _PRIMITIVES:
+        if primitive not in PRIMITIVES:
             raise BodyError(f"primitive type {primitive} before byte {self.at} is not known")
-        return primitive, "System." + _PRIMITIVES[primitive][0]
+        return primitive, "System." + PRIMITIVES[primitive][0]
 
     def _typed_value(self) -> None:
         primitive = self._byte()
-        if primitive != _NULL:
-            self.at -= 1
-            self._primitive(self._value_type()[0])
+        if primitive == _NULL:
+            self.nulls_passed(1)
+            return
+        self.at -= 1
+        self._primitive(self._value_type()[0])
 
     def _object_string(self) -> None:
         identifier = self._int()
-        self._string()
+        self.string_passed(identifier, self._string())
         self._seen(identifier, "System.String")
 
+    def _reference(self) -> None:
+        self.reference_passed(self._int())
+
     def _primitive(self, primitive: int) -> None:
-        size = _PRIMITIVES[primitive][1]
+        at = self.at
+        size = PRIMITIVES[primitive][1]
         if size:
             self._skip(size)
         elif primitive in (_DECIMAL, _STRING):
@@ -264,6 +319,7 @@ class _Walk:
         elif primitive == _CHAR:
             first = self._byte()
             self._skip(0 if first < 0x80 else 1 if first < 0xE0 else 2 if first < 0xF0 else 3)
+        self.value_passed(primitive, at)
 
     def _seen(self, identifier: int, name: str) -> None:
         if identifier == self.root:
@@ -306,17 +362,17 @@ class _Walk:
         self.at += size
 
 
-_RECORDS: Final[dict[int, Callable[[_Walk], None]]] = {
-    1: _Walk._class_with_id,
+_RECORDS: Final[dict[int, Callable[[Walk], None]]] = {
+    1: Walk._class_with_id,
     2: lambda walk: walk._untyped_class(system=True),
     3: lambda walk: walk._untyped_class(system=False),
     4: lambda walk: walk._typed_class(system=True),
     5: lambda walk: walk._typed_class(system=False),
-    6: _Walk._object_string,
-    7: _Walk._array,
-    8: _Walk._typed_value,
-    9: lambda walk: walk._skip(4),
-    15: _Walk._primitive_array,
+    6: Walk._object_string,
+    7: Walk._array,
+    8: Walk._typed_value,
+    9: Walk._reference,
+    15: Walk._primitive_array,
     16: lambda walk: walk._simple_array("System.Object[]"),
     17: lambda walk: walk._simple_array("System.String[]"),
 }

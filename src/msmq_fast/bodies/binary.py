@@ -1,0 +1,469 @@
+"""Bodies of .NET's BinaryMessageFormatter: values of MS-NRBF streams as plain data, and simple values
+written.
+
+Reading goes in two steps, so that nothing of a hostile stream is expanded before it was counted:
+
+1. `_Values` walks the records and keeps each object once, flat: members that are references stay references.
+2. `_Tree` makes plain data of the root: a dict with `__class__` for an object, a list for an array, and the
+   Python value for the well-known types of .NET (numbers, Decimal, DateTime, TimeSpan, Guid, List,
+   Dictionary). An object that occurs again is {"__ref__": path of its first place}, so data without circles
+   comes out whose size is linear in that of the stream.
+
+No name of the stream is ever looked up as code. Bounds: MAX_VALUES members and elements, MAX_DEPTH levels,
+MAX_TEXT characters of strings that are repeated by reference.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from datetime import UTC, timedelta
+from decimal import Decimal
+from itertools import repeat
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from msmq_fast.bodies.errors import BodyError
+from msmq_fast.bodies.netbinary import Class, Opaque, Walk
+from msmq_fast.bodies.types import (
+    ARRAY,
+    TICKS_PER_MICROSECOND,
+    TYPES,
+    SimpleType,
+    check,
+    decimal_parts,
+    from_ticks,
+    simple_type,
+    span_ticks,
+    to_ticks,
+)
+from msmq_fast.bodies.xml import CLASS
+from msmq_fast.bodies.xmlvalues import decimal_text, read_decimal
+
+MAX_VALUES: Final = 1 << 22
+MAX_DEPTH: Final = 100
+MAX_TEXT: Final = 1 << 24
+REFERENCE: Final = "__ref__"
+"""The key of the only entry of what stands for an object that was there before."""
+
+_BY_CODE: Final = {kind.code: kind for kind in TYPES.values() if kind.code}
+_LAYOUTS: Final = {code: struct.Struct(kind.layout) for code, kind in _BY_CODE.items() if kind.layout}
+_BYTE, _CHAR, _DECIMAL, _TIMESPAN, _DATETIME, _STRING = 2, 3, 5, 12, 13, 18
+_TICKS: Final = (1 << 62) - 1
+_KIND_UTC, _KIND_LOCAL = 1, 2
+_LIST: Final = "System.Collections.Generic.List`1["
+_DICTIONARY: Final = "System.Collections.Generic.Dictionary`2["
+_BOXED: Final = frozenset("System." + kind.net for kind in TYPES.values() if kind.code)
+_LOCAL_NOTE: Final = "times without a zone are local times of the sender"
+_FINE_NOTE: Final = "times were cut to microseconds"
+_DATE_NOTE: Final = "times outside of the years 1 to 9999 are left as ticks"
+
+
+def decode(body: bytes) -> tuple[Any, list[str]]:
+    """The value of a stream, and notes on what was read with a loss.
+
+    BodyError: the bytes are not a stream, are cut or damaged, or pass one of the bounds.
+    """
+    values = _Values(body)
+    try:
+        values.run()
+    except Opaque:
+        raise BodyError(
+            f"the types of the members before byte {values.at} are not in the stream; only .NET can read it"
+        ) from None
+    tree = _Tree(values)
+    return tree.root(), list(tree.notes)
+
+
+class _Reference(NamedTuple):
+    identifier: int
+
+
+class _Object(NamedTuple):
+    found: Class
+    members: list[Any]
+
+
+class _Array:
+    __slots__ = ("elements", "lengths")
+
+    def __init__(self, lengths: list[int]) -> None:
+        self.lengths = lengths
+        self.elements: list[Any] | bytes = []
+
+
+class _Moment(NamedTuple):
+    """Ticks of a DateTime and its kind: 0 unspecified, 1 UTC, 2 local."""
+
+    ticks: int
+    kind: int
+
+
+class _Values(Walk):
+    """The objects of a stream, flat."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.objects: dict[int, Any] = {}
+        self._owners: list[_Object | _Array] = []
+        self._count = 0
+
+    def object_begins(self, identifier: int, found: Class) -> None:
+        """Keep the object; its members follow."""
+        self._own(identifier, _Object(found, []))
+
+    def array_begins(self, identifier: int, name: str, lengths: list[int]) -> None:
+        """Keep the array; its elements follow."""
+        self._own(identifier, _Array(lengths))
+
+    def _own(self, identifier: int, made: _Object | _Array) -> None:
+        self._keep(identifier, made)
+        self._put(_Reference(identifier))
+        self._owners.append(made)
+
+    def _keep(self, identifier: int, value: Any) -> None:
+        if self.objects.setdefault(identifier, value) is not value:
+            raise BodyError(f"object {identifier} before byte {self.at} is there twice")
+
+    def ends(self) -> None:
+        """The members that follow belong to the owner."""
+        self._owners.pop()
+
+    def string_passed(self, identifier: int, text: str) -> None:
+        """Keep a string; where it stands is a member."""
+        self._keep(identifier, text)
+        self._put(text)
+
+    def value_passed(self, primitive: int, at: int) -> None:
+        """A value that stands in its place."""
+        self._put(_primitive(primitive, self.data[at : self.at]))
+
+    def values_passed(self, primitive: int, count: int, at: int) -> None:
+        """All elements of an array, of which bytes stay bytes."""
+        owner, data = self._owners[-1], self.data[at : self.at]
+        assert isinstance(owner, _Array)  # noqa: S101 - objects have no elements
+        if primitive == _BYTE:
+            owner.elements = bytes(data)
+            return
+        self._spend(count)
+        owner.elements = [_scalar(primitive, one) for (one,) in _LAYOUTS[primitive].iter_unpack(data)]
+
+    def nulls_passed(self, count: int) -> None:
+        """Members that are None."""
+        self._spend(count)
+        if self._owners:
+            self._members().extend(repeat(None, count))
+
+    def reference_passed(self, identifier: int) -> None:
+        """A member that is an object."""
+        self._put(_Reference(identifier))
+
+    def _put(self, value: Any) -> None:
+        self._spend(1)
+        if self._owners:
+            self._members().append(value)
+
+    def _members(self) -> list[Any]:
+        owner = self._owners[-1]
+        members = owner.members if isinstance(owner, _Object) else owner.elements
+        assert isinstance(members, list)  # noqa: S101 - bytes come whole
+        return members
+
+    def _spend(self, count: int) -> None:
+        self._count += count
+        if self._count > MAX_VALUES:
+            raise BodyError(f"the stream has more than {MAX_VALUES} values")
+
+
+def _primitive(primitive: int, data: bytes) -> Any:
+    if primitive in _LAYOUTS:
+        return _scalar(primitive, _LAYOUTS[primitive].unpack(data)[0])
+    if primitive == _CHAR:
+        return data.decode("utf-8", "replace")
+    content = data[_prefix(data) :].decode("utf-8", "replace")
+    if primitive == _STRING:
+        return content
+    try:
+        return read_decimal(content)
+    except ValueError:
+        return content
+
+
+def _prefix(data: bytes) -> int:
+    """Bytes of the length before a string."""
+    return next(index for index, one in enumerate(data, 1) if not one & 0x80)
+
+
+def _scalar(primitive: int, value: Any) -> Any:
+    if primitive == _DATETIME:
+        return _Moment(value & _TICKS, value >> 62)
+    if primitive == _TIMESPAN:
+        return _span(value)
+    return value
+
+
+def _span(ticks: int) -> timedelta:
+    return timedelta(microseconds=ticks // TICKS_PER_MICROSECOND)
+
+
+class _Tree:
+    """Plain data of the root of a stream."""
+
+    def __init__(self, values: _Values) -> None:
+        self.notes: dict[str, None] = {}
+        self._objects = values.objects
+        self._root = values.root
+        self._places: dict[int, str] = {}
+        self._text = 0
+
+    def root(self) -> Any:
+        if self._root not in self._objects:
+            raise BodyError(f"the stream has no object {self._root}, which its header names as the root")
+        return self._expanded(_Reference(self._root), "$", 0)
+
+    def _expanded(self, value: Any, path: str, depth: int) -> Any:
+        if isinstance(value, _Moment):
+            return self._moment(value)
+        if not isinstance(value, _Reference):
+            return value
+        if depth >= MAX_DEPTH:
+            raise BodyError(f"objects are nested more than {MAX_DEPTH} deep")
+        identifier = value.identifier
+        found = self._objects.get(identifier)
+        if isinstance(found, str):
+            self._text += len(found)
+            if self._text > MAX_TEXT:
+                raise BodyError(f"repeated strings have more than {MAX_TEXT} characters")
+            return found
+        if found is None:
+            raise BodyError(f"object {identifier}, which {path} refers to, is not in the stream")
+        first = self._places.setdefault(identifier, path)
+        if first is not path:
+            return {REFERENCE: first}
+        if isinstance(found, _Object):
+            return self._object(found, path, depth + 1)
+        return self._array(found, path, depth + 1)
+
+    def _array(self, found: _Array, path: str, depth: int) -> Any:
+        elements = found.elements
+        if isinstance(elements, bytes):
+            return elements if len(found.lengths) == 1 else _shaped(list(elements), found.lengths)
+        flat = [self._expanded(one, f"{path}[{index}]", depth) for index, one in enumerate(elements)]
+        return _shaped(flat, found.lengths)
+
+    def _object(self, found: _Object, path: str, depth: int) -> Any:
+        name = found.found.name
+        fields = dict(zip(found.found.names, found.members, strict=True))
+        known = self._known(name, fields)
+        if known is not None:
+            return known
+        if name.startswith(_LIST) and set(fields) == {"_items", "_size", "_version"}:
+            items, size = self._expanded(fields["_items"], path, depth), fields["_size"]
+            if isinstance(items, list | bytes) and isinstance(size, int) and 0 <= size <= len(items):
+                return items[:size]
+            fields["_items"] = items
+        expanded = {key: self._expanded(one, f"{path}.{key}", depth) for key, one in fields.items()}
+        if name.startswith(_DICTIONARY):
+            pairs = _pairs(expanded.get("KeyValuePairs"))
+            if pairs is not None:
+                return pairs
+        return {CLASS: name, **{key: one for key, one in expanded.items() if key != CLASS}}
+
+    def _known(self, name: str, fields: dict[str, Any]) -> Any:
+        """The Python value of an object of a well-known type; None: it is another, or not whole."""
+        if name in _BOXED and set(fields) == {"m_value"}:
+            return self._expanded(fields["m_value"], "$", 0)
+        reader = _KNOWN.get(name)
+        if reader is None:
+            return None
+        try:
+            value = reader(fields)
+        except (KeyError, TypeError, ValueError, OverflowError, struct.error):
+            return None
+        return self._moment(value) if isinstance(value, _Moment) else value
+
+    def _moment(self, moment: _Moment) -> Any:
+        value = from_ticks(moment.ticks)
+        if value is None:
+            self.notes[_DATE_NOTE] = None
+            return moment.ticks
+        if moment.ticks % TICKS_PER_MICROSECOND:
+            self.notes[_FINE_NOTE] = None
+        if moment.kind >= _KIND_LOCAL:
+            self.notes[_LOCAL_NOTE] = None
+        return value.replace(tzinfo=UTC) if moment.kind == _KIND_UTC else value
+
+
+def _shaped(flat: list[Any], lengths: list[int]) -> list[Any]:
+    """A flat array as lists of lists; without elements it is an empty list, however long its dimensions
+    are.
+    """
+    if not flat:
+        return flat
+    for length in reversed(lengths[1:]):
+        flat = [flat[start : start + length] for start in range(0, len(flat), length)]
+    return flat
+
+
+def _pairs(pairs: Any) -> dict[str, Any] | list[list[Any]] | None:
+    """A Dictionary: by its keys if they are strings, else as pairs; None: it is not whole."""
+    if not isinstance(pairs, list) or not all(
+        isinstance(one, dict) and "key" in one and "value" in one for one in pairs
+    ):
+        return None
+    if all(isinstance(one["key"], str) for one in pairs):
+        return {one["key"]: one["value"] for one in pairs}
+    return [[one["key"], one["value"]] for one in pairs]
+
+
+def _known_decimal(fields: dict[str, Any]) -> Decimal:
+    flags = fields["flags"]
+    scale = flags >> 16 & 0xFF
+    if scale > 28:
+        raise ValueError(scale)
+    digits = (
+        (fields["hi"] & 0xFFFFFFFF) << 64 | (fields["mid"] & 0xFFFFFFFF) << 32 | fields["lo"] & 0xFFFFFFFF
+    )
+    return Decimal((int(flags < 0), tuple(map(int, str(digits))), -scale))
+
+
+def _known_guid(fields: dict[str, Any]) -> UUID:
+    return UUID(bytes_le=_GUID.pack(*(fields[name] for name in _GUID_MEMBERS)))
+
+
+_GUID: Final = struct.Struct("<ihh8B")
+_GUID_MEMBERS: Final = tuple(f"_{letter}" for letter in "abcdefghijk")
+_KNOWN: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
+    "System.DateTime": lambda fields: _Moment(fields["dateData"] & _TICKS, fields["dateData"] >> 62),
+    "System.Decimal": _known_decimal,
+    "System.Guid": _known_guid,
+    "System.TimeSpan": lambda fields: _span(fields["_ticks"]),
+}
+
+# ------------------------------------------------------------------------------------------------- writing
+
+_INT: Final = struct.Struct("<i")
+_HEADER: Final = b"\0" + struct.pack("<4i", 1, -1, 1, 0)
+_END: Final = b"\x0b"
+_CLASS_RECORD, _STRING_RECORD, _PRIMITIVES_RECORD, _STRINGS_RECORD = 4, 6, 15, 17
+_NULL, _NULLS_256, _NULLS = 10, 13, 14
+
+
+def encode(value: Any, name: str) -> bytes:
+    """The stream that BinaryFormatter writes for a simple value or an array of simple values.
+
+    BodyError: the type has no such stream, or the value is not one of the type.
+    """
+    if not name.endswith(ARRAY):
+        return _HEADER + _root(value, simple_type(name)) + _END
+    kind = simple_type(name.removesuffix(ARRAY))
+    if kind.name == "string":
+        return _HEADER + _strings(value) + _END
+    if not kind.code:
+        raise BodyError(f"the formatter binary does not write arrays of {kind.name}")
+    return _HEADER + _array(value, kind) + _END
+
+
+def _root(value: Any, kind: SimpleType) -> bytes:
+    check(value, kind)
+    if kind.name == "string":
+        return bytes((_STRING_RECORD,)) + _INT.pack(1) + _counted(value)
+    if kind.name == "bytes":
+        return _array(bytes(value), TYPES["uint8"])
+    if kind.name == "guid":
+        return _object(kind, tuple(zip(_GUID_MEMBERS, (8, 7, 7, *(2,) * 8), strict=True)), value.bytes_le)
+    if kind.name == "decimal":
+        scale, digits = decimal_parts(Decimal(value))
+        words = (
+            scale << 16 | (value < 0) << 31,
+            digits >> 64,
+            digits & 0xFFFFFFFF,
+            digits >> 32 & 0xFFFFFFFF,
+        )
+        return _object(
+            kind, tuple((name, 8) for name in ("flags", "hi", "lo", "mid")), struct.pack("<4I", *words)
+        )
+    if kind.name == "datetime":
+        ticks = to_ticks(value)
+        data = struct.pack("<2Q", ticks, ticks | _kind_of(value) << 62)
+        return _object(kind, (("ticks", 9), ("dateData", 16)), data)
+    if kind.name == "timespan":
+        return _object(kind, (("_ticks", 9),), _value(value, kind))
+    return _object(kind, (("m_value", kind.code),), _value(value, kind))
+
+
+def _object(kind: SimpleType, members: tuple[tuple[str, int], ...], data: bytes) -> bytes:
+    """SystemClassWithMembersAndTypes, all of whose members are primitive, and their values."""
+    names = b"".join(_counted(name) for name, _ in members)
+    head = bytes((_CLASS_RECORD,)) + _INT.pack(1) + _counted("System." + kind.net) + _INT.pack(len(members))
+    return head + names + bytes(len(members)) + bytes(code for _, code in members) + data
+
+
+def _array(items: Any, kind: SimpleType) -> bytes:
+    head = bytes((_PRIMITIVES_RECORD,)) + _INT.pack(1) + _INT.pack(len(items)) + bytes((kind.code,))
+    if isinstance(items, bytes):
+        return head + items
+    for item in items:
+        check(item, kind)
+    return head + b"".join(_value(item, kind) for item in items)
+
+
+def _strings(items: Any) -> bytes:
+    """ArraySingleString. A string that occurs again is a reference, as .NET writes one object."""
+    kind = TYPES["string"]
+    parts = [bytes((_STRINGS_RECORD,)), _INT.pack(1), _INT.pack(len(items))]
+    known: dict[str, int] = {}
+    nulls = 0
+    for item in items:
+        if item is None:
+            nulls += 1
+            continue
+        check(item, kind)
+        parts.append(_nulls(nulls))
+        nulls = 0
+        if item in known:
+            parts.append(b"\x09" + _INT.pack(known[item]))
+            continue
+        known[item] = len(known) + 2
+        parts.append(bytes((_STRING_RECORD,)) + _INT.pack(known[item]) + _counted(item))
+    parts.append(_nulls(nulls))
+    return b"".join(parts)
+
+
+def _nulls(count: int) -> bytes:
+    if count <= 1:
+        return bytes((_NULL,)) * count
+    return bytes((_NULLS_256, count)) if count < 256 else bytes((_NULLS,)) + _INT.pack(count)
+
+
+def _value(value: Any, kind: SimpleType) -> bytes:
+    if kind.name == "char":
+        return str(value).encode()
+    if kind.name == "decimal":
+        return _counted(decimal_text(value))
+    if kind.name == "datetime":
+        return _LAYOUTS[_DATETIME].pack(to_ticks(value) | _kind_of(value) << 62)
+    if kind.name == "timespan":
+        return _LAYOUTS[_TIMESPAN].pack(span_ticks(value))
+    return _LAYOUTS[kind.code].pack(value)
+
+
+def _kind_of(value: Any) -> int:
+    """The DateTimeKind of a datetime. BodyError: a zone other than UTC, which .NET would take for its own."""
+    if value.tzinfo is None:
+        return 0
+    if value.utcoffset():
+        raise BodyError(
+            f"the formatter binary writes times in UTC or without a zone, not {value.isoformat()}"
+        )
+    return _KIND_UTC
+
+
+def _counted(text: str) -> bytes:
+    data = text.encode()
+    size, head = len(data), bytearray()
+    while size > 0x7F:
+        head.append(size & 0x7F | 0x80)
+        size >>= 7
+    head.append(size)
+    return bytes(head) + data
