@@ -27,10 +27,10 @@ from msmq_fast._native.lmdbthreads import LmdbWriter
 from msmq_fast.bulk.reader import BYTES, CLASSES, HEADS_BYTES, KINDS, ROWS, TRANSPORTS
 from msmq_fast.packet import Message
 from msmq_fast.packet.base import INFINITE
-from msmq_fast.packet.message import Delivery
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol.arrow import arrow_schema, record_batch
 from msmq_fast.protocol.columns import EVENT_COLUMNS, Column, chosen
+from msmq_fast.protocol.properties import Delivery
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.queue import Queue

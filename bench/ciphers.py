@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from cryptography.hazmat.decrepit.ciphers import algorithms as decrepit
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
-from msmq_fast.security.algorithms import EncryptionAlgorithm
+from msmq_fast.protocol.properties import EncryptionAlgorithm
 from msmq_fast.security.ciphers import body_cipher
 
 __all__ = ["SIZES", "Figure", "measure"]

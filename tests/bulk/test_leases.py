@@ -7,7 +7,6 @@ import errno
 import pytest
 
 from msmq_fast.packet import Message
-from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import (
@@ -18,6 +17,7 @@ from msmq_fast.protocol.errors import (
     SharingViolation,
     UnsupportedFormatNameOperation,
 )
+from msmq_fast.protocol.properties import Acknowledge, Journal
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.bulk import leases as module
 from msmq_fast.qm.bulk.leaseholder import CHUNK

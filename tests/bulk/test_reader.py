@@ -17,11 +17,11 @@ from msmq_fast.bulk import reader
 from msmq_fast.bulk.reader import BulkReader, Part
 from msmq_fast.bulk.worker import Worker
 from msmq_fast.packet import Message
-from msmq_fast.packet.message import Journal
 from msmq_fast.protocol import arrow
 from msmq_fast.protocol.arrow import END_OF_STREAM, ArrowMissing, arrow_schema, record_batch
 from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, MESSAGE_COLUMNS, chosen
 from msmq_fast.protocol.errors import QueueNotFound
+from msmq_fast.protocol.properties import Journal
 from msmq_fast.qm.access import Access
 from tests.support.bulk import model
 from tests.support.clocks import WALL

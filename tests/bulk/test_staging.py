@@ -8,7 +8,6 @@ import pytest
 
 from msmq_fast._native.packetblock import PacketBlock
 from msmq_fast.packet import Message
-from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import (
@@ -18,6 +17,7 @@ from msmq_fast.protocol.errors import (
     QueueDeleted,
     ServiceNotAvailable,
 )
+from msmq_fast.protocol.properties import Acknowledge
 from msmq_fast.qm.bulk.rollforward import Publication
 from msmq_fast.qm.bulk.stages import Part
 from msmq_fast.qm.bulk.staging import Fenced, Published, StageNotFound

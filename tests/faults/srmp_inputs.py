@@ -11,7 +11,7 @@ from uuid import UUID
 from msmq_fast._native.framing import parse
 from msmq_fast.packet.message import Message
 from msmq_fast.protocol.errors import InsufficientResources
-from msmq_fast.security.algorithms import HashAlgorithm
+from msmq_fast.protocol.properties import HashAlgorithm
 from msmq_fast.srmp.compound import Compound, read_http
 from msmq_fast.srmp.http.request import HttpRequest
 from msmq_fast.srmp.http.server import BadRequest, Limits, Refused, ServerConnection

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from msmq_fast.client import Access, Message, MSMQError, connect
-from msmq_fast.packet.message import Journal
+from msmq_fast.protocol.properties import Journal
 from tests.support.processes.pair import collect, drained, free_port
 from tests.support.processes.servers import Server, data_directory, until
 

@@ -13,10 +13,10 @@ from random import Random
 from typing import Any
 
 from msmq_fast._native.queuebase import Received
-from msmq_fast.packet.message import Acknowledge, Delivery, Journal
 from msmq_fast.packet.message import Message as Sent
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.properties import Acknowledge, Delivery, Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.queues.queue import Queue as RealQueue

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.packet.message import Journal, Message
+from msmq_fast.packet.message import Message
+from msmq_fast.protocol.properties import Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from tests.support.worlds.queue_manager import World

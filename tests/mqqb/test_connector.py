@@ -8,8 +8,9 @@ import pytest
 
 from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
-from msmq_fast.packet.message import Acknowledge, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.protocol.errors import AccessDenied, MSMQError, QueueNotFound, UnsupportedFormatNameOperation
+from msmq_fast.protocol.properties import Acknowledge, Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.security.masks import ConnectedNetworkRight
 from msmq_fast.security.sddl import parse_sddl

@@ -9,8 +9,9 @@ import pytest
 
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.transfer import Connect
-from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.protocol.classes import MessageClass
+from msmq_fast.protocol.properties import Acknowledge, Delivery, Journal
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from tests.mqqb.transactional import DEADXACT, NAME, Sender
 from tests.support.mqqb import wire

@@ -14,8 +14,9 @@ from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.mqqb.forwarding import MAX_UNROUTED
 from msmq_fast.mqqb.hops import Target
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
-from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.protocol.classes import MessageClass
+from msmq_fast.protocol.properties import Acknowledge, Delivery, Journal
 from msmq_fast.security.sid import sid
 from tests.mqqb.forwarding import opened, private
 from tests.mqqb.stations import Network, Station

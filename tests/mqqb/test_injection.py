@@ -15,8 +15,9 @@ from msmq_fast.mqqb.channel import ChannelContext
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.timers import Timers
-from msmq_fast.packet.message import Acknowledge, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.protocol.properties import Acknowledge, Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.outgoing.resending import OutgoingSequences

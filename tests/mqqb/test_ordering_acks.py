@@ -10,8 +10,8 @@ import pytest
 from msmq_fast.mqqb.hooks import Hooks
 from msmq_fast.packet import Message
 from msmq_fast.packet.acks import FinalAck, OrderAck, order_queue
-from msmq_fast.packet.message import Journal
 from msmq_fast.protocol.classes import MessageClass
+from msmq_fast.protocol.properties import Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.outgoing.resending import Messenger
 from msmq_fast.qm.transactions.transacted import TransactedQueue

@@ -10,9 +10,10 @@ import pytest
 
 from msmq_fast._native.queuebase import Received
 from msmq_fast.mqqb.reasons import CloseReason
-from msmq_fast.packet.message import Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.properties import Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.operator.showing import infos
 from msmq_fast.qm.outgoing.sequences import transfer_info

@@ -15,7 +15,8 @@ from msmq_fast.mqqb.session import Session
 from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.timers import Timers
 from msmq_fast.mqqb.transfer import Connect
-from msmq_fast.packet.message import Journal, Message
+from msmq_fast.packet.message import Message
+from msmq_fast.protocol.properties import Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
 from msmq_fast.qm.queues.outgoing import OutgoingQueue

@@ -14,7 +14,6 @@ from msmq_fast.packet import FormatName, Message, PacketFault
 from msmq_fast.packet.acks import FinalAck, OrderAck, order_queue
 from msmq_fast.packet.base import MAX_PACKET, BaseHeader, InternalHeader
 from msmq_fast.packet.fields import QueueField, direct_text, direct_wire
-from msmq_fast.packet.message import Acknowledge, Delivery, Journal
 from msmq_fast.packet.names import NameKind, parse_format_name
 from msmq_fast.packet.properties import DebugHeader, MessagePropertiesHeader
 from msmq_fast.packet.session import ConnectionParameters, EstablishConnection, SessionAck, SessionHeader
@@ -34,6 +33,7 @@ from msmq_fast.protocol.errors import (
     PacketFaultCode,
     UnsupportedFormatNameOperation,
 )
+from msmq_fast.protocol.properties import Acknowledge, Delivery, Journal
 from tests.support.packet.samples import OPTIONAL, OTHER, QUEUE_FIELDS, SOURCE, build, combinations, frame
 
 pytestmark = pytest.mark.smoke

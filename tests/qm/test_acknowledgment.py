@@ -12,9 +12,9 @@ import pytest
 
 from msmq_fast.packet import Message
 from msmq_fast.packet.fields import Hosts, QueueField, field_name
-from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.packet.user import SecurityHeader
+from msmq_fast.protocol.properties import Acknowledge, Journal
 from msmq_fast.qm.outgoing.acknowledgment import acknowledgment
 from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.store import decode

@@ -6,7 +6,7 @@ import pytest
 
 from msmq_fast.mqqb.reasons import CloseReason, Refusal
 from msmq_fast.packet import Message
-from msmq_fast.packet.message import Journal
+from msmq_fast.protocol.properties import Journal
 from tests.qm.acknowledgments import HERE, answers
 from tests.support.clocks import WALL
 from tests.support.mqqb import wire

@@ -11,8 +11,8 @@ from msmq_fast._native.memorystore import MemoryWriter
 from msmq_fast.packet import Message
 from msmq_fast.packet.acks import OrderAck, order_queue
 from msmq_fast.packet.base import INFINITE
-from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import FormatName, parse_format_name
+from msmq_fast.protocol.properties import Acknowledge
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.manager import QueueManager

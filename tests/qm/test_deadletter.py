@@ -8,9 +8,9 @@ import pytest
 
 from msmq_fast._native.queuebase import Received
 from msmq_fast.packet import Message
-from msmq_fast.packet.message import Journal
 from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.protocol.errors import UnsupportedAccessMode
+from msmq_fast.protocol.properties import Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.store import decode
 from msmq_fast.store.schema import EventKind, Table

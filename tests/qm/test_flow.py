@@ -11,8 +11,8 @@ from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
 from msmq_fast._native.queue import QueueCore
 from msmq_fast.packet import Message
-from msmq_fast.packet.message import Journal
 from msmq_fast.protocol import errors
+from msmq_fast.protocol.properties import Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.flow import MEMORY_FULL, FlowControl
 from msmq_fast.qm.transactions.transacted import TransactedQueue

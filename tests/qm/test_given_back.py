@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol.classes import MessageClass
+from msmq_fast.protocol.properties import Acknowledge
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.reading.lookup import Lookup
 from tests.qm.acknowledgments import classes

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.packet.message import Acknowledge, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.protocol.properties import Acknowledge, Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.operator.importing import Import

@@ -7,7 +7,6 @@ from array import array
 import pytest
 
 from msmq_fast.packet import Message
-from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import (
@@ -17,6 +16,7 @@ from msmq_fast.protocol.errors import (
     UnsupportedAccessMode,
     UnsupportedFormatNameOperation,
 )
+from msmq_fast.protocol.properties import Acknowledge, Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.qm.reading.lookup import Lookup

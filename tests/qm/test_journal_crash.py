@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import pytest
 
 from msmq_fast._native.tables import StoreError
-from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol.errors import IOTimeout, MessageStorageFailed
+from msmq_fast.protocol.properties import Acknowledge, Journal
 from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
 from tests.support.worlds.queue_manager import World

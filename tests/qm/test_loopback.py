@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from msmq_fast._native.framing import parse
-from msmq_fast.packet.message import Acknowledge, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.protect import security_of
 from msmq_fast.packet.user import SecurityHeader
+from msmq_fast.protocol.properties import Acknowledge, Journal
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.security.sddl import parse_sddl

@@ -12,9 +12,9 @@ from msmq_fast._native.memorystore import MemoryReader, MemoryWriter
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.queuebase import Received
 from msmq_fast.packet import Message
-from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol.classes import MessageClass
+from msmq_fast.protocol.properties import Acknowledge
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.transactions.transacted import TransactedQueue

@@ -9,8 +9,9 @@ import pytest
 
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.queuebase import Received
-from msmq_fast.packet.message import Acknowledge, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.protocol.properties import Acknowledge, Journal
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.reading.readers import Readers, Subscription
 from msmq_fast.qm.transactions.transacted import TransactedQueue

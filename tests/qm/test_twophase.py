@@ -7,9 +7,9 @@ import errno
 import pytest
 
 from msmq_fast.packet import Message
-from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol import errors
+from msmq_fast.protocol.properties import Acknowledge
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.twophase import RemoteReadState

@@ -6,9 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from msmq_fast._native.framing import ParsedMessage, parse
-from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.user import SecurityHeader
+from msmq_fast.protocol.properties import Acknowledge, Delivery, Journal
 from msmq_fast.security.sid import sid
 
 SOURCE = UUID("557358d1-9150-9595-4997-b6e611ea26c6")

@@ -16,15 +16,8 @@ from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.protection import DEFAULT_ACCEPTED
 from msmq_fast.mqqb.reasons import Refusal
 from msmq_fast.packet.message import Message
-from msmq_fast.security.algorithms import (
-    BASE,
-    ENHANCED,
-    ENHANCED_AES,
-    PROVIDERS,
-    EncryptionAlgorithm,
-    HashAlgorithm,
-    Provider,
-)
+from msmq_fast.protocol.properties import EncryptionAlgorithm, HashAlgorithm
+from msmq_fast.security.algorithms import BASE, ENHANCED, ENHANCED_AES, PROVIDERS, Provider
 from msmq_fast.security.blobs import PublicKeyEntry, write_key_list
 from msmq_fast.security.certificates import self_signed
 from msmq_fast.security.encryption import EncryptionError, EncryptionPolicy, ReceivedKeys, SentKeys

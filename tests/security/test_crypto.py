@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast._native.crypto import RC2, RC4, md2, md4
-from msmq_fast.security.algorithms import EncryptionAlgorithm
+from msmq_fast.protocol.properties import EncryptionAlgorithm
 from msmq_fast.security.ciphers import body_cipher
 
 unhex = bytes.fromhex

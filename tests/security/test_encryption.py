@@ -12,15 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msmq_fast.protocol.properties import EncryptionAlgorithm
 from msmq_fast.security.agingcache import AgingCache
-from msmq_fast.security.algorithms import (
-    BASE,
-    ENHANCED,
-    ENHANCED_AES,
-    PROVIDERS,
-    EncryptionAlgorithm,
-    Provider,
-)
+from msmq_fast.security.algorithms import BASE, ENHANCED, ENHANCED_AES, PROVIDERS, Provider
 from msmq_fast.security.blobs import (
     PublicKeyEntry,
     RsaPublicKey,

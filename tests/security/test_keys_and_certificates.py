@@ -28,9 +28,10 @@ from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.protect import security_of
 from msmq_fast.protocol.frames import Access, Frame, InFlag, SendFlag
+from msmq_fast.protocol.properties import HashAlgorithm
 from msmq_fast.qm.identity.keyring import Keyring, KeyUse
 from msmq_fast.qm.queues.outgoing import ConnectionStatus
-from msmq_fast.security.algorithms import ENHANCED, ENHANCED_AES, PROVIDERS, HashAlgorithm
+from msmq_fast.security.algorithms import ENHANCED, ENHANCED_AES, PROVIDERS
 from msmq_fast.security.blobs import PublicKeyEntry, read_key_list, read_user_certificates, write_key_list
 from msmq_fast.security.certificates import described, from_file, key_of, self_signed
 from msmq_fast.security.encryption import Failure, ReceivedKeys, SentKeys

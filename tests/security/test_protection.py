@@ -24,18 +24,11 @@ from msmq_fast.packet.protect import protected, security_of, with_multi_signatur
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader
 from msmq_fast.packet.user_message import UserMessagePacket
 from msmq_fast.protocol.classes import MessageClass
+from msmq_fast.protocol.properties import EncryptionAlgorithm, HashAlgorithm
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.identity.keyring import KeyUse
 from msmq_fast.qm.settings import DirectoryMode
-from msmq_fast.security.algorithms import (
-    ENHANCED,
-    ENHANCED_AES,
-    PROVIDERS,
-    EncryptionAlgorithm,
-    HashAlgorithm,
-    Provider,
-    SignatureType,
-)
+from msmq_fast.security.algorithms import ENHANCED, ENHANCED_AES, PROVIDERS, Provider, SignatureType
 from msmq_fast.security.blobs import PublicKeyEntry, write_key_list
 from msmq_fast.security.certificates import self_signed
 from msmq_fast.security.encryption import EncryptionError, EncryptionPolicy, Failure, ReceivedKeys, SentKeys

@@ -19,7 +19,8 @@ from msmq_fast._native.framing import ParsedMessage
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.protect import protected, with_multi_signature
-from msmq_fast.security.algorithms import HashAlgorithm, SignatureType
+from msmq_fast.protocol.properties import HashAlgorithm
+from msmq_fast.security.algorithms import SignatureType
 from msmq_fast.security.signature import multi_signature, sign, signed_parts, verify
 from msmq_fast.security.switches import NameForm, SecuritySwitches
 from tests.security.packets import SOURCE, TARGET, header, message, parsed

@@ -13,7 +13,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any
 
-from msmq_fast.packet.message import Journal
+from msmq_fast.protocol.properties import Journal
 
 _BODY = struct.Struct("<4sIII")
 _MAGIC = b"SIM1"

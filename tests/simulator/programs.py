@@ -10,12 +10,13 @@ from uuid import UUID
 
 from msmq_fast._native.framing import parse
 from msmq_fast._native.queuebase import Received
-from msmq_fast.packet.message import Delivery, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.protocol.errors import (
     InsufficientResources,
     MessageStorageFailed,
     MSMQError,
 )
+from msmq_fast.protocol.properties import Delivery
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue, SentMessage
 from msmq_fast.qm.reading.readers import Subscription

@@ -11,7 +11,8 @@ from random import Random
 
 from msmq_fast._native.queuebase import Received
 from msmq_fast.config.sections import RouteDeclaration
-from msmq_fast.packet.message import Journal, Message
+from msmq_fast.packet.message import Message
+from msmq_fast.protocol.properties import Journal
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.store.schema import Table

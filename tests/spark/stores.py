@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.user import SecurityHeader
+from msmq_fast.protocol.properties import Acknowledge, Delivery, Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.manager import QueueManager

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.packet.message import Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol.classes import MessageClass
+from msmq_fast.protocol.properties import Journal
 from msmq_fast.qm.queues.outgoing import OutgoingState
 from msmq_fast.server.pgm.sending import PgmSending
 from msmq_fast.srmp.channel import ChannelContext, HttpChannel

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from msmq_fast._native.framing import parse
 from msmq_fast.packet.base import INFINITE, MAX_PACKET
-from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.protect import protected
 from msmq_fast.packet.user import SecurityHeader, parse_provider_info
 from msmq_fast.packet.user_message import UserMessagePacket
+from msmq_fast.protocol.properties import Acknowledge, Delivery, Journal
 from msmq_fast.srmp.compound import Compound, read_http, read_text
 from msmq_fast.srmp.incoming import to_packet
 from msmq_fast.srmp.model import Envelope

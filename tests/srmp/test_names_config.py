@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from msmq_fast.config.sections import SrmpConfig, keys_of
+from msmq_fast.protocol.properties import HashAlgorithm
 from msmq_fast.qm.identity.certificates import Certificates
-from msmq_fast.security.algorithms import HashAlgorithm
 from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.security.vault import Vault
 from msmq_fast.server.declarations import DeclarationError

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from msmq_fast.packet.acks import ORDERING_LABEL, FinalAck
 from msmq_fast.packet.base import INFINITE
-from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.packet.user import SecurityHeader, TransactionHeader, provider_info
 from msmq_fast.protocol.errors import IllegalPropertyValue
+from msmq_fast.protocol.properties import Acknowledge, Delivery, Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.identity.signing import prepare
 from msmq_fast.srmp.compose import Spelling

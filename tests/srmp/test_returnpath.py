@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast.packet.message import Acknowledge, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol.classes import MessageClass
+from msmq_fast.protocol.properties import Acknowledge
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.returnpath import ReturnPaths, bound, is_allowed_text, split, with_peer

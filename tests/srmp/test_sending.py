@@ -9,9 +9,10 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.packet.message import Delivery, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol.errors import TransactionUsage, UnsupportedFormatNameOperation
+from msmq_fast.protocol.properties import Delivery, Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.identity.signing import prepare
 from msmq_fast.qm.outgoing.sequences import transfer_info

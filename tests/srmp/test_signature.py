@@ -19,7 +19,7 @@ from msmq_fast._native.framing import parse
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.protect import security_of
-from msmq_fast.security.algorithms import HashAlgorithm
+from msmq_fast.protocol.properties import HashAlgorithm
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.sid import Sid, sid
 from msmq_fast.security.xmlsignature import certificate_key, is_valid, sign_value, signed_info

@@ -20,8 +20,8 @@ MAX_BODY: Final = 1 << 24
 
 class Decoded(NamedTuple):
     """What a body holds. `value` is plain data: None, bool, int, float, str, bytes, Decimal, datetime,
-    timedelta, UUID, and lists and dicts of these. `notes` are losses on the way, `error` is why there is no
-    value.
+    timedelta, UUID, and lists and dicts of these. `notes` are losses on the way, `error` says why the
+    value is missing.
     """
 
     kind: str

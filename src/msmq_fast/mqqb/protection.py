@@ -18,8 +18,9 @@ from msmq_fast.packet.protect import protected, security_of
 from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import InsufficientResources, code_of
+from msmq_fast.protocol.properties import EncryptionAlgorithm, HashAlgorithm, PrivacyLevel
 from msmq_fast.qm.queues.outgoing import ConnectionStatus
-from msmq_fast.security.algorithms import EncryptionAlgorithm, HashAlgorithm, PrivacyLevel, SignatureType
+from msmq_fast.security.algorithms import SignatureType
 from msmq_fast.security.certificates import CertificateKeys
 from msmq_fast.security.encryption import EncryptionError, Failure, ReceivedKeys, SentKeys
 from msmq_fast.security.errors import SecurityDataError

@@ -8,11 +8,12 @@ from uuid import UUID
 
 from msmq_fast._native.framing import ParsedMessage
 from msmq_fast.mqqb.forwarding import destination_name
-from msmq_fast.packet.message import Delivery, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind
 from msmq_fast.packet.properties import DebugHeader
 from msmq_fast.packet.text import encode_text
 from msmq_fast.protocol.classes import MessageClass
+from msmq_fast.protocol.properties import Delivery
 
 _HOPS = 0x1F
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

@@ -8,9 +8,10 @@ from typing import ClassVar
 from uuid import UUID
 
 from msmq_fast.packet.base import NULL_GUID
-from msmq_fast.packet.message import Delivery, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind, parse_format_name
 from msmq_fast.protocol.classes import MessageClass
+from msmq_fast.protocol.properties import Delivery
 
 ORDERING_LABEL = "QM Ordering Ack"
 ORDER_QUEUE = 4  # identifier of the private queue order_queue$ at every computer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
 from uuid import UUID
 
 from msmq_fast._native.framing import BadPacket, PacketTooLarge, ParsedMessage, build_user_message, parse
@@ -31,33 +30,9 @@ from msmq_fast.protocol.errors import (
     LabelTooLong,
     PacketFault,
 )
+from msmq_fast.protocol.properties import Acknowledge, Delivery, Journal
 
 DEFAULT_TIME_TO_REACH_QUEUE = 345_600  # seconds: LongLiveTime, 4 days
-
-
-class Delivery(IntEnum):
-    """M-09."""
-
-    EXPRESS = 0
-    RECOVERABLE = 1
-
-
-class Acknowledge(IntFlag):
-    """Which acknowledgments the sender asks for (M-27)."""
-
-    NONE = 0
-    POSITIVE_ARRIVAL = 1
-    POSITIVE_RECEIVE = 2
-    NEGATIVE_ARRIVAL = 4
-    NEGATIVE_RECEIVE = 8
-
-
-class Journal(IntFlag):
-    """Copies that the sender's queue manager keeps (M-13, M-14)."""
-
-    NONE = 0
-    DEADLETTER = 1
-    JOURNAL = 2
 
 
 @dataclass(slots=True)

@@ -6,47 +6,16 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from msmq_fast.protocol.properties import EncryptionAlgorithm, PrivacyLevel
+
 __all__ = [
     "BASE",
     "ENHANCED",
     "ENHANCED_AES",
     "PROVIDERS",
-    "EncryptionAlgorithm",
-    "HashAlgorithm",
-    "PrivacyLevel",
     "Provider",
     "SignatureType",
 ]
-
-
-class HashAlgorithm(IntEnum):
-    """MessagePropertiesHeader.HashAlgorithm."""
-
-    MD2 = 0x8001
-    MD4 = 0x8002
-    MD5 = 0x8003
-    SHA1 = 0x8004
-    SHA256 = 0x800C
-    SHA512 = 0x800E
-
-
-class EncryptionAlgorithm(IntEnum):
-    """MessagePropertiesHeader.EncryptionAlgorithm."""
-
-    RC2 = 0x6602
-    AES_128 = 0x660E
-    AES_192 = 0x660F
-    AES_256 = 0x6610
-    RC4 = 0x6801
-
-
-class PrivacyLevel(IntEnum):
-    """MessagePropertiesHeader.PrivacyLevel; every other value but these is wrong."""
-
-    NONE = 0
-    BASE = 1
-    ENHANCED = 3
-    ADVANCED = 5
 
 
 class SignatureType(IntEnum):

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.ciphers import CipherContext, algorithms, mo
 from cryptography.hazmat.primitives.padding import PKCS7
 
 from msmq_fast._native.crypto import RC2, RC4
-from msmq_fast.security.algorithms import EncryptionAlgorithm
+from msmq_fast.protocol.properties import EncryptionAlgorithm
 
 __all__ = ["BodyCipher", "body_cipher"]
 

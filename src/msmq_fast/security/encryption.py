@@ -11,16 +11,9 @@ from uuid import UUID
 from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicNumbers
 
+from msmq_fast.protocol.properties import EncryptionAlgorithm, PrivacyLevel
 from msmq_fast.security.agingcache import AgingCache
-from msmq_fast.security.algorithms import (
-    BASE,
-    ENHANCED,
-    ENHANCED_AES,
-    PROVIDERS,
-    EncryptionAlgorithm,
-    PrivacyLevel,
-    Provider,
-)
+from msmq_fast.security.algorithms import BASE, ENHANCED, ENHANCED_AES, PROVIDERS, Provider
 from msmq_fast.security.blobs import (
     PublicKeyEntry,
     RsaPublicKey,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from msmq_fast._native.crypto import md2, md4
-from msmq_fast.security.algorithms import HashAlgorithm
+from msmq_fast.protocol.properties import HashAlgorithm
 
 __all__ = ["digest", "digest_info"]
 

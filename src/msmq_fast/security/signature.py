@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.utils import NoDigestInfo
 from msmq_fast._native.framing import ParsedMessage
 from msmq_fast.packet.base import align4, utf16z
 from msmq_fast.packet.fields import Hosts, QueueField, field_name
-from msmq_fast.security.algorithms import HashAlgorithm, SignatureType
+from msmq_fast.protocol.properties import HashAlgorithm
+from msmq_fast.security.algorithms import SignatureType
 from msmq_fast.security.hashing import digest, digest_info
 from msmq_fast.security.switches import NameForm, SecuritySwitches
 

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import (
     encode_dss_signature,
 )
 
-from msmq_fast.security.algorithms import HashAlgorithm
+from msmq_fast.protocol.properties import HashAlgorithm
 from msmq_fast.security.certificates import is_cheap, key_of
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.hashing import digest, digest_info

@@ -12,18 +12,13 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from msmq_fast._native.tables import Tables
 from msmq_fast.config.sections import Config, InteropConfig, ProtectionConfig
 from msmq_fast.mqqb.protection import ReceivedProtection, SentProtection
+from msmq_fast.protocol.properties import EncryptionAlgorithm, HashAlgorithm
 from msmq_fast.qm.identity.certificates import Certificates
 from msmq_fast.qm.identity.keyring import Keyring, Pairs
 from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.timed import TimedGroup
-from msmq_fast.security.algorithms import (
-    BASE,
-    ENHANCED,
-    ENHANCED_AES,
-    EncryptionAlgorithm,
-    HashAlgorithm,
-)
+from msmq_fast.security.algorithms import BASE, ENHANCED, ENHANCED_AES
 from msmq_fast.security.encryption import EncryptionPolicy, ReceivedKeys, SentKeys
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.keyturns import KeyTurns

@@ -9,10 +9,11 @@ from uuid import UUID
 
 from msmq_fast.packet.acks import BODY_SIZE, ORDERING_LABEL, FinalAck
 from msmq_fast.packet.base import INFINITE
-from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
 from msmq_fast.packet.user import parse_provider_info
 from msmq_fast.protocol.classes import MessageClass
+from msmq_fast.protocol.properties import Acknowledge, Delivery, Journal
 from msmq_fast.srmp.classify import NEGATIVE_DECISIONS
 from msmq_fast.srmp.model import (
     LABEL_PREFIX,

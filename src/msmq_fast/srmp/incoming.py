@@ -14,7 +14,6 @@ from uuid import UUID
 from msmq_fast._native.framing import PacketTooLarge, build_user_message
 from msmq_fast.packet.base import INFINITE, NULL_GUID
 from msmq_fast.packet.fields import DIRECT, Hosts, QueueField, direct_wire, reply_field
-from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.multi import (
     ADMINISTRATION,
     DESTINATION,
@@ -32,6 +31,7 @@ from msmq_fast.protocol.errors import (
     InsufficientResources,
     UnsupportedFormatNameOperation,
 )
+from msmq_fast.protocol.properties import Acknowledge
 from msmq_fast.srmp.compound import Compound
 from msmq_fast.srmp.model import LABEL_PREFIX, Envelope, MsmqPart, StreamPart
 from msmq_fast.srmp.values import END_OF_TIME, Nonconforming

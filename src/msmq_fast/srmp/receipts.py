@@ -16,11 +16,12 @@ from uuid import UUID
 from msmq_fast._native.framing import parse
 from msmq_fast._native.queue import TAKEN
 from msmq_fast.packet.acks import ORDERING_LABEL, FinalAck
-from msmq_fast.packet.message import Delivery, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.packet.soap import SRMPEnvelopeHeader, has_envelope
 from msmq_fast.protocol.classes import MessageClass, is_negative
 from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.properties import Delivery, Journal
 from msmq_fast.qm.outgoing.acknowledgment import identifier
 from msmq_fast.qm.outgoing.latestonly import Place
 from msmq_fast.qm.queues.queue import Queue

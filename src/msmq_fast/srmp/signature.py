@@ -19,7 +19,7 @@ from lxml import etree
 from msmq_fast._native.framing import ParsedMessage, parse
 from msmq_fast.packet.protect import protected, security_of
 from msmq_fast.packet.user import SecurityHeader
-from msmq_fast.security.algorithms import HashAlgorithm
+from msmq_fast.protocol.properties import HashAlgorithm
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.hashing import digest
 from msmq_fast.security.keyturns import KeyTurns

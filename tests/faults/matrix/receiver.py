@@ -7,8 +7,8 @@ from typing import Any
 
 from msmq_fast._native.outbound import final_ack, order_ack
 from msmq_fast.packet import Message
-from msmq_fast.packet.message import Journal
 from msmq_fast.protocol.classes import MessageClass
+from msmq_fast.protocol.properties import Journal
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.store.completion import Completion

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from msmq_fast._native.queuebase import Received
 from msmq_fast.packet import Message
-from msmq_fast.packet.message import Acknowledge, Journal
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import MessageNotFound
+from msmq_fast.protocol.properties import Acknowledge, Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State as TransactionState

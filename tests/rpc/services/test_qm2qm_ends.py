@@ -6,9 +6,9 @@ import errno
 
 import pytest
 
-from msmq_fast.packet.message import Acknowledge
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol.errors import InsufficientResources
+from msmq_fast.protocol.properties import Acknowledge
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, RpcFault
 from msmq_fast.rpc.services.reads import Ack, Action
 from tests.support.rpc.peers import CLIENT, Reader, RemoteWorld, received, result, text

@@ -7,10 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.packet.user import parse_provider_info
 from msmq_fast.protocol.classes import MessageClass
+from msmq_fast.protocol.properties import Acknowledge, Delivery, Journal
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.rpc.faults import CONTEXT_MISMATCH, RpcFault
 from msmq_fast.rpc.idl.mqmq import OBJECTID, QUEUE_FORMAT

@@ -7,7 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast.packet.message import Journal, Message
+from msmq_fast.packet.message import Message
+from msmq_fast.protocol.properties import Journal
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.qm.transactions.transaction import State, Transaction

@@ -10,10 +10,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from msmq_fast._native.memorystore import MemoryTables
 from msmq_fast.app.auth import Identity
 from msmq_fast.protocol.frames import Frame
+from msmq_fast.protocol.properties import HashAlgorithm
 from msmq_fast.qm.identity.certificates import Certificates, KeyMaker
 from msmq_fast.qm.identity.keyring import Keyring
 from msmq_fast.qm.identity.signing import Signing
-from msmq_fast.security.algorithms import HashAlgorithm
 from msmq_fast.security.rsakeys import generate
 from msmq_fast.security.switches import SecuritySwitches
 from msmq_fast.security.vault import Vault

@@ -15,11 +15,12 @@ from msmq_fast.protocol.errors import (
     UnsupportedOperation,
     error,
 )
+from msmq_fast.protocol.properties import HashAlgorithm
 from msmq_fast.qm.identity.certificates import Certificates
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.protection import check_demands, check_srmp, demands, leaves_by_srmp
 from msmq_fast.qm.queues.queue import Queue, QueueKind
-from msmq_fast.security.algorithms import HashAlgorithm, SignatureType
+from msmq_fast.security.algorithms import SignatureType
 from msmq_fast.security.principals import SenderType
 from msmq_fast.security.sid import Sid
 from msmq_fast.security.signature import sign

@@ -6,9 +6,10 @@ from typing import Final
 from uuid import UUID
 
 from msmq_fast.packet.base import INFINITE, NULL_GUID
-from msmq_fast.packet.message import Acknowledge, Delivery, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind
 from msmq_fast.protocol.classes import MessageClass, about_receiving, is_negative
+from msmq_fast.protocol.properties import Acknowledge, Delivery
 
 INSECURE: Final = frozenset(
     (

@@ -14,11 +14,12 @@ from msmq_fast._native.effects import dead_letter
 from msmq_fast._native.queue import TAKEN, QueueCore
 from msmq_fast._native.tables import StoreError
 from msmq_fast.packet.base import INFINITE
-from msmq_fast.packet.message import Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName, NameKind
 from msmq_fast.packet.soap import has_envelope
 from msmq_fast.protocol.classes import MessageClass, is_negative
 from msmq_fast.protocol.errors import InsufficientResources, MSMQError, PacketFault
+from msmq_fast.protocol.properties import Journal
 from msmq_fast.qm.outgoing.acknowledgment import INSECURE, acknowledgment, answer_queue, asked_for, lifetime
 from msmq_fast.qm.outgoing.answers import AnswerQueues, group_of, may_answer
 from msmq_fast.qm.outgoing.destinations import Destinations

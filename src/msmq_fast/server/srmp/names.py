@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from msmq_fast.config.sections import SrmpConfig
+from msmq_fast.protocol.properties import HashAlgorithm
 from msmq_fast.qm.identity.certificates import Certificates
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.settings import QueueManagerSettings
-from msmq_fast.security.algorithms import HashAlgorithm
 from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.security.sid import Sid
 from msmq_fast.server.declarations import DeclarationError

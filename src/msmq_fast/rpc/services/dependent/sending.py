@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msmq_fast._native.framing import parse
 from msmq_fast._native.queue import TAKEN
 from msmq_fast.packet.base import INFINITE
-from msmq_fast.packet.message import Acknowledge, Delivery, Journal, Message
+from msmq_fast.packet.message import Message
 from msmq_fast.packet.protect import security_of
 from msmq_fast.packet.text import decode_text
 from msmq_fast.packet.user import SecurityHeader, provider_info
@@ -20,13 +20,13 @@ from msmq_fast.protocol.errors import (
     UnsupportedOperation,
     error,
 )
+from msmq_fast.protocol.properties import Acknowledge, Delivery, Journal, PrivacyLevel
 from msmq_fast.qm.handles.handle import refusal
 from msmq_fast.qm.identity.signing import Signing, prepare
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.transactions.multiple import MultipleQueue
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.rpc.services.queueformat import name_of
-from msmq_fast.security.algorithms import PrivacyLevel
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
