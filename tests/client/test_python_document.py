@@ -17,6 +17,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "python.md"
 SHOWN = (
     "first b'hello'\nnothing left\n",
     "äöü\n",
+    "42\n[1.5, 2.5]\näöü\n{'id': 7}\n",
     "10000\n",
     "b'7!'\n",
     "b'one'\n[b'one', b'two', b'three']\nb'two'\n1\n",

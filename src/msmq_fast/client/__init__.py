@@ -12,27 +12,46 @@ if TYPE_CHECKING:
     from msmq_fast.client.connection import Connection, connect
     from msmq_fast.client.cursor import Cursor
     from msmq_fast.client.errors import BatchRefused, ConnectionLost, Refusal
-    from msmq_fast.client.message import EXPRESS, RECOVERABLE, Message
+    from msmq_fast.client.message import EXPRESS, RECOVERABLE, Message, ReceivedMessage
     from msmq_fast.client.queue import Queue
     from msmq_fast.client.sender import Sender
     from msmq_fast.client.subscription import Subscription
     from msmq_fast.client.transaction import SINGLE_MESSAGE, Transaction
+    from msmq_fast.protocol.classes import MessageClass
     from msmq_fast.protocol.errors import MSMQError
     from msmq_fast.protocol.frames import Access, Lookup, Share
+    from msmq_fast.protocol.properties import (
+        Acknowledge,
+        Authentication,
+        Delivery,
+        EncryptionAlgorithm,
+        HashAlgorithm,
+        Journal,
+        PrivacyLevel,
+    )
 
 __all__ = [
     "EXPRESS",
     "RECOVERABLE",
     "SINGLE_MESSAGE",
     "Access",
+    "Acknowledge",
+    "Authentication",
     "BatchRefused",
     "Connection",
     "ConnectionLost",
     "Cursor",
+    "Delivery",
+    "EncryptionAlgorithm",
+    "HashAlgorithm",
+    "Journal",
     "Lookup",
     "MSMQError",
     "Message",
+    "MessageClass",
+    "PrivacyLevel",
     "Queue",
+    "ReceivedMessage",
     "Refusal",
     "Sender",
     "Share",
@@ -51,15 +70,24 @@ _MODULES = {
     "EXPRESS": "msmq_fast.client.message",
     "RECOVERABLE": "msmq_fast.client.message",
     "Message": "msmq_fast.client.message",
+    "ReceivedMessage": "msmq_fast.client.message",
     "Queue": "msmq_fast.client.queue",
     "Sender": "msmq_fast.client.sender",
     "Subscription": "msmq_fast.client.subscription",
     "SINGLE_MESSAGE": "msmq_fast.client.transaction",
     "Transaction": "msmq_fast.client.transaction",
+    "MessageClass": "msmq_fast.protocol.classes",
     "MSMQError": "msmq_fast.protocol.errors",
     "Access": "msmq_fast.protocol.frames",
     "Lookup": "msmq_fast.protocol.frames",
     "Share": "msmq_fast.protocol.frames",
+    "Acknowledge": "msmq_fast.protocol.properties",
+    "Authentication": "msmq_fast.protocol.properties",
+    "Delivery": "msmq_fast.protocol.properties",
+    "EncryptionAlgorithm": "msmq_fast.protocol.properties",
+    "HashAlgorithm": "msmq_fast.protocol.properties",
+    "Journal": "msmq_fast.protocol.properties",
+    "PrivacyLevel": "msmq_fast.protocol.properties",
 }
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from types import TracebackType
 
-from msmq_fast.client.message import Message, from_wire
+from msmq_fast.client.message import ReceivedMessage
 from msmq_fast.client.transaction import Transaction, number_of
 from msmq_fast.client.transport import Link
 from msmq_fast.protocol.errors import IOTimeout
@@ -38,14 +38,14 @@ class Cursor:
         """Close it; a waiting call raises OperationCancelled. Raises InvalidHandle if it is closed."""
         await self._link.request(Frame.CURSOR_CLOSE, [self._number])
 
-    async def peek(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109 - the server waits
+    async def peek(self, timeout: float | None = None) -> ReceivedMessage:  # noqa: ASYNC109 - the server waits
         """The message it stands on, or the next one if it stands on none; waits up to `timeout` seconds.
 
         Raises IOTimeout, MessageAlreadyReceived.
         """
         return await self._read(CursorRead.PEEK, timeout)
 
-    async def peek_next(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109 - the server waits
+    async def peek_next(self, timeout: float | None = None) -> ReceivedMessage:  # noqa: ASYNC109 - the server waits
         """The message behind the one peeked last. Raises IOTimeout, IllegalCursorAction if none was."""
         return await self._read(CursorRead.PEEK_NEXT, timeout)
 
@@ -54,14 +54,14 @@ class Cursor:
         timeout: float | None = None,  # noqa: ASYNC109 - the server waits
         *,
         transaction: Transaction | None = None,
-    ) -> Message:
+    ) -> ReceivedMessage:
         """Remove and return the message it stands on, or the next one if it stands on none.
 
         Raises MessageAlreadyReceived; MessageNotFound with a `timeout` of 0; IOTimeout.
         """
         return await self._read(CursorRead.RECEIVE, timeout, transaction)
 
-    async def __aiter__(self) -> AsyncIterator[Message]:
+    async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
         action = CursorRead.PEEK
         while True:
             try:
@@ -76,13 +76,13 @@ class Cursor:
         action: CursorRead,
         timeout: float | None,  # noqa: ASYNC109 - the server waits
         transaction: Transaction | None = None,
-    ) -> Message:
+    ) -> ReceivedMessage:
         wait = None if timeout is None else min(max(int(timeout * 1000), 0), INFINITE - 1)
         number = self._link.next_id()
         payload = [self._number, wait, int(action), *number_of(transaction)]
         future = self._link.request(Frame.CURSOR_READ, payload, number)
         try:
-            return from_wire(await future)
+            return ReceivedMessage(await future)
         except asyncio.CancelledError:
             self._link.post_cancel(number)
             raise

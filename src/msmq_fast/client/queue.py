@@ -10,8 +10,7 @@ from typing import Any
 
 from msmq_fast.client.cursor import Cursor
 from msmq_fast.client.errors import BatchRefused, Refusal, from_wire
-from msmq_fast.client.message import Message, bulk, format_message_id, to_wire
-from msmq_fast.client.message import from_wire as message_from_wire
+from msmq_fast.client.message import Message, ReceivedMessage, bulk, format_message_id, to_wire
 from msmq_fast.client.sender import Sender
 from msmq_fast.client.subscription import Subscription
 from msmq_fast.client.transaction import Single, Transaction, number_of
@@ -69,6 +68,8 @@ class Queue:
         queue manager refuses it with: LabelTooLong, InsufficientResources, IllegalFormatName, AccessDenied,
         TransactionUsage.
         """
+        if isinstance(message, ReceivedMessage):
+            raise TypeError("a received message is sent again as message.to_message()")
         if not isinstance(message, Message):
             message = Message(message, **properties)
         elif properties:
@@ -139,7 +140,7 @@ class Queue:
         timeout: float | None = None,  # noqa: ASYNC109 - the server waits
         *,
         transaction: Transaction | None = None,
-    ) -> Message:
+    ) -> ReceivedMessage:
         """Remove and return the first message, waiting for one up to `timeout` seconds (None: for ever). In a
         `transaction` it is removed with the commit.
 
@@ -148,7 +149,7 @@ class Queue:
         """
         return await self._read(timeout, False, transaction)
 
-    async def peek(self, timeout: float | None = None) -> Message:  # noqa: ASYNC109 - the server waits
+    async def peek(self, timeout: float | None = None) -> ReceivedMessage:  # noqa: ASYNC109 - the server waits
         """The first message, which stays in the queue; waits like `receive`. Raises IOTimeout."""
         return await self._read(timeout, True, None)
 
@@ -159,27 +160,27 @@ class Queue:
         *,
         receive: bool = False,
         transaction: Transaction | None = None,
-    ) -> Message:
+    ) -> ReceivedMessage:
         """The message with a lookup id, or the one next to it, or the first or last; `receive` removes it, in
         a `transaction` with the commit.
 
         Raises MessageNotFound.
         """
         payload = [self._handle, lookup_id, int(operation), not receive, *number_of(transaction)]
-        return message_from_wire(await self._link.request(Frame.LOOKUP, payload))
+        return ReceivedMessage(await self._link.request(Frame.LOOKUP, payload))
 
     async def _read(
         self,
         timeout: float | None,  # noqa: ASYNC109 - the server waits
         peek: bool,
         transaction: Transaction | None,
-    ) -> Message:
+    ) -> ReceivedMessage:
         wait = None if timeout is None else min(max(int(timeout * 1000), 0), INFINITE - 1)
         number = self._link.next_id()
         payload = [self._handle, wait, peek, *number_of(transaction)]
         future = self._link.request(Frame.RECEIVE, payload, number)
         try:
-            return message_from_wire(await future)
+            return ReceivedMessage(await future)
         except asyncio.CancelledError:
             self._link.post_cancel(number)
             raise
@@ -190,7 +191,7 @@ class Queue:
         return Cursor(self._link, number)
 
     async def move(
-        self, message: Message | int, target: Queue, *, transaction: Transaction | None = None
+        self, message: ReceivedMessage | int, target: Queue, *, transaction: Transaction | None = None
     ) -> None:
         """Move a message, or the one with a lookup id, to `target`, which is open with Access.MOVE: a
         subqueue of this queue (`orders;later`), or the queue of this subqueue. It keeps its lookup id.
@@ -201,7 +202,7 @@ class Queue:
         payload = [self._handle, target.handle, lookup_id, *number_of(transaction)]
         await self._link.request(Frame.MOVE, payload)
 
-    async def reject(self, message: Message | int, *, transaction: Transaction) -> None:
+    async def reject(self, message: ReceivedMessage | int, *, transaction: Transaction) -> None:
         """Give up a message, or the one with a lookup id, that was received in `transaction`: with the commit
         it is gone, and its sender hears of it (MessageClass 0xC004) and has it as a dead letter, if he asked
         for that. Raises MessageNotFound.
@@ -225,7 +226,7 @@ class Queue:
             transaction=transaction,
         )
 
-    async def __aiter__(self) -> AsyncIterator[Message]:
+    async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
         async with self.subscribe() as messages:
             async for message in messages:
                 yield message

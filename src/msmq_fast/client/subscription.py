@@ -8,8 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from msmq_fast.client.errors import from_wire
-from msmq_fast.client.message import Message
-from msmq_fast.client.message import from_wire as message_from_wire
+from msmq_fast.client.message import ReceivedMessage
 from msmq_fast.client.transaction import Transaction, number_of
 from msmq_fast.client.transport import Link
 from msmq_fast.protocol.errors import MSMQError
@@ -38,7 +37,7 @@ class Subscription:
         self._handle = handle
         self._transaction = transaction
         self._id = 0
-        self._ready: deque[Message] = deque()
+        self._ready: deque[ReceivedMessage] = deque()
         self._ended: MSMQError | None = None
         self._finished = False
         self._waiter: asyncio.Future[None] | None = None
@@ -62,7 +61,7 @@ class Subscription:
     def __aiter__(self) -> Subscription:
         return self
 
-    async def __anext__(self) -> Message:
+    async def __anext__(self) -> ReceivedMessage:
         """The next message; raises what ended the subscription: QueueDeleted, ConnectionLost."""
         while not self._ready:
             if not await self._wait():
@@ -72,7 +71,7 @@ class Subscription:
             self._spend(1)
         return message
 
-    async def batch(self, limit: int = 1024) -> list[Message]:
+    async def batch(self, limit: int = 1024) -> list[ReceivedMessage]:
         """All messages that are here, at least one and at most `limit`; empty when the subscription is
         over.
         """
@@ -89,7 +88,7 @@ class Subscription:
             self._spend(len(messages))
         return messages
 
-    async def acknowledge(self, first: Message, last: Message | None = None) -> None:
+    async def acknowledge(self, first: ReceivedMessage, last: ReceivedMessage | None = None) -> None:
         """Remove `first` (or all delivered from `first` to `last`) from the queue; returns when that is
         durable.
         """
@@ -98,13 +97,13 @@ class Subscription:
         await self._link.request(Frame.ACKNOWLEDGE, [self._id, first.tag, stop])
         self._spend(stop - first.tag + 1)
 
-    def acknowledge_soon(self, message: Message) -> None:
+    def acknowledge_soon(self, message: ReceivedMessage) -> None:
         """Like `acknowledge` without waiting; those of one turn of the loop travel together."""
         if not self._soon:
             asyncio.get_running_loop().call_soon(self._acknowledge_now)
         self._soon.append(message.tag)
 
-    async def release(self, first: Message, last: Message | None = None) -> None:
+    async def release(self, first: ReceivedMessage, last: ReceivedMessage | None = None) -> None:
         """Put `first` (or all delivered from `first` to `last`) back in its place."""
         stop = (last or first).tag
         await self._link.request(Frame.RELEASE, [self._id, first.tag, stop])
@@ -115,7 +114,7 @@ class Subscription:
     def _frame(self, kind: int, value: Any) -> None:
         if kind == Frame.DELIVERY:
             tag, messages = value
-            self._ready.extend(map(message_from_wire, messages, range(tag, tag + len(messages))))
+            self._ready.extend(map(ReceivedMessage, messages, range(tag, tag + len(messages))))
         elif kind == Frame.ENDED:
             code, _, text = value
             self._finished = True

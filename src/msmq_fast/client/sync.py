@@ -23,7 +23,7 @@ from msmq_fast.client import queue as _queue
 from msmq_fast.client import sender as _sender
 from msmq_fast.client import subscription as _subscription
 from msmq_fast.client import transaction as _transaction
-from msmq_fast.client.message import Message
+from msmq_fast.client.message import Message, ReceivedMessage
 from msmq_fast.client.transaction import SINGLE_MESSAGE as SINGLE_MESSAGE
 from msmq_fast.client.transaction import Single
 from msmq_fast.protocol.errors import IOTimeout
@@ -93,21 +93,21 @@ class _Wrapper(Generic[_Inner]):
 class Subscription(_Wrapper[_subscription.Subscription]):
     """See `msmq_fast.Subscription`; use as `with queue.subscribe() as messages: for message in messages`."""
 
-    def __iter__(self) -> Iterator[Message]:
+    def __iter__(self) -> Iterator[ReceivedMessage]:
         while messages := self.batch():
             yield from messages
 
-    def batch(self, limit: int = 1024) -> list[Message]:
+    def batch(self, limit: int = 1024) -> list[ReceivedMessage]:
         """All messages that are here, at least one and at most `limit`; empty when the subscription is
         over.
         """
         return _runner.run(self._inner.batch(limit))
 
-    def acknowledge(self, first: Message, last: Message | None = None) -> None:
+    def acknowledge(self, first: ReceivedMessage, last: ReceivedMessage | None = None) -> None:
         """Remove `first` (or all delivered from `first` to `last`); returns when that is durable."""
         _runner.run(self._inner.acknowledge(first, last))
 
-    def release(self, first: Message, last: Message | None = None) -> None:
+    def release(self, first: ReceivedMessage, last: ReceivedMessage | None = None) -> None:
         """Put `first` (or all delivered from `first` to `last`) back in its place."""
         _runner.run(self._inner.release(first, last))
 
@@ -156,7 +156,7 @@ def _inner(transaction: Transaction | Single | None) -> _transaction.Transaction
 class Cursor(_Wrapper[_cursor.Cursor]):
     """See `msmq_fast.Cursor`."""
 
-    def __iter__(self) -> Iterator[Message]:
+    def __iter__(self) -> Iterator[ReceivedMessage]:
         read = self.peek
         while True:
             try:
@@ -169,15 +169,17 @@ class Cursor(_Wrapper[_cursor.Cursor]):
         """Close it."""
         _runner.run(self._inner.close())
 
-    def peek(self, timeout: float | None = None) -> Message:
+    def peek(self, timeout: float | None = None) -> ReceivedMessage:
         """The message it stands on. Raises IOTimeout, MessageAlreadyReceived."""
         return _runner.run(self._inner.peek(timeout))
 
-    def peek_next(self, timeout: float | None = None) -> Message:
+    def peek_next(self, timeout: float | None = None) -> ReceivedMessage:
         """The message behind the one peeked last. Raises IOTimeout, IllegalCursorAction if none was."""
         return _runner.run(self._inner.peek_next(timeout))
 
-    def receive(self, timeout: float | None = None, *, transaction: Transaction | None = None) -> Message:
+    def receive(
+        self, timeout: float | None = None, *, transaction: Transaction | None = None
+    ) -> ReceivedMessage:
         """Remove and return the message it stands on, or the next one if it stands on none."""
         return _runner.run(self._inner.receive(timeout, transaction=_inner(transaction)))
 
@@ -237,11 +239,13 @@ class Queue(_Wrapper[_queue.Queue]):
 
         return Sender(_runner.run(make()))
 
-    def receive(self, timeout: float | None = None, *, transaction: Transaction | None = None) -> Message:
+    def receive(
+        self, timeout: float | None = None, *, transaction: Transaction | None = None
+    ) -> ReceivedMessage:
         """Remove and return the first message, waiting up to `timeout` seconds. Raises IOTimeout."""
         return _runner.run(self._inner.receive(timeout, transaction=_inner(transaction)))
 
-    def peek(self, timeout: float | None = None) -> Message:
+    def peek(self, timeout: float | None = None) -> ReceivedMessage:
         """The first message, which stays in the queue. Raises IOTimeout."""
         return _runner.run(self._inner.peek(timeout))
 
@@ -252,7 +256,7 @@ class Queue(_Wrapper[_queue.Queue]):
         *,
         receive: bool = False,
         transaction: Transaction | None = None,
-    ) -> Message:
+    ) -> ReceivedMessage:
         """The message with a lookup id, or the one next to it, or the first or last.
 
         Raises MessageNotFound.
@@ -269,7 +273,7 @@ class Queue(_Wrapper[_queue.Queue]):
             self._inner.subscribe(credit, acknowledge=acknowledge, transaction=_inner(transaction))
         )
 
-    def __iter__(self) -> Iterator[Message]:
+    def __iter__(self) -> Iterator[ReceivedMessage]:
         with self.subscribe() as messages:
             for message in messages:
                 yield message
@@ -279,11 +283,13 @@ class Queue(_Wrapper[_queue.Queue]):
         """A cursor before the first message."""
         return Cursor(_runner.run(self._inner.cursor()))
 
-    def move(self, message: Message | int, target: Queue, *, transaction: Transaction | None = None) -> None:
+    def move(
+        self, message: ReceivedMessage | int, target: Queue, *, transaction: Transaction | None = None
+    ) -> None:
         """Move a message to a subqueue, or back to the queue; `target` is open with Access.MOVE."""
         _runner.run(self._inner.move(message, target._inner, transaction=_inner(transaction)))
 
-    def reject(self, message: Message | int, *, transaction: Transaction) -> None:
+    def reject(self, message: ReceivedMessage | int, *, transaction: Transaction) -> None:
         """Give up a message that was received in `transaction`, with its commit."""
         _runner.run(self._inner.reject(message, transaction=transaction.inner))
 

@@ -58,3 +58,11 @@ class EncryptionAlgorithm(IntEnum):
     AES_192 = 0x660F
     AES_256 = 0x6610
     RC4 = 0x6801
+
+
+class Authentication(IntEnum):
+    """Which signature the sender's queue manager makes (position AUTHENTICATION of a SEND frame)."""
+
+    NONE = 0
+    MSMQ_1 = 1
+    MSMQ_2 = 2

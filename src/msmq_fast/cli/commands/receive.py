@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
-from msmq_fast.client.message import Message
+from msmq_fast.client.message import ReceivedMessage as Message
 from msmq_fast.client.queue import Queue
 from msmq_fast.client.transaction import Transaction
 from msmq_fast.protocol.errors import IOTimeout, MessageNotFound
