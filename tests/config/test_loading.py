@@ -337,6 +337,26 @@ def test_mistakes_in_peers(tmp_path: Path) -> None:
     assert '[[peers]] needs a "addresses"' in shown
 
 
+@pytest.mark.parametrize(
+    ("written", "kilobytes"),
+    [
+        ('"10 GiB"', 10 << 20),
+        ("1", 1),
+        ('"1000 B"', 1),
+        ("0", 0),
+        ('"unlimited"', 2**32 - 1),
+        ('"auto"', None),
+    ],
+)
+def test_a_quota_is_a_size_or_a_word(tmp_path: Path, written: str, kilobytes: int | None) -> None:
+    assert read(tmp_path, f"[queue_manager]\nquota = {written}").queue_manager.quota == kilobytes
+
+
+def test_a_queue_has_no_automatic_quota(tmp_path: Path) -> None:
+    (shown,) = mistakes(tmp_path, '[[queues]]\nname = "q"\nquota = "auto"')
+    assert shown.startswith('msmq.toml:3: queues.quota: invalid size "auto"')
+
+
 @pytest.mark.parametrize("written", ["2048", '"2048"'])
 def test_a_choice_between_numbers_takes_a_number(tmp_path: Path, written: str) -> None:
     assert read(tmp_path, f"[protection]\nrsa_bits = {written}").protection.rsa_bits == "2048"

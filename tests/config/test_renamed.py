@@ -105,3 +105,27 @@ def test_a_misspelled_old_name_suggests_the_new_one(tmp_path: Path) -> None:
         load(file, {}, {})
     with pytest.raises(ConfigError, match=r'did you mean "MSMQ_FAST_INTEROP__SHORT_KEYS_ARE_PADDED"\?'):
         load(None, {"MSMQ_FAST_PROTECTION__AMB83_SALZ": "on"}, {})
+
+
+@pytest.mark.parametrize(
+    ("written", "kilobytes"), [("100", 100), ("4294967295", 2**32 - 1), ("0", 0), ("4294967294", 2**32 - 2)]
+)
+def test_a_quota_in_kilobytes_is_a_size_today(written: str, kilobytes: int, tmp_path: Path) -> None:
+    file = tmp_path / "msmq.toml"
+    file.write_text(f'[queue_manager]\nquota_kb = {written}\n[[queues]]\nname = "q"\nquota_kb = {written}\n')
+    config = load(file, {variable("queue_manager.journal_quota_kb"): written}, {})
+    manager = config.queue_manager
+    assert (manager.quota, manager.journal_quota, config.queues[0].quota) == (kilobytes,) * 3
+    assert (
+        config.warnings[1]
+        == f'{file}:5: "queues.quota_kb" is an old name of "queues.quota": use the new name'
+    )
+    assert load(None, {variable("queue_manager.quota_kb"): "auto"}, {}).queue_manager.quota is None
+
+
+@pytest.mark.parametrize("written", ["-1", "4294967296", "true"])
+def test_a_wrong_quota_in_kilobytes_is_a_mistake(written: str, tmp_path: Path) -> None:
+    file = tmp_path / "msmq.toml"
+    file.write_text(f"[queue_manager]\nquota_kb = {written}\n")
+    with pytest.raises(ConfigError, match=r"msmq\.toml:2: queue_manager\.quota_kb: "):
+        load(file, {}, {})

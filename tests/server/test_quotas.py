@@ -43,14 +43,14 @@ def test_by_default_half_of_the_disk_but_at_least_8_gib(
 
 def test_what_is_configured_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     disk(monkeypatch, 1 << 40)
-    config = load(None, {"MSMQ_FAST_QUEUE_MANAGER__QUOTA_KB": "8000"}, {})
+    config = load(None, {"MSMQ_FAST_QUEUE_MANAGER__QUOTA": "8000 KiB"}, {})
     assert (computer_quota(config), journal_quota(config), deadletter_quota(config)) == (8000, 1000, 1000)
-    config = load(None, {"MSMQ_FAST_QUEUE_MANAGER__QUOTA_KB": str(UNLIMITED)}, {})
+    config = load(None, {"MSMQ_FAST_QUEUE_MANAGER__QUOTA": "unlimited"}, {})
     assert (computer_quota(config), journal_quota(config), deadletter_quota(config)) == (UNLIMITED,) * 3
     names = {
-        "MSMQ_FAST_QUEUE_MANAGER__JOURNAL_QUOTA_KB": "1",
-        "MSMQ_FAST_QUEUE_MANAGER__DEADLETTER_QUOTA_KB": "2",
-        "MSMQ_FAST_QUEUE_MANAGER__QUOTA_KB": "auto",
+        "MSMQ_FAST_QUEUE_MANAGER__JOURNAL_QUOTA": "1",
+        "MSMQ_FAST_QUEUE_MANAGER__DEADLETTER_QUOTA": "2 KiB",
+        "MSMQ_FAST_QUEUE_MANAGER__QUOTA": "auto",
     }
     config = load(None, names, {})
     assert (computer_quota(config), journal_quota(config), deadletter_quota(config)) == (512 * GIB, 1, 2)
@@ -65,7 +65,7 @@ def test_dead_letters_beyond_their_quota_are_dropped_and_counted() -> None:
             server.ok("queue", "create", "orders")
             assert server.stop() == 0
             # A quota that is set later holds as well, though the queue is stored with another one.
-            server.environment["MSMQ_FAST_QUEUE_MANAGER__DEADLETTER_QUOTA_KB"] = "16"
+            server.environment["MSMQ_FAST_QUEUE_MANAGER__DEADLETTER_QUOTA"] = "16 KiB"
             server.start()
             server.ok("send", "orders", *expired)
             found = server.ok("dlq", "list")

@@ -53,9 +53,9 @@ def found(subject: str, **variables: str) -> Opening:
         ),
         ("sender id of unsigned messages", {"interop__unsigned_sender_id": "use"}, {}),
         ("reasons of refusals", {"mqqb__insecure_nacks": "true"}, {}),
-        ("quota of all messages", {"queue_manager__quota_kb": "4294967295"}, {}),
-        ("quota of each dead-letter queue", {"queue_manager__deadletter_quota_kb": "4294967295"}, {}),
-        ("quota of computer journal", {"queue_manager__journal_quota_kb": "4294967295"}, {}),
+        ("quota of all messages", {"queue_manager__quota": "unlimited"}, {}),
+        ("quota of each dead-letter queue", {"queue_manager__deadletter_quota": "unlimited"}, {}),
+        ("quota of computer journal", {"queue_manager__journal_quota": "unlimited"}, {}),
     ],
 )
 def test_what_is_open_and_what_closes_it(

@@ -113,7 +113,7 @@ def test_the_admin_port_shows_health_metrics_and_queues(server: Server) -> None:
 def test_queues_are_declared_in_the_configuration(server: Server, tmp_path: Path) -> None:
     config = tmp_path / "msmq.toml"
     config.write_text(
-        '[[queues]]\nname = "orders"\nlabel = "one"\n[[queues]]\nname = "bills"\nquota_kb = 100\n'
+        '[[queues]]\nname = "orders"\nlabel = "one"\n[[queues]]\nname = "bills"\nquota = "100 KiB"\n'
     )
     server.flags = ("--config", str(config))
     server.start()

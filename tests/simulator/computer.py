@@ -223,7 +223,7 @@ class Computer:
                 mqqb=ListenMqqb(host=(address,)), app=ListenApp(socket="off"), admin=ListenAdmin(port=None)
             ),
             store=StoreConfig(feed=False, disk_check_interval=30.0),
-            queue_manager=QueueManagerConfig(quota_kb=UNLIMITED),
+            queue_manager=QueueManagerConfig(quota=UNLIMITED),
             protection=ProtectionConfig(key="00" * 32, providers=()),
         )
         self.web = WebTrouble()

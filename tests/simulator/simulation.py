@@ -80,7 +80,7 @@ def identifier_of(description: str) -> str:
 
 def unlimited(computer: Computer) -> bool:
     """Whether a computer has no quota of its own."""
-    return computer.config.queue_manager.quota_kb == 2**32 - 1
+    return computer.config.queue_manager.quota == 2**32 - 1
 
 
 def reachable(places: list[Place], sender: Computer) -> list[Place]:
@@ -148,7 +148,7 @@ class Simulation:
         config.mqqb.resend_short = random.choice([5.0, 30.0])
         config.mqqb.order_ack_delay = random.choice([0.05, 0.5, 0.5, 2.0])
         if number and random.random() < 0.25:
-            config.queue_manager.quota_kb = 120
+            config.queue_manager.quota = 120
         return computer
 
     def _web(self, computer: Computer) -> None:
@@ -173,7 +173,7 @@ class Simulation:
         if router is not None:
             router.config.mqqb.router = True
             self.account.routers.append(router.name)
-            router.config.queue_manager.quota_kb = 2**32 - 1
+            router.config.queue_manager.quota = 2**32 - 1
         for computer in self.computers:
             for other in self.computers:
                 if other is not computer:

@@ -34,7 +34,6 @@ __all__ = [
     "MIB",
     "NETWORKS",
     "PATH",
-    "QUOTA",
     "SHA256",
     "TEXT",
     "TEXTS",
@@ -49,10 +48,12 @@ __all__ = [
     "integer",
     "key",
     "port",
+    "quota",
     "size",
 ]
 
 KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
+_UNLIMITED = 2**32 - 1  # KB, as PROPID_Q_QUOTA has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,31 +144,9 @@ def _canonical(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-_QUOTA = 'a whole number from 0 to 4294967295, or "auto"'
-
-
-def _quota(value: object) -> int | None:
-    if value == "auto":
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 32:
-        raise _mismatch(_QUOTA, value)
-    return value
-
-
-def _quota_text(text: str) -> int | None:
-    return None if text.strip().lower() == "auto" else _quota(_whole_number(_QUOTA, text))
-
-
 TEXTS_SCHEMA: Mapping[str, object] = {"type": ["string", "array"], "items": {"type": "string"}}
 """A JSON schema of keys that hold a text or a list of texts."""
 
-QUOTA = Kind(
-    _QUOTA,
-    _quota,
-    _quota_text,
-    {"anyOf": [{"type": "integer", "minimum": 0, "maximum": (1 << 32) - 1}, {"const": "auto"}]},
-    lambda value: "auto" if value is None else value,
-)
 NETWORKS = Kind(
     "a list of addresses or networks such as 10.1.0.0/16",
     _networks,
@@ -242,6 +221,35 @@ def size(low: int, high: int) -> Kind:
 
     schema = {"type": ["integer", "string"], "minimum": low, "maximum": high}
     return Kind(described, check, check, schema, shown_size)
+
+
+def quota(*, auto: bool = False) -> Kind:
+    """A bound on the bytes of messages, as a size or "unlimited"; with `auto` also "auto".
+
+    The value is in KB (1024 bytes, rounded up), the unit of MSMQ; 4294967295 stands for "unlimited" and None
+    for "auto".
+    """
+    words = ["auto", "unlimited"] if auto else ["unlimited"]
+    largest = (_UNLIMITED - 1) * KIB
+    described = f'a size up to {shown_size(largest)}, such as "10 GiB", or '
+    described += " or ".join(f'"{word}"' for word in words)
+
+    def check(value: object) -> int | None:
+        if isinstance(value, str) and value.strip().lower() in words:
+            return None if value.strip().lower() == "auto" else _UNLIMITED
+        if isinstance(value, str):
+            value = parse_size(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= largest:
+            raise _mismatch(described, value)
+        return -(-value // KIB)
+
+    def to_toml(kilobytes: int | None) -> object:
+        if kilobytes is None:
+            return "auto"
+        return "unlimited" if kilobytes == _UNLIMITED else shown_size(kilobytes * KIB)
+
+    schema = {"type": ["integer", "string"], "minimum": 0, "maximum": largest}
+    return Kind(described, check, check, schema, to_toml)
 
 
 def duration(low: float, high: float) -> Kind:

@@ -26,6 +26,22 @@ class Renamed:
     convert: Callable[[object], object] = _unchanged
 
 
+def _from_kilobytes(value: object) -> object:
+    """A number of KB, or its text in a variable, as a size; 4294967295 meant that there is no bound."""
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value
+    return "unlimited" if value == 2**32 - 1 else f"{value} KiB"
+
+
+_QUOTAS: Final = {
+    "queue_manager.quota_kb": "queue_manager.quota",
+    "queue_manager.journal_quota_kb": "queue_manager.journal_quota",
+    "queue_manager.deadletter_quota_kb": "queue_manager.deadletter_quota",
+    "queues.quota_kb": "queues.quota",
+}
+
 _INTEROP: Final = {
     "security.amb23_unsigned_sid": "unsigned_sender_id",
     "protection.amb82_names": "signature_queue_names",
@@ -79,5 +95,6 @@ _LISTEN: Final = {
 RENAMED: Final[Mapping[str, Renamed]] = MappingProxyType(
     {old: Renamed(f"listen.{new}") for old, new in _LISTEN.items()}
     | {old: Renamed(f"interop.{new}") for old, new in _INTEROP.items()}
+    | {old: Renamed(new, _from_kilobytes) for old, new in _QUOTAS.items()}
 )
 """By the old name, "section.key"; the section of a [[list]] is its name."""

@@ -28,7 +28,7 @@ def _declare(manager: QueueManager, declaration: QueueDeclaration) -> None:
     wanted: dict[str, Any] = {
         "label": declaration.label,
         "journaling": declaration.journal,
-        "quota_kb": declaration.quota_kb,
+        "quota_kb": declaration.quota,
         "authenticated": declaration.authenticated,
     }
     if declaration.multicast_address:

@@ -18,7 +18,7 @@ _PART: Final = 8  # of the computer's quota, for its journal and for each dead-l
 
 def computer_quota(config: Config) -> int:
     """KB of all messages. By default half of the disk, but not less than Windows takes."""
-    configured = config.queue_manager.quota_kb
+    configured = config.queue_manager.quota
     if configured is not None:
         return configured
     return min(max(_WINDOWS, _size_of_disk(config.data) // 2 // _KIB), UNLIMITED - 1)
@@ -26,12 +26,12 @@ def computer_quota(config: Config) -> int:
 
 def journal_quota(config: Config) -> int:
     """KB of the computer journal."""
-    return _part(config, config.queue_manager.journal_quota_kb)
+    return _part(config, config.queue_manager.journal_quota)
 
 
 def deadletter_quota(config: Config) -> int:
     """KB of each dead-letter queue."""
-    return _part(config, config.queue_manager.deadletter_quota_kb)
+    return _part(config, config.queue_manager.deadletter_quota)
 
 
 def _part(config: Config, configured: int | None) -> int:

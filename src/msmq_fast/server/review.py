@@ -371,9 +371,9 @@ def _choice(
 
 def _quotas(config: Config) -> Iterator[Opening]:
     for subject, quota, key in (
-        ("all messages", computer_quota(config), "queue_manager.quota_kb"),
-        ("computer journal", journal_quota(config), "queue_manager.journal_quota_kb"),
-        ("each dead-letter queue", deadletter_quota(config), "queue_manager.deadletter_quota_kb"),
+        ("all messages", computer_quota(config), "queue_manager.quota"),
+        ("computer journal", journal_quota(config), "queue_manager.journal_quota"),
+        ("each dead-letter queue", deadletter_quota(config), "queue_manager.deadletter_quota"),
     ):
         endless = quota == UNLIMITED
         yield Opening(
@@ -381,7 +381,7 @@ def _quotas(config: Config) -> Iterator[Opening]:
             "senders",
             State.OPEN if endless else State.LIMITED,
             f"none but store.disk_low ({config.store.disk_low >> 20} MiB left)" if endless else _size(quota),
-            f"{key} = KB",
+            f"{key} = a size",
         )
     limits, mqqb = config.limits, config.listen.mqqb
     yield Opening(

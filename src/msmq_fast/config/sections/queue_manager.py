@@ -14,16 +14,17 @@ __all__ = ["QueueManagerConfig"]
 class QueueManagerConfig:
     """Section [queue_manager]: quotas and defaults of all queues."""
 
-    quota_kb: int | None = key(
-        kinds.QUOTA,
+    # Quotas are in KB; None is "auto".
+    quota: int | None = key(
+        kinds.quota(auto=True),
         None,
-        "bytes of all messages, in KB; auto: half of the disk, at least 8 GiB; 4294967295: no limit",
+        "bound on the bytes of all messages; auto: half of the disk, at least 8 GiB",
     )
-    journal_quota_kb: int | None = key(
-        kinds.QUOTA, None, "bytes of the computer journal, in KB; auto: an eighth of quota_kb"
+    journal_quota: int | None = key(
+        kinds.quota(auto=True), None, "bound on the bytes of the computer journal; auto: an eighth of quota"
     )
-    deadletter_quota_kb: int | None = key(
-        kinds.QUOTA, None, "bytes of each dead-letter queue, in KB; auto: an eighth of quota_kb"
+    deadletter_quota: int | None = key(
+        kinds.quota(auto=True), None, "bound on the bytes of each dead-letter queue; auto: an eighth of quota"
     )
     cache: int = key(kinds.size(0, TIB), 64 * MIB, "bodies of recoverable messages kept in memory")
     express_memory: int = key(

@@ -23,7 +23,7 @@ class QueueDeclaration:
     label: str = key(kinds.TEXT, "", "label, up to 124 characters")
     transactional: bool = key(kinds.FLAG, False, "takes transactional messages only")
     journal: bool = key(kinds.FLAG, False, "keeps copies of received messages")
-    quota_kb: int = key(kinds.integer(0, 2**32 - 1), 2**32 - 1, "4294967295: no limit")
+    quota: int = key(kinds.quota(), 2**32 - 1, "bound on the bytes of all messages in the queue")  # KB
     authenticated: bool = key(kinds.FLAG, False, "takes signed messages only")
     multicast_address: str = key(
         name_kinds.GROUP, "", "group and port such as 234.1.1.1:8001 whose messages it takes, too"
