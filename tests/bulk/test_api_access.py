@@ -76,7 +76,7 @@ def staged(client: BulkClient) -> None:
 
 
 def test_a_pattern_shows_what_the_caller_may_read(guarded: Server) -> None:
-    names = [queue.queue.split("\\")[-1] for queue in of(guarded, "taker").bounds(pattern=".*").queues]
+    names = [queue.name.split("\\")[-1] for queue in of(guarded, "taker").bounds(pattern=".*").queues]
     assert "guarded" in names
     assert of(guarded, "nobody").bounds(pattern=r".*\\guarded").queues == ()
     assert len(of(guarded, "reader").bounds(pattern=r".*\\guarded").queues) == 1

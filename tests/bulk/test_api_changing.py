@@ -67,7 +67,7 @@ def test_what_is_acknowledged_is_received(host: Server, client: BulkClient) -> N
     assert client.ack("job", "acked", lease.stop).removed == 6
     assert host.messages("acked") == []
     (journal,) = client.bounds(["acked"], content="journal").queues
-    assert journal.count == 10
+    assert journal.messages == 10
     nothing = client.lease("job", "acked")
     assert (nothing.start, nothing.stop, nothing.rows) == (11, 11, 0)
 

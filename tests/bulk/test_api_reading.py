@@ -25,17 +25,17 @@ def test_bounds_tell_where_the_queue_manager_and_a_queue_stand(bulk_server: Serv
         stats["incarnation"],
     )
     (orders,) = bounds.queues
-    assert (orders.queue, orders.guid, orders.kind) == (shown["name"], shown["guid"], "queue")
-    assert (orders.count, orders.bytes, orders.late) == (COUNT, shown["bytes"], 0)
+    assert (orders.name, orders.guid, orders.kind) == (shown["name"], shown["guid"], "queue")
+    assert (orders.messages, orders.bytes, orders.late) == (COUNT, shown["bytes"], 0)
     assert not orders.transactional
     assert 0 < orders.first < bounds.next
     (empty,) = bulk.bounds(["empty"]).queues
-    assert (empty.count, empty.first) == (0, bounds.next)
+    assert (empty.messages, empty.first) == (0, bounds.next)
 
 
 def test_queues_are_found_by_patterns(bulk: BulkClient) -> None:
     def names(pattern: str, content: str = "messages") -> list[str]:
-        return [queue.queue.split("\\")[-1] for queue in bulk.bounds(pattern=pattern, content=content).queues]
+        return [queue.name.split("\\")[-1] for queue in bulk.bounds(pattern=pattern, content=content).queues]
 
     assert names(r".*\\(ORDERS|empty)") == ["empty", "orders"]
     assert "orders" in names(".*")
@@ -46,7 +46,7 @@ def test_queues_are_found_by_patterns(bulk: BulkClient) -> None:
 
 def test_bounds_of_more_queues_than_a_url_names(bulk: BulkClient) -> None:
     bounds = bulk.bounds(["orders", "empty"] * 500)
-    assert [queue.count for queue in bounds.queues] == [COUNT, 0] * 500
+    assert [queue.messages for queue in bounds.queues] == [COUNT, 0] * 500
 
 
 def test_other_contents(bulk_server: Server, bulk: BulkClient) -> None:
@@ -72,7 +72,7 @@ def test_a_subqueue_is_found_by_its_name_and_by_a_pattern_with_a_semicolon(
         mixed = connection.open("mixed", Access.RECEIVE | Access.PEEK)
         later = connection.open("mixed;later", Access.MOVE)
         mixed.move(mixed.peek(timeout=5), later)
-    assert [queue.count for queue in bulk.bounds(["mixed;later"]).queues] == [1]
+    assert [queue.messages for queue in bulk.bounds(["mixed;later"]).queues] == [1]
     assert len(bulk.bounds(pattern=r".*\\mixed.*").queues) == 1
     assert len(bulk.bounds(pattern=r".*\\mixed(;.*)?").queues) == 2
 

@@ -142,7 +142,7 @@ def test_without_pyarrow_everything_else_works(tmp_path: Path) -> None:
         server.ok("send", "orders", "--body", "x", "--recoverable", "--count", "3")
         client = api.client(server)
         bounds = client.bounds(["orders"])
-        assert bounds.queues[0].count == 3
+        assert bounds.queues[0].messages == 3
         assert client.plan("orders", 0, bounds.next).rows == 3
         lease = client.lease("s", "orders")
         assert client.ack("s", "orders", lease.stop).removed == 3

@@ -181,15 +181,15 @@ def test_what_the_bounds_say(world: World) -> None:
     stop = settled(world)
     queue = world.manager.find("orders")
     found = bounds_of(world.manager.ledger, queue)
-    assert (found.queue, found.kind, found.guid) == (r"HOST\private$\orders", "queue", str(queue.guid))
-    assert (found.first, found.count, found.bytes) == (keys[0] & SEQUENCE, 3, queue.core.bytes)
+    assert (found.name, found.kind, found.guid) == (r"HOST\private$\orders", "queue", str(queue.guid))
+    assert (found.first, found.messages, found.bytes) == (keys[0] & SEQUENCE, 3, queue.core.bytes)
     empty = bounds_of(world.manager.ledger, world.manager.find(r".\private$\orders;JOURNAL"))
-    assert (empty.kind, empty.first, empty.count) == ("journal", stop, 0)
+    assert (empty.kind, empty.first, empty.messages) == ("journal", stop, 0)
     names = {r".\system$;deadletter": "deadletter", r".\system$;deadxact": "xact_deadletter"}
     assert {name: kind_of(world.manager.find(name)) for name in names} == names
     outgoing = world.manager.outgoing_queues.to(parse_format_name(r"DIRECT=OS:elsewhere\private$\q"))
     assert kind_of(outgoing) == "outgoing"
-    assert bounds_of(world.manager.ledger, outgoing).queue == r"DIRECT=OS:elsewhere\private$\q"
+    assert bounds_of(world.manager.ledger, outgoing).name == r"DIRECT=OS:elsewhere\private$\q"
 
 
 def test_a_plan_ends_at_the_watermark_and_covers_its_stretch(world: World) -> None:

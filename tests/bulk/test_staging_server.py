@@ -50,7 +50,7 @@ def stage(server: Server, batch: int, part: int, content: Iterator[pa.RecordBatc
 
 
 def queued(client: BulkClient) -> int:
-    return sum(queue.count for queue in client.bounds(list(QUEUES)).queues)
+    return sum(queue.messages for queue in client.bounds(list(QUEUES)).queues)
 
 
 def numbers(client: BulkClient, queue: str) -> list[int]:

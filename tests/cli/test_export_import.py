@@ -134,7 +134,7 @@ def test_lines_of_json_show_properties(alpha: Server, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "file").read_text().splitlines()]
     assert [line["kind"] for line in lines] == ["header", "queue", "message", "end"]
     assert lines[0]["manager"] == alpha.ready["guid"]
-    assert lines[1]["definition"]["kind"] == "user"
+    assert lines[1]["definition"]["kind"] == "queue"
     assert lines[2]["message_id"] == sent["message_id"]
     assert base64.b64decode(lines[2]["body_b64"]).decode() == "héllo"
     assert (lines[2]["label"], lines[2]["priority"], lines[2]["class"]) == ("one", 5, 0)

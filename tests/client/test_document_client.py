@@ -55,7 +55,7 @@ def session(path: str) -> None:
     assert kind == 0x80
     assert hello["version"] == 1
     kind, queue = client.call(0x10, ["orders", {}])
-    assert (kind, queue["kind"]) == (0x80, "user")
+    assert (kind, queue["kind"]) == (0x80, "queue")
     assert client.call(0x10, ["orders", {}])[1][:2] == [0xC00E0005, "MQ_ERROR_QUEUE_EXISTS"]
     kind, (handle,) = client.call(0x20, ["orders", 3])
     assert kind == 0x80

@@ -21,7 +21,7 @@ ATTEMPT = ConnectionAttempt(1_700_000_000, "failed", 0xC00E0003, ("10.0.0.7", "1
 @pytest.mark.parametrize(
     "resource",
     [
-        QueueInfo("host\\private$\\orders", kind="user", subqueues=("a", "b"), security="O:BA"),
+        QueueInfo("host\\private$\\orders", kind="queue", subqueues=("a", "b"), security="O:BA"),
         QueueInfo("host\\private$\\orders", transactional=True, incoming=(STREAM,)),
         OutgoingQueueInfo("DIRECT=OS:b\\private$\\q", next_hops=("10.0.0.7",), history=(ATTEMPT, ATTEMPT)),
         TransactionInfo("guid", "prepared", "alice", 1, 2, 3, 4),

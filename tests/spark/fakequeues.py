@@ -231,12 +231,12 @@ class FakeManager:
             "feed": {"first": self.events_first, "next": len(self.events) + 1},
             "queues": [
                 {
-                    "queue": q.path,
+                    "name": q.path,
                     "guid": q.guid,
                     "kind": q.kind,
                     "transactional": q.transactional,
                     "first": min(q.held, default=self.watermark),
-                    "count": len(q.held),
+                    "messages": len(q.held),
                     "bytes": sum(h.size for h in q.held.values()),
                     "late": q.late,
                 }

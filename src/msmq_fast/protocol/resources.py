@@ -93,8 +93,8 @@ class QueueInfo(Resource):
 
     name: str = ""
     format_name: str = ""
-    kind: str = "user"
-    """`user`, `system`, `subqueue` or `journal`."""
+    kind: str = "queue"
+    """`queue`, `subqueue`, `journal`, `deadletter`, `xact_deadletter`, `connector`, `admin` or `system`."""
     label: str = ""
     messages: int = 0
     bytes: int = 0

@@ -47,7 +47,7 @@ class QueueManagers:
             )
             return {}
         present = {queue.guid for queue in bounds.queues}
-        paths = {queue.queue.lower() for queue in bounds.queues}
+        paths = {queue.name.lower() for queue in bounds.queues}
         for guid, spot in known.queues.items():
             if guid in present or not self.selection.covers(spot.path, name, client.endpoint.url):
                 continue

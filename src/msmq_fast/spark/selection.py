@@ -43,7 +43,7 @@ class Positions:
 
     def of(self, manager: Bounds, url: str, queue: QueueBounds | None) -> Position:
         """For one queue of a manager, or its events if `queue` is None. Names count without their case."""
-        names = ["events"] if queue is None else _spellings(queue.queue, manager.name)
+        names = ["events"] if queue is None else _spellings(queue.name, manager.name)
         for prefix in (url, manager.name, manager.qm, ""):
             for name in names:
                 key = f"{prefix}/{name}".lower()
@@ -198,8 +198,8 @@ def _first_at(
     """Number and time (microseconds) of the first row from `start` on and before `stop`."""
     if queue is None:
         return _first_of(client.events(start, start + 1, columns="feed_seq,event_time"))
-    while (plan := client.plan(queue.queue, start, stop, content=content, max_rows=1)).rows:
-        rows = client.rows(queue.queue, start, plan.stop, content=content, columns="arrival_seq,arrived_time")
+    while (plan := client.plan(queue.name, start, stop, content=content, max_rows=1)).rows:
+        rows = client.rows(queue.name, start, plan.stop, content=content, columns="arrival_seq,arrived_time")
         found = _first_of(rows)
         if found is not None:
             return found  # else somebody has received it meanwhile: the next one is asked for

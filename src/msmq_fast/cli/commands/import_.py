@@ -44,6 +44,8 @@ _PROPERTIES = (
     "type",
 )
 
+_USER_KINDS = ("queue", "user")  # "user" in files that were written before
+
 
 class QueueMap:
     """Where the messages of each queue of the file go: `OLD=NEW`, or `NEW` for a file of one queue."""
@@ -245,7 +247,7 @@ class _Run:
         try:
             await self._connection.queue(name)
         except QueueNotFound:
-            if section.definition.get("kind") != "user":
+            if section.definition.get("kind") not in _USER_KINDS:
                 # A subqueue is there as long as it is open or holds something.
                 await self._connection.open(name, Access.PEEK)
                 return name

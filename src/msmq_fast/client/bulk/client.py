@@ -78,12 +78,12 @@ class QueueBounds:
     what came in behind the watermark since the server started.
     """
 
-    queue: str
+    name: str
     guid: str
     kind: str
     transactional: bool
     first: int
-    count: int
+    messages: int
     bytes: int
     late: int
 
@@ -478,12 +478,12 @@ def _bounds(answer: Any) -> Bounds:
     feed = _member(answer, "feed", dict)
     queues = tuple(
         QueueBounds(
-            queue=_text(entry, "queue"),
+            name=_text(entry, "name"),
             guid=_text(entry, "guid"),
             kind=_text(entry, "kind"),
             transactional=bool(_member(entry, "transactional", bool)),
             first=_number(entry, "first"),
-            count=_number(entry, "count"),
+            messages=_number(entry, "messages"),
             bytes=_number(entry, "bytes"),
             late=_number(entry, "late"),
         )

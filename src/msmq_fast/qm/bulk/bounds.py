@@ -49,18 +49,18 @@ class QueueBounds:
     packets; `late`: messages that came behind a watermark since the server started.
     """
 
-    queue: str
+    name: str
     guid: str
     kind: str
     transactional: bool
     first: int
-    count: int
+    messages: int
     bytes: int
     late: int
 
 
 def bounds_of(ledger: Ledger, queue: Queue) -> QueueBounds:
-    """Where a queue stands. `count` and `bytes` are of all that is visible, also above the watermark."""
+    """Where a queue stands. `messages` and `bytes` are of all that is visible, also above the watermark."""
     core = queue.core
     return QueueBounds(
         queue.name,

@@ -14,6 +14,7 @@ from msmq_fast.protocol.resources import (
 )
 from msmq_fast.qm.outgoing.sequences import SequenceInfo, transfer_info
 from msmq_fast.qm.queues.incoming import IncomingTransfer
+from msmq_fast.qm.queues.kinds import kind_of
 from msmq_fast.qm.queues.outgoing import ConnectionEvent, OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.security.sddl import to_sddl
@@ -27,9 +28,7 @@ KINDS = {
     "journal": (QueueKind.JOURNAL,),
     "outgoing": (QueueKind.OUTGOING,),
 }
-"""The kinds of queues that operators know."""
-
-_NAMES = {kind: name for name, kinds in KINDS.items() for kind in kinds}
+"""The groups of queues that operators list."""
 
 
 def infos(
@@ -60,7 +59,7 @@ def _queue_info(
     return QueueInfo(
         name=queue.name,
         format_name=str(queue.format_name(manager)),
-        kind=_NAMES[queue.kind],
+        kind=kind_of(queue),
         label=properties.label,
         messages=queue.messages,
         bytes=queue.bytes,

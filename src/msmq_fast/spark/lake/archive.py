@@ -304,7 +304,7 @@ def _reach(source: Source) -> int:
     for client in source.clients():
         with client:
             bounds = client.bounds(pattern=source.pattern)
-        total += bounds.feed_next - bounds.feed_first + sum(queue.count for queue in bounds.queues)
+        total += bounds.feed_next - bounds.feed_first + sum(queue.messages for queue in bounds.queues)
     return total
 
 

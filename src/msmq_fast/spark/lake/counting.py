@@ -44,10 +44,10 @@ def _rows(bounds: Bounds, now: datetime) -> list[dict[str, Any]]:
     return [
         {
             **head,
-            "queue": queue.queue,
+            "queue": queue.name,
             "queue_guid": queue.guid,
             "queue_kind": queue.kind,
-            "count": queue.count,
+            "count": queue.messages,
             "bytes": queue.bytes,
         }
         for queue in bounds.queues

@@ -60,8 +60,8 @@ class KeepMode:
             spots = {}
             for queue in bounds.queues:
                 at = self._resolved(client, bounds, queue, self._positions)
-                self._positions.check_reached(at, bounds.next, queue.queue)
-                spots[queue.guid] = Spot(queue.queue, at, at, 0, queue.late)
+                self._positions.check_reached(at, bounds.next, queue.name)
+                spots[queue.guid] = Spot(queue.name, at, at, 0, queue.late)
             managers[bounds.qm] = ManagerSpot(bounds.name, bounds.incarnation, bounds.start, spots)
         self._positions.check_used()
         return Offset(MODE, managers)
@@ -72,7 +72,7 @@ class KeepMode:
         for client, bounds in self._managers.look(tolerant=False):
             for queue in bounds.queues:
                 at = self._resolved(client, bounds, queue, self._positions)
-                self._positions.check_reached(at, bounds.next, queue.queue)
+                self._positions.check_reached(at, bounds.next, queue.name)
                 stop = min(self._resolved(client, bounds, queue, ending), bounds.next)
                 standings.append(_Standing(client, bounds, queue, at, max(at, stop)))
         self._positions.check_used()
@@ -145,7 +145,7 @@ class KeepMode:
         more = queue.late - (spot.late if same_start else 0)
         if more > 0:
             self._losses.report(
-                f"{more} messages were moved into {queue.queue} of {name}, perhaps behind arrival number "
+                f"{more} messages were moved into {queue.name} of {name}, perhaps behind arrival number "
                 f"{spot.end}, up to which it was read",
                 "those that lie behind it are left out",
             )
@@ -154,10 +154,10 @@ class KeepMode:
         """What can be read of a queue, as far as its share goes."""
         if share.rows == 0:
             return Plan((), standing.at, 0, 0)
-        if standing.at >= standing.stop or not standing.queue.count:
+        if standing.at >= standing.stop or not standing.queue.messages:
             return Plan((), standing.stop, 0, 0)
         return standing.client.plan(
-            standing.queue.queue,
+            standing.queue.name,
             standing.at,
             standing.stop,
             content=self._content,
@@ -172,7 +172,7 @@ class KeepMode:
             manager = managers.setdefault(
                 bounds.qm, ManagerSpot(bounds.name, bounds.incarnation, bounds.start, {})
             )
-            manager.queues[queue.guid] = Spot(queue.queue, standing.at, plan.stop, plan.rows, queue.late)
+            manager.queues[queue.guid] = Spot(queue.name, standing.at, plan.stop, plan.rows, queue.late)
         return Offset(MODE, managers)
 
     def _ranges(self, guid: str, manager: ManagerSpot, spot: Spot, parts: int) -> list[RowsPartition]:

@@ -66,14 +66,14 @@ class RemoveMode:
         """Before the first delivery of each queue."""
         managers = {}
         for _, bounds in self._managers.look(tolerant=False):
-            spots = {queue.guid: Spot(queue.queue, 0, 0) for queue in bounds.queues}
+            spots = {queue.guid: Spot(queue.name, 0, 0) for queue in bounds.queues}
             managers[bounds.qm] = ManagerSpot(bounds.name, bounds.incarnation, bounds.start, spots)
         return Offset(MODE, managers, self._subscription)
 
     def prepare(self) -> None:
         """From now on no more messages are taken than are there now (availableNow)."""
         self._caps = {
-            q.guid: q.count for _, bounds in self._managers.look(tolerant=True) for q in bounds.queues
+            q.guid: q.messages for _, bounds in self._managers.look(tolerant=True) for q in bounds.queues
         }
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
@@ -134,7 +134,7 @@ class RemoveMode:
             spots = self._managers.reconciled(start.managers.get(bounds.qm), client, bounds, self._losses)
             for queue in bounds.queues:
                 done = spots[queue.guid].end if queue.guid in spots else 0
-                rows = max(queue.count - self._settle(client, bounds, queue, done), 0)
+                rows = max(queue.messages - self._settle(client, bounds, queue, done), 0)
                 if self._caps is not None:
                     rows = min(rows, self._caps.get(queue.guid, 0))
                 standings.append(_Standing(client, bounds, queue, done, rows, max(queue.bytes, 1)))
@@ -145,27 +145,27 @@ class RemoveMode:
         removed = 0
         if self._confirmed.get(queue.guid, 0) != done:  # a store that was restored counts from less
             try:
-                acked = client.ack(self._subscription, queue.queue, done)
+                acked = client.ack(self._subscription, queue.name, done)
                 removed = acked.removed
                 if acked.gone:
-                    log.warning("%d deliveries of %s were purged or had expired", acked.gone, queue.queue)
+                    log.warning("%d deliveries of %s were purged or had expired", acked.gone, queue.name)
             except LeaseLost as error:
                 self._losses.report(
                     f"{bounds.name}: {error}; the lease ended before Spark confirmed the batch, its messages "
                     "are back in the queue. Use a longer lease (option 'lease')",
                     "they come a second time",
                 )
-                client.release(self._subscription, queue.queue, done)
+                client.release(self._subscription, queue.name, done)
             self._confirmed[queue.guid] = done
         if (queue.guid, bounds.incarnation) not in self._tidied:
-            client.release(self._subscription, queue.queue, _ALL)
+            client.release(self._subscription, queue.name, _ALL)
             self._tidied.add((queue.guid, bounds.incarnation))
         return removed
 
     def _taken(self, standing: _Standing, rows: int, share: Share) -> Lease:
         return standing.client.lease(
             self._subscription,
-            standing.queue.queue,
+            standing.queue.name,
             max_rows=min(rows, BATCH_ROWS),
             max_bytes=share.bytes,
             lease_ms=self._lease_ms,
@@ -176,15 +176,15 @@ class RemoveMode:
         queue, done = standing.queue, standing.done
         rows = standing.rows if share.rows is None else share.rows
         if not rows:
-            return Spot(queue.queue, done, done)
+            return Spot(queue.name, done, done)
         try:
             lease = self._taken(standing, rows, share)
         except Unavailable as error:
             log.warning("%s; what was leased is put back and leased again", error)
-            standing.client.release(self._subscription, queue.queue, _ALL)
+            standing.client.release(self._subscription, queue.name, _ALL)
             lease = self._taken(standing, rows, share)
         if self._caps is not None:
             self._caps[queue.guid] = self._caps.get(queue.guid, 0) - lease.rows
         if not lease.rows:
-            return Spot(queue.queue, done, done)
-        return Spot(queue.queue, lease.start, lease.stop, lease.rows)
+            return Spot(queue.name, done, done)
+        return Spot(queue.name, lease.start, lease.stop, lease.rows)
