@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast.cli import exportfile
-from msmq_fast.cli.classes import class_name, parse_class
+from msmq_fast.cli.classes import class_text, parse_class
 from msmq_fast.cli.commands.import_ import QueueMap
 from msmq_fast.cli.exportfile import BadFile, End, ExportWriter, Header, Record, Section, read_export
 from msmq_fast.client.exchange import Stored
@@ -234,8 +234,8 @@ def test_targets_that_contradict_each_other(words: list[str]) -> None:
 def test_classes_by_name_and_number() -> None:
     for text in ("NACK_Q_PURGED", "q-purged", "0xC001", "49153", "MQMSG_CLASS_NACK_Q_PURGED"):
         assert parse_class(text) == 0xC001
-    assert class_name(0xC001) == "NACK_Q_PURGED"
-    assert class_name(0x1234) == "0x1234"
+    assert class_text(0xC001) == "NACK_Q_PURGED (the queue was purged)"
+    assert class_text(0x1234) == "0x1234"
     for text in ("", "nothing", "65536", "-1"):
         with pytest.raises(ValueError, match=r"no message class|invalid literal"):
             parse_class(text)

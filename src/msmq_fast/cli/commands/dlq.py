@@ -7,12 +7,13 @@ import time
 from functools import partial
 from typing import Any
 
-from msmq_fast.cli.classes import class_name
+from msmq_fast.cli.classes import class_text
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.cli.transfer import BATCH, Run, add_filter, message_filter
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.exchange import Stored, browse, resubmit
 from msmq_fast.packet.message import Message
+from msmq_fast.protocol.classes import name_of
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.protocol.frames import Access
 from msmq_fast.terminal.commands import Command, Example, Group, members
@@ -48,7 +49,7 @@ async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
         while not finished and (left is None or left):
             page = await browse(queue, wanted, after, upto, BATCH if left is None else min(left, BATCH))
             after, upto, finished = page.next, page.upto, page.finished
-            rows = [_row(name, message) for message in page.messages]
+            rows = [_row(name, message, arguments.form) for message in page.messages]
             if arguments.form is Form.JSON:
                 show_table(rows, _COLUMNS, arguments.form)
             else:
@@ -57,11 +58,11 @@ async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
                 left -= len(rows)
         await queue.close()
     if arguments.form is not Form.JSON:
-        show_table(table, _COLUMNS, arguments.form)
+        show_table(table, _COLUMNS, arguments.form, times=("arrived",))
     return Exit.OK
 
 
-def _row(queue: str, stored: Stored) -> dict[str, Any]:
+def _row(queue: str, stored: Stored, form: Form) -> dict[str, Any]:
     row: dict[str, Any] = {
         "queue": queue,
         "lookup_id": stored.lookup_id,
@@ -74,7 +75,7 @@ def _row(queue: str, stored: Stored) -> dict[str, Any]:
         return row | {"reason": f"damaged: {error}"}
     kind = stored.reason or int(message.message_class)
     return row | {
-        "reason": class_name(kind),
+        "reason": class_text(kind) if form is Form.TABLE else name_of(kind),
         "class": kind,
         "message_id": message.identifier,
         "destination": str(message.destination) if message.destination else None,

@@ -1,0 +1,175 @@
+"""What `receive` and `peek` share: the options that choose messages, and how messages are printed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from msmq_fast.cli.classes import class_text
+from msmq_fast.client.message import ReceivedMessage, format_message_id
+from msmq_fast.client.queue import Queue
+from msmq_fast.client.transaction import Transaction
+from msmq_fast.protocol.errors import IOTimeout, MessageNotFound
+from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.protocol.frames import Lookup
+from msmq_fast.terminal.output import Form, show
+from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.values import duration, number
+
+__all__ = ["ENDLESS", "Deadline", "Writer", "add_choice", "add_raw", "check_choice", "looked_up", "peek"]
+
+ENDLESS = 1 << 62  # the count of --follow
+_SHOWN = 64  # bytes of a body that is not text
+
+
+def add_choice(parser: Parser) -> None:
+    """Add the queue and the options that choose messages. `--follow` and `--count` end up in `count`."""
+    parser.add_argument("name", metavar="NAME", help="path or format name of the queue")
+    parser.add_argument("--count", type=number(1, 100_000_000), metavar="N", help="at most N messages (1)")
+    parser.add_argument(
+        "--timeout",
+        type=duration(),
+        metavar="TIME",
+        help="how long to wait for them, such as 30s (0s)",
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="wait for messages until --count is reached or Ctrl+C ends it"
+    )
+    parser.add_argument(
+        "--lookup-id", type=number(0, 2**64 - 1), metavar="N", help="the message with this lookup id"
+    )
+    neighbour = parser.add_mutually_exclusive_group()
+    neighbour.add_argument("--next", action="store_true", help="the messages after --lookup-id")
+    neighbour.add_argument("--prev", action="store_true", help="the messages before --lookup-id")
+
+
+def add_raw(parser: Parser) -> None:
+    """Add the options of raw output."""
+    group = parser.add_argument_group("bodies")
+    group.add_argument(
+        "--raw", dest="form", action="store_const", const=Form.RAW, help="only the bodies; short for -o raw"
+    )
+    group.add_argument(
+        "--null", action="store_true", help="end each body with a NUL byte; for raw output of binary bodies"
+    )
+
+
+def check_choice(arguments: argparse.Namespace) -> None:
+    """Set the defaults that depend on other options. Raises CommandError for options that exclude another."""
+    if (arguments.next or arguments.prev) and arguments.lookup_id is None:
+        raise CommandError(Exit.USAGE, "--next and --prev need --lookup-id")
+    if arguments.follow and (arguments.lookup_id is not None or arguments.timeout is not None):
+        raise CommandError(Exit.USAGE, "--follow cannot be combined with --lookup-id or --timeout")
+    if arguments.null and arguments.form is not Form.RAW:
+        raise CommandError(Exit.USAGE, "--null needs --raw")
+    arguments.single = arguments.count in (None, 1) and not arguments.follow
+    if arguments.count is None:
+        arguments.count = ENDLESS if arguments.follow else 1
+
+
+class Deadline:
+    """The end of `--timeout`, from now on; never with `--follow`."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._at = None if arguments.follow else time.monotonic() + (arguments.timeout or 0.0)
+
+    def left(self) -> float | None:
+        """Return the seconds that are left, at least 0; None: no end."""
+        return None if self._at is None else max(0.0, self._at - time.monotonic())
+
+
+class Writer:
+    """Writes messages to standard output in one of the forms."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._form: Form = arguments.form
+        # One message that was asked for is its bytes and nothing else; several need an end each.
+        self._end = b"\0" if arguments.null else b"" if arguments.single else b"\n"
+
+    def write(self, messages: Sequence[ReceivedMessage]) -> None:
+        """Write messages out. Raises OSError when standard output does not take them."""
+        for message in messages:
+            if self._form is Form.JSON:
+                sys.stdout.write(json.dumps(message.to_json()) + "\n")
+            elif self._form is Form.RAW:
+                sys.stdout.buffer.write(bytes(message.body) + self._end)
+            else:
+                show(_readable(message), self._form)
+                sys.stdout.write("\n")
+        sys.stdout.flush()
+
+
+async def peek(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> int:
+    """Write up to `count` messages, which stay; all of them must come within `--timeout`. Return how many."""
+    deadline = Deadline(arguments)
+    shown = 0
+    async with await queue.cursor() as cursor:
+        read = cursor.peek
+        while shown < arguments.count:
+            try:
+                message = await read(deadline.left())
+            except IOTimeout:
+                break
+            read = cursor.peek_next
+            writer.write([message])
+            shown += 1
+    return shown
+
+
+async def looked_up(
+    queue: Queue, arguments: argparse.Namespace, transaction: Transaction | None = None
+) -> AsyncIterator[ReceivedMessage]:
+    """Yield messages from `--lookup-id` on, at most `count`; a `transaction` receives them."""
+    onward = Lookup.PREV if arguments.prev else Lookup.NEXT
+    operation = onward if arguments.next or arguments.prev else Lookup.CURRENT
+    lookup_id = arguments.lookup_id
+    take = transaction is not None
+    for _ in range(arguments.count):
+        try:
+            message = await queue.lookup(lookup_id, operation, receive=take, transaction=transaction)
+        except MessageNotFound:
+            return
+        yield message
+        lookup_id, operation = message.lookup_id, onward
+
+
+def _readable(message: ReceivedMessage) -> dict[str, Any]:
+    """What people see of a message: always the first few lines, of the others those that say something."""
+    shown: dict[str, Any] = {
+        "lookup_id": message.lookup_id,
+        "message_id": message.message_id,
+        "label": message.label,
+        "class": class_text(message.message_class),
+        "priority": message.priority,
+        "delivery": "transactional" if message.transactional else _delivery(message),
+        "sent_time": message.sent_time,
+        "arrived_time": message.arrived_time,
+    }
+    optional = {
+        "source_machine": message.source_machine,
+        "correlation_id": format_message_id(message.correlation_id) if any(message.correlation_id) else "",
+        "response_queue": message.response_queue,
+        "admin_queue": message.admin_queue,
+        "destination_queue": message.destination_queue,
+        "app_specific": message.app_specific,
+        "signature": message.signature if message.signature != "none" else "",
+        "abort_count": message.abort_count,
+        "reason": class_text(message.reason) if message.reason else "",
+    }
+    shown |= {key: value for key, value in optional.items() if value}
+    return shown | {"body_size": len(message.body), "body": _body(message)}
+
+
+def _delivery(message: ReceivedMessage) -> str:
+    return "recoverable" if message.recoverable else "express"
+
+
+def _body(message: ReceivedMessage) -> str:
+    try:
+        return message.text
+    except UnicodeDecodeError:
+        return f"0x{bytes(message.body[:_SHOWN]).hex()}{'…' if len(message.body) > _SHOWN else ''}"

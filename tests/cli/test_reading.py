@@ -1,0 +1,130 @@
+"""`receive` and `peek`: raw bodies, messages as they come, what people see of an acknowledgment."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from msmq_fast.protocol.exits import Exit
+from tests.support.processes import forking
+from tests.support.processes.servers import Server, data_directory, inherited
+
+BODIES = (b"one", b"\x00\xff two\n", b"")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with data_directory() as data:
+        running = Server(data, "--name", "ALPHA").start()
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+@pytest.fixture
+def queue(server: Server, request: pytest.FixtureRequest) -> str:
+    name = request.node.name.split("[")[0]
+    server.ok("queue", "create", name)
+    for body in BODIES:
+        server.ok("send", name, "-", stdin=body)
+    return str(name)
+
+
+def output(server: Server, *arguments: str) -> bytes:
+    done = server.run(*arguments)
+    assert done.returncode == Exit.OK, done.stderr
+    return done.stdout
+
+
+def test_peek_leaves_the_messages(server: Server, queue: str) -> None:
+    seen = server.ok("peek", queue, "--count", "5")
+    assert [message["body_size"] for message in seen] == [len(body) for body in BODIES]
+    assert server.ok("peek", queue, "--count", "5") == seen
+    assert server.ok("peek", queue) == seen[:1]
+    middle = str(seen[1]["lookup_id"])
+    assert server.ok("peek", queue, "--lookup-id", middle) == seen[1:2]
+    assert server.ok("peek", queue, "--lookup-id", middle, "--next") == seen[2:]
+    assert server.ok("receive", queue, "--peek", "--count", "5") == seen
+
+
+def test_peek_of_an_empty_queue(server: Server) -> None:
+    server.ok("queue", "create", "void")
+    assert server.run("peek", "void").returncode == Exit.EMPTY
+    assert server.run("peek", "void", "--lookup-id", "5").returncode == Exit.NOT_FOUND
+
+
+def test_raw_is_the_body_byte_for_byte(server: Server, queue: str) -> None:
+    for body in BODIES:
+        assert output(server, "receive", queue, "--raw") == body
+
+
+@pytest.mark.parametrize(("flags", "end"), [((), b"\n"), (("--null",), b"\0")])
+def test_several_raw_bodies_have_an_end_each(
+    server: Server, queue: str, flags: tuple[str, ...], end: bytes
+) -> None:
+    expected = b"".join(body + end for body in BODIES)
+    assert output(server, "peek", queue, "--count", "3", "-o", "raw", *flags) == expected
+    assert output(server, "receive", queue, "--count", "3", "--raw", *flags) == expected
+    server.ok("queue", "delete", queue)
+
+
+def test_follow_prints_what_comes_until_it_is_interrupted(server: Server) -> None:
+    server.ok("queue", "create", "followed")
+    server.ok("send", "followed", "--body", "0")
+    environment = {**inherited(), "MSMQ_FAST_ENDPOINT": server.endpoint}
+    arguments = ("receive", "followed", "--follow", "--json")
+    with forking.start(*arguments, environment=environment, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for number in range(5):
+            assert (
+                json.loads(process.stdout.readline())["body_b64"]
+                == ["MA==", "MQ==", "Mg==", "Mw==", "NA=="][number]
+            )
+            server.ok("send", "followed", "--body", str(number + 1))
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == Exit.INTERRUPTED
+    assert server.run("peek", "followed").returncode == Exit.EMPTY
+
+
+def test_follow_ends_after_count_messages(server: Server, queue: str) -> None:
+    shown = server.ok("peek", queue, "--follow", "--count", "3")
+    assert len(shown) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("receive q --follow --timeout 3s", "--follow cannot be combined with --lookup-id or --timeout"),
+        ("peek q --follow --lookup-id 3", "--follow cannot be combined with --lookup-id or --timeout"),
+        ("receive q --follow --xact", "--follow cannot be combined with --transaction or --reject"),
+        ("receive q --null", "--null needs --raw"),
+        ("peek q --next", "--next and --prev need --lookup-id"),
+    ],
+)
+def test_options_that_exclude_each_other(server: Server, words: str, complaint: str) -> None:
+    done = server.run(*words.split())
+    assert done.returncode == Exit.USAGE
+    assert complaint in done.stderr.decode()
+
+
+def test_an_acknowledgment_says_what_it_is(server: Server) -> None:
+    server.ok("queue", "create", "acks")
+    server.ok("queue", "create", "purged")
+    asked = ("--ack", "reach,nack-receive", "--admin-queue", "acks")
+    (sent,) = server.ok("send", "purged", "--body", "x", *asked)
+    server.ok("receive", "acks", "--timeout", "10s")
+    server.ok("queue", "purge", "purged")
+    shown = output(server, "peek", "acks", "--timeout", "10s").decode()
+    lines = dict(line.split(":", 1) for line in shown.splitlines() if ":" in line)
+    assert lines["class"].strip() == "NACK_Q_PURGED (the queue was purged)"
+    assert lines["correlation_id"].strip() == sent["message_id"]
+    assert lines["arrived_time"].strip().endswith("Z")
+    (message,) = server.ok("receive", "acks")
+    assert message["class"] == 0xC001
+    assert isinstance(message["arrived_time"], int)
