@@ -67,9 +67,12 @@ class Kind:
     to_toml: Callable[[Any], object] = lambda value: value
 
 
-def key(kind: Kind, default: Any, about: str) -> Any:
-    """A key of a section, which is a dataclass: what it may hold, its default, what it is about."""
-    return field(default=default, metadata={"kind": kind, "about": about})
+def key(kind: Kind, default: Any, about: str, *, secret: bool = False) -> Any:
+    """Return the field of a key: its kind, its default, and half a sentence that says what it is about.
+
+    The value of a secret is never shown.
+    """
+    return field(default=default, metadata={"kind": kind, "about": about, "secret": secret})
 
 
 def _mismatch(described: str, value: object) -> ValueError:

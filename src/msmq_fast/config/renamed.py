@@ -27,7 +27,7 @@ class Renamed:
 
 
 def _from_kilobytes(value: object) -> object:
-    """A number of KB, or its text in a variable, as a size; 4294967295 meant that there is no bound."""
+    """A number of KB, or its text in a variable, as a size; 4294967295 stood for unlimited."""
     if isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):

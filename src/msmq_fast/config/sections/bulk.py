@@ -17,27 +17,27 @@ class BulkConfig:
     access: str = key(
         kinds.choice("administrators", "loopback", "token", "off"),
         "administrators",
-        "callers without a token: administrators and readers of this machine; loopback: all its users; "
-        "token: none",
+        "callers without a token: administrators: the administrators and readers of this "
+        "computer; loopback: all its users; token: none; off: no bulk API",
     )
     share: float = key(
-        kinds.fraction(), 0.5, "of one processor core that reading in bulk takes at most; 0: no limit"
+        kinds.fraction(), 0.5, "share of one processor core that bulk reading may take; 0: no limit"
     )
-    streams: int = key(kinds.integer(1, 10_000), 32, "rows that are read at the same time; others wait")
-    uploads: int = key(kinds.integer(1, 10_000), 32, "stages that are taken in at the same time; others wait")
-    max_stage_bytes: int = key(
-        kinds.size(1 << 20, 64 * TIB), GIB, "bytes of one stage, as it comes and as it is kept"
-    )
+    streams: int = key(kinds.integer(1, 10_000), 32, "row streams at the same time; others wait")
+    uploads: int = key(kinds.integer(1, 10_000), 32, "stages that are uploaded at the same time; others wait")
+    max_stage_bytes: int = key(kinds.size(1 << 20, 64 * TIB), GIB, "largest stage, as uploaded and as stored")
     stage_lifetime: float = key(
         kinds.duration(1, 31_536_000),
         3600.0,
-        "stages that nobody publishes are thrown away so long after the last of their batch",
+        "an unpublished stage is deleted this long after the last stage of its batch",
     )
     writer_lifetime: float = key(
         kinds.duration(1, 10**8),
         7_776_000.0,
-        "a writer that publishes nothing is forgotten after so long: what it repeats then comes twice",
+        "an idle writer is forgotten after this time; a batch that it retries later is published again",
     )
     lease: float = key(
-        kinds.duration(1, 86_400), 900.0, "messages given to a subscription come back after so long"
+        kinds.duration(1, 86_400),
+        900.0,
+        "a message that a subscription leases returns to its queue after this time",
     )

@@ -18,8 +18,12 @@ class DirectoryConfig:
     mode: str = key(
         kinds.choice(*(mode.value for mode in DirectoryMode)),
         DirectoryMode.EMBEDDED.value,
-        "embedded: in the own store; workgroup: nowhere, without public queues",
+        "embedded: public queues are in the store of this server; workgroup: there are no public queues",
     )
-    site: str = key(kinds.GUID, "", "site of this computer, entered at the first start")
-    sites_interval: float = key(kinds.duration(60, 10**7), 43_200.0, "how often sites are read again")
-    gates_interval: float = key(kinds.duration(60, 10**7), 3_600.0, "how often site gates are read again")
+    site: str = key(kinds.GUID, "", "site of this computer, registered at the first start")
+    sites_interval: float = key(
+        kinds.duration(60, 10**7), 43_200.0, "interval at which the sites are read again"
+    )
+    gates_interval: float = key(
+        kinds.duration(60, 10**7), 3_600.0, "interval at which the site gates are read again"
+    )

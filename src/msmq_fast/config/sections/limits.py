@@ -15,56 +15,65 @@ class LimitsConfig:
     """Section [limits]: bounds on what peers and programs may use."""
 
     network_connections: int = key(
-        kinds.integer(1, 1_000_000), 8192, "open connections of other computers, over all TCP ports"
+        kinds.integer(1, 1_000_000), 8192, "open connections from other computers, over all TCP ports"
     )
     network_per_address: int = key(
-        kinds.integer(1, 1_000_000), 2048, "of these, from one address; an IPv6 address counts by its /64"
+        kinds.integer(1, 1_000_000),
+        2048,
+        "open connections from one address, over all TCP ports; an IPv6 address counts by its /64",
     )
     outgoing_connections: int = key(
-        kinds.integer(1, 1_000_000), 4096, "open connections that this server has opened to others"
+        kinds.integer(1, 1_000_000), 4096, "open connections that this server has opened"
     )
     first_byte_timeout: float = key(
-        kinds.duration(0.1, 600), 10.0, "a connection of another computer on which nothing comes is closed"
+        kinds.duration(0.1, 600),
+        10.0,
+        "a connection from another computer is closed if nothing arrives for this time",
     )
-    handshake_timeout: float = key(kinds.duration(0.1, 600), 60.0, "from accept to an open session")
+    handshake_timeout: float = key(kinds.duration(0.1, 600), 60.0, "time from accept to an open session")
     streams: int = key(
         kinds.integer(1, 10_000_000),
         100_000,
-        "transactional streams that arrive: one for each sender and name",
+        "incoming transactional streams, one for each sender and queue name",
     )
     streams_per_address: int = key(
-        kinds.integer(1, 10_000_000), 10_000, "of them, those that queue managers at one address may begin"
+        kinds.integer(1, 10_000_000),
+        10_000,
+        "transactional streams that queue managers at one address may begin",
     )
     session_keys: int = key(
         kinds.integer(1, 1_000_000),
         50,
-        "new keys of encrypted messages that one session may bring in a second",
+        "new keys of encrypted messages that one session may bring per second",
     )
     key_percent: int = key(
         kinds.integer(1, 100),
         10,
-        "percent of one core for operations with keys that peers ask for: session keys of encrypted "
-        "messages, signatures over HTTP; their addresses have equal shares",
+        "percent of one core for the key operations that peers cause: session keys of encrypted "
+        "messages, signatures over HTTP; their addresses get equal shares",
     )
     pings_per_address: int = key(
-        kinds.integer(1, 1_000_000), 500, "pings from one address that are answered in a second"
+        kinds.integer(1, 1_000_000), 500, "pings per second that are answered to one address"
     )
     answers_per_address: int = key(
         kinds.integer(1, 1_000),
         100,
-        "outgoing queues in which acknowledgments to one address may wait for hosts never reached",
+        "outgoing queues to hosts never reached in which acknowledgments for one address may wait",
     )
     dials: int = key(
         kinds.integer(1, 10_000),
         64,
-        "connections to other queue managers tried at a time for messages; half as many more for answers",
+        "attempts to connect to other queue managers at the same time, for messages; half as many"
+        " more for acknowledgments",
     )
     slow_reader_timeout: float = key(
-        kinds.duration(1, 3600), 120.0, "a peer that takes no bytes for so long is cut off"
+        kinds.duration(1, 3600), 120.0, "a connection is closed if the peer reads nothing for this time"
     )
     slow_writer_timeout: float = key(
-        kinds.duration(1, 3600), 120.0, "a peer that leaves a packet unfinished is cut off"
+        kinds.duration(1, 3600),
+        120.0,
+        "a connection is closed if the peer leaves a packet unfinished for this time",
     )
     metric_queues: int = key(
-        kinds.integer(1, 100_000), 100, "queues with their own metric; the rest is summed"
+        kinds.integer(1, 100_000), 100, "queues with metrics of their own; the others are summed up"
     )

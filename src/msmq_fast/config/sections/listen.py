@@ -51,10 +51,10 @@ class ListenApp:
     socket_mode: int = key(kinds.file_mode(), 0o600, "permissions of the Unix socket")
     host: tuple[str, ...] = key(kinds.TEXTS, _THIS_COMPUTER, "addresses of the TCP listener")
     port: int | None = key(kinds.port(), None, "TCP port")
-    tls_certificate: Path | None = key(  # noqa: RUF009
+    tls_certificate: Path | None = key(
         kinds.PATH, None, "certificate chain (PEM) of the TCP listener, which then speaks TLS only"
     )
-    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate")  # noqa: RUF009
+    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate")
     max_connections: int = key(_CONNECTIONS, 1024, "open connections, of the Unix socket and over TCP")
 
 
@@ -64,10 +64,10 @@ class ListenAdmin:
 
     host: tuple[str, ...] = key(kinds.TEXTS, _THIS_COMPUTER, "addresses of the listener")
     port: int | None = key(kinds.port(), 1802, "TCP port")
-    tls_certificate: Path | None = key(  # noqa: RUF009
+    tls_certificate: Path | None = key(
         kinds.PATH, None, "certificate chain (PEM) of the listener, which then speaks HTTPS only"
     )
-    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate")  # noqa: RUF009
+    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate")
     max_connections: int = key(_CONNECTIONS, 128, "open connections, bulk readers included")
 
 
@@ -97,14 +97,14 @@ class ListenHttps:
         "TCP port; without tls_certificate the server does not listen. The default port is left out, with a "
         "warning, if it is in use or forbidden; a port that is set must be free",
     )
-    tls_certificate: Path | None = key(kinds.PATH, None, "certificate chain (PEM)")  # noqa: RUF009
-    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate")  # noqa: RUF009
+    tls_certificate: Path | None = key(kinds.PATH, None, "certificate chain (PEM)")
+    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate")
     tls_more_certificates: tuple[str, ...] = key(
         kinds.TEXTS,
         (),
         "files (PEM), each with a certificate chain and its key, for clients that ask for another name (SNI)",
     )
-    tls_client_ca: Path | None = key(  # noqa: RUF009
+    tls_client_ca: Path | None = key(
         kinds.PATH,
         None,
         "authorities (PEM) that must have signed the certificate of a client; empty: clients need none",

@@ -17,7 +17,7 @@ class LogConfig:
     level: str = key(
         kinds.choice("debug", "info", "warning", "error"), "info", "least severe line that is written"
     )
-    format: str = key(kinds.choice("text", "json"), "text", "text, or one JSON object a line")
+    format: str = key(kinds.choice("text", "json"), "text", "text, or one JSON object per line")
     refusals_per_second: int = key(
-        kinds.integer(1, 1_000_000), 5, "lines on refused messages and connections"
+        kinds.integer(1, 1_000_000), 5, "lines per second about refused messages and connections"
     )

@@ -18,4 +18,6 @@ class PeerDeclaration:
     """
 
     guid: str = key(name_kinds.GUID, "", "GUID of the queue manager")
-    addresses: tuple[str, ...] = key(name_kinds.ADDRESSES, (), "its IP addresses; no others may use its GUID")
+    addresses: tuple[str, ...] = key(
+        name_kinds.ADDRESSES, (), "its IP addresses; no other address may use its GUID"
+    )

@@ -18,31 +18,33 @@ class PgmConfig:
     enabled: bool = key(
         kinds.FLAG,
         False,
-        "queues with a multicast address hear it, and messages may be sent to MULTICAST names",
+        "queues with a multicast address receive from it, and messages may be sent to MULTICAST= names",
     )
     interfaces: tuple[str, ...] = key(
         kinds.TEXTS,
         (),
-        "names or IPv4 addresses of the network interfaces used; empty: the one that the system chooses",
+        "names or IPv4 addresses of the network interfaces; empty: the one that the system chooses",
     )
     rate: int = key(
         kinds.size(1000, 1 << 40),
         70_000,
-        "bytes a second that are sent to one group at most, headers and repairs included (TXW_MAX_RTE)",
+        "bytes per second that are sent to one group, headers and repairs included (TXW_MAX_RTE)",
     )
     window: float = key(
-        kinds.duration(1, 86_400), 300.0, "how long what was sent can be asked for again (TXW_SECS)"
+        kinds.duration(1, 86_400), 300.0, "time for which receivers can ask for sent data again (TXW_SECS)"
     )
-    ttl: int = key(kinds.integer(1, 255), 16, "routers that a packet may pass, and one")
+    ttl: int = key(
+        kinds.integer(1, 255), 16, "time to live of packets: the number of networks that they may cross"
+    )
     mtu: int = key(kinds.integer(576, 65_535), 1500, "bytes of the largest IP packet")
     buffer: int = key(
-        kinds.size(1 << 16, 1 << 30), 4 << 20, "bytes that the system keeps until they are looked at"
+        kinds.size(1 << 16, 1 << 30), 4 << 20, "bytes that the system buffers until the server reads them"
     )
     udp_port: int | None = key(
         kinds.port(),
         None,
-        "PGM inside UDP at this port, for tests without the right to IP protocol 113; no other MSMQ "
-        "understands it",
+        "send PGM inside UDP at this port, for tests without the right to IP protocol 113; other "
+        "MSMQ hosts do not understand it",
     )
 
     def settings(self) -> PgmSettings:

@@ -26,21 +26,28 @@ class QueueManagerConfig:
     deadletter_quota: int | None = key(
         kinds.quota(auto=True), None, "bound on the bytes of each dead-letter queue; auto: an eighth of quota"
     )
-    cache: int = key(kinds.size(0, TIB), 64 * MIB, "bodies of recoverable messages kept in memory")
+    cache: int = key(kinds.size(0, TIB), 64 * MIB, "memory for the bodies of recoverable messages")
     express_memory: int = key(
         kinds.size(0, TIB),
         0,
-        "express messages in memory beyond which nothing is taken in; 0: half of this machine's memory",
+        "memory for express messages; when it is full, the server accepts no more; 0: half of the"
+        " memory of this computer",
     )
-    time_to_reach_queue: float = key(kinds.duration(0, 2**32 - 1), 345_600.0, "for messages sent without one")
+    time_to_reach_queue: float = key(
+        kinds.duration(0, 2**32 - 1),
+        345_600.0,
+        "time to reach the queue of messages that are sent without one",
+    )
     hardened: bool = key(
-        kinds.FLAG, False, "hardened mode: MS-MQQB neither sends nor listens; messages leave by HTTP only"
+        kinds.FLAG,
+        False,
+        "hardened mode: MS-MQQB neither sends nor listens, and messages leave over HTTP only",
     )
     transaction_idle: float = key(
-        kinds.duration(1, 2_592_000), 600.0, "after which a transaction in which nothing happens is aborted"
+        kinds.duration(1, 2_592_000), 600.0, "a transaction without activity is aborted after this time"
     )
     outgoing_idle: float = key(
         kinds.duration(0, 31_536_000),
         86_400.0,
-        "after which an outgoing queue goes that is empty and not open; 0: never",
+        "an outgoing queue that is empty and not open is deleted after this time; 0: never",
     )

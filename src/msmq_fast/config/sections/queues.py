@@ -21,10 +21,13 @@ class QueueDeclaration:
 
     name: str = key(name_kinds.QUEUE, "", "path of the queue")
     label: str = key(kinds.TEXT, "", "label, up to 124 characters")
-    transactional: bool = key(kinds.FLAG, False, "takes transactional messages only")
-    journal: bool = key(kinds.FLAG, False, "keeps copies of received messages")
+    transactional: bool = key(kinds.FLAG, False, "accept transactional messages only")
+    journal: bool = key(kinds.FLAG, False, "keep copies of received messages")
     quota: int = key(kinds.quota(), 2**32 - 1, "bound on the bytes of all messages in the queue")  # KB
-    authenticated: bool = key(kinds.FLAG, False, "takes signed messages only")
+    authenticated: bool = key(kinds.FLAG, False, "accept signed messages only")
     multicast_address: str = key(
-        name_kinds.GROUP, "", "group and port such as 234.1.1.1:8001 whose messages it takes, too"
+        name_kinds.GROUP,
+        "",
+        "multicast group and port, such as 234.1.1.1:8001, that the queue receives from; empty: "
+        "an existing queue keeps its own",
     )

@@ -16,36 +16,37 @@ class RemoteConfig:
     """Section [remote]: queues of other computers that programs read through this server."""
 
     enabled: bool = key(kinds.FLAG, True, "programs may receive from and peek at queues of other computers")
-    user: str = key(kinds.TEXT, "", "as whom other computers are read; empty: anonymously")
+    user: str = key(kinds.TEXT, "", "user that this server logs on as at other computers; empty: anonymous")
     domain: str = key(kinds.TEXT, "", "domain or realm of that user; empty: that of the other computer")
-    password_file: Path | None = key(kinds.PATH, None, "file that holds the password")  # noqa: RUF009
-    keytab: Path | None = key(kinds.PATH, None, "keytab of the user, for Kerberos")  # noqa: RUF009
+    password_file: Path | None = key(kinds.PATH, None, "file that holds the password")
+    keytab: Path | None = key(kinds.PATH, None, "keytab of the user, for Kerberos")
     authentication: str = key(
         kinds.choice("negotiate", "ntlm", "kerberos", "none"),
         "negotiate",
-        "how: what both sides have, Kerberos where there is a keytab; or one of them only; or not at all",
+        "negotiate: a method that both sides have, Kerberos if there is a keytab; or only the "
+        "named method; none: no log-on",
     )
     level: str = key(
         kinds.choice("connect", "packet", "integrity", "privacy"),
         "privacy",
-        "authentication level: once, or every packet, or signed, or encrypted too",
+        "authentication level: connect: once; packet: each packet; integrity: signed; privacy: encrypted",
     )
     service: str = key(
-        kinds.TEXT, "host", "Kerberos: first part of the names of other computers, as in host/name"
+        kinds.TEXT, "host", "first part of the Kerberos names of other computers, as in host/name"
     )
     readers: tuple[str, ...] = key(
-        kinds.TEXTS, (), "users and groups who may read as that user; administrators may always"
+        kinds.TEXTS, (), "users and groups that may read as that user, besides administrators"
     )
     epm_port: int = key(kinds.integer(1, 65535), 135, "TCP port of the endpoint mappers of other computers")
     port: int = key(
         kinds.integer(0, 65535),
         0,
-        "TCP port of RemoteRead there, without asking a mapper; 0: the mapper tells it",
+        "TCP port of RemoteRead at other computers; 0: ask the endpoint mapper",
     )
     port_methods: bool = key(
-        kinds.FLAG, False, "ask the interfaces for their ports once more, as Windows did up to Server 2003"
+        kinds.FLAG, False, "ask the interfaces for their ports too, as Windows did up to Server 2003"
     )
-    connect_timeout: float = key(kinds.duration(0.1, 600), 30.0, "for one connection")
+    connect_timeout: float = key(kinds.duration(0.1, 600), 30.0, "time for one attempt to connect")
     keep_alive: float = key(
-        kinds.duration(1, 86_400), 60.0, "another computer that is silent for so long is asked if it is there"
+        kinds.duration(1, 86_400), 60.0, "another computer that is silent is probed after this time"
     )

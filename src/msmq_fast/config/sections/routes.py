@@ -20,5 +20,7 @@ class RouteDeclaration:
 
     destination: str = key(kinds.TEXT, "", 'GUID or host name of a queue manager; "*": all others')
     via: tuple[str, ...] = key(
-        name_kinds.HOPS, (), "host names, addresses or GUIDs, tried in this order; a port cannot be given"
+        name_kinds.HOPS,
+        (),
+        "host names, addresses or GUIDs of next hops, tried in this order; a port cannot be given",
     )

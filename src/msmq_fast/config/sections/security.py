@@ -18,22 +18,27 @@ class SecurityConfig:
     profile: str = key(
         kinds.choice("windows", "hardened"),
         "windows",
-        "group of defaults: windows: as a Windows host, anonymous senders included; hardened: only hosts of "
-        "mqqb.allow reach port 1801, nothing else is open; keys that are set win",
+        "group of defaults: windows: as a Windows host, anonymous senders included; hardened: "
+        "only the hosts of mqqb.allow reach port 1801, and nothing else is open. Keys that are "
+        "set take precedence",
     )
-    users_file: Path | None = key(kinds.PATH, None, "users; empty: users.toml in the data directory")  # noqa: RUF009
+    users_file: Path | None = key(
+        kinds.PATH, None, "file of the users; empty: users.toml in the data directory"
+    )
     default_queue_acl: str = key(
         kinds.choice("spec", "restrictive"),
         "restrictive",
-        "what Everyone may do with a new queue: spec: all, as MS-MQDMPR has it; restrictive: look and send, "
-        "as on Windows",
+        "rights of Everyone on a new queue: spec: all, as in MS-MQDMPR; restrictive: look and "
+        "send, as on Windows",
     )
-    anonymous_may_send: bool = key(
-        kinds.FLAG, True, "new queues take messages of senders that do not say who they are"
+    anonymous_may_send: bool = key(kinds.FLAG, True, "new queues accept messages of anonymous senders")
+    everyone_creates_queues: bool = key(
+        kinds.FLAG, False, "every user may create queues, not only administrators"
     )
-    everyone_creates_queues: bool = key(kinds.FLAG, False, "not only administrators create queues")
     domains: tuple[str, ...] = key(kinds.TEXTS, (), "SIDs of the domains whose accounts are domain users")
     quarantine: str = key(
-        name_kinds.QUEUE, "", "queue for messages of refused senders; empty: they are dropped"
+        name_kinds.QUEUE, "", "queue for messages of senders without access; empty: they are dropped"
     )
-    audit_interval: float = key(kinds.duration(0, 86_400), 10.0, "equal refusals are logged once in so long")
+    audit_interval: float = key(
+        kinds.duration(0, 86_400), 10.0, "equal refusals are logged once per interval"
+    )

@@ -15,16 +15,27 @@ __all__ = ["ServerConfig"]
 class ServerConfig:
     """Section [server]: identity of this queue manager, and its data."""
 
-    name: str = key(name_kinds.COMPUTER_NAME, "", "computer name; empty: the host name")
-    domain: str = key(name_kinds.COMPUTER, "", "DNS domain, for the qualified name that the directory shows")
-    aliases: tuple[str, ...] = key(name_kinds.COMPUTERS, (), "more names that mean this computer")
+    name: str = key(name_kinds.COMPUTER_NAME, "", "computer name; empty: the first label of the host name")
+    domain: str = key(
+        name_kinds.COMPUTER,
+        "",
+        "DNS domain of this computer, which makes its name in the directory a qualified one",
+    )
+    aliases: tuple[str, ...] = key(
+        name_kinds.COMPUTERS, (), "other names of this computer: messages to them arrive here"
+    )
     advertised_address: str = key(
         name_kinds.COMPUTER,
         "",
-        "address or host name at which others reach this server, if a NAT hides its own",
+        "address or host name at which others reach this server, if network address translation "
+        "hides its own",
     )
     guid: str = key(
-        kinds.GUID, "", "queue-manager GUID to take over when the store is created; empty: a new one"
+        kinds.GUID, "", "GUID of the queue manager, used when the store is created; empty: a new one"
     )
-    data: Path | None = key(kinds.PATH, None, "data directory; empty: the user's data directory")  # noqa: RUF009
-    drain_timeout: float = key(kinds.duration(0, 3600), 10.0, "how long a stop may take before it is forced")
+    data: Path | None = key(
+        kinds.PATH,
+        None,
+        "data directory; empty: /var/lib/msmq-fast for root, else the data directory of the user",
+    )
+    drain_timeout: float = key(kinds.duration(0, 3600), 10.0, "time that a stop may take before it is forced")

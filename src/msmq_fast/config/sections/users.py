@@ -21,8 +21,10 @@ class UserDeclaration:
     user of the computer can read. Tokens do not expire: remove or replace the entry and send SIGHUP.
     """
 
-    name: str = key(kinds.TEXT, "", "what the user is called in logs")
-    token: str = key(kinds.TEXT, "", "secret that the program presents")
-    token_file: Path | None = key(kinds.PATH, None, "file that holds the secret")  # noqa: RUF009
-    token_sha256: str = key(kinds.SHA256, "", "SHA-256 of the secret, which then stands nowhere")
-    groups: tuple[str, ...] = key(kinds.TEXTS, (), "groups, such as administrators")
+    name: str = key(kinds.TEXT, "", "name of the user")
+    token: str = key(kinds.TEXT, "", "secret that the program presents", secret=True)
+    token_file: Path | None = key(kinds.PATH, None, "file that holds the secret")
+    token_sha256: str = key(
+        kinds.SHA256, "", "SHA-256 of the secret, so that the file does not hold the secret itself"
+    )
+    groups: tuple[str, ...] = key(kinds.TEXTS, (), "groups of the user, such as administrators")
