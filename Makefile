@@ -35,7 +35,7 @@ test: $(VENV)/.built $(VENV)/.test-tools
 smoke: $(VENV)/.built $(VENV)/.test-tools
 	$(PYTEST) -m smoke $(ARGS) $$(grep -rl --include='test_*.py' '^pytestmark = pytest.mark.smoke$$' tests)
 
-test-long: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
+test-long: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools $(VENV)/.docs-tools
 	MSMQ_FAST_TESTS_EXEC=1 $(PYTEST) -m long --missing=fail $(ARGS)
 
 lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
@@ -48,6 +48,7 @@ lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
 	$(BIN)/python -m tools.circles
 	$(BIN)/python -m tools.prose
 	$(BIN)/python -m tools.configuration
+	$(BIN)/python -m tools.names
 	$(BIN)/hadolint Dockerfile
 
 docs: $(VENV)/.docs-tools

@@ -151,7 +151,7 @@ _FIELDS = {
     "sender_cert": FIELD_SENDER_CERT,
     "signature": FIELD_SIGNATURE,
     "hash_algorithm": FIELD_HASH_ALGORITHM,
-    "encrypt_algorithm": FIELD_ENCRYPT_ALGORITHM,
+    "encryption_algorithm": FIELD_ENCRYPT_ALGORITHM,
     "connector_type": FIELD_CONNECTOR_TYPE,
     "soap_envelope": FIELD_SOAP_ENVELOPE,
     "compound_body": FIELD_COMPOUND_BODY,

@@ -156,7 +156,7 @@ def _readable(message: ReceivedMessage) -> dict[str, Any]:
         "admin_queue": message.admin_queue,
         "destination_queue": message.destination_queue,
         "app_specific": message.app_specific,
-        "signature": message.signature if message.signature != "none" else "",
+        "signature_state": message.signature_state if message.signature_state != "none" else "",
         "abort_count": message.abort_count,
         "reason": class_text(message.reason) if message.reason else "",
     }

@@ -367,7 +367,7 @@ class ReceivedMessage(_Content):
         return bool(self._fields[19] & InFlag.AUTHENTICATED)
 
     @property
-    def signature(self) -> str:
+    def signature_state(self) -> str:
         """`verified`: as `authenticated`; `unknown_signer`: it carries a signature or a certificate, but none
         that is registered for its sender, and anybody can make one; `none`: it carries none.
         """
@@ -422,7 +422,7 @@ class ReceivedMessage(_Content):
             "source_machine": str(self.source_machine) if self.id else None,
             "sender_id_b64": b64encode(self.sender_id).decode() if self.sender_id else None,
             "authenticated": self.authenticated,
-            "signature": self.signature,
+            "signature_state": self.signature_state,
             "acknowledge": int(self.acknowledge),
             "journal": int(self.journal),
             "abort_count": self.abort_count,

@@ -81,7 +81,7 @@ MESSAGE_COLUMNS: Final = (
         sender_id binary
         sender_id_type int32
         hash_algorithm int32
-        encrypt_algorithm int32
+        encryption_algorithm int32
         xact_id string
         xact_seq_id int64
         xact_seq_no int64
@@ -158,6 +158,7 @@ OLD_NAMES: Final = {
     "resp_format_name": "response_queue",
     "admin_format_name": "admin_queue",
     "source_machine_guid": "source_machine",
+    "encrypt_algorithm": "encryption_algorithm",
     "multi_dest_format_name": "destination_queues",
     "multi_resp_format_name": "response_queues",
 }

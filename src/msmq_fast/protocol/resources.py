@@ -218,7 +218,7 @@ MessageInfo = TypedDict(
         "source_machine": str | None,
         "sender_id_b64": str | None,
         "authenticated": bool,
-        "signature": str,
+        "signature_state": str,
         "acknowledge": int,
         "journal": int,
         "abort_count": int,

@@ -186,7 +186,7 @@ _COLUMNS: Final[dict[str, Callable[[UserMessagePacket], Any]]] = {
     "sender_id": _bytes_of("sender_id"),
     "sender_id_type": _of("security", "sender_id_type", 0),
     "hash_algorithm": lambda packet: signed(packet.properties.hash_algorithm),
-    "encrypt_algorithm": lambda packet: signed(packet.properties.encryption_algorithm),
+    "encryption_algorithm": lambda packet: signed(packet.properties.encryption_algorithm),
     "xact_id": _transaction,
     "xact_seq_id": lambda packet: signed(_place(packet, "sequence_id") or 0, 64) or None,
     "xact_seq_no": lambda packet: _place(packet, "sequence_number") or None,

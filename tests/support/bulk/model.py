@@ -114,7 +114,7 @@ def row(
         "sender_id": (security.sender_id if security else b"") or None,
         "sender_id_type": security.sender_id_type if security else 0,
         "hash_algorithm": _signed(properties.hash_algorithm),
-        "encrypt_algorithm": _signed(properties.encryption_algorithm),
+        "encryption_algorithm": _signed(properties.encryption_algorithm),
         "xact_id": f"{{{user.source}}}\\{tx.transaction_id}" if tx else None,
         "xact_seq_id": _signed(tx.sequence_id, 64) if tx and sequence else None,
         "xact_seq_no": (tx.sequence_number or None) if tx and sequence else None,

@@ -25,7 +25,7 @@ JSON_KEYS = [
     "source_machine",
     "sender_id_b64",
     "authenticated",
-    "signature",
+    "signature_state",
     "acknowledge",
     "journal",
     "abort_count",
