@@ -93,7 +93,7 @@ def test_a_stage_belongs_to_its_writer(guarded: Server) -> None:
 
 
 def test_a_wrong_token_is_refused_and_never_written_down(guarded: Server) -> None:
-    with pytest.raises(Unauthorized, match="not known"):
+    with pytest.raises(Unauthorized, match="unknown token"):
         api.client(guarded, token="wr0ng-s3cret").bounds()  # noqa: S106
     for header in ("Basic YTpi", "Bearer", "bearer", ""):
         answer = api.ask(guarded, "GET", "/bounds", headers={"Authorization": header})

@@ -74,7 +74,7 @@ def test_a_client_that_does_not_read_costs_little_memory_and_is_cut_off(full: Se
     assert received.startswith(b"HTTP/1.1 200 OK")
     assert not received.endswith(b"0\r\n\r\n")
     assert len(received) < BODY * COUNT
-    assert "the client took nothing for 1 s" in full.log.read_text()
+    assert "the client read nothing for 1 s" in full.log.read_text()
 
 
 def test_a_client_that_leaves_ends_its_stream(full: Server) -> None:
@@ -116,7 +116,7 @@ def test_a_stage_that_does_not_come(full: Server) -> None:
         path = "/v1/bulk/stage?writer=w&batch=1&part=0&attempt=0&queue=big"
         head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {api.ARROW}\r\nContent-Length: 9"
         stalled.sendall(head.encode() + b"\r\n\r\n\xff\xff")
-        assert b"nothing came for 1 s" in stalled.recv(4096)
+        assert b"no data for 1 s" in stalled.recv(4096)
 
 
 def test_a_server_that_dies_or_stops_breaks_streams_off(full: Server) -> None:

@@ -359,7 +359,7 @@ def test_the_identifier_of_an_original_is_kept_if_that_is_asked_for(uploads: Upl
         ({"body": ["x"], "message_id": ["{6b29fc40}\\1"]}, "row 0: message_id has the form {GUID}\\number"),
         ({"body": ["x"], "message_id": [ORIGINAL[:-2] + "4294967296"]}, "row 0: message_id has the form"),
         ({"body": ["x", "y"], "queue": ["plain", "nowhere"]}, "row 1: there is no queue nowhere"),
-        ({"body": ["x", "y"], "queue": ["plain", f"{REMOTE},plain"]}, "row 1: a name of several queues"),
+        ({"body": ["x", "y"], "queue": ["plain", f"{REMOTE},plain"]}, "row 1: a name that means several"),
         ({"body": ["x"], "queue": ["plain;journal"]}, "row 0: nothing is sent to a journal"),
         ({"body": ["x"], "queue": ["guarded"]}, "row 0: HOST\\private$\\guarded takes signed messages only"),
         ({"body": [1]}, "column body of type int64: texts or bytes are needed"),
@@ -367,7 +367,7 @@ def test_the_identifier_of_an_original_is_kept_if_that_is_asked_for(uploads: Upl
         ({"body": ["x"], "priority": ["1"], "label": ["x"]}, "column priority of type string: whole numbers"),
         ({"body": ["x"], "extension": ["text"]}, "column extension of type string: bytes"),
         ({"body": ["x"], "colour": [1]}, "unknown column 'colour'; a message takes acknowledge, admin_"),
-        ({"label": ["x"]}, "there is no column body"),
+        ({"label": ["x"]}, "the column body is missing"),
         ({"body": [b"x"], "label": pa.array([b"\xff"]).view(pa.string())}, "row 0: the label is not UTF-8"),
     ],
 )
@@ -441,12 +441,12 @@ def test_a_stage_is_not_greater_than_it_may_be(uploads: Uploads) -> None:
     ("change", "words"),
     [
         (lambda data: b"GET / HTTP/1.1\r\n\r\n", "is not an Arrow IPC stream"),
-        (lambda data: data[:-8], "breaks off: the mark at its end is missing"),
-        (lambda data: data[:300], "breaks off"),
-        (lambda data: data + b"more", "goes on behind its end"),
+        (lambda data: data[:-8], "incomplete: its end-of-stream mark is missing"),
+        (lambda data: data[:300], "incomplete"),
+        (lambda data: data + b"more", "continues after its end"),
         (lambda data: data[-8:], "has no schema"),
         (lambda data: b"\xff\xff\xff\xff\xf8\xff\xff\x7f", "bytes"),
-        (lambda data: b"", "breaks off"),
+        (lambda data: b"", "incomplete"),
     ],
 )
 def test_streams_that_are_none(uploads: Uploads, change: Any, words: str) -> None:

@@ -94,7 +94,7 @@ def test_silent_connections_make_room_and_end(running: Server) -> None:
         assert time.monotonic() - began < 8
     counted = refusals(running)
     assert counted["admin connection: made room for another connection"] >= 12
-    assert counted["admin connection: no byte in time"] >= 1
+    assert counted["admin connection: no byte received in time"] >= 1
 
 
 def test_a_client_that_was_of_use_stays(running: Server) -> None:

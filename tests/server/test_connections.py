@@ -210,7 +210,7 @@ def test_connections_without_a_byte_are_closed() -> None:
     assert table.pool.next_deadline() == 14.0
     table.pool.expire(14.0)
     assert table.closed == ["10.0.0.2"]
-    assert table.refused == [("one", "no byte in time", "10.0.0.2")]
+    assert table.refused == [("one", "no byte received in time", "10.0.0.2")]
     assert table.pool.next_deadline() is None
     assert len(table.pool) == 1
 

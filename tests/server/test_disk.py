@@ -49,10 +49,10 @@ def test_a_full_disk_is_told_once_not_with_every_trial(caplog: pytest.LogCapture
         guard.expire(0.0)
     assert told == [True, False] * 5
     assert [record.message for record in caplog.records] == [
-        "the disk is full: a commit failed, nothing is taken in"
+        "the disk is full: a commit failed, the server accepts no messages"
     ]
     guard.expire(0.0)
-    assert caplog.records[-1].message == "the disk takes commits again"
+    assert caplog.records[-1].message == "the disk has space again: commits succeed"
     guard.expire(0.0)
     assert len(caplog.records) == 2
 

@@ -69,7 +69,7 @@ def test_a_full_disk_refuses_and_goes_on(data: Path, log: str) -> None:
         failed = server.run("send", "orders", "--body", "x" * 60_000, "--recoverable", "--count", "100")
         assert failed.returncode == 6
         assert failed.stderr.count(b"\n") == 1
-        until(lambda: "nothing is taken in" in server.log.read_text())
+        until(lambda: "the server accepts no messages" in server.log.read_text())
         until(lambda: server.run("send", "orders", "--body", "again", "--recoverable").returncode == 0)
         server.stop()
         server.start()

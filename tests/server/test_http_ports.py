@@ -18,7 +18,7 @@ from msmq_fast.server.srmp.sending import sends_http
 from tests.support.processes.servers import NO_HTTP, QUICK, Server, data_directory, without_capability
 
 HOST = "127.0.0.93"
-MISSED = 'without it no messages come over HTTPS (listen.https.port: another port, or "off")'
+MISSED = 'without it, no messages arrive over HTTPS (set listen.https.port to another port or "off")'
 
 
 class Unconfigured(Server):

@@ -187,7 +187,7 @@ def test_an_illegal_name(server: Server) -> None:
     shown = client_line(
         server, 6, "send", "orders", "--body", "x", "--ack", "reach", "--admin-queue", "a b;;"
     )
-    assert shown == f"{start}the response or admin queue is no path name{shape.partition('name')[2]}"
+    assert shown == f"{start}the response or admin queue is not a path{shape.partition('name')[2]}"
 
 
 def test_a_name_that_is_too_long(server: Server) -> None:

@@ -86,7 +86,7 @@ def test_tokens_certificates_queues_and_the_log_level_are_reloaded(tmp_path: Pat
             assert (old.returncode, b"token" in old.stderr) == (Exit.REFUSED, True), old
             assert b"is not trusted" in as_alice(server, "new new new", first, tmp_path).stderr
             server.ok("queue", "show", "declared")
-            log_of(server, "these keys changed and take a restart: listen.admin.max_connections")
+            log_of(server, "these keys changed and need a restart: listen.admin.max_connections")
 
             file.write_text("[server]\nprot = 1\n")
             hang_up(server)

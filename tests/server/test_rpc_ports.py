@@ -131,7 +131,7 @@ def test_a_taken_mapper_port_is_missed_in_one_line(server: Server, taken: list[s
     assert len(lines) == 1
     assert lines[0].endswith(
         f"RPC endpoint mapper: {HOST}:13135 is taken by another process; "
-        "without it Windows finds no remote read here"
+        "without it, Windows hosts cannot read queues here"
     )
 
 
@@ -147,7 +147,7 @@ def test_a_mapper_port_without_the_right_to_it_is_missed_in_one_line() -> None:
             assert len(lines) == 1
             assert lines[0].endswith(
                 "RPC endpoint mapper: 127.0.0.1:135 is refused: ports below 1024 need root or "
-                "CAP_NET_BIND_SERVICE; without it Windows finds no remote read here"
+                "CAP_NET_BIND_SERVICE; without it, Windows hosts cannot read queues here"
             )
         finally:
             server.kill()

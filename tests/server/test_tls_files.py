@@ -29,7 +29,7 @@ def test_a_certificate_and_its_key(tmp_path: Path) -> None:
     assert complaint(lambda: TlsFiles().context(there, missing, NAME)) == f"{NAME}: {missing}: {MISSING}"
     shown = complaint(lambda: TlsFiles().context(there, there, NAME))
     assert shown.startswith(
-        f"{NAME}: {there} and {there} are no certificate chain and its private key (PEM): "
+        f"{NAME}: {there} and {there} are not a certificate chain and its private key in PEM: "
     )
 
 

@@ -367,7 +367,7 @@ def test_a_thousand_idle_connections(server: Server, port: int, witness: Program
             stack.enter_context(_connect(port))
         assert post(port, request(URL, b"x"))[0] == 200
         until(lambda: _refusals(server).get("http connection: made room for another connection"))
-        until(lambda: _refusals(server).get("http connection: no byte in time"), timeout=30)
+        until(lambda: _refusals(server).get("http connection: no byte received in time"), timeout=30)
 
 
 @pytest.mark.long(seconds=300)

@@ -73,7 +73,7 @@ def _refuse_web_pages(request: web.Request, names: Collection[str]) -> None:
     """Raises HTTPForbidden for a request that a page of another site makes a browser send, and for one over
     the loopback interface that names another host, as after DNS rebinding."""
     if is_of_another_site(request.headers):
-        raise web.HTTPForbidden(reason="requests of pages of other sites are refused (Sec-Fetch-Site)")
+        raise web.HTTPForbidden(reason="requests from pages of other sites are refused (Sec-Fetch-Site)")
     transport = request.transport
     local = transport is not None and loopback_ends(
         transport.get_extra_info("sockname"), transport.get_extra_info("peername")

@@ -51,7 +51,7 @@ class _Collector(Collector):
         for name, (about, value) in self._view.totals().items():
             yield CounterMetricFamily(f"msmq_fast_{name}", about, value=value)
         refusals = CounterMetricFamily(
-            "msmq_fast_refusals", "What was refused, by reason", labels=["what", "reason"]
+            "msmq_fast_refusals", "Refusals, by what was refused and why", labels=["what", "reason"]
         )
         for what, reason, count in self._view.refusals():
             refusals.add_metric([what, reason], count)

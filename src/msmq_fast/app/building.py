@@ -26,12 +26,12 @@ _MESSAGES, _RESPONSE, _ADMIN = 2, 8, 9  # places in a SEND payload, and in a mes
 
 # Why a message cannot be built.
 _TEXT = {
-    0xC00E0014: "the response or admin queue is no path name (computer\\queue or computer\\private$\\queue)",
+    0xC00E0014: "the response or admin queue is not a path (computer\\queue or computer\\private$\\queue)",
     0xC00E0018: "a property of the message has a value out of its range",
-    0xC00E001E: "the response or admin queue is no format name",
+    0xC00E001E: "the response or admin queue is not a format name",
     0xC00E0020: "the response or admin queue cannot be sent to",
     0xC00E0027: "the message is too large: a packet has 4 MiB at most, headers included",
-    0xC00E003F: "an acknowledgment is asked for, but no admin queue is given",
+    0xC00E003F: "the message asks for an acknowledgment but has no admin queue",
     0xC00E005D: "the label has more than 249 characters",
 }
 

@@ -84,7 +84,7 @@ class ClientDelivery:
             self._credit + self._granted + len(self._tags) + count
             > self._connection.service.limits.max_credit
         ):
-            raise InvalidParameter("the credit passes max_credit")
+            raise InvalidParameter("the credit exceeds max_credit")
         self._credit += count
         self.resume()
 
@@ -128,7 +128,7 @@ class ClientDelivery:
 
     def _outstanding(self) -> Subscription | RemoteSubscription:
         if self._subscription is None or not self._acknowledge:
-            raise InvalidParameter("nothing is acknowledged in this subscription")
+            raise InvalidParameter("this subscription does not take acknowledgments")
         return self._subscription
 
     def _take(self, first: int, last: int) -> list[int]:

@@ -133,7 +133,7 @@ class SendTarget:
             whole = manager.transactions.take_numbers(count) << 4 | _FIRST | _LAST
             headers = (whole, whole + _NEXT, _NEXT)
         elif queue.transactional and queue.kind is not QueueKind.OUTGOING:
-            raise TransactionUsage("a transactional queue takes messages of a transaction only")
+            raise TransactionUsage("a transactional queue takes only messages that are sent in a transaction")
         built = self._builder.packets(payload, count, *headers)
         refusals = self._builder.prepare(built, queue)
         dead_letters = self._builder.dead_letters(built)

@@ -65,7 +65,7 @@ class Handle:
         that, UnsupportedOperation for a queue of another one.
         """
         if self.remote is not None:
-            raise UnsupportedOperation("this is done with queues of this computer only")
+            raise UnsupportedOperation("this operation needs a queue of this computer")
         if self.reading is None:
             raise UnsupportedAccessMode("the queue is not open for receiving or peeking")
         return self.reading
@@ -75,7 +75,7 @@ class Handle:
         another computer.
         """
         if self.remote is not None:
-            raise TransactionEnlist("no coordinator takes other computers into a transaction of this one")
+            raise TransactionEnlist("remote queues cannot take part in a local transaction")
         return TransactedQueue(self.reader(), transaction)
 
     def close(self) -> None:
@@ -227,7 +227,9 @@ class Session:
     def may_wait(self) -> None:
         """INSUFFICIENT_RESOURCES: as many reads wait as may."""
         if len(self.reads) >= MAX_READS:
-            raise InsufficientResources(f"{MAX_READS} reads wait on this connection")
+            raise InsufficientResources(
+                f"{MAX_READS} reads are waiting on this connection; that is the limit"
+            )
 
     def read(self, request_id: int, handle: Handle, read: ReadRequest | RemoteRead) -> None:
         """MESSAGE when the read ends."""

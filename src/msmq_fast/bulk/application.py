@@ -44,7 +44,7 @@ class _Boundary:
         try:
             response = await self._call(request, handler)
         except web.HTTPNotFound:
-            response = self._refused(call, Refusal("NOT_FOUND", f"there is no call {request.path[:200]!r}"))
+            response = self._refused(call, Refusal("NOT_FOUND", f"unknown path {request.path[:200]!r}"))
         except web.HTTPMethodNotAllowed as error:
             allowed = ", ".join(sorted(error.allowed_methods))
             refusal = Refusal("METHOD_NOT_ALLOWED", f"this call takes {allowed} only")
@@ -56,7 +56,7 @@ class _Boundary:
             refusal_or_none = refusal_of(error)
             if refusal_or_none is None:
                 _log.exception("the call %s failed", call)
-                refusal_or_none = Refusal("FAILED", "the server failed; its log says more")
+                refusal_or_none = Refusal("FAILED", "internal error; see the log of the server")
             response = self._refused(call, refusal_or_none)
         self._context.figures.requests[call, response.status] += 1
         return response

@@ -53,26 +53,26 @@ class Callers:
             if known is None:
                 raise Refusal(
                     "UNAUTHORIZED",
-                    "the token is not known here, or too many wrong ones came from your address",
+                    "unknown token, or too many wrong tokens from this address",
                 )
             return known
         if self.access not in (Access.ADMINISTRATORS, Access.LOOPBACK):
             raise Refusal("UNAUTHORIZED", f"a token is needed: {_ADVICE}")
         ends = _loopback(request)
         if ends is None:
-            raise Refusal("UNAUTHORIZED", f"a token is needed from another machine: {_ADVICE}")
+            raise Refusal("UNAUTHORIZED", f"callers from another machine need a token: {_ADVICE}")
         _refuse_web_pages(request)
         local = self.of_local(ends.client, ends.server)
         if local is None:
-            raise Refusal("UNAUTHORIZED", f"the system does not tell who you are: {_ADVICE}")
+            raise Refusal("UNAUTHORIZED", f"the system cannot identify the caller: {_ADVICE}")
         if self.access is Access.ADMINISTRATORS and not (local.administrator or local.reader):
-            raise Refusal("UNAUTHORIZED", f"a token is needed of users who are not administrators: {_ADVICE}")
+            raise Refusal("UNAUTHORIZED", f"users other than administrators need a token: {_ADVICE}")
         return local
 
 
 def _bearer(header: str) -> str:
     if not header[: len(_SCHEME)].lower() == _SCHEME:
-        raise Refusal("UNAUTHORIZED", f"another kind of authorization than a token: {_ADVICE}")
+        raise Refusal("UNAUTHORIZED", f"unsupported kind of authorization: {_ADVICE}")
     return header[len(_SCHEME) :].strip()
 
 
@@ -91,5 +91,5 @@ def _refuse_web_pages(request: web.Request) -> None:
     if foreign or not names_this_machine(request.headers.get("Host", "localhost")):
         raise Refusal(
             "ACCESS_DENIED",
-            "requests of web pages, proxies and by other names than localhost need a token",
+            "requests from web pages or proxies, or with a Host other than localhost, need a token",
         )

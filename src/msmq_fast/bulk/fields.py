@@ -140,9 +140,9 @@ async def pieces(request: web.Request, patience: float) -> AsyncIterator[bytes]:
             async with asyncio.timeout(patience):
                 piece, chunk_ends = await request.content.readchunk()  # `readany` would join what came
         except TimeoutError:
-            raise bad_request(f"nothing came for {patience:g} s") from None
+            raise bad_request(f"no data for {patience:g} s") from None
         except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as error:
-            raise bad_request(f"the body broke off: {' '.join(str(error).split())}") from None
+            raise bad_request(f"the body ended early: {' '.join(str(error).split())}") from None
         if piece:
             yield piece
         elif request.content.at_eof() or not chunk_ends:  # an empty body says each time that a chunk ends

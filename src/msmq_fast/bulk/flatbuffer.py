@@ -27,13 +27,13 @@ class Table:
     def root(cls, data: bytes | bytearray, base: int) -> Table:
         """The root of the flatbuffer that begins at `base`."""
         if not 0 <= base <= len(data) - 4:
-            raise Malformed("the metadata of an Arrow message are damaged")
+            raise Malformed("the metadata of an Arrow message is damaged")
         offset: int = struct.unpack_from("<i", data, base)[0]
         return cls(data, base, base + offset)
 
     def _unpack(self, layout: str, at: int) -> int:
         if not self._base <= at <= len(self._data) - struct.calcsize(layout):
-            raise Malformed("the metadata of an Arrow message are damaged")
+            raise Malformed("the metadata of an Arrow message is damaged")
         value: int = struct.unpack_from(layout, self._data, at)[0]
         return value
 
@@ -55,7 +55,7 @@ class Table:
         """The table in a field that must be present."""
         place = self._place(field)
         if not place:
-            raise Malformed("the metadata of an Arrow message lack a part")
+            raise Malformed("the metadata of an Arrow message is incomplete")
         return Table(self._data, self._base, place + self._unpack("<I", place))
 
     def _vector(self, field: int, width: int) -> tuple[int, int]:
@@ -66,7 +66,7 @@ class Table:
         start = place + self._unpack("<I", place)
         count = self._unpack("<I", start)
         if start + 4 + count * width > len(self._data):
-            raise Malformed("the metadata of an Arrow message are damaged")
+            raise Malformed("the metadata of an Arrow message is damaged")
         return start + 4, count
 
     def text(self, field: int) -> str:
@@ -86,12 +86,12 @@ class Table:
         """One structure of a vector, in the `struct` layout."""
         start, count = self._vector(field, struct.calcsize(layout))
         if not 0 <= index < count:
-            raise Malformed("the metadata of an Arrow message lack a part")
+            raise Malformed("the metadata of an Arrow message is incomplete")
         return struct.unpack_from(layout, self._data, start + index * struct.calcsize(layout))
 
     def numbers(self, field: int, count: int) -> tuple[int, ...]:
         """The first `count` signed 64-bit numbers of a vector."""
         start, there = self._vector(field, 8)
         if count > there:
-            raise Malformed("the metadata of an Arrow message lack a part")
+            raise Malformed("the metadata of an Arrow message is incomplete")
         return struct.unpack_from(f"<{count}q", self._data, start)

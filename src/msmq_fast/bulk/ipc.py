@@ -82,7 +82,7 @@ class MessageCutter:
         at = 0
         while at < len(data):
             if self.ended:
-                raise Malformed("the Arrow stream goes on behind its end")
+                raise Malformed("the Arrow stream continues after its end-of-stream mark")
             part = data[at : at + self._wanted - self._size]
             at += len(part)
             self._add(part)

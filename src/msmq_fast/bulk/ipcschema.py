@@ -193,12 +193,12 @@ class BatchBuffers:
         """The first `count` buffers of a column, and its variadic ones if it has views."""
         counts = self._batch.numbers(_VARIADIC, field.variadic + field.view)
         if any(number < 0 for number in counts):
-            raise Malformed("the metadata of an Arrow message are damaged")
+            raise Malformed("the metadata of an Arrow message is damaged")
         first = field.buffer + sum(counts[: field.variadic])
         last = first + count + (counts[field.variadic] if field.view else 0)
         return [self._slice(*self._batch.row(_BUFFERS, "<qq", index)) for index in range(first, last)]
 
     def _slice(self, offset: int, length: int) -> memoryview:
         if offset < 0 or length < 0 or offset + length > len(self._body):
-            raise Malformed("a buffer of an Arrow array leads out of its message")
+            raise Malformed("a buffer of an Arrow array is outside its message")
         return self._body[offset : offset + length]

@@ -63,7 +63,7 @@ class NamePattern:
 
     def _state(self, *sources: int) -> int:
         if len(self._free) >= MAX_STATES:
-            raise Malformed(f"{self.text!r} is too much for a pattern: it repeats too long parts too often")
+            raise Malformed(f"{self.text!r} is too large for a pattern: its repetitions multiply")
         self._free.append([])
         self._tests.append(None)
         for source in sources:
@@ -109,11 +109,11 @@ class _Parser:
             self._at = 1
         node = self._alternatives()
         if self._at < len(self._text):
-            raise self._wrong("a ) without its (")
+            raise self._wrong("unmatched )")
         return node
 
     def _wrong(self, what: str) -> Malformed:
-        return Malformed(f"{self._text!r} is no pattern for names: {what} at position {self._at}")
+        return Malformed(f"{self._text!r} is not a pattern for names: {what} at position {self._at}")
 
     def _alternatives(self) -> _Node:
         parts = [self._sequence()]
@@ -138,7 +138,7 @@ class _Parser:
             least = int(braces[1])
             most = least if braces[2] is None else int(braces[3]) if braces[3] else None
             if most is not None and most < least:
-                raise self._wrong("a repetition from more to less")
+                raise self._wrong("a repetition whose maximum is below its minimum")
             self._at = braces.end()
             node = ("times", node, least, most)
         elif ahead and ahead in "*+?":
@@ -173,15 +173,15 @@ class _Parser:
     def _group(self) -> _Node:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self._wrong("too many groups in groups")
+            raise self._wrong("groups are nested too deeply")
         self._at += 1
         if self._text.startswith("?:", self._at):
             self._at += 2
         elif self._text.startswith("?", self._at):
-            raise self._wrong("a group of a kind that cannot be used: take (…) or (?:…)")
+            raise self._wrong("an unsupported kind of group: use (…) or (?:…)")
         node = self._alternatives()
         if self._at >= len(self._text):
-            raise self._wrong("a ( without its )")
+            raise self._wrong("unmatched (")
         self._at += 1
         self._depth -= 1
         return node

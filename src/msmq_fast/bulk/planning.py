@@ -75,12 +75,12 @@ class _Planning:
         manager = self._context.manager
         if content == EVENTS:
             if names or pattern is not None:
-                raise bad_request("events are those of the queue manager: give neither queue nor pattern")
+                raise bad_request("events belong to the queue manager: pass neither queue nor pattern")
             manager.guard.read_everything(token, "read the event feed")
             return []
         if pattern is not None:
             if content == DEADLETTERS:
-                raise bad_request("dead-letter queues are named, not found by a pattern")
+                raise bad_request("a pattern does not match dead-letter queues: pass their names")
             return await matching(manager, pattern, content, token)
         found = [named(manager, name, content) for name in names]
         if content == DEADLETTERS and not found:

@@ -47,7 +47,7 @@ class _Publishing:
         asked = StageRequest.parse(_query(request))
         async with self._places:
             if request.transport is None or request.transport.is_closing():
-                raise ConnectionResetError("the client left while it waited")
+                raise ConnectionResetError("the client disconnected while it waited")
             staged = await self._staged(request, asked)
         return answer({"stage": staged.stage, "rows": staged.rows, "bytes": staged.bytes})
 

@@ -58,7 +58,7 @@ class EventsGone(Exception):
     """Events that were asked for are no longer in the feed; `first` is the first one that is."""
 
     def __init__(self, first: int) -> None:
-        super().__init__(f"the feed begins with event {first}: earlier ones are gone")
+        super().__init__(f"the feed begins with event {first}: earlier events are deleted")
         self.first = first
 
 

@@ -72,7 +72,7 @@ class _Rows:
         (start, stop), columns = stretch(fields), chosen_columns(fields)
         fields.done()
         if content != MESSAGES:
-            raise bad_request("a subscription has messages: leave content out")
+            raise bad_request("content cannot be combined with a subscription: it reads messages")
         queue = leased_queue(self._context, request, name)
         with lease_refusals():
             lookup_ids, numbers = self._context.manager.leases.rows(subscription, queue, start, stop)
@@ -98,7 +98,7 @@ class _Rows:
         figures = self._context.figures
         async with self._places:
             if request.transport is None or request.transport.is_closing():
-                raise ConnectionResetError("the client left while it waited")
+                raise ConnectionResetError("the client disconnected while it waited")
             figures.streams += 1
             try:
                 return await Charged(self._stream(request, parts), self._reader.charge, time.thread_time)
@@ -137,7 +137,7 @@ class _Rows:
 
     def _tell(self, error: Exception) -> None:
         if isinstance(error, TimeoutError):
-            reason = f"the client took nothing for {self._context.limits.slow_client:g} s"
+            reason = f"the client read nothing for {self._context.limits.slow_client:g} s"
             self._context.refuse("bulk stream", "slow reader", reason)
         elif isinstance(error, ConnectionError):
             self._context.refuse("bulk stream", "client left", "")

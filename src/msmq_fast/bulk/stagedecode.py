@@ -82,7 +82,7 @@ class StageDecoder:
         for arrow in read_schema(schema):
             name = OLD_NAMES.get(arrow.name, arrow.name)
             if name in seen:
-                raise Malformed(f"the column {name[:100]!r} comes twice")
+                raise Malformed(f"the column {name[:100]!r} occurs twice")
             seen.add(name)
             if name in _TAKEN:
                 if arrow.kind != "null":
@@ -91,7 +91,7 @@ class StageDecoder:
                 known = ", ".join(sorted(_TAKEN))
                 raise Malformed(f"unknown column {name[:100]!r}; a message takes {known}")
         if "body" not in seen:
-            raise Malformed("there is no column body: rows without one are no messages")
+            raise Malformed("the column body is missing: every message needs a body")
         for arrow in self._fields:
             if arrow.dictionary is not None and arrow.values is not None:
                 known_as = self._dictionaries.setdefault(arrow.dictionary, arrow.values)
@@ -138,7 +138,7 @@ class StageDecoder:
             return _array(arrow, buffers, rows, most)
         values = self._values.get(arrow.dictionary)
         if values is None:
-            raise Malformed("its dictionary is missing")
+            raise Malformed("the dictionary is missing")
         bits, numbers = buffers.take(arrow, 2)
         return gather(
             integers(rows, _validity(buffers, arrow, bits), numbers, arrow.width, arrow.signed), values, most

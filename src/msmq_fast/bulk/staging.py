@@ -111,7 +111,7 @@ class StageUpload:
         """The stream has ended; returns when everything is durable."""
         await self._settle()
         if not self._cutter.ended:
-            raise Malformed("the Arrow stream breaks off: the mark at its end is missing")
+            raise Malformed("the Arrow stream is incomplete: its end-of-stream mark is missing")
         await self._check_schema()
         self._manager.tick()
         done = self._stage.finish()
@@ -222,11 +222,13 @@ class StageUpload:
 
     def _open(self, name: str) -> _Target:
         if not name:
-            raise QueueNotFound("no queue is given: use the column or the parameter queue")
+            raise QueueNotFound("no queue given: use the column or the parameter queue")
         if len(self._targets) >= MOST_QUEUES:
             raise InsufficientResources(f"more than {MOST_QUEUES} queues in one stage")
         if "," in name or name[:3].upper() == "DL=":
-            raise UnsupportedFormatNameOperation("a name of several queues: write one row for each")
+            raise UnsupportedFormatNameOperation(
+                "a name that means several queues: write one row for each queue"
+            )
         manager = self._manager
         handle = manager.open(name, Access.SEND, token=self._token)
         try:

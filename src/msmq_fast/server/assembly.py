@@ -486,7 +486,9 @@ class Assembly:
         return self._not_ready or self._manager.flow.why or self._acceptors.why_failing or stalled
 
     def _store_failed(self, status: int) -> None:
-        _log.critical("the disk failed: %s; nothing more is acknowledged", status_text(status))
+        _log.critical(
+            "the disk failed: %s; the server stops and acknowledges nothing more", status_text(status)
+        )
         self._not_ready = "the disk failed"
         self._on_store_failure()
 

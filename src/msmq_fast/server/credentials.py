@@ -112,4 +112,4 @@ def _unusable(certificate: Path, key: Path, error: OSError) -> str:
         except OSError as problem:
             return f"{file}: {problem.strerror}"
     reason = getattr(error, "reason", None) or error
-    return f"{certificate} and {key} are no certificate chain and its private key (PEM): {reason}"
+    return f"{certificate} and {key} are not a certificate chain and its private key in PEM: {reason}"

@@ -43,7 +43,7 @@ def _declare(manager: QueueManager, declaration: QueueDeclaration) -> None:
         return
     if queue.properties.transactional != declaration.transactional:
         kind = "transactional" if queue.properties.transactional else "not transactional"
-        raise DeclarationError(f'queue "{declaration.name}" is stored as {kind}, which cannot be changed')
+        raise DeclarationError(f'queue "{declaration.name}" exists and is {kind}; this cannot be changed')
     changed = {name: value for name, value in wanted.items() if getattr(queue.properties, name) != value}
     if changed:
         manager.set_properties(queue, **changed)

@@ -74,7 +74,7 @@ class MessageSecurity:
             self.keyring.load(discard=settings.discard_keys)
         except SecurityDataError:
             raise DeclarationError(
-                "the private keys in the store were sealed with another key than protection.key or "
+                "the private keys in the store are sealed with another key than the one in protection.key or "
                 f"{config.key_file} holds; protection.discard_keys = true gives them up"
             ) from None
         self.certificates.load()

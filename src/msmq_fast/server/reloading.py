@@ -67,7 +67,7 @@ class Reload:
         for warning in new.warnings:
             _log.warning("%s", warning)
         if waiting:
-            _log.warning("SIGHUP: these keys changed and take a restart: %s", ", ".join(waiting))
+            _log.warning("SIGHUP: these keys changed and need a restart: %s", ", ".join(waiting))
 
 
 def _differences(old: Config, new: Config) -> Iterator[str]:

@@ -124,7 +124,7 @@ def _sessions(config: Config) -> Iterator[Opening]:
         "ping (UDP)",
         None if hardened else listen.mqqb.ping_port,
         listen.mqqb.host,
-        "tells the GUID of this queue manager,",
+        "answers with the GUID of this queue manager,",
         'listen.mqqb.ping_port = "off", or mqqb.allow',
         limited=bool(allow),
     )
@@ -143,7 +143,7 @@ def _http(config: Config) -> Iterator[Opening]:
         "messages over HTTP",
         listen.http.port,
         listen.hosts(listen.http),
-        "messages of senders without a name,",
+        "messages of anonymous senders,",
         'listen.http.port = "off"',
     )
     with_client = listen.https.tls_client_ca is not None
@@ -151,7 +151,7 @@ def _http(config: Config) -> Iterator[Opening]:
         "messages over HTTPS",
         listen.https.port if listen.https.tls_certificate is not None else None,
         listen.hosts(listen.https),
-        f"messages of senders {'with a client certificate' if with_client else 'without a name'},",
+        f"messages of senders {'with a client certificate' if with_client else 'without a certificate'},",
         'listen.https.port = "off", or listen.https.tls_client_ca',
         limited=with_client,
     )
@@ -177,7 +177,7 @@ def _rpc(config: Config) -> Iterator[Opening]:
     listen, rpc = config.listen, config.rpc
     hosts = listen.hosts(listen.rpc)
     off = listen.rpc.port is None or config.queue_manager.hardened
-    callers = "calls with and without a name" if rpc.anonymous else "calls with a name"
+    callers = "authenticated and anonymous calls" if rpc.anonymous else "authenticated calls"
     off_here = off or not (rpc.remote_read or rpc.qmcomm)
     yield _listener(
         "remote read (RPC)",
@@ -199,7 +199,7 @@ def _rpc(config: Config) -> Iterator[Opening]:
         "RPC endpoint mapper",
         None if off or rpc.epm != "own" else listen.rpc.epm_port,
         hosts,
-        "tells the ports of the interfaces,",
+        "answers with the ports of the interfaces,",
         'listen.rpc.epm_port = "off"',
     )
     yield _named_callers(config, off=off)
@@ -214,9 +214,9 @@ def _rpc(config: Config) -> Iterator[Opening]:
     if rpc.anonymous_outgoing and rpc.dependent_clients and not off_here:
         yield Opening(
             "sending to other computers (RPC)",
-            "callers without a name",
+            "anonymous callers",
             State.OPEN,
-            "this computer sends to whatever host they name",
+            "this computer sends to any host that they name",
             "rpc.anonymous_outgoing = false",
         )
 
@@ -232,14 +232,10 @@ def _named_callers(config: Config, *, off: bool) -> Opening:
     what = f"by {' and '.join(methods)}, from level {rpc.named_level}"
     if rpc.named_level not in ("integrity", "privacy"):
         key = 'rpc.named_level = "integrity"'
-        return Opening(
-            subject, "relays of other log-ons", State.OPEN, f"{what}: requests are not signed", key
-        )
+        return Opening(subject, "relayed log-ons", State.OPEN, f"{what}: requests are not signed", key)
     if rpc.ntlm and "*" in rpc.target_names:
         key = "rpc.target_names = [names of this server]"
-        return Opening(
-            subject, "relays of other log-ons", State.OPEN, f"{what}, for servers of any name", key
-        )
+        return Opening(subject, "relayed log-ons", State.OPEN, f"{what}, for servers of any name", key)
     return Opening(subject, "users of the users file", State.LIMITED, what, "rpc.ntlm = false")
 
 
@@ -277,7 +273,7 @@ def _programs(config: Config) -> Iterator[Opening]:
     if short:
         yield Opening(
             "short tokens",
-            "callers who guess them",
+            "callers that guess them",
             State.OPEN,
             f"fewer than {SHORT_TOKEN} characters: {', '.join(short)}",
             "a longer token in [[users]]",
@@ -316,7 +312,7 @@ def _rights(config: Config) -> Iterator[Opening]:
     may_send = security.anonymous_may_send
     yield Opening(
         "sending to new queues",
-        "everybody" if may_send else "senders whom their lists name",
+        "everybody" if may_send else "senders that their lists name",
         State.LIMITED if not may_send else State.OPEN if reachable else State.LIMITED,
         "Everyone and ANONYMOUS LOGON may send" if may_send else "the list of each queue decides",
         "security.anonymous_may_send = false" if may_send else "msmq-fast acl revoke",
@@ -324,15 +320,15 @@ def _rights(config: Config) -> Iterator[Opening]:
     yield _choice(
         "reading, changing and deleting new queues",
         security.default_queue_acl == "spec",
-        ("Everyone", "every caller with a name"),
-        ("owner and administrators", "others look and send"),
+        ("Everyone", "every authenticated caller"),
+        ("owner and administrators", "others may look and send"),
         "security.default_queue_acl",
         '"restrictive"',
     )
     yield _choice(
         "creating queues",
         security.everyone_creates_queues,
-        ("Everyone", "every caller with a name"),
+        ("Everyone", "every authenticated caller"),
         ("administrators", "others are refused"),
         "security.everyone_creates_queues",
         "false",
@@ -349,7 +345,7 @@ def _rights(config: Config) -> Iterator[Opening]:
         "reasons of refusals",
         config.mqqb.insecure_nacks,
         ("other computers", "strangers learn which queues exist"),
-        (NOBODY, "strangers learn nothing of queues"),
+        (NOBODY, "strangers learn nothing about queues"),
         "mqqb.insecure_nacks",
         "false",
     )
@@ -392,10 +388,10 @@ def _quotas(config: Config) -> Iterator[Opening]:
         "listen.mqqb.max_connections_per_address and listen.mqqb.max_connections",
     )
     yield Opening(
-        "acknowledgments to places that senders name",
+        "acknowledgments to queues that senders name",
         "senders over MS-MQQB",
         State.LIMITED,
-        f"{limits.answers_per_address} places that no session ever reached, for each address",
+        f"{limits.answers_per_address} destinations without a session, for each address",
         "limits.answers_per_address",
     )
 
@@ -423,7 +419,7 @@ def _algorithms(config: Config) -> Iterator[Opening]:
     yield _choice(
         "signatures over HTTP: unregistered certificates",
         config.srmp.unregistered_certificates,
-        ("senders over HTTP", "are taken, and prove no sender"),
+        ("senders over HTTP", "are accepted, but prove no sender"),
         (NOBODY, "are refused"),
         "srmp.unregistered_certificates",
         "false",

@@ -25,14 +25,14 @@ _USER = Field("user", str)
 def _certificates(session: Session) -> Certificates:
     found = session.service.certificates
     if found is None:
-        raise UnsupportedOperation("there are no certificates here")
+        raise UnsupportedOperation("this server has no certificates")
     return found
 
 
 def _keyring(session: Session) -> Keyring:
     found = session.service.keyring
     if found is None:
-        raise UnsupportedOperation("there are no keys here")
+        raise UnsupportedOperation("this server has no keys")
     return found
 
 
@@ -46,7 +46,7 @@ def _whose(session: Session, account: str) -> tuple[Sid, str]:
     except (UsersFileError, SecurityDataError) as problem:
         raise InvalidParameter(str(problem)) from None
     if user != session.token.user and not session.token.administrator:
-        raise AccessDenied("the certificates of others are for administrators")
+        raise AccessDenied("only an administrator may use the certificates of another user")
     return user, principals.users.name_of(user) or account
 
 

@@ -51,7 +51,9 @@ def _read(session: Session, request_id: int, payload: memoryview) -> None:
     session.may_wait()
     wait = None if timeout == INFINITE else timeout
     if transaction is not None and action != CursorRead.RECEIVE:
-        raise InvalidParameter("nothing is peeked in a transaction")
+        raise InvalidParameter(
+            "a transaction cannot peek; receive the message, or peek without the transaction"
+        )
     read: ReadRequest | RemoteRead
     match action:
         case CursorRead.PEEK:
@@ -89,7 +91,7 @@ def _move(session: Session, request_id: int, payload: memoryview) -> None:
     number, target, lookup_id, transaction = arguments(payload, *_MOVE)
     moving = session.handle(target).moving
     if moving is None:
-        raise InvalidParameter("the target queue is not open for moving")
+        raise InvalidParameter("the target queue is not open with the access MOVE")
     source = session.handle(number).reader()
     if transaction is None:
         session.when(request_id, source.move(lookup_id, moving))

@@ -52,7 +52,7 @@ def _target(session: Session, name: str | None) -> tuple[Queue | None, ObjectKin
         return None, MACHINE
     queue = session.manager.find(name)
     if queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
-        raise PropertyError(f"{name} has no list of its own: the list of the queue manager decides")
+        raise PropertyError(f"{name} has no access list; the list of the queue manager applies")
     return queue, QUEUE
 
 

@@ -38,7 +38,9 @@ def _receive(session: Session, request_id: int, payload: memoryview) -> None:
     wait = None if timeout == INFINITE else timeout
     if transaction is not None:
         if peek:
-            raise InvalidParameter("nothing is peeked in a transaction")
+            raise InvalidParameter(
+                "a transaction cannot peek; receive the message, or peek without the transaction"
+            )
         inside = handle.inside(session.transaction(transaction))
         session.read(request_id, handle, inside.receive(wait, gate=session.gate))
         return

@@ -25,10 +25,12 @@ def _subscribe(session: Session, request_id: int, payload: memoryview) -> None:
     inside = None
     if transaction is not None:
         if acknowledge:
-            raise InvalidParameter("in a transaction the commit acknowledges")
+            raise InvalidParameter(
+                "a subscription in a transaction takes no acknowledgments: the commit acknowledges"
+            )
         inside = session.handle(number).inside(session.transaction(transaction))
     if credit > session.service.limits.max_credit:
-        raise InvalidParameter("the credit passes max_credit")
+        raise InvalidParameter("the credit exceeds max_credit")
     opened = session.handle(number).source()
     delivery = ClientDelivery(
         session.connection,

@@ -20,7 +20,7 @@ _END = (Field("identifier", str), Field("action", str))
 def _begin(session: Session, request_id: int, payload: memoryview) -> None:
     (number,) = arguments(payload, _NUMBER)
     if number == 0 or number in session.transactions:
-        raise TransactionSequence(f"the number {number} is 0, or a transaction has it")
+        raise TransactionSequence(f"transaction number {number} is 0 or in use")
     if len(session.transactions) >= session.service.limits.max_transactions:
         raise InsufficientResources("this connection has max_transactions open")
     transaction = session.manager.transactions.begin(
@@ -90,7 +90,9 @@ def _decide(transaction: Transaction, action: str) -> Completion[None]:
     match action:
         case "commit":
             if transaction.state is State.ACTIVE:
-                raise TransactionSequence("only its program commits a transaction that is not prepared")
+                raise TransactionSequence(
+                    "only the program that began a transaction can commit it before it is prepared"
+                )
             return transaction.commit()
         case "abort":
             return transaction.abort()

@@ -30,7 +30,7 @@ def check_move(
     transactional. MESSAGE_NOT_FOUND, MESSAGE_LOCKED_UNDER_TRANSACTION.
     """
     if access is not Access.MOVE:
-        raise AccessDenied("the target queue is not open for moving")
+        raise AccessDenied("the target queue is not open with the access MOVE")
     if target is source or target.family is not source.family:
         raise InvalidParameter("messages are moved between a queue and its subqueues only")
     if transactional and not target.transactional:

@@ -109,7 +109,9 @@ class TransactedQueue:
         """Receive by LookupIdentifier with the commit. INVALID_PARAMETER: a peek (DM-132)."""
         self._transaction.check()
         if peek:
-            raise InvalidParameter("nothing is peeked in a transaction")
+            raise InvalidParameter(
+                "a transaction cannot peek; receive the message, or peek without the transaction"
+            )
         return self._joined(self._opened.look_up(lookup_id, operation, self._transaction)).completion
 
     def reject(self, lookup_id: int) -> None:

@@ -315,7 +315,9 @@ class RemoteReadService:
         """Have the read be one in a transaction; the one that begins if there is none."""
         check_usage(read.remote.opened.queue)
         if read.peek:
-            raise TransactionUsage("nothing is peeked in a transaction")
+            raise TransactionUsage(
+                "a transaction cannot peek; receive the message, or peek without the transaction"
+            )
         transactions = self._manager.transactions
         try:
             read.transaction = transactions.find(identifier)

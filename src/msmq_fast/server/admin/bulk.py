@@ -97,27 +97,31 @@ class BulkService:
         for name, about, value in (
             ("bulk_rows", "Messages read in bulk", read.rows),
             ("bulk_events", "Events read in bulk", read.events),
-            ("bulk_gone", "Messages that were removed while a bulk reader came to them", read.gone),
-            ("bulk_damaged", "Messages and records that could not be read in bulk", read.damaged),
-            ("bulk_sent_bytes", "Bytes of streams of rows", figures.bytes_out),
+            ("bulk_gone", "Messages that were removed before a bulk reader got to them", read.gone),
+            ("bulk_damaged", "Damaged messages and records that a bulk reader skipped", read.damaged),
+            ("bulk_sent_bytes", "Bytes sent in streams of rows", figures.bytes_out),
             ("bulk_received_bytes", "Bytes of stages", figures.bytes_in),
-            ("bulk_broken_streams", "Streams of rows that did not come to their end", figures.broken),
-            ("bulk_cpu_seconds", "Processor time of the thread that reads in bulk", self.reader.cpu_seconds),
+            ("bulk_broken_streams", "Streams of rows that broke off", figures.broken),
+            ("bulk_cpu_seconds", "Processor time of the bulk reader thread", self.reader.cpu_seconds),
         ):
             yield Labelled(name, about, (), {(): value})
-        yield Labelled(
-            "bulk_streams", "Streams of rows that are open", (), {(): figures.streams}, grows=False
-        )
+        yield Labelled("bulk_streams", "Open streams of rows", (), {(): figures.streams}, grows=False)
         stages, staged = self._staging.totals()
-        yield Labelled("stages", "Stages that wait to be published", (), {(): stages}, grows=False)
-        yield Labelled("staged_bytes", "Bytes of their messages", (), {(): staged}, grows=False)
-        yield Labelled("leases_ended", "Leases whose time was over", (), {(): self._leases.ended})
+        yield Labelled("stages", "Stages that are not published yet", (), {(): stages}, grows=False)
+        yield Labelled(
+            "staged_bytes",
+            "Bytes of messages in stages that are not published yet",
+            (),
+            {(): staged},
+            grows=False,
+        )
+        yield Labelled("leases_ended", "Leases that expired", (), {(): self._leases.ended})
         yield self._leased()
         slots = self._subscriptions.listed()
         for name, about, key in (
-            ("subscription_lag_events", "Events behind the feed", "lag_events"),
-            ("subscription_lag_bytes", "Bytes that the feed keeps for it", "lag_bytes"),
-            ("subscription_dropped", "1 if it lost its place", "dropped"),
+            ("subscription_lag_events", "Events that a subscription has not read yet", "lag_events"),
+            ("subscription_lag_bytes", "Bytes of events that the feed keeps for a subscription", "lag_bytes"),
+            ("subscription_dropped", "1 if the subscription lost its place in the feed", "dropped"),
         ):
             values: dict[tuple[str, ...], float] = {(slot.name,): getattr(slot, key) for slot in slots}
             yield Labelled(name, about, ("subscription",), values, grows=False)
@@ -126,7 +130,7 @@ class BulkService:
         held: Counter[tuple[str, ...]] = Counter()
         for lease in self._leases.listed():
             held[lease.subscription,] += lease.next - lease.start
-        about = "Messages that a subscription has to itself"
+        about = "Messages that a subscription has leased"
         return Labelled("leased_messages", about, ("subscription",), held, grows=False)
 
     def close(self) -> None:

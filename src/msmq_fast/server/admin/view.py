@@ -97,20 +97,20 @@ class ServerView:
             "rpc_connections": ("Open connections of remote readers", self._figures.rpc_connections()),
             "streams": ("Transactional streams from other queue managers", self._figures.streams()),
             "answer_queues": (
-                "Outgoing queues that only answers to other queue managers opened",
+                "Outgoing queues opened only for answers to other queue managers",
                 len(self._manager.answer_queues),
             ),
             "bytes": ("Bytes of all messages", ledger.bytes),
             "cached_bytes": ("Bodies of recoverable messages held in memory", ledger.cached_bytes),
-            "express_bytes": ("Express messages, which memory alone holds", ledger.express_bytes),
-            "throttled": ("1 while no message is taken in", int(self._manager.flow.why is not None)),
-            "store_pending_bytes": ("Bytes waiting for the disk", writer.pending_bytes),
+            "express_bytes": ("Bytes of express messages (held in memory only)", ledger.express_bytes),
+            "throttled": ("1 while the server accepts no messages", int(self._manager.flow.why is not None)),
+            "store_pending_bytes": ("Bytes that are not written to disk yet", writer.pending_bytes),
         }
         space = self._figures.space()
         found["store_file_bytes"] = ("Size of the data file", space.file)
         found["store_used_bytes"] = ("Pages in use inside the data file", space.used)
         found["store_reusable_bytes"] = ("Free pages inside the data file", space.reusable)
-        found["store_available_bytes"] = ("What can still be stored", space.available)
+        found["store_available_bytes"] = ("Bytes that can still be stored", space.available)
         return found
 
     def totals(self) -> Mapping[str, tuple[str, float]]:
@@ -124,23 +124,23 @@ class ServerView:
             "order_acks_out": ("OrderAcks to other queue managers", order_out),
             "final_acks_in": ("FinalAcks from other queue managers", final_in),
             "final_acks_out": ("FinalAcks to other queue managers", final_out),
-            "resends": ("Times that transactional messages were sent again for lack of an OrderAck", resends),
+            "resends": ("Resends of transactional messages after a missing OrderAck", resends),
             "stray_acks": (
-                "OrderAcks and FinalAcks for nothing that was sent, or not from where it went",
+                "OrderAcks and FinalAcks that match no sent message or come from the wrong address",
                 strays,
             ),
             "repeated_messages": (
-                "Messages that came again over MS-MQQB although they had been taken",
+                "Messages received again over MS-MQQB and dropped as duplicates",
                 self._refused.repeated,
             ),
-            "messages_in": ("Messages taken in over MS-MQQB", self._figures.messages_in()),
-            "messages_out": ("Messages that left outgoing queues", self._figures.messages_out()),
+            "messages_in": ("Messages accepted over MS-MQQB", self._figures.messages_in()),
+            "messages_out": ("Messages delivered from outgoing queues", self._figures.messages_out()),
             "set_aside": (
-                "Messages and records of the store that cannot be used",
+                "Damaged messages and records of the store",
                 self._manager.damage.total(),
             ),
             "faults": (
-                "Exceptions that nothing expected: defects of this server, see its log",
+                "Unexpected exceptions: defects of the server, see its log",
                 self._manager.faults.total,
             ),
             "acknowledgments": (
@@ -152,26 +152,26 @@ class ServerView:
                 self._manager.ack_policy.discarded,
             ),
             "answer_queues_given_up": (
-                "Outgoing queues for answers that made room for others",
+                "Outgoing queues for answers that were deleted to make room for others",
                 self._manager.answer_queues.given_up,
             ),
             "discarded_copies": (
-                "Journal copies and dead letters for which there was no room",
+                "Journal copies and dead letters discarded for lack of space",
                 self._manager.ledger.discarded,
             ),
-            "flow_control": ("How often the intake was stopped", self._manager.flow.began),
+            "flow_control": ("Times that the server stopped accepting messages", self._manager.flow.began),
             "failed_removals": (
-                "Removals to be repeated for lack of space",
+                "Removals that failed for lack of space and are retried",
                 self._manager.ledger.removals.failed,
             ),
-            "access_denied": ("Operations refused for lack of rights", self._figures.denied()),
+            "access_denied": ("Operations denied for lack of rights", self._figures.denied()),
             "app_messages_in": ("Messages sent by programs", self._counters.sent),
             "app_messages_out": ("Messages delivered to programs", self._counters.delivered),
             "app_errors": ("Requests of programs answered with an error", self._counters.errors),
             "store_commits": ("Commits", writer["batches"]),
             "store_failed_commits": ("Commits that failed", writer["failed_batches"]),
             "store_operations": ("Puts and deletes", writer["operations"]),
-            "store_written_bytes": ("Bytes handed to the store", writer["bytes"]),
+            "store_written_bytes": ("Bytes written by the store", writer["bytes"]),
         }
 
     def labelled(self) -> Iterable[Labelled]:
@@ -183,7 +183,7 @@ class ServerView:
         writer = self._store.writer.statistics()
         yield _powers(
             "commit_seconds",
-            "Time from the begin of a commit to its sync",
+            "Time from the start of a commit to the end of its sync",
             writer["commit_us"],
             1e-6,
             writer["commit_us_total"] / 1e6,

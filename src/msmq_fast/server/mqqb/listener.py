@@ -189,7 +189,7 @@ class MqqbListener:
 
     def _contested(self, guid: UUID, home: str, other: str) -> None:
         self._refused.refuse(
-            "session", Contest.ANOTHER_ADDRESS.value, f"{other} {guid}, which lives at {home}"
+            "session", Contest.ANOTHER_ADDRESS.value, f"{other} {guid}, whose home is {home}"
         )
 
     def _is_router(self, address: str, manager: UUID | None) -> bool:

@@ -99,7 +99,7 @@ class Acceptors:
         """For the metrics."""
         yield Labelled(
             "accept_failures_total",
-            "Times that a connection could not be accepted for lack of descriptors or memory.",
+            "Connections that failed to be accepted for lack of descriptors or memory.",
             ("kind",),
             {(what,): float(count) for what, count in sorted(self._failures.items())},
         )

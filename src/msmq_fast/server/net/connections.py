@@ -402,7 +402,7 @@ class Pool:
         while self._young and self._young[0][0] <= now:
             _, slot = self._young.popleft()
             if slot in self._slots and slot.standing is Standing.SILENT:
-                self.refuse(slot.share.what, "no byte in time", slot.address)
+                self.refuse(slot.share.what, "no byte received in time", slot.address)
                 slot.end()
 
 

@@ -50,8 +50,8 @@ def _find(text: str, present: list[tuple[str, str]]) -> Interface:
             return Interface(name, socket.if_nametoindex(name), chosen)
     there = ", ".join(f"{name} ({address})" for name, address in present)
     raise ListenError(
-        f'pgm.interfaces: "{text}" is neither an interface of this machine that has an IPv4 address nor such '
-        f"an address; there are {there or 'none'}"
+        f'pgm.interfaces: "{text}" is neither an interface of this machine with an IPv4 address nor '
+        f"such an address; available: {there or 'none'}"
     )
 
 

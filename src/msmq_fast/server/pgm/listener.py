@@ -233,9 +233,9 @@ class PgmListener:
         got: Values = {(name,): value for name, value in asdict(self.statistics).items()}
         rates: Values = {(group,): rate for group, rate in self.sending.rates(self._monotonic())}
         failures: Values = {(reason,): float(count) for reason, count in self._sockets.failures.items()}
-        yield Labelled("pgm_sent", "What sources of multicast did", ("what",), sent)
-        yield Labelled("pgm_received", "What receivers of multicast did", ("what",), got)
-        yield Labelled("pgm_rate", "Bytes a second to multicast groups", ("group",), rates, grows=False)
+        yield Labelled("pgm_sent", "Events of multicast sources", ("what",), sent)
+        yield Labelled("pgm_received", "Events of multicast receivers", ("what",), got)
+        yield Labelled("pgm_rate", "Bytes a second sent to multicast groups", ("group",), rates, grows=False)
         yield Labelled("pgm_unsent", "Multicast packets that could not be sent", ("reason",), failures)
 
 

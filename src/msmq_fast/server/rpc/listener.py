@@ -145,11 +145,11 @@ class RpcListener:
             (kind.name.lower(),): count for kind, count in self._acceptors.counters.completed.items()
         }
         yield Labelled("rpc_calls", "Calls of remote readers", ("interface",), calls)
-        yield Labelled("rpc_faults", "Calls that ended with a fault", ("status",), faults)
-        yield Labelled("rpc_logons", "Callers who proved who they are", ("type",), logons)
+        yield Labelled("rpc_faults", "Calls answered with a fault", ("status",), faults)
+        yield Labelled("rpc_logons", "Authenticated callers", ("type",), logons)
         for name, about, total in (
-            ("rpc_abandoned", "Calls whose caller had gone or cancelled them", abandoned),
-            ("rpc_failures", "Calls that failed in a way that nobody foresaw", failures),
+            ("rpc_abandoned", "Calls that were cancelled or whose caller disconnected", abandoned),
+            ("rpc_failures", "Calls that failed with an unexpected exception", failures),
         ):
             yield Labelled(name, about, (), {(): total})
         for name, about, now in (

@@ -74,5 +74,5 @@ def _mapper(hosts: tuple[str, ...], port: int) -> list[socket.socket]:
     except ListenError as error:
         if error.errno not in DENIED:
             raise
-        _log.warning("%s; without it Windows finds no remote read here", error)
+        _log.warning("%s; without it, Windows hosts cannot read queues here", error)
         return []

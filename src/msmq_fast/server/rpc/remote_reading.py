@@ -167,7 +167,7 @@ class RemoteReading:
             except UsersFileError:
                 continue
         raise AccessDenied(
-            f"{name} is read as remote.user: that is for administrators and those in remote.readers"
+            f"{name} is read with the account remote.user, open to administrators and remote.readers only"
         )
 
 

@@ -159,7 +159,7 @@ def acceptors(
     except OSError as error:
         raise DeclarationError(f"rpc.keytab: {rpc.keytab}: {error.strerror}") from None
     except AuthError:
-        raise DeclarationError(f"rpc.keytab: there are no keys in {rpc.keytab}") from None
+        raise DeclarationError(f"rpc.keytab: {rpc.keytab} holds no keys") from None
 
 
 def _own_names(config: Config, known: frozenset[str]) -> Callable[[str], bool] | None:

@@ -56,17 +56,17 @@ class DiskGuard:
         failed, self._failed = self._failed, self._failures()
         if self._failed != failed:
             if not self._full:
-                _log.error("the disk is full: a commit failed, nothing is taken in")
+                _log.error("the disk is full: a commit failed, the server accepts no messages")
             self._full = True
             self._mark.storage_full()
             return
         if self._full and not self._mark.throttled:
             self._full = False
-            _log.info("the disk takes commits again")
+            _log.info("the disk has space again: commits succeed")
         try:
             self.space = self._measure()
         except OSError as error:
-            _log.warning("the space of the data directory cannot be measured: %s", error.strerror or error)
+            _log.warning("cannot measure the free space of the data directory: %s", error.strerror or error)
             return
         self._mark.update(self.space.available)
 
@@ -75,6 +75,8 @@ class DiskGuard:
         if self._full:
             return  # the intake opens once an interval to try: the log says when that succeeds
         if low:
-            _log.error("disk space is low: %d bytes left, nothing is taken in", self.space.available)
+            _log.error(
+                "disk space is low: %d bytes left, the server accepts no messages", self.space.available
+            )
         else:
-            _log.info("disk space suffices again: %d bytes left", self.space.available)
+            _log.info("disk space is sufficient again: %d bytes left", self.space.available)

@@ -80,7 +80,7 @@ class RefusalCounters:
     def repeat(self, detail: str) -> None:
         """Count a message that came again, and has been taken before: neither a refusal nor a warning."""
         self.repeated += 1
-        _log.debug("a message came again: %s", detail)
+        _log.debug("duplicate message: %s", detail)
 
     def items(self) -> Iterator[tuple[str, str, int]]:
         """(what, reason, count), sorted."""

@@ -54,7 +54,7 @@ def bind_http(config: Config) -> dict[str, list[socket.socket]]:
                     opened.close()
                 raise
             _log.warning(
-                '%s; without it no messages come over %s (listen.%s.port: another port, or "off")',
+                '%s; without it, no messages arrive over %s (set listen.%s.port to another port or "off")',
                 error,
                 name.upper(),
                 name,

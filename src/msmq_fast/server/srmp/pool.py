@@ -455,7 +455,9 @@ class _Tunnel(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._done.done():
-            self._done.set_exception(exc or ConnectionResetError(errno.ECONNRESET, "the proxy hung up"))
+            self._done.set_exception(
+                exc or ConnectionResetError(errno.ECONNRESET, "the proxy closed the connection")
+            )
 
 
 class _Unresolved(OSError):

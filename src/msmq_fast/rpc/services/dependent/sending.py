@@ -213,7 +213,7 @@ class Sender:
             transaction.check()
             message.transaction = transaction.header(queue.core)
         elif queue.transactional and queue.kind is not QueueKind.OUTGOING:
-            raise TransactionUsage("a transactional queue takes messages of a transaction only")
+            raise TransactionUsage("a transactional queue takes only messages that are sent in a transaction")
         packet = finish(opened.stamp(message).to_packet(), queue)
         ordinal = message.message_id
 
