@@ -61,10 +61,11 @@ bench: $(VENV)/.built $(VENV)/.test-tools
 conformance: $(VENV)/.test-tools
 	$(BIN)/python -m tools.conformance $(ARGS)
 
-build: $(VENV)/.build-tools
+build: $(VENV)/.build-tools $(VENV)/.wheel-tools
 	@rm -rf dist
 	export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s)} \
-	  && $(BIN)/python -m build --no-isolation --quiet --outdir dist \
+	  && $(BIN)/python -m build --sdist --no-isolation --quiet --outdir dist \
+	  && $(BIN)/python -m tools.wheels dist \
 	  && $(BIN)/python -m tools.sbom dist
 	cd dist && sha256sum * > SHA256SUMS.tmp && mv SHA256SUMS.tmp SHA256SUMS
 
@@ -97,7 +98,7 @@ $(VENV)/.built: $(VENV)/.installed $(SOURCES)
 	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
-$(VENV)/.test-tools $(VENV)/.lint-tools $(VENV)/.docs-tools: $(VENV)/.%-tools: $(VENV)/.build-tools requirements/%.lock
+$(VENV)/.test-tools $(VENV)/.lint-tools $(VENV)/.docs-tools $(VENV)/.wheel-tools: $(VENV)/.%-tools: $(VENV)/.build-tools requirements/%.lock
 	$(LOCKED) requirements/$*.lock
 	@touch $@
 

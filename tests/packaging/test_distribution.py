@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tools.wheels import interpreters
+
 ROOT = Path(__file__).resolve().parents[2]
-VERSIONS = ("3.11", "3.12", "3.13")
 
 # Imports every module of the package, the compiled ones included; those of the extras [spark] and
 # [kerberos] need PySpark and python-gssapi.
@@ -34,18 +35,6 @@ def run(*command: str | Path, cwd: Path) -> str:
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, f"{command} failed:\n{done.stdout}\n{done.stderr}"
     return done.stdout
-
-
-def interpreters() -> dict[str, str]:
-    """Map the supported versions that this machine has to their interpreters."""
-    running = f"{sys.version_info.major}.{sys.version_info.minor}"
-    found = {running: getattr(sys, "_base_executable", sys.executable)}
-    for version in VERSIONS:
-        managed = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python3"))
-        for candidate in (*map(str, managed), shutil.which(f"python{version}")):
-            if candidate and version not in found:
-                found[version] = candidate
-    return {version: found[version] for version in sorted(found)}
 
 
 def native_modules() -> set[str]:
