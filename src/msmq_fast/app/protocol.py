@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
+from msmq_fast.adapter import Adapter
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.engine import AppEngine
 from msmq_fast.app.service import Service
@@ -13,7 +14,7 @@ from msmq_fast.app.service import Service
 WRITE_HIGH = 1_048_576  # bytes that the transport holds before it says stop
 
 
-class AppProtocol(asyncio.BufferedProtocol):
+class AppProtocol(Adapter, asyncio.BufferedProtocol):
     """One per connection. `identity` is None where the token of the hello decides."""
 
     def __init__(
@@ -24,16 +25,13 @@ class AppProtocol(asyncio.BufferedProtocol):
         address: str = "",
         broken: Callable[[str], object] | None = None,
     ) -> None:
+        super().__init__(loop)
         self.engine = AppEngine(service, identity, self._wake, address, broken)
-        self._loop = loop
-        self._transport: asyncio.Transport | None = None
-        self._scheduled = False
-        self._reading = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: the connection stands."""
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=WRITE_HIGH)
+        """asyncio: the connection is established."""
+        super().connection_made(transport)
+        cast(asyncio.Transport, transport).set_write_buffer_limits(high=WRITE_HIGH)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """asyncio: where the kernel may write."""
@@ -44,10 +42,6 @@ class AppProtocol(asyncio.BufferedProtocol):
         self.engine.received(nbytes)
         if not self._reading or not self.engine.reading:
             self._wake()
-
-    def eof_received(self) -> bool:
-        """asyncio: the peer is done; a half-open connection is of no use here."""
-        return False
 
     def pause_writing(self) -> None:
         """asyncio: stop writing."""
@@ -67,18 +61,11 @@ class AppProtocol(asyncio.BufferedProtocol):
     def close(self) -> None:
         """Close from our side, after what is written."""
         if self._transport is not None:
-            self._flush()
+            self._look()
             if self._transport is not None:
                 self._transport.close()
 
-    def _wake(self) -> None:
-        # Once per tick, so that all that completes in a tick goes out in one write.
-        if not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._scheduled = False
+    def _look(self) -> None:
         transport = self._transport
         if transport is None:
             return
@@ -90,8 +77,4 @@ class AppProtocol(asyncio.BufferedProtocol):
             transport.close()
             return
         if self.engine.reading != self._reading:
-            self._reading = not self._reading
-            if self._reading:
-                transport.resume_reading()
-            else:
-                transport.pause_reading()
+            self._read(self.engine.reading)

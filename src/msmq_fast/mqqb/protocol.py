@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import cast
 
 from msmq_fast._native.batch import Writer
+from msmq_fast.adapter import NOWHERE, Adapter
 from msmq_fast.lazytimer import LazyTimer
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, Wake
@@ -19,10 +20,8 @@ _TURN = 32
 turn. While bytes are there, the loop reads a socket up to 32 times without looking at any other."""
 _LEAST, _MOST = 1 << 12, 1 << 24  # bytes that are read at a time: fewer where so many such messages came
 
-_NOWHERE = memoryview(bytearray(1 << 16))  # for bytes that arrive after a session ended; nobody reads it
 
-
-class SessionProtocol(asyncio.BufferedProtocol):
+class SessionProtocol(Adapter, asyncio.BufferedProtocol):
     """`open_session` is called with the peer's address when the connection stands, and with what wakes
     this transport; None: the connection is not wanted.
 
@@ -38,17 +37,14 @@ class SessionProtocol(asyncio.BufferedProtocol):
         pending_bytes: int,
         touch: Callable[[], None],
     ) -> None:
+        super().__init__(loop)
         self._open_session = open_session
-        self._loop = loop
         self._monotonic = monotonic
         self._writer = writer
         self._pending_bytes = pending_bytes
         self._touch = touch
-        self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
         self._timer = LazyTimer(loop, monotonic, self._expire)
-        self._flush_due = False
-        self._reading = True
         self._crowded = False  # too much is on its way to the disk, and this socket brought it
         self._share = 0  # bytes taken from this socket while too much was on its way to the disk
         self._general = 0  # messages on the general path before others had their turn
@@ -58,13 +54,13 @@ class SessionProtocol(asyncio.BufferedProtocol):
     # ----------------------------------------------------------------------------------- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection stands."""
-        self._transport = cast(asyncio.Transport, transport)
+        """The connection is established."""
+        super().connection_made(transport)
         self._touch()
-        peer = self._transport.get_extra_info("peername")  # None if the peer is gone already
-        session = self._open_session(peer[0], self._wake) if peer else None
+        peer = transport.get_extra_info("peername")  # None if the peer is gone already
+        session = self._open_session(peer[0], self._changed) if peer else None
         if session is None:
-            self._transport.abort()
+            cast(asyncio.Transport, transport).abort()
             return
         self._session = session
         self._flush()
@@ -73,7 +69,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         """Room in the receive buffer of the session."""
         session = self._session
         if session is None or session.state is CLOSED:
-            return _NOWHERE
+            return NOWHERE
         room = session.buffer(sizehint)
         return room if self._room == _MOST else room[: self._room]
 
@@ -97,10 +93,6 @@ class SessionProtocol(asyncio.BufferedProtocol):
             self._writer.when_room(self._pending_bytes, self._there_is_room)
         if not self._reading or self._crowded or self._yielding or session.reading_paused:
             self._listen()
-
-    def eof_received(self) -> bool:
-        """A peer that closes its half has closed the session."""
-        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
@@ -135,15 +127,13 @@ class SessionProtocol(asyncio.BufferedProtocol):
 
     # ------------------------------------------------------------------------------------------ the session
 
-    def _wake(self, _: Session) -> None:
-        """Something changed outside a call from the transport: look at it once, in the next turn
-        of the loop."""
-        if not self._flush_due:
-            self._flush_due = True
+    def _changed(self, _: Session) -> None:
+        """Something changed outside of a call from the transport."""
+        if not self._look_due:  # as `_wake`, without another call: this happens for each message
+            self._look_due = True
             self._loop.call_soon(self._woken)
 
-    def _woken(self) -> None:
-        self._flush_due = False
+    def _look(self) -> None:
         if self._session is not None:
             self._touch()
             self._session.pump(self._monotonic())
@@ -191,14 +181,7 @@ class SessionProtocol(asyncio.BufferedProtocol):
         """Read, or not, as the disk, the session and other sockets allow."""
         if self._session is None or self._transport is None:
             return
-        reading = not self._crowded and not self._yielding and not self._session.reading_paused
-        if reading == self._reading or self._transport.is_closing():
-            return
-        self._reading = reading
-        if reading:
-            self._transport.resume_reading()
-        else:
-            self._transport.pause_reading()
+        self._read(not self._crowded and not self._yielding and not self._session.reading_paused)
 
     # ------------------------------------------------------------------------------------------- deadlines
 

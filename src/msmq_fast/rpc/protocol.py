@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
+from msmq_fast.adapter import NOWHERE, Adapter
 from msmq_fast.lazytimer import LazyTimer
 from msmq_fast.rpc.auth.context import AuthError
 from msmq_fast.rpc.connection import ServerConnection
@@ -15,7 +16,6 @@ from msmq_fast.rpc.server import RpcServer
 __all__ = ["RpcProtocol", "on_threads"]
 
 _WRITE_HIGH = 1 << 19  # bytes that the transport holds before it says stop: two batches of fragments
-_NOWHERE = memoryview(bytearray(1 << 16))  # for bytes that arrive after a connection ended; nobody reads it
 
 
 def on_threads(loop: asyncio.AbstractEventLoop) -> Offload:
@@ -35,7 +35,7 @@ def on_threads(loop: asyncio.AbstractEventLoop) -> Offload:
     return offload
 
 
-class RpcProtocol(asyncio.BufferedProtocol):
+class RpcProtocol(Adapter, asyncio.BufferedProtocol):
     """`touch` is called before anything that may put work into the store's current batch."""
 
     def __init__(
@@ -45,27 +45,25 @@ class RpcProtocol(asyncio.BufferedProtocol):
         monotonic: Callable[[], float],
         touch: Callable[[], None],
     ) -> None:
+        super().__init__(loop)
         self._server = server
-        self._loop = loop
         self._monotonic = monotonic
         self._touch = touch
-        self._transport: asyncio.Transport | None = None
         self._connection: ServerConnection | None = None
         self._timer = LazyTimer(loop, monotonic, self._expire)
-        self._flush_due = False
         self._paused = False
-        self._reading = True
 
     # ----------------------------------------------------------------------------------- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection stands."""
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=_WRITE_HIGH)
-        peer = self._transport.get_extra_info("peername")  # None if the peer is gone already
+        """The connection is established."""
+        super().connection_made(transport)
+        stream = cast(asyncio.Transport, transport)
+        stream.set_write_buffer_limits(high=_WRITE_HIGH)
+        peer = stream.get_extra_info("peername")  # None if the peer is gone already
         connection = self._server.open_connection(peer[0], self._monotonic(), self._wake) if peer else None
         if connection is None:
-            self._transport.abort()
+            stream.abort()
             return
         self._connection = connection
         self._timer.arm(connection.next_deadline())
@@ -73,7 +71,7 @@ class RpcProtocol(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Room in the receive buffer of the connection."""
         if self._connection is None or self._connection.closing:
-            return _NOWHERE
+            return NOWHERE
         return self._connection.buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -82,10 +80,6 @@ class RpcProtocol(asyncio.BufferedProtocol):
             self._touch()
             self._connection.received(nbytes, self._monotonic())
             self._flush()
-
-    def eof_received(self) -> bool:
-        """A client that closes its half has closed the connection."""
-        return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
@@ -136,15 +130,7 @@ class RpcProtocol(asyncio.BufferedProtocol):
 
     # ------------------------------------------------------------------------------------------------- inside
 
-    def _wake(self) -> None:
-        """Something happened outside a call from the transport: look at it once, in the next turn of the
-        loop."""
-        if not self._flush_due:
-            self._flush_due = True
-            self._loop.call_soon(self._woken)
-
-    def _woken(self) -> None:
-        self._flush_due = False
+    def _look(self) -> None:
         self._touch()
         self._flush()
 
@@ -166,13 +152,8 @@ class RpcProtocol(asyncio.BufferedProtocol):
             transport.close()
             self._timer.arm(connection.next_deadline())
             return
-        reading = connection.reading
-        if reading != self._reading and not transport.is_closing():
-            self._reading = reading
-            if reading:
-                transport.resume_reading()
-            else:
-                transport.pause_reading()
+        if connection.reading != self._reading:
+            self._read(connection.reading)
         if not connection.looked_at_by(self._timer.at):
             self._timer.arm(connection.next_deadline())
 

@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, cast
 
+from msmq_fast.adapter import NOWHERE, Adapter
 from msmq_fast.rpc.client.connection import ClientConnection
 
 __all__ = ["ClientProtocol"]
 
-_NOWHERE: Final = memoryview(bytearray(1 << 16))  # for bytes that arrive after the end; nobody reads it
 
-
-class ClientProtocol(asyncio.BufferedProtocol):
+class ClientProtocol(Adapter, asyncio.BufferedProtocol):
     """One per connection. `touch` is called before anything in which deadlines may change."""
 
     def __init__(
         self, connection: ClientConnection, loop: asyncio.AbstractEventLoop, touch: Callable[[], None]
     ) -> None:
+        super().__init__(loop)
         self._connection = connection
-        self._loop = loop
         self._touch = touch
-        self._transport: asyncio.Transport | None = None
-        self._scheduled = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: the connection stands."""
-        self._transport = cast(asyncio.Transport, transport)
+        """asyncio: the connection is established."""
+        super().connection_made(transport)
         self._connection.wake.connect(self._wake)
         self._connection.connected()
         self._wake()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """asyncio: where the kernel may write."""
-        return _NOWHERE if self._connection.closing else self._connection.buffer(sizehint)
+        return NOWHERE if self._connection.closing else self._connection.buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
         """asyncio: the kernel wrote."""
@@ -42,24 +38,13 @@ class ClientProtocol(asyncio.BufferedProtocol):
             self._touch()
             self._connection.received(nbytes)
 
-    def eof_received(self) -> bool:
-        """asyncio: the server is done; a half-open connection is of no use here."""
-        return False
-
     def connection_lost(self, exc: Exception | None) -> None:
         """asyncio: it is over."""
         self._transport = None
         self._touch()
         self._connection.lost(str(exc) if exc is not None else "the connection was closed")
 
-    def _wake(self) -> None:
-        # Once per tick, so that all requests of a tick go out in one write.
-        if not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._flush)
-
-    def _flush(self) -> None:
-        self._scheduled = False
+    def _look(self) -> None:
         transport = self._transport
         if transport is None:
             return

@@ -7,8 +7,9 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final
 
+from msmq_fast.adapter import Adapter
 from msmq_fast.srmp.http.request import Handler, HttpRequest
 from msmq_fast.srmp.http.server import BadRequest, Limits, Refused, ServerConnection
 from msmq_fast.store.completion import Completion
@@ -39,18 +40,16 @@ class Shared:
     answers: Counter[int] = field(default_factory=Counter)
 
 
-class HttpProtocol(asyncio.Protocol):
+class HttpProtocol(Adapter, asyncio.Protocol):
     """Answers go out in the order of the requests: one is under way at a time."""
 
     def __init__(self, shared: Shared, loop: asyncio.AbstractEventLoop, used: Callable[[], None]) -> None:
         """`used` is called when a request has been answered."""
+        super().__init__(loop)
         self._shared = shared
-        self._loop = loop
         self._used = used
-        self._transport: asyncio.Transport | None = None
         self._engine = ServerConnection(shared.limits)
         self._peer = ""
-        self._paused = False  # nothing is read
         self._full = False  # the client does not take its answers
         self._working = False
         self._heard = 0.0
@@ -75,7 +74,7 @@ class HttpProtocol(asyncio.Protocol):
         return float("inf") if self._engine.idle else self._shared.monotonic() - self._heard
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        super().connection_made(transport)
         peer = transport.get_extra_info("peername")
         self._peer = str(peer[0]) if isinstance(peer, tuple) else ""
         tls = transport.get_extra_info("sslcontext") is not None
@@ -97,7 +96,7 @@ class HttpProtocol(asyncio.Protocol):
         if not (engine.waiting or self._full):
             self._work()
         elif engine.arrived > _AHEAD:
-            self._pause()
+            self._read(False)
 
     def eof_received(self) -> bool:
         """The client says no more. What it asked is still answered, where the transport can do that."""
@@ -111,12 +110,12 @@ class HttpProtocol(asyncio.Protocol):
         """The client does not take its answers: nothing more is done for it."""
         self._full = True
         self._heard = self._shared.monotonic()
-        self._pause()
+        self._read(False)
 
     def resume_writing(self) -> None:
         """It has taken them."""
         self._full = False
-        self._resume()
+        self._read(True)
         if not self._engine.waiting:
             self._work()
 
@@ -176,18 +175,8 @@ class HttpProtocol(asyncio.Protocol):
                 transport.write_eof()
             self._loop.call_later(_LINGER, transport.close)
         self._began = self._heard
-        self._resume()
-
-    def _pause(self) -> None:
-        if not self._paused and self._transport is not None and not self._transport.is_closing():
-            self._paused = True
-            self._transport.pause_reading()
-
-    def _resume(self) -> None:
-        transport = self._transport
-        if self._paused and not self._full and transport is not None and not transport.is_closing():
-            self._paused = False
-            transport.resume_reading()
+        if not self._full:
+            self._read(True)
 
     # ---- time
 
