@@ -101,7 +101,7 @@ def test_what_a_certificate_that_nobody_registered_is_worth() -> None:
         program.connection.add_certificate(certificate("rsa-2048"))
         assert status(server, modern(TO, "rsa-2048")) == 200
         (message,) = program.messages("signed")
-        assert (message["authenticated"], message["signature"]) == (True, "verified")
+        assert (message["authenticated"], message["signature_state"]) == (True, "verified")
         assert status(server, signed(kind="rsa-2048")) == 400, "SHA-1 is weak"
         assert status(server, signed(to_open, kind="rsa-2048")) == 200, "nothing depends on its signature"
         assert len(program.messages("open")) == 1
@@ -110,7 +110,7 @@ def test_what_a_certificate_that_nobody_registered_is_worth() -> None:
         assert status(server, modern(TO, "rsa-2048")) == 200
         (message,) = program.messages("signed")
         assert not message["authenticated"], "its sender is not known"
-        assert message["signature"] == "unknown_signer"
+        assert message["signature_state"] == "unknown_signer"
 
 
 def signed(to: str = TO, *, kind: str = "rsa-1024", **fields: bytes) -> bytes:
@@ -135,7 +135,7 @@ def test_what_is_believed(server: Server, program: Program) -> None:
     assert {message["body_b64"] for message in messages} == {b64encode(BODY).decode()}
     assert status(server, request(TO.replace("signed", "open"), BODY)) == 200, "signatures are optional"
     (message,) = program.messages("open")
-    assert (message["authenticated"], message["signature"]) == (False, "none")
+    assert (message["authenticated"], message["signature_state"]) == (False, "none")
     assert status(server, signed(TO.replace("signed", "open"))) == 200
     (message,) = program.messages("open")
     assert message["authenticated"]

@@ -173,7 +173,7 @@ class Out(IntEnum):
     HASH_ALGORITHM = 18
     ENCRYPTION_ALGORITHM = 19
     CERTIFICATE = 20  # MD5 of the certificate to sign with
-    SENDER_ID = 21  # the SID of the sender goes with the message
+    ATTACH_SENDER = 21  # the SID of the sender goes with the message
 
 
 OUT_FIELDS: Final = len(Out)
