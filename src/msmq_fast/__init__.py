@@ -1,7 +1,7 @@
 """msmq-fast: a queue manager for MSMQ applications, and the API with which programs use it.
 
-    async with await msmq_fast.connect("/var/lib/msmq-fast/app.sock") as connection:
-        async with await connection.open("orders") as queue:
+    async with msmq_fast.connect("/var/lib/msmq-fast/app.sock") as connection:
+        async with connection.open("orders") as queue:
             await queue.send(msmq_fast.Message(b"hello", delivery=msmq_fast.RECOVERABLE))
 
 `msmq_fast.sync` is the same without asyncio. The names are imported when they are first used.
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Acknowledge,
         Authentication,
         BatchRefused,
+        CommitInDoubt,
         Connection,
         ConnectionLost,
         Cursor,
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
         PrivacyLevel,
         Queue,
         ReceivedMessage,
+        Reconnect,
         Refusal,
         Sender,
+        SendInDoubt,
         Share,
         Subscription,
         Transaction,
@@ -53,6 +56,7 @@ __all__ = [
     "Acknowledge",
     "Authentication",
     "BatchRefused",
+    "CommitInDoubt",
     "Connection",
     "ConnectionLost",
     "Cursor",
@@ -67,7 +71,9 @@ __all__ = [
     "PrivacyLevel",
     "Queue",
     "ReceivedMessage",
+    "Reconnect",
     "Refusal",
+    "SendInDoubt",
     "Sender",
     "Share",
     "Subscription",

@@ -9,9 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from msmq_fast.client.channel import Reconnect
     from msmq_fast.client.connection import Connection, connect
     from msmq_fast.client.cursor import Cursor
-    from msmq_fast.client.errors import BatchRefused, ConnectionLost, Refusal
+    from msmq_fast.client.errors import BatchRefused, CommitInDoubt, ConnectionLost, Refusal, SendInDoubt
     from msmq_fast.client.message import EXPRESS, RECOVERABLE, Message, ReceivedMessage
     from msmq_fast.client.queue import Queue
     from msmq_fast.client.sender import Sender
@@ -38,6 +39,7 @@ __all__ = [
     "Acknowledge",
     "Authentication",
     "BatchRefused",
+    "CommitInDoubt",
     "Connection",
     "ConnectionLost",
     "Cursor",
@@ -52,7 +54,9 @@ __all__ = [
     "PrivacyLevel",
     "Queue",
     "ReceivedMessage",
+    "Reconnect",
     "Refusal",
+    "SendInDoubt",
     "Sender",
     "Share",
     "Subscription",
@@ -67,6 +71,9 @@ _MODULES = {
     "BatchRefused": "msmq_fast.client.errors",
     "ConnectionLost": "msmq_fast.client.errors",
     "Refusal": "msmq_fast.client.errors",
+    "SendInDoubt": "msmq_fast.client.errors",
+    "CommitInDoubt": "msmq_fast.client.errors",
+    "Reconnect": "msmq_fast.client.channel",
     "EXPRESS": "msmq_fast.client.message",
     "RECOVERABLE": "msmq_fast.client.message",
     "Message": "msmq_fast.client.message",

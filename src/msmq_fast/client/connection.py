@@ -1,35 +1,48 @@
-"""A connection to a queue manager, and what it administers."""
+"""A connection to a queue manager."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from itertools import count
 from types import TracebackType
 from typing import Any
 from uuid import UUID
 
+from msmq_fast.client.admin import Admin
+from msmq_fast.client.channel import Channel, Reconnect
 from msmq_fast.client.endpoint import Endpoint, parse_endpoint
 from msmq_fast.client.errors import ConnectionLost
+from msmq_fast.client.former import FormerMethods
+from msmq_fast.client.opening import Opening
 from msmq_fast.client.queue import Queue
 from msmq_fast.client.transaction import Transaction
 from msmq_fast.client.transport import Link, open_link
 from msmq_fast.protocol.frames import PROTOCOL_VERSION, Access, Frame, Share
 
-QueueInfo = dict[str, Any]
 
-
-class Connection:
+class Connection(FormerMethods):
     """A connection; its requests are pipelined. Made by `connect()`, closed by `close()` or `async with`.
 
-    Every method raises ConnectionLost when the connection ends; whether to connect again is the caller's
-    decision.
+    `admin` has what operators do. Calls that wait when the connection is lost raise ConnectionLost; whether
+    there is another one says the argument `reconnect` of `connect()`.
     """
 
-    def __init__(self, link: Link, hello: dict[str, Any]) -> None:
-        self._link = link
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._numbers = count(1)
-        self.hello = hello
+        self.admin = Admin(channel)
+
+    @property
+    def hello(self) -> dict[str, Any]:
+        """What the server said of itself and its limits."""
+        return self._channel.hello
+
+    @property
+    def connected(self) -> bool:
+        """False from the loss of the connection until it is there again."""
+        return self._channel.link.lost is None
 
     @property
     def computer_name(self) -> str:
@@ -51,42 +64,20 @@ class Connection:
 
     async def close(self) -> None:
         """Close the connection and with it all its queues; pending calls raise ConnectionLost."""
-        await self._link.close()
+        await self._channel.close()
 
     async def request(self, kind: Frame, payload: Any) -> Any:
         """One request, for parts of the protocol that have no method here."""
-        return await self._link.request(kind, payload)
+        return await self._channel.request(kind, payload)
 
     async def ping(self) -> None:
         """One round trip."""
-        await self._link.request(Frame.PING, [])
+        await self._channel.request(Frame.PING, [])
 
-    async def stats(self) -> dict[str, Any]:
-        """Counters of the queue manager."""
-        return dict(await self._link.request(Frame.STATS, []))
-
-    async def snapshot(self, directory: str, bytes_per_second: int | None = None) -> dict[str, Any]:
-        """Copy the running store into a new directory of the server's machine; the manifest of the copy.
-
-        It ends when this connection does. Raises InvalidParameter (the directory, the rate, or another
-        snapshot that is being made), AccessDenied, MSMQError.
-        """
-        return dict(await self._link.request(Frame.SNAPSHOT, [directory, bytes_per_second]))
-
-    async def snapshot_progress(self) -> tuple[int, int] | None:
-        """Bytes written, and about how many there will be; None while no snapshot is made.
-
-        Raises AccessDenied.
-        """
-        reply = await self._link.request(Frame.SHOW_SNAPSHOT, [])
-        return None if reply is None else (reply[0], reply[1])
-
-    # ------------------------------------------------------------------------------------------- queues
-
-    async def open(
+    def open(
         self, name: str, access: Access = Access.SEND | Access.RECEIVE, share: Share = Share.DENY_NONE
-    ) -> Queue:
-        """Open a queue by name.
+    ) -> Opening[Queue]:
+        """Open a queue by name: `await connection.open(…)`, or `async with connection.open(…) as queue`.
 
         The name is a path (`.\\private$\\orders`, `orders`) or a format name
         (`DIRECT=TCP:10.0.0.7\\private$\\orders`). For sending it may be several with commas between them, or
@@ -94,174 +85,58 @@ class Connection:
 
         Raises QueueNotFound, IllegalFormatName, SharingViolation, AccessDenied, UnsupportedAccessMode.
         """
-        (handle,) = await self._link.request(Frame.OPEN, [name, int(access), int(share)])
-        return Queue(self._link, name, handle, self.hello)
+        return Opening(Queue.open(self._channel, name, access, share))
 
     def transaction(self) -> Transaction:
         """Sends and receives that happen together or not at all: see Transaction."""
-        return Transaction(self._link, next(self._numbers))
-
-    async def transactions(self) -> list[dict[str, Any]]:
-        """The open and prepared transactions of the queue manager. Raises AccessDenied."""
-        return list(await self._link.request(Frame.LIST_TRANSACTIONS, []))
-
-    async def end_transaction(self, identifier: str, *, commit: bool) -> None:
-        """Commit a prepared transaction whose coordinator is lost, or abort any.
-
-        Raises TransactionSequence, AccessDenied.
-        """
-        await self._link.request(Frame.END_TRANSACTION, [identifier, "commit" if commit else "abort"])
-
-    async def create_queue(self, name: str, **properties: Any) -> QueueInfo:
-        """Create a queue: `label`, `transactional`, `journal`, `quota_kb`, … Raises QueueExists,
-        IllegalQueuePathName.
-        """
-        return dict(await self._link.request(Frame.CREATE_QUEUE, [name, properties]))
-
-    async def delete_queue(self, name: str) -> None:
-        """Delete a queue and what is in it. Raises QueueNotFound."""
-        await self._link.request(Frame.DELETE_QUEUE, [name])
-
-    async def queue(self, name: str) -> QueueInfo:
-        """Properties and counts of a queue. Raises QueueNotFound."""
-        return dict(await self._link.request(Frame.GET_QUEUE, [name]))
-
-    async def set_queue(self, name: str, **properties: Any) -> QueueInfo:
-        """Change properties of a queue. Raises QueueNotFound, PropertyError."""
-        return dict(await self._link.request(Frame.SET_QUEUE, [name, properties]))
-
-    async def queues(self, kind: str = "user") -> list[QueueInfo]:
-        """All queues of a kind: `user`, `system`, `outgoing` or `all`."""
-        return list(await self._link.request(Frame.LIST_QUEUES, [kind]))
-
-    # ------------------------------------------------------------------------------------------- access
-
-    async def acl(self, name: str | None) -> dict[str, Any]:
-        """Owner and entries of the access control list of a queue; of the queue manager for None.
-
-        Raises QueueNotFound, AccessDenied.
-        """
-        return dict(await self._link.request(Frame.SHOW_ACL, [name]))
-
-    async def edit_acl(self, name: str | None, action: str, account: str, rights: str = "") -> dict[str, Any]:
-        """Change the list: `grant`, `deny` or `revoke` rights (`send,peek`), `own` (a new owner), `set` (a
-        descriptor string as `account`); the list as it is then. Raises QueueNotFound, AccessDenied.
-        """
-        return dict(await self._link.request(Frame.EDIT_ACL, [name, action, account, rights]))
-
-    async def explain_access(self, name: str | None, account: str, rights: str) -> dict[str, Any]:
-        """Whether somebody has rights to a queue, and which entry decides.
-
-        Raises QueueNotFound, AccessDenied.
-        """
-        return dict(await self._link.request(Frame.EXPLAIN, [name, account, rights]))
-
-    # ------------------------------------------------------------------------------------- certificates, keys
-
-    async def certificates(self, user: str | None = "") -> list[dict[str, Any]]:
-        """The certificates of a user, of the caller for "", of everybody for None. Raises AccessDenied."""
-        return list(await self._link.request(Frame.LIST_CERTIFICATES, [user]))
-
-    async def create_certificate(self, user: str = "") -> dict[str, Any]:
-        """Make an internal certificate in place of the one before. Raises AccessDenied."""
-        return dict(await self._link.request(Frame.CREATE_CERTIFICATE, [user]))
-
-    async def add_certificate(
-        self, certificate: bytes, private_key: bytes | None = None, user: str = ""
-    ) -> dict[str, Any]:
-        """Register an external certificate (PEM or DER), with its private key (PEM) if the server is to sign
-        with it. Raises AccessDenied, MSMQError for INVALID_CERTIFICATE.
-        """
-        return dict(await self._link.request(Frame.ADD_CERTIFICATE, [user, certificate, private_key]))
-
-    async def remove_certificate(self, identifier: str, user: str = "") -> None:
-        """Forget a certificate and its private key. Raises AccessDenied."""
-        await self._link.request(Frame.REMOVE_CERTIFICATE, [user, identifier])
-
-    async def keys(self) -> list[dict[str, Any]]:
-        """The encryption keys of the queue manager, and those of others that were told to it."""
-        return list(await self._link.request(Frame.SHOW_KEYS, []))
-
-    async def tell_keys(self, guid: str, keys: bytes | None) -> None:
-        """Tell the encryption keys (MQDSPUBLICKEYS) of another queue manager; None: forget them.
-
-        Raises AccessDenied, InvalidParameter.
-        """
-        await self._link.request(Frame.TELL_KEYS, [guid, keys])
-
-    # ---------------------------------------------------------------------------------------- outgoing queues
-
-    async def outgoing(self) -> list[QueueInfo]:
-        """The outgoing queues."""
-        return list(await self._link.request(Frame.LIST_OUTGOING, []))
-
-    async def show_outgoing(self, name: str) -> QueueInfo:
-        """One outgoing queue, by the format name of its destination. Raises QueueNotFound."""
-        return dict(await self._link.request(Frame.SHOW_OUTGOING, [name]))
-
-    async def pause_outgoing(self, name: str) -> None:
-        """Hold an outgoing queue back. Raises QueueNotFound."""
-        await self._link.request(Frame.PAUSE_OUTGOING, [name])
-
-    async def resume_outgoing(self, name: str) -> None:
-        """Let an outgoing queue go on. Raises QueueNotFound."""
-        await self._link.request(Frame.RESUME_OUTGOING, [name])
-
-    async def purge_outgoing(self, name: str) -> int:
-        """Remove all messages of an outgoing queue; their number. Raises QueueNotFound."""
-        return int(await self._link.request(Frame.PURGE_OUTGOING, [name]))
-
-    # ---------------------------------------------------------------------------------------- directory
-
-    async def directory_objects(self, kind: str, after: str = "", limit: int = 1000) -> list[dict[str, Any]]:
-        """Up to `limit` objects of a type (`Queue`, `Site`, …) by GUID, from behind the GUID `after`."""
-        return list(await self._link.request(Frame.LIST_DIRECTORY, [kind, after, limit]))
-
-    async def directory_object(self, kind: str, name: str) -> dict[str, Any]:
-        """One object, by GUID or by its unique name."""
-        return dict(await self._link.request(Frame.SHOW_DIRECTORY, [kind, name]))
-
-    async def put_directory(self, entry: dict[str, Any], how: str, *, dry_run: bool = False) -> str:
-        """`create` an object, `set` attributes of one, or `import` it: created, changed or unchanged."""
-        return str(await self._link.request(Frame.PUT_DIRECTORY, [entry, how, dry_run]))
-
-    async def delete_directory(self, kind: str, name: str) -> None:
-        """Delete an object, by GUID or by its unique name."""
-        await self._link.request(Frame.DELETE_DIRECTORY, [kind, name])
+        return Transaction(self._channel, next(self._numbers))
 
 
-async def connect(
+def connect(
     endpoint: str | None = None,
     *,
     token: str | None = None,
     tls: ssl.SSLContext | None = None,
-    timeout: float = 10.0,  # noqa: ASYNC109 - covers the hello as well
+    timeout: float = 10.0,
     client: str = "",
-) -> Connection:
-    """Connect to a queue manager.
+    reconnect: bool | Reconnect = False,
+) -> Opening[Connection]:
+    """Connect to a queue manager: `await connect(…)`, or `async with connect(…) as connection`.
 
     `endpoint` is a path of a Unix socket, `unix:/path`, `tcp://host:port` or `tls://host:port`; None takes
     it from MSMQ_FAST_ENDPOINT. `timeout` is in seconds and covers connecting and the hello. Raises
     ValueError for a bad endpoint, ConnectionLost, AccessDenied for a wrong token.
+
+    With `reconnect` a connection that is lost later is made again, with the pauses of `Reconnect`. Queues,
+    senders and subscriptions go on; later calls wait. A call that was under way raises ConnectionLost, a send
+    SendInDoubt, a commit CommitInDoubt; open transactions are aborted, cursors are gone. It is off unless a
+    program asks for it, since only the program can say what becomes of a message that is in doubt.
     """
     target = parse_endpoint(endpoint)
-    try:
-        async with asyncio.timeout(timeout):
-            return await _connect(target, token, tls, client)
-    except TimeoutError:
-        raise ConnectionLost(f"no answer from {target} within {timeout} s") from None
+    policy = (Reconnect() if reconnect else None) if isinstance(reconnect, bool) else reconnect
+
+    async def dial(ended: Callable[[], None]) -> tuple[Link, dict[str, Any]]:
+        try:
+            async with asyncio.timeout(timeout):
+                return await _dial(target, token, tls, client, ended)
+        except TimeoutError:
+            raise ConnectionLost(f"no answer from {target} within {timeout} s") from None
+
+    async def made() -> Connection:
+        return Connection(await Channel.open(dial, policy))
+
+    return Opening(made())
 
 
-async def _connect(
-    target: Endpoint, token: str | None, tls: ssl.SSLContext | None, client: str
-) -> Connection:
-    link = await open_link(target, tls)
+async def _dial(
+    target: Endpoint, token: str | None, tls: ssl.SSLContext | None, client: str, ended: Callable[[], None]
+) -> tuple[Link, dict[str, Any]]:
+    link = await open_link(target, tls, ended)
     hello: dict[str, Any] = {"version": PROTOCOL_VERSION, "client": client}
     if token is not None:
         hello["token"] = token
     try:
-        answer = await link.request(Frame.HELLO, hello)
+        return link, await link.request(Frame.HELLO, hello)
     except BaseException:
         await link.close()
         raise
-    return Connection(link, answer)

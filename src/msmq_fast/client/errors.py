@@ -1,14 +1,45 @@
-"""What the client raises: the classes of the server, and two of its own."""
+"""What the client raises: the classes of the server, and some of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from msmq_fast.protocol.errors import MSMQError, ServiceNotAvailable, error
+
+if TYPE_CHECKING:
+    from msmq_fast.client.message import Message
 
 
 class ConnectionLost(ServiceNotAvailable, ConnectionError):
     """The connection to the queue manager ended; every pending call raises this one error."""
+
+
+class SendInDoubt(ConnectionLost):
+    """The connection ended before the queue manager answered for `messages`: each of them is kept, or is not.
+
+    Messages of the same call or sender that are not named were answered: `taken` of them are kept.
+    """
+
+    def __init__(self, messages: Sequence[Message], taken: int, reason: str) -> None:
+        count = len(messages)
+        what = "1 message is" if count == 1 else f"{count} messages are"
+        super().__init__(f"{what} in doubt, kept or not: {reason}")
+        self.messages = list(messages)
+        self.taken = taken
+
+
+class CommitInDoubt(ConnectionLost):
+    """The connection ended before the answer to a commit: the transaction has happened as a whole, or not at
+    all.
+
+    `identifier` names it; a prepared one is decided by `connection.admin.transactions`.
+    """
+
+    def __init__(self, identifier: str, reason: str) -> None:
+        super().__init__(f"the commit of transaction {identifier} is in doubt: {reason}")
+        self.identifier = identifier
 
 
 @dataclass(frozen=True, slots=True)

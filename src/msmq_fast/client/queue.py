@@ -8,28 +8,58 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
+from msmq_fast.client.channel import Channel
 from msmq_fast.client.cursor import Cursor
-from msmq_fast.client.errors import BatchRefused, Refusal, from_wire
+from msmq_fast.client.errors import BatchRefused, ConnectionLost, Refusal, SendInDoubt, from_wire
 from msmq_fast.client.message import Message, ReceivedMessage, bulk, format_message_id, to_wire
+from msmq_fast.client.opening import Opening
 from msmq_fast.client.sender import Sender
 from msmq_fast.client.subscription import Subscription
 from msmq_fast.client.transaction import Single, Transaction, number_of
 from msmq_fast.client.transport import Link
-from msmq_fast.protocol.frames import INFINITE, Frame, Lookup, SendFlag
+from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.frames import INFINITE, Access, Frame, Lookup, SendFlag, Share
 
 
 class Queue:
-    """An open queue of a connection. Close it with `close()` or `async with`.
+    """An open queue of a connection, opened again with it. Close it with `close()` or `async with`.
 
     `async for message in queue` receives for ever: each message is removed when the loop asks for the next
     one, so that a loop that ends early leaves what it did not finish.
     """
 
-    def __init__(self, link: Link, name: str, handle: int, hello: dict[str, Any]) -> None:
+    def __init__(self, channel: Channel, name: str, access: Access, share: Share) -> None:
         self.name = name
-        self._link = link
-        self._handle = handle
-        self._hello = hello
+        self._channel = channel
+        self._access = access
+        self._share = share
+        self._handle = 0
+        self.ended: MSMQError | None = None
+        """Why it could not be opened again."""
+
+    @classmethod
+    async def open(cls, channel: Channel, name: str, access: Access, share: Share) -> Queue:
+        """Open it: see Connection.open."""
+        queue = cls(channel, name, access, share)
+        await queue._open(await channel.live())
+        channel.add(queue)
+        return queue
+
+    async def restore(self, link: Link) -> None:
+        """Open it again on a new link; what refuses it now is raised by every later call."""
+        try:
+            await self._open(link)
+        except ConnectionLost:
+            raise
+        except MSMQError as error:
+            self.ended = error
+            self._channel.remove(self)
+
+    def give_up(self, error: MSMQError) -> None:
+        """No further link comes: later calls find that in the channel."""
+
+    async def _open(self, link: Link) -> None:
+        (self._handle,) = await link.request(Frame.OPEN, [self.name, int(self._access), int(self._share)])
 
     async def __aenter__(self) -> Queue:
         return self
@@ -37,24 +67,33 @@ class Queue:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._link.lost is None:
+        if self.ended is None and self._channel.link.lost is None:
             await self.close()
+        self._channel.remove(self)
 
     @property
     def handle(self) -> int:
-        """Its number in the frames of this connection."""
+        """Its number in the frames of the present link."""
         return self._handle
 
     async def request(self, kind: Frame, *fields: Any) -> Any:
         """One request about this queue, for parts of the protocol that have no method here."""
-        return await self._link.request(kind, [self._handle, *fields])
+        return await (await self.live()).request(kind, [self._handle, *fields])
+
+    async def live(self) -> Link:
+        """The link on which it is open. Raises ConnectionLost, or why it could not be opened again."""
+        link = await self._channel.live()
+        if self.ended is not None:
+            raise self.ended
+        return link
 
     async def close(self) -> None:
         """Close the queue; its waiting calls raise OperationCancelled.
 
         Raises InvalidHandle if it is closed already.
         """
-        await self._link.request(Frame.CLOSE, [self._handle])
+        self._channel.remove(self)
+        await (await self.live()).request(Frame.CLOSE, [self._handle])
 
     # ------------------------------------------------------------------------------------------- sending
 
@@ -83,39 +122,52 @@ class Queue:
         when it has taken them up.
 
         Raises BatchRefused if some were refused (a lone message raises the refusal itself); the others are
-        kept. InsufficientResources for one that fits into no packet: then none is sent.
+        kept. InsufficientResources for one that fits into no packet: then none is sent. SendInDoubt if the
+        connection is lost before the answer.
         """
         flags = int(SendFlag.IDS)
-        number: list[Any] = []
-        if isinstance(transaction, Transaction):
-            number = number_of(transaction)
-        elif transaction is not None:
+        if isinstance(transaction, Single):
             flags |= SendFlag.SINGLE
-        parts = [[self._handle, flags, part, *number] for part in self._parts(messages)]
-        frames = [self._link.request(Frame.SEND, part) for part in parts]
+        parts = list(self._parts(messages))
+        link = await self.live()
+        number = number_of(transaction) if isinstance(transaction, Transaction) else []
+        frames = [
+            link.request(Frame.SEND, [self._handle, flags, [to_wire(message) for message in part], *number])
+            for part in parts
+        ]
+        answers = await asyncio.gather(*frames, return_exceptions=True)
         refusals: list[Refusal] = []
         ids: list[str] = []
+        doubtful: list[Message] = []
         taken = 0
-        guid = self._hello["guid"]
-        for count, refused, ordinals in await asyncio.gather(*frames):
+        guid = self._channel.hello["guid"]
+        for part, answer in zip(parts, answers, strict=True):
+            if isinstance(answer, ConnectionLost):
+                doubtful += part
+                continue
+            if isinstance(answer, BaseException):
+                raise answer
+            count, refused, ordinals = answer
             refusals += [Refusal(len(ids) + index, from_wire(code, text)) for index, code, _, text in refused]
             ids += [format_message_id(guid + ordinal.to_bytes(4, "little")) for ordinal in ordinals]
             taken += count
+        if doubtful:
+            raise SendInDoubt(doubtful, taken, link.lost.detail if link.lost is not None else "")
         if refusals:
             raise refusals[0].error if len(ids) == 1 else BatchRefused(taken, refusals)
         return ids
 
-    def _parts(self, messages: Iterable[Message]) -> Iterable[list[tuple[Any, ...]]]:
+    def _parts(self, messages: Iterable[Message]) -> Iterable[list[Message]]:
         """The messages of SEND payloads within the limits of a frame."""
-        limit, room = self._hello["max_batch"], self._hello["max_message"]
-        part: list[tuple[Any, ...]] = []
+        limit, room = self._channel.hello["max_batch"], self._channel.hello["max_message"]
+        part: list[Message] = []
         size = 0
         for message in messages:
             more = bulk(message, room) + 448
             if part and (len(part) >= limit or size + more > room):
                 yield part
                 part, size = [], 0
-            part.append(to_wire(message))
+            part.append(message)
             size += more
         if part:
             yield part
@@ -124,14 +176,7 @@ class Queue:
         self, *, window: int = 8192, batch: int = 256, transaction: Transaction | Single | None = None
     ) -> Sender:
         """A sender that batches by itself, for throughput: see Sender."""
-        return Sender(
-            self._link,
-            self._handle,
-            window,
-            min(batch, self._hello["max_batch"]),
-            self._hello["max_message"],
-            transaction,
-        )
+        return Sender(self._channel, self, window, batch, transaction)
 
     # ------------------------------------------------------------------------------------------- receiving
 
@@ -166,8 +211,9 @@ class Queue:
 
         Raises MessageNotFound.
         """
+        link = await self.live()
         payload = [self._handle, lookup_id, int(operation), not receive, *number_of(transaction)]
-        return ReceivedMessage(await self._link.request(Frame.LOOKUP, payload))
+        return ReceivedMessage(await link.request(Frame.LOOKUP, payload))
 
     async def _read(
         self,
@@ -176,19 +222,24 @@ class Queue:
         transaction: Transaction | None,
     ) -> ReceivedMessage:
         wait = None if timeout is None else min(max(int(timeout * 1000), 0), INFINITE - 1)
-        number = self._link.next_id()
+        link = await self.live()
+        number = link.next_id()
         payload = [self._handle, wait, peek, *number_of(transaction)]
-        future = self._link.request(Frame.RECEIVE, payload, number)
+        future = link.request(Frame.RECEIVE, payload, number)
         try:
             return ReceivedMessage(await future)
         except asyncio.CancelledError:
-            self._link.post_cancel(number)
+            link.post_cancel(number)
             raise
 
-    async def cursor(self) -> Cursor:
+    def cursor(self) -> Opening[Cursor]:
         """A cursor before the first message: see Cursor. Raises AccessDenied."""
-        (number,) = await self._link.request(Frame.CURSOR_OPEN, [self._handle])
-        return Cursor(self._link, number)
+        return Opening(self._cursor())
+
+    async def _cursor(self) -> Cursor:
+        link = await self.live()
+        (number,) = await link.request(Frame.CURSOR_OPEN, [self._handle])
+        return Cursor(link, number)
 
     async def move(
         self, message: ReceivedMessage | int, target: Queue, *, transaction: Transaction | None = None
@@ -199,8 +250,9 @@ class Queue:
         Raises MessageNotFound, MessageLocked, InvalidParameter for queues of different families.
         """
         lookup_id = message if isinstance(message, int) else message.lookup_id
+        link = await self.live()
         payload = [self._handle, target.handle, lookup_id, *number_of(transaction)]
-        await self._link.request(Frame.MOVE, payload)
+        await link.request(Frame.MOVE, payload)
 
     async def reject(self, message: ReceivedMessage | int, *, transaction: Transaction) -> None:
         """Give up a message, or the one with a lookup id, that was received in `transaction`: with the commit
@@ -208,7 +260,8 @@ class Queue:
         for that. Raises MessageNotFound.
         """
         lookup_id = message if isinstance(message, int) else message.lookup_id
-        await self._link.request(Frame.REJECT, [self._handle, lookup_id, *number_of(transaction)])
+        link = await self.live()
+        await link.request(Frame.REJECT, [self._handle, lookup_id, *number_of(transaction)])
 
     def subscribe(
         self, credit: int = 256, *, acknowledge: bool = True, transaction: Transaction | None = None
@@ -219,9 +272,9 @@ class Queue:
         removed before they are delivered. In a `transaction` the commit removes them.
         """
         return Subscription(
-            self._link,
-            self._handle,
-            min(credit, self._hello["max_credit"]),
+            self._channel,
+            self,
+            min(credit, self._channel.hello["max_credit"]),
             acknowledge=acknowledge and transaction is None,
             transaction=transaction,
         )
@@ -234,5 +287,5 @@ class Queue:
 
     async def purge(self) -> int | None:
         """Remove all messages; their number, None for a queue of another computer, which does not tell it."""
-        removed = await self._link.request(Frame.PURGE, [self._handle])
+        removed = await self.request(Frame.PURGE)
         return None if removed is None else int(removed)

@@ -5,16 +5,18 @@ for each.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
 import msgpack
 
-from msmq_fast.client.errors import BatchRefused, Refusal, from_wire
+from msmq_fast.client.channel import Channel, OpenQueue
+from msmq_fast.client.errors import BatchRefused, ConnectionLost, Refusal, SendInDoubt, from_wire
 from msmq_fast.client.message import Message, bulk, to_wire
 from msmq_fast.client.transaction import Single, Transaction
 from msmq_fast.client.transport import Link
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.protocol.frames import HEADER, MIN_LENGTH, Frame, SendFlag
 
 FLUSH_BYTES = 262_144
@@ -26,67 +28,96 @@ class Sender:
     `post` never waits; `send` waits while `window` messages are not acknowledged yet. Refusals
     (BatchRefused, with indices counted from the first message of the sender) and a lost connection are
     raised by the next call. `acknowledged` counts messages that are kept.
+
+    Messages that were on their way when a connection was lost are named by SendInDoubt, once. In `async
+    with`, with a connection that reconnects, the sender then goes on: messages that had not left are sent on
+    the next link, and `send` waits for it once the window is full.
     """
 
     def __init__(
         self,
-        link: Link,
-        handle: int,
+        channel: Channel,
+        queue: OpenQueue,
         window: int,
         batch: int,
-        max_bytes: int,
         transaction: Transaction | Single | None = None,
     ) -> None:
         self.posted = 0
         self.acknowledged = 0
         self.refusals: list[Refusal] = []
-        self._link = link
+        self._channel = channel
+        self._queue = queue
+        self._link = channel.link
+        self._restored = False  # in `async with`: the channel gives it the next link
         self._loop = asyncio.get_running_loop()
-        # [handle, flags, [message, …]] around the messages, or [handle, flags, [message, …], transaction]
-        flags = int(SendFlag.SINGLE) if isinstance(transaction, Single) else 0
-        inside = isinstance(transaction, Transaction)
-        self._head = (b"\x94" if inside else b"\x93") + msgpack.packb(handle) + bytes((flags, 0xDD))
-        self._tail = msgpack.packb(transaction.number) if isinstance(transaction, Transaction) else b""
+        self._flags = int(SendFlag.SINGLE) if isinstance(transaction, Single) else 0
+        self._transaction = transaction if isinstance(transaction, Transaction) else None
         self._window = window
-        self._batch = batch
-        self._max_bytes = max_bytes
+        self._batch = min(batch, channel.hello["max_batch"])
+        self._max_bytes = channel.hello["max_message"]
         self._packer = msgpack.Packer(autoreset=False)
-        self._packed = 0
+        self._queued: list[Message] = []
         self._bytes = 0
         self._scheduled = False
-        self._frames: deque[int] = deque()  # messages of each frame without an answer, in order of sending
-        self._answered = 0  # messages with an answer, refused ones included
+        self._next = 0  # number of the next message that leaves
+        self._answered = 0  # messages with an answer, or in doubt
+        self._doubtful: list[Message] = []
         self._waiter: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Sender:
+        await self._channel.live()
+        self._link = self._channel.link
+        self._restored = self._transaction is None
+        self._channel.add(self)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            await self.flush()
+        try:
+            if kind is None:
+                await self.flush()
+        finally:
+            self._channel.remove(self)
+
+    async def restore(self, link: Link) -> None:
+        """Go on with a new link: what had not left leaves."""
+        if self._queue.ended is not None or not self._restored:
+            self._restored = False
+        else:
+            self._link = link
+            self._flush()
+        self._wake()
+
+    def give_up(self, error: MSMQError) -> None:
+        """No further link comes."""
+        self._restored = False
+        self._wake()
 
     @property
     def unacknowledged(self) -> int:
         """Messages posted and not answered yet."""
         return self.posted - self._answered
 
+    @property
+    def unsent(self) -> list[Message]:
+        """Messages posted that have not left: after a lost connection, those that were certainly not sent."""
+        return list(self._queued)
+
     def post(self, message: Message) -> None:
         """Queue one message; it leaves with the others of this turn of the loop.
 
         Raises what went wrong before.
         """
-        if self._link.lost is not None or self.refusals:
+        if self._link.lost is not None or self.refusals or self._doubtful:
             self._check()
         size = bulk(message, self._max_bytes)
-        if self._packed and self._bytes + size > self._max_bytes:
+        if self._queued and self._bytes + size > self._max_bytes:
             self._flush()
-        self._packer.pack(to_wire(message))
-        self._packed += 1
+        self._queued.append(message)
         self._bytes += size
         self.posted += 1
-        if self._packed >= self._batch or self._bytes >= FLUSH_BYTES:
+        if len(self._queued) >= self._batch or self._bytes >= FLUSH_BYTES:
             self._flush()
         elif not self._scheduled:
             self._scheduled = True
@@ -101,68 +132,119 @@ class Sender:
     async def ready(self) -> None:
         """Wait until there is room in the window."""
         self._flush()
-        await self._link.drain()
-        while self.unacknowledged >= self._window:
+        try:
+            await self._link.drain()
+        except ConnectionLost:
+            if not self._lasting:
+                raise
+        while self.unacknowledged >= self._window and not self._doubtful:
             await self._next_answer()
         self._check()
 
     async def flush(self) -> None:
         """Send what is queued and wait until all of it is acknowledged.
 
-        Raises BatchRefused, ConnectionLost.
+        Raises BatchRefused, ConnectionLost; SendInDoubt for messages whose answer did not come.
         """
         self._flush()
-        while self.unacknowledged and self._link.lost is None:
+        while self.unacknowledged and (self._link.lost is None or self._lasting):
             await self._next_answer()
         self._check()
 
     # ------------------------------------------------------------------------------------------- inside
 
+    @property
+    def _lasting(self) -> bool:
+        return self._restored and self._channel.lasting
+
     def _check(self) -> None:
-        if self._link.lost is not None:
-            raise self._link.lost
+        if self._doubtful:
+            doubtful, self._doubtful = self._doubtful, []
+            reason = "the connection was lost" if self._link.lost is None else self._link.lost.detail
+            raise SendInDoubt(doubtful, self.acknowledged, reason)
         if self.refusals:
             refusals, self.refusals = self.refusals, []
             raise BatchRefused(self.acknowledged, refusals)
+        if self._link.lost is not None and not self._lasting:
+            raise self._queue.ended or self._link.lost
 
     def _tick(self) -> None:
         self._scheduled = False
-        if self._link.lost is None:
-            self._flush()
+        self._flush()
 
     def _flush(self) -> None:
-        count = self._packed
-        if not count:
+        if not self._queued or self._link.lost is not None:
             return
-        head = self._head + count.to_bytes(4, "big")
-        link = self._link
-        first = self.posted - count
-        request_id = link.next_id(lambda kind, value: self._answer(request_id, kind, value, first, count))
-        with self._packer.getbuffer() as messages:
-            length = MIN_LENGTH + len(head) + len(messages) + len(self._tail)
-            frame = b"".join((HEADER.pack(length, Frame.SEND, request_id), head, messages, self._tail))
-        self._packer.reset()
-        self._packed = self._bytes = 0
-        link.write(frame)
+        if len(self._queued) <= self._batch and self._bytes <= self._max_bytes:
+            self._write(self._queued)
+        else:  # they waited for a link
+            for part in self._parts():
+                self._write(part)
+        self._queued = []
+        self._bytes = 0
 
-    def _answer(self, request_id: int, kind: int, value: Any, first: int, count: int) -> None:
+    def _parts(self) -> list[list[Message]]:
+        """What is queued, cut by the limits of a frame."""
+        parts: list[list[Message]] = [[]]
+        size = 0
+        for message in self._queued:
+            more = bulk(message, self._max_bytes)
+            if parts[-1] and (len(parts[-1]) >= self._batch or size + more > self._max_bytes):
+                parts.append([])
+                size = 0
+            parts[-1].append(message)
+            size += more
+        return parts
+
+    def _write(self, messages: list[Message]) -> None:
+        """[handle, flags, [message, …]] around the messages, or [handle, flags, [message, …], transaction]"""
+        inside = self._transaction
+        count = len(messages)
+        head = b"".join(
+            (
+                b"\x93" if inside is None else b"\x94",
+                msgpack.packb(self._queue.handle),
+                bytes((self._flags, 0xDD)),
+                count.to_bytes(4, "big"),
+            )
+        )
+        tail = b"" if inside is None else msgpack.packb(inside.number)
+        packer, link = self._packer, self._link
+        for message in messages:
+            packer.pack(to_wire(message))
+        first = self._next
+        self._next += count
+        request_id = link.next_id(lambda kind, value: self._answer(request_id, kind, value, first, messages))
+        with packer.getbuffer() as packed:
+            length = MIN_LENGTH + len(head) + len(packed) + len(tail)
+            frame = b"".join((HEADER.pack(length, Frame.SEND, request_id), head, packed, tail))
+        packer.reset()
+        with suppress(ConnectionLost):  # about to end: then the messages are in doubt
+            link.write(frame)
+
+    def _answer(self, request_id: int, kind: int, value: Any, first: int, messages: list[Message]) -> None:
         if kind == Frame.SENT:
             taken, refused = value[0], value[1]
             self.acknowledged += taken
             for index, code, _, text in refused:
                 self.refusals.append(Refusal(first + index, from_wire(code, text)))
-        else:  # the connection ended, or the whole frame was refused
+        elif kind == Frame.ENDED:  # with the connection
+            self._doubtful += messages
+        else:  # the whole frame was refused
             code, _, text = value
-            self.refusals += [Refusal(first + index, from_wire(code, text)) for index in range(count)]
+            self.refusals += [Refusal(first + index, from_wire(code, text)) for index in range(len(messages))]
         self._link.forget(request_id)
-        self._answered += count
+        self._answered += len(messages)
+        self._wake()
+
+    def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
     async def _next_answer(self) -> None:
-        if self._link.lost is not None:
-            raise self._link.lost
+        if self._link.lost is not None and not self._lasting:
+            self._check()
         if self._waiter is None:
             self._waiter = self._loop.create_future()
         await asyncio.shield(self._waiter)

@@ -1,4 +1,9 @@
-"""Messages as they come: streaming receive with credit, with or without acknowledgment."""
+"""Messages as they come: streaming receive with credit, with or without acknowledgment.
+
+Tags, by which messages are acknowledged, count on over all links: the tag of a message is that of its
+delivery plus `_base`, the last tag of the link before. So a tag up to `_base` is of a message that the
+server delivers again.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,8 @@ from collections import deque
 from types import TracebackType
 from typing import Any
 
-from msmq_fast.client.errors import from_wire
+from msmq_fast.client.channel import Channel, OpenQueue
+from msmq_fast.client.errors import ConnectionLost, from_wire
 from msmq_fast.client.message import ReceivedMessage
 from msmq_fast.client.transaction import Transaction, number_of
 from msmq_fast.client.transport import Link
@@ -16,16 +22,22 @@ from msmq_fast.protocol.frames import Frame
 
 
 class Subscription:
-    """Made by `Queue.subscribe()`: `async with queue.subscribe() as messages: async for message in messages`.
+    """Made by `Queue.subscribe()`: `async with queue.subscribe() as messages: async for message in
+    messages`.
 
     Credit is renewed as messages are taken from the iterator (plain) or acknowledged or released
     (acknowledging).
+
+    With a connection that reconnects it goes on after a lost link. An acknowledging one then gets all
+    messages again that were not acknowledged, also those whose acknowledgment was under way: a message may
+    come twice, and none is missed. A plain one misses those that were under way, since they are removed
+    before. One in a transaction ends, as the transaction does.
     """
 
     def __init__(
         self,
-        link: Link,
-        handle: int,
+        channel: Channel,
+        queue: OpenQueue,
         credit: int,
         *,
         acknowledge: bool,
@@ -33,8 +45,9 @@ class Subscription:
     ) -> None:
         self.credit = credit
         self.acknowledging = acknowledge
-        self._link = link
-        self._handle = handle
+        self._channel = channel
+        self._queue = queue
+        self._link: Link | None = None  # the one on which it is open
         self._transaction = transaction
         self._id = 0
         self._ready: deque[ReceivedMessage] = deque()
@@ -43,20 +56,50 @@ class Subscription:
         self._waiter: asyncio.Future[None] | None = None
         self._spent = 0  # messages dealt with since credit was last renewed
         self._soon: list[int] = []  # tags to acknowledge at the end of this turn of the loop
+        self._last = self._base = 0  # tags: the newest, and the last one of the link before
 
     async def __aenter__(self) -> Subscription:
-        self._id = self._link.next_id(self._frame)
-        payload = [self._handle, self.credit, self.acknowledging, *number_of(self._transaction)]
-        await self._link.request(Frame.SUBSCRIBE, payload, self._id)
+        await self._open(await self._channel.live())
+        self._channel.add(self)
         return self
+
+    async def restore(self, link: Link) -> None:
+        """Go on with a new link, which delivers what was not acknowledged again."""
+        if self._transaction is not None:
+            self._end(ConnectionLost("the transaction of the subscription was aborted with its connection"))
+        elif self._queue.ended is not None:
+            self._end(self._queue.ended)
+        else:
+            try:
+                await self._open(link)
+            except ConnectionLost:
+                raise
+            except MSMQError as error:
+                self._end(error)
+
+    def give_up(self, error: MSMQError) -> None:
+        """No further link comes."""
+        self._end(error)
+
+    async def _open(self, link: Link) -> None:
+        self._base, self._spent, self._soon = self._last, 0, []
+        self._ready.clear()
+        self._id = link.next_id(self._frame)
+        payload = [self._queue.handle, self.credit, self.acknowledging, *number_of(self._transaction)]
+        self._link = link
+        await link.request(Frame.SUBSCRIBE, payload, self._id)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._link.lost is None and not self._finished:
+        self._channel.remove(self)
+        link = self._link
+        if link is None:
+            return
+        if link.lost is None and not self._finished:
             self._acknowledge_now()
-            await self._link.request(Frame.UNSUBSCRIBE, [self._id])
-        self._link.forget(self._id)
+            await link.request(Frame.UNSUBSCRIBE, [self._id])
+        link.forget(self._id)
 
     def __aiter__(self) -> Subscription:
         return self
@@ -91,42 +134,68 @@ class Subscription:
     async def acknowledge(self, first: ReceivedMessage, last: ReceivedMessage | None = None) -> None:
         """Remove `first` (or all delivered from `first` to `last`) from the queue; returns when that is
         durable.
+
+        Raises ConnectionLost for messages of a lost link: they come again.
         """
-        stop = (last or first).tag
         self._acknowledge_now()
-        await self._link.request(Frame.ACKNOWLEDGE, [self._id, first.tag, stop])
-        self._spend(stop - first.tag + 1)
+        await self._settle(Frame.ACKNOWLEDGE, first, last or first)
 
     def acknowledge_soon(self, message: ReceivedMessage) -> None:
         """Like `acknowledge` without waiting; those of one turn of the loop travel together."""
+        if message.tag <= self._base:
+            return
         if not self._soon:
             asyncio.get_running_loop().call_soon(self._acknowledge_now)
         self._soon.append(message.tag)
 
     async def release(self, first: ReceivedMessage, last: ReceivedMessage | None = None) -> None:
-        """Put `first` (or all delivered from `first` to `last`) back in its place."""
-        stop = (last or first).tag
-        await self._link.request(Frame.RELEASE, [self._id, first.tag, stop])
-        self._spend(stop - first.tag + 1)
+        """Put `first` (or all delivered from `first` to `last`) back in its place. Raises as
+        `acknowledge`.
+        """
+        await self._settle(Frame.RELEASE, first, last or first)
 
     # ------------------------------------------------------------------------------------------- inside
+
+    async def _settle(self, kind: Frame, first: ReceivedMessage, last: ReceivedMessage) -> None:
+        base, link = self._base, self._link
+        if link is None or first.tag <= base:
+            raise ConnectionLost("the messages were delivered on a connection that was lost: they come again")
+        await link.request(kind, [self._id, first.tag - base, last.tag - base])
+        if base == self._base:
+            self._spend(last.tag - first.tag + 1)
+
+    def _end(self, error: MSMQError | None) -> None:
+        if self._finished:
+            return
+        self._finished = True
+        self._ended = error
+        self._channel.remove(self)
+        self._wake()
 
     def _frame(self, kind: int, value: Any) -> None:
         if kind == Frame.DELIVERY:
             tag, messages = value
+            tag += self._base
+            self._last = tag + len(messages) - 1
             self._ready.extend(map(ReceivedMessage, messages, range(tag, tag + len(messages))))
+            self._wake()
         elif kind == Frame.ENDED:
             code, _, text = value
-            self._finished = True
-            self._ended = from_wire(code, text) if code else None
+            lost = None if self._link is None else self._link.lost
+            if lost is None:
+                self._end(from_wire(code, text) if code else None)
+            elif self._channel.lasting:
+                self._ready.clear()  # they come again
+            else:
+                self._end(lost)
+
+    def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
     async def _wait(self) -> bool:
         """Until something happens; False when nothing will any more."""
-        if self._link.lost is not None:
-            raise self._link.lost
         if self._finished:
             if self._ended is not None:
                 raise self._ended
@@ -138,18 +207,20 @@ class Subscription:
 
     def _spend(self, count: int) -> None:
         self._spent += count
-        if self._spent * 2 >= self.credit and self._link.lost is None and not self._finished:
-            self._link.post(Frame.CREDIT, [self._id, self._spent])
+        link = self._link
+        if self._spent * 2 >= self.credit and link is not None and link.lost is None and not self._finished:
+            link.post(Frame.CREDIT, [self._id, self._spent])
             self._spent = 0
 
     def _acknowledge_now(self) -> None:
         tags, self._soon = self._soon, []
-        if not tags or self._link.lost is not None or self._finished:
+        link, base = self._link, self._base
+        if not tags or link is None or link.lost is not None or self._finished:
             return
         tags.sort()
         start = 0
         for index in range(1, len(tags) + 1):
             if index == len(tags) or tags[index] != tags[index - 1] + 1:
-                self._link.post(Frame.ACKNOWLEDGE, [self._id, tags[start], tags[index - 1]])
+                link.post(Frame.ACKNOWLEDGE, [self._id, tags[start] - base, tags[index - 1] - base])
                 start = index
         self._spend(len(tags))

@@ -8,8 +8,8 @@ import asyncio
 import os
 import ssl
 import weakref
-from collections.abc import Callable
-from typing import Any, cast
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, cast
 
 from msmq_fast.client.endpoint import Endpoint
 from msmq_fast.client.errors import ConnectionLost, from_wire
@@ -31,11 +31,23 @@ def _disown_links() -> None:
 os.register_at_fork(after_in_child=_disown_links)
 
 
-class Link(asyncio.Protocol):
-    """One connection. Replies resolve futures; frames of long-lived ids go to their sinks."""
+class Requester(Protocol):
+    """What can be asked something: a Link, or the Channel that has one after the other."""
 
-    def __init__(self) -> None:
+    def request(self, kind: Frame, payload: Any) -> Awaitable[Any]:
+        """The payload of the reply. Raises ConnectionLost, or what the server refuses it with."""
+
+
+class Link(asyncio.Protocol):
+    """One connection. Replies resolve futures; frames of long-lived ids go to their sinks.
+
+    `ended` is called once when it ends, after its calls failed; not in a forked child.
+    """
+
+    def __init__(self, ended: Callable[[], None]) -> None:
         self.lost: ConnectionLost | None = None
+        self.disowned = False
+        self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._cutter = FrameCutter()
         self._transport: asyncio.Transport | None = None
@@ -150,6 +162,7 @@ class Link(asyncio.Protocol):
         The descriptor becomes one of the null device, so that the server sees the end when the owner closes.
         """
         transport, self._transport = self._transport, None
+        self.disowned = True
         if self.lost is None:
             self.lost = ConnectionLost(
                 "this connection belongs to the parent process: connect again after a fork"
@@ -194,6 +207,7 @@ class Link(asyncio.Protocol):
         for sink in sinks.values():
             sink(Frame.ENDED, [error.code, error.name, error.detail])
         self.resume_writing()
+        self._ended()
 
 
 def _swallow(future: asyncio.Future[Any]) -> None:
@@ -201,15 +215,19 @@ def _swallow(future: asyncio.Future[Any]) -> None:
         future.exception()
 
 
-async def open_link(endpoint: Endpoint, tls: ssl.SSLContext | None) -> Link:
+async def open_link(endpoint: Endpoint, tls: ssl.SSLContext | None, ended: Callable[[], None]) -> Link:
     """Connect. Raises ConnectionLost with the reason in one line."""
     loop = asyncio.get_running_loop()
+
+    def made() -> Link:
+        return Link(ended)
+
     try:
         if endpoint.path:
-            _, link = await loop.create_unix_connection(Link, endpoint.path)
+            _, link = await loop.create_unix_connection(made, endpoint.path)
         else:
             context = (tls or ssl.create_default_context()) if endpoint.tls else None
-            _, link = await loop.create_connection(Link, endpoint.host, endpoint.port, ssl=context)
+            _, link = await loop.create_connection(made, endpoint.host, endpoint.port, ssl=context)
     except PermissionError:
         raise ConnectionLost(
             f"no permission to connect to {endpoint}: only the user that runs the server and root may"

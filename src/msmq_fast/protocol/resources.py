@@ -17,19 +17,27 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypedDict
 
 __all__ = [
+    "AccessDecision",
+    "AccessEntry",
+    "AccessList",
+    "AccountInfo",
+    "CertificateInfo",
     "ConnectionAttempt",
     "IncomingTransferInfo",
+    "KeysInfo",
     "MessageInfo",
     "OutgoingQueueInfo",
+    "PublicKeyInfo",
     "QueueInfo",
     "ReaderInfo",
     "Resource",
+    "SnapshotInfo",
     "TransactionInfo",
 ]
 
 
 class Resource:
-    """A dataclass of plain values, or of tuples of them or of other resources (metadata `of`)."""
+    """A dataclass of plain values, or of other resources (metadata `of`), or of tuples of either."""
 
     __slots__ = ()
 
@@ -40,6 +48,8 @@ class Resource:
             value = getattr(self, item.name)
             if isinstance(value, tuple):
                 value = [one.as_map() if isinstance(one, Resource) else one for one in value]
+            elif isinstance(value, Resource):
+                value = value.as_map()
             if value is not None:
                 found[item.name] = value
         return found
@@ -51,10 +61,11 @@ class Resource:
         for item in dataclasses.fields(cls):  # type: ignore[arg-type]
             if item.name not in given:
                 continue
-            value = given[item.name]
+            value, kind = given[item.name], item.metadata.get("of")
             if isinstance(value, list):
-                kind = item.metadata.get("of")
                 value = tuple(value if kind is None else (kind.from_map(one) for one in value))
+            elif kind is not None and isinstance(value, Mapping):
+                value = kind.from_map(value)
             values[item.name] = value
         return cls(**values)
 
@@ -188,6 +199,113 @@ class ReaderInfo(Resource):
     unacknowledged: int = 0
     """Messages that the reader has and did not acknowledge."""
     cursors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AccountInfo(Resource):
+    """A user or a group; the name is empty if this computer knows none."""
+
+    sid: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessEntry(Resource):
+    """An entry of an access control list."""
+
+    index: int = 0
+    type: str = ""
+    """`allow`, `deny` or `other`."""
+    flags: int = 0
+    mask: int = 0
+    rights: tuple[str, ...] = ()
+    text: str = ""
+    """In SDDL."""
+    sid: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessList(Resource):
+    """The access control list of a queue; of the queue manager if `queue` is None."""
+
+    queue: str | None = None
+    owner: AccountInfo = field(default=AccountInfo(), metadata={"of": AccountInfo})
+    group: AccountInfo = field(default=AccountInfo(), metadata={"of": AccountInfo})
+    sddl: str = ""
+    descriptor: bytes = b""
+    """Self-relative (MS-DTYP 2.4.6)."""
+    entries: tuple[AccessEntry, ...] | None = field(default=None, metadata={"of": AccessEntry})
+    """None: without a list, every caller has all rights."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessDecision(Resource):
+    """Whether a caller has rights, and what decides it."""
+
+    queue: str | None = None
+    caller: str = ""
+    sids: tuple[AccountInfo, ...] = field(default=(), metadata={"of": AccountInfo})
+    rights: tuple[str, ...] = ()
+    """What was asked for."""
+    granted: bool = False
+    reason: str = ""
+    missing: tuple[str, ...] = ()
+    entry: AccessEntry | None = field(default=None, metadata={"of": AccessEntry})
+    """The entry that decides."""
+    owner: AccountInfo = field(default=AccountInfo(), metadata={"of": AccountInfo})
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateInfo(Resource):
+    """A certificate of a user; `certificate` is DER, times are ISO 8601."""
+
+    user: str = ""
+    name: str = ""
+    identifier: str = ""
+    digest: str = ""
+    internal: bool = False
+    signs: bool = False
+    """The queue manager has its private key."""
+    registered: bool = False
+    certificate: bytes = b""
+    subject: str = ""
+    issuer: str = ""
+    not_before: str = ""
+    not_after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKeyInfo(Resource):
+    """A public key for a provider."""
+
+    provider: str = ""
+    bits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KeysInfo(Resource):
+    """The encryption keys of a queue manager; `blob` is its MQDSPUBLICKEYS."""
+
+    guid: str = ""
+    own: bool = False
+    keys: tuple[PublicKeyInfo, ...] = field(default=(), metadata={"of": PublicKeyInfo})
+    blob: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotInfo(Resource):
+    """The manifest of a copy of the store."""
+
+    schema_version: int = 0
+    qm_guid: str = ""
+    """In hexadecimal."""
+    incarnation: int = 0
+    feed_next: int = 0
+    """The number of the first event that is not in the copy."""
+    created_s: int = 0
+    size: int = 0
+    sha256: str = ""
 
 
 # By call, as the key `class` cannot be the name of a field.

@@ -1,0 +1,121 @@
+"""What operators do, by subject: each request answers with a type."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import msmq_fast
+from msmq_fast import Access, Connection, errors
+from msmq_fast.protocol.resources import (
+    AccessDecision,
+    AccessEntry,
+    AccessList,
+    OutgoingQueueInfo,
+    QueueInfo,
+    TransactionInfo,
+)
+from tests.client.connecting import connected
+from tests.client.server import Server, running
+
+pytestmark = pytest.mark.smoke
+
+
+@connected
+async def test_queues(server: Server, connection: Connection) -> None:
+    queues = connection.admin.queues
+    made = await queues.create("orders", label="Incoming", quota_kb=64)
+    assert isinstance(made, QueueInfo)
+    assert (made.label, made.quota_kb, made.transactional, made.messages) == ("Incoming", 64, False, 0)
+    async with connection.open("orders") as queue:
+        await queue.send(b"x")
+    assert (await queues.get("orders")).messages == 1
+    assert (await queues.set("orders", label="Other")).label == "Other"
+    assert [queue.name for queue in await queues.all()] == [made.name]
+    assert {queue.kind for queue in await queues.all("system")} == {"system"}
+    await queues.delete("orders")
+    with pytest.raises(errors.QueueNotFound):
+        await queues.get("orders")
+
+
+@connected
+async def test_outgoing_queues(server: Server, connection: Connection) -> None:
+    name = "DIRECT=OS:elsewhere\\private$\\orders"
+    async with connection.open(name, Access.SEND) as queue:
+        await queue.send(b"x")
+    outgoing = connection.admin.outgoing
+    (found,) = await outgoing.all()
+    assert isinstance(found, OutgoingQueueInfo)
+    assert (found.format_name, found.messages) == (name, 1)
+    await outgoing.pause(name)
+    assert (await outgoing.get(name)).state == "on_hold"
+    await outgoing.resume(name)
+    assert await outgoing.purge(name) == 1
+
+
+@connected
+async def test_transactions(server: Server, connection: Connection) -> None:
+    await connection.admin.queues.create("tx", transactional=True)
+    transactions = connection.admin.transactions
+    async with connection.open("tx") as queue:
+        transaction = connection.transaction()
+        await transaction.begin()
+        await queue.send(b"x", transaction=transaction)
+        (found,) = await transactions.all()
+        assert isinstance(found, TransactionInfo)
+        assert (found.identifier, found.state, found.sent) == (transaction.identifier, "active", 1)
+        await transactions.abort(found.identifier)
+        assert await transactions.all() == []
+        with pytest.raises(errors.TransactionSequence):
+            await transactions.commit(found.identifier)
+
+
+@connected
+async def test_access(server: Server, connection: Connection) -> None:
+    await connection.admin.queues.create("orders")
+    access = connection.admin.access
+    before = await access.get("orders")
+    assert isinstance(before, AccessList)
+    granted = await access.grant("orders", "S-1-5-21-1-2-3-1001", "send")
+    (entry,) = set(granted.entries or ()) - set(before.entries or ())
+    assert isinstance(entry, AccessEntry)
+    assert (entry.type, entry.sid) == ("allow", "S-1-5-21-1-2-3-1001")
+    assert entry.rights == ("MQSEC_WRITE_MESSAGE",)
+    decision = await access.explain("orders", "", "send")
+    assert isinstance(decision, AccessDecision)
+    assert decision.granted
+    assert await access.revoke("orders", "S-1-5-21-1-2-3-1001") == before
+    assert (await access.set_owner("orders", "S-1-5-21-1-2-3-1002")).owner.sid == "S-1-5-21-1-2-3-1002"
+
+
+@connected
+async def test_the_rest(server: Server, connection: Connection) -> None:
+    assert isinstance(await connection.admin.stats(), dict)
+    with pytest.raises(errors.UnsupportedOperation, match="this store cannot be copied"):
+        await connection.admin.snapshot("/nowhere")
+
+
+def test_what_is_opened_is_awaited_or_entered(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(tmp_path / "app.sock") as server:
+            connection = await msmq_fast.connect(server.path)
+            await connection.admin.queues.create("orders")
+            queue = await asyncio.create_task(connection.open("orders"))
+            await queue.send(b"x")
+            async with queue.cursor() as cursor:
+                assert (await cursor.peek()).body == b"x"
+            await connection.close()
+            async with (
+                msmq_fast.connect(server.path) as connection,
+                connection.open("orders") as queue,
+                await queue.cursor() as cursor,
+            ):
+                assert (await cursor.peek()).body == b"x"
+            with pytest.raises(errors.ServiceNotAvailable):
+                await queue.send(b"")
+            with pytest.raises(ValueError, match="is not an endpoint"):
+                msmq_fast.connect("tcp://nowhere")
+
+    asyncio.run(asyncio.wait_for(main(), 10))
