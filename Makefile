@@ -46,6 +46,7 @@ lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
 	$(BIN)/lint-imports --config tools/layers.toml
 	$(BIN)/python -m tools.owners
 	$(BIN)/python -m tools.circles
+	$(BIN)/python -m tools.syncclient
 	$(BIN)/python -m tools.prose
 	$(BIN)/python -m tools.configuration
 	$(BIN)/python -m tools.names

@@ -21,6 +21,8 @@ SHOWN = (
     "10000\n",
     "b'7!'\n",
     "b'one'\n[b'one', b'two', b'three']\nb'two'\n1\n",
+    "Orders 0 False\n",
+    "b'0'\nb'1'\nb'2'\n",
 )
 
 

@@ -89,11 +89,18 @@ def test_a_sender_ends_with_everything_acknowledged(path: str) -> None:
             ]
 
 
-def test_the_classes_that_docstrings_refer_to_are_exported() -> None:
-    classes = [found for found in vars(sync).values() if isinstance(found, type)]
-    named = [re.findall(r"`msmq_fast\.(\w+)`", found.__doc__ or "") for found in classes]
-    referred = {name for names in named for name in names}
-    assert {"Connection", "Cursor", "Queue"} <= referred <= set(msmq_fast.__all__)
+def test_classes_have_twins_and_docstrings_speak_of_blocking_calls() -> None:
+    classes = [
+        one for one in vars(sync).values() if isinstance(one, type) and one.__module__ == sync.__name__
+    ]
+    assert {"Connection", "Cursor", "Queue", "Sender", "Subscription", "Transaction"} <= {
+        one.__name__ for one in classes if one.__name__ in msmq_fast.__all__
+    }
+    documented = [sync.connect, *classes, *(found for one in classes for found in vars(one).values())]
+    for one in documented:
+        assert not re.search(
+            r"\b(async|await)\b", (getattr(one, "__doc__", None) or "").replace("with asyncio", "")
+        )
 
 
 def test_keywords_win_over_the_properties_of_a_message(path: str) -> None:

@@ -84,7 +84,7 @@ class FormerMethods:
         return dict(await self._channel.request(Frame.EDIT_ACL, [name, action, account, rights]))
 
     async def explain_access(self, name: str | None, account: str, rights: str) -> dict[str, Any]:
-        """Whether somebody has rights to a queue, and which entry decides.
+        """Whether an account has rights to a queue, and which entry decides.
 
         Raises QueueNotFound, AccessDenied.
         """
@@ -93,7 +93,7 @@ class FormerMethods:
     # ------------------------------------------------------------------------------------- certificates, keys
 
     async def certificates(self, user: str | None = "") -> list[dict[str, Any]]:
-        """The certificates of a user, of the caller for "", of everybody for None. Raises AccessDenied."""
+        """The certificates of a user, of the caller for "", of all users for None. Raises AccessDenied."""
         return list(await self._channel.request(Frame.LIST_CERTIFICATES, [user]))
 
     async def create_certificate(self, user: str = "") -> dict[str, Any]:

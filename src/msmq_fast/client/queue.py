@@ -255,9 +255,9 @@ class Queue:
         await link.request(Frame.MOVE, payload)
 
     async def reject(self, message: ReceivedMessage | int, *, transaction: Transaction) -> None:
-        """Give up a message, or the one with a lookup id, that was received in `transaction`: with the commit
-        it is gone, and its sender hears of it (MessageClass 0xC004) and has it as a dead letter, if he asked
-        for that. Raises MessageNotFound.
+        """Reject a message, or the one with a lookup id, that was received in `transaction`: with the commit
+        it leaves the queue, its sender gets a negative acknowledgment (MessageClass.NACK_RECEIVE_REJECTED),
+        and it becomes a dead letter if the sender asked for that. Raises MessageNotFound.
         """
         lookup_id = message if isinstance(message, int) else message.lookup_id
         link = await self.live()

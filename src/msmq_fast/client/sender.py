@@ -29,9 +29,9 @@ class Sender:
     (BatchRefused, with indices counted from the first message of the sender) and a lost connection are
     raised by the next call. `acknowledged` counts messages that are kept.
 
-    Messages that were on their way when a connection was lost are named by SendInDoubt, once. In `async
-    with`, with a connection that reconnects, the sender then goes on: messages that had not left are sent on
-    the next link, and `send` waits for it once the window is full.
+    Messages that were on their way when a connection was lost are named by SendInDoubt, once. In its block,
+    with a connection that reconnects, the sender then goes on: messages that had not left are sent on the
+    next link, and `send` waits for it once the window is full.
     """
 
     def __init__(

@@ -1,253 +1,294 @@
-"""The client without asyncio: the same names, calls that block.
+"""The client without asyncio: the same names, calls that block. See `msmq_fast.client.blocking`.
 
-One event loop in a background thread serves all connections of the process; objects may be used from any
-thread. A forked child has a loop of its own; it connects anew, since connections belong to the parent.
+Made by tools/syncclient.py of the modules beside it: do not edit.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
 import ssl
-import threading
-from collections.abc import Coroutine, Iterable, Iterator
-from concurrent.futures import CancelledError
-from itertools import islice
-from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar, overload
+from collections.abc import Iterable, Iterator
+from typing import Any
 from uuid import UUID
 
+from msmq_fast.client import admin as _admin
 from msmq_fast.client import connection as _connection
 from msmq_fast.client import cursor as _cursor
 from msmq_fast.client import queue as _queue
 from msmq_fast.client import sender as _sender
 from msmq_fast.client import subscription as _subscription
 from msmq_fast.client import transaction as _transaction
+from msmq_fast.client.blocking import ClosingWrapper, Wrapper, iterate, on_loop, run, unwrap
+from msmq_fast.client.channel import Reconnect
+from msmq_fast.client.errors import Refusal
 from msmq_fast.client.message import Message, ReceivedMessage
 from msmq_fast.client.transaction import SINGLE_MESSAGE as SINGLE_MESSAGE
 from msmq_fast.client.transaction import Single
-from msmq_fast.protocol.errors import IOTimeout
-from msmq_fast.protocol.frames import Access, Lookup, Share
-
-T = TypeVar("T")
-
-_CHUNK = 1024  # messages of a long send_many that are handed to the loop at once
-
-
-class _Runner:
-    """The event loop of the background thread, started when it is first needed."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        os.register_at_fork(after_in_child=self._forget)
-
-    def _forget(self) -> None:
-        """In a forked child: the thread of the loop is not there, and the lock may be held for ever."""
-        self._lock = threading.Lock()
-        self._loop = None
-
-    def run(self, call: Coroutine[Any, Any, T]) -> T:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="msmq_fast.sync", daemon=True).start()
-        future = asyncio.run_coroutine_threadsafe(call, self._loop)
-        try:
-            return future.result()
-        except (KeyboardInterrupt, CancelledError):
-            future.cancel()
-            raise
+from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.frames import Access, Frame, Lookup, Share
+from msmq_fast.protocol.resources import (
+    AccessDecision,
+    AccessList,
+    CertificateInfo,
+    KeysInfo,
+    OutgoingQueueInfo,
+    QueueInfo,
+    SnapshotInfo,
+    TransactionInfo,
+)
 
 
-_runner = _Runner()
+class Transaction(ClosingWrapper[_transaction.Transaction]):
+    """Made by `Connection.transaction()`: `with connection.transaction() as transaction`.
+
+    Commits at the end of the block, aborts when an exception leaves it. Pass it to `send`, `receive`,
+    `lookup`, `subscribe`, `sender` of queues of the same connection. What was received comes back when it is
+    aborted, also by the end of the connection: it is not taken up again when the connection is. Its calls
+    raise TransactionSequence once it is over.
+    """
+
+    @property
+    def identifier(self) -> str:
+        """See the client with asyncio."""
+        return self._inner.identifier
+
+    def begin(self) -> None:
+        """Open it, where no `with` does. Raises InsufficientResources."""
+        run(self._inner.begin())
+
+    def prepare(self) -> None:
+        """Vote for a commit in two phases: returns when a crash can no longer forget the transaction.
+
+        It takes no more operations then. `commit` or `abort` decides; if the connection ends before that,
+        the messages stay locked until `Connection.end_transaction` decides. When this raises, nothing is
+        prepared.
+        """
+        run(self._inner.prepare())
+
+    def commit(self) -> None:
+        """Returns when everything has happened, durably. What it raises means that nothing has, but for
+        CommitInDoubt: the connection ended before the answer.
+        """
+        run(self._inner.commit())
+
+    def abort(self) -> None:
+        """Forget what was sent, put back what was received."""
+        run(self._inner.abort())
 
 
-class _Managed(Protocol):
-    async def __aenter__(self) -> object: ...
+class Subscription(ClosingWrapper[_subscription.Subscription]):
+    """Made by `Queue.subscribe()`: `with queue.subscribe() as messages: for message in
+    messages`.
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> object: ...
+    Credit is renewed as messages are taken from the iterator (plain) or acknowledged or released
+    (acknowledging).
 
+    With a connection that reconnects it goes on after a lost link. An acknowledging one then gets all
+    messages again that were not acknowledged, also those whose acknowledgment was under way: a message may
+    come twice, and none is missed. A plain one misses those that were under way, since they are removed
+    before. One in a transaction ends, as the transaction does.
+    """
 
-_Inner = TypeVar("_Inner", bound=_Managed)
-
-
-class _Wrapper(Generic[_Inner]):
-    """Something of the client with asyncio, to be used in a `with` statement."""
-
-    def __init__(self, inner: _Inner) -> None:
-        self._inner = inner
-
-    def __enter__(self) -> Self:
-        _runner.run(self._inner.__aenter__())
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        _runner.run(self._inner.__aexit__(kind, error, trace))
-
-
-class Subscription(_Wrapper[_subscription.Subscription]):
-    """See `msmq_fast.Subscription`; use as `with queue.subscribe() as messages: for message in messages`."""
+    @property
+    def credit(self) -> int:
+        """See the client with asyncio."""
+        return self._inner.credit
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
-        while messages := self.batch():
+        while messages := self.batch():  # one hand-over between the threads for all that are here
             yield from messages
 
     def batch(self, limit: int = 1024) -> list[ReceivedMessage]:
         """All messages that are here, at least one and at most `limit`; empty when the subscription is
         over.
         """
-        return _runner.run(self._inner.batch(limit))
+        return run(self._inner.batch(limit))
 
     def acknowledge(self, first: ReceivedMessage, last: ReceivedMessage | None = None) -> None:
-        """Remove `first` (or all delivered from `first` to `last`); returns when that is durable."""
-        _runner.run(self._inner.acknowledge(first, last))
+        """Remove `first` (or all delivered from `first` to `last`) from the queue; returns when that is
+        durable.
+
+        Raises ConnectionLost for messages of a lost link: they come again.
+        """
+        run(self._inner.acknowledge(first, last))
+
+    def acknowledge_soon(self, message: ReceivedMessage) -> None:
+        """Like `acknowledge` without waiting; those of one turn of the loop travel together."""
+        on_loop(lambda: self._inner.acknowledge_soon(message))
 
     def release(self, first: ReceivedMessage, last: ReceivedMessage | None = None) -> None:
-        """Put `first` (or all delivered from `first` to `last`) back in its place."""
-        _runner.run(self._inner.release(first, last))
+        """Put `first` (or all delivered from `first` to `last`) back in its place. Raises as
+        `acknowledge`.
+        """
+        run(self._inner.release(first, last))
 
 
-class Transaction:
-    """See `msmq_fast.Transaction`; use as `with connection.transaction() as transaction`."""
+class Cursor(ClosingWrapper[_cursor.Cursor]):
+    """Made by `Queue.cursor()`, closed by `close()`, `with` or with its queue. It begins before the
+    first message; a queue has as many as wanted.
 
-    def __init__(self, inner: _transaction.Transaction) -> None:
-        self.inner = inner
-
-    @property
-    def identifier(self) -> str:
-        """What operators see of it."""
-        return self.inner.identifier
-
-    def __enter__(self) -> Transaction:
-        _runner.run(self.inner.begin())
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        _runner.run(self.inner.__aexit__(kind, error, trace))
-
-    def prepare(self) -> None:
-        """Vote for a commit in two phases: returns when a crash can no longer forget the transaction."""
-        _runner.run(self.inner.prepare())
-
-    def commit(self) -> None:
-        """Returns when everything has happened, durably. What it raises means that nothing has."""
-        _runner.run(self.inner.commit())
-
-    def abort(self) -> None:
-        """Forget what was sent, put back what was received."""
-        _runner.run(self.inner.abort())
-
-
-@overload
-def _inner(transaction: Transaction | None) -> _transaction.Transaction | None: ...
-@overload
-def _inner(transaction: Transaction | Single | None) -> _transaction.Transaction | Single | None: ...
-def _inner(transaction: Transaction | Single | None) -> _transaction.Transaction | Single | None:
-    return transaction.inner if isinstance(transaction, Transaction) else transaction
-
-
-class Cursor(_Wrapper[_cursor.Cursor]):
-    """See `msmq_fast.Cursor`."""
-
-    def __iter__(self) -> Iterator[ReceivedMessage]:
-        read = self.peek
-        while True:
-            try:
-                yield read(0)
-            except IOTimeout:
-                return
-            read = self.peek_next
+    `for message in cursor` peeks every message once, until none is left. One call at a time: a second
+    one while the first waits raises IllegalCursorAction.
+    """
 
     def close(self) -> None:
-        """Close it."""
-        _runner.run(self._inner.close())
+        """Close it; a waiting call raises OperationCancelled. Raises InvalidHandle if it is closed."""
+        run(self._inner.close())
 
     def peek(self, timeout: float | None = None) -> ReceivedMessage:
-        """The message it stands on. Raises IOTimeout, MessageAlreadyReceived."""
-        return _runner.run(self._inner.peek(timeout))
+        """The message it stands on, or the next one if it stands on none; waits up to `timeout` seconds.
+
+        Raises IOTimeout, MessageAlreadyReceived.
+        """
+        return run(self._inner.peek(timeout))
 
     def peek_next(self, timeout: float | None = None) -> ReceivedMessage:
         """The message behind the one peeked last. Raises IOTimeout, IllegalCursorAction if none was."""
-        return _runner.run(self._inner.peek_next(timeout))
+        return run(self._inner.peek_next(timeout))
 
     def receive(
         self, timeout: float | None = None, *, transaction: Transaction | None = None
     ) -> ReceivedMessage:
-        """Remove and return the message it stands on, or the next one if it stands on none."""
-        return _runner.run(self._inner.receive(timeout, transaction=_inner(transaction)))
+        """Remove and return the message it stands on, or the next one if it stands on none.
+
+        Raises MessageAlreadyReceived; MessageNotFound with a `timeout` of 0; IOTimeout.
+        """
+        return run(self._inner.receive(timeout, transaction=unwrap(transaction)))
+
+    def __iter__(self) -> Iterator[ReceivedMessage]:
+        return iterate(self._inner)
 
 
-class Sender(_Wrapper[_sender.Sender]):
-    """See `msmq_fast.Sender`; use as `with queue.sender() as sender`, which ends with all acknowledged."""
+class Sender(ClosingWrapper[_sender.Sender]):
+    """Made by `Queue.sender()`; `with queue.sender() as sender:` ends with everything acknowledged.
+
+    `post` never waits; `send` waits while `window` messages are not acknowledged yet. Refusals
+    (BatchRefused, with indices counted from the first message of the sender) and a lost connection are
+    raised by the next call. `acknowledged` counts messages that are kept.
+
+    Messages that were on their way when a connection was lost are named by SendInDoubt, once. In its block,
+    with a connection that reconnects, the sender then goes on: messages that had not left are sent on the
+    next link, and `send` waits for it once the window is full.
+    """
+
+    @property
+    def posted(self) -> int:
+        """See the client with asyncio."""
+        return self._inner.posted
 
     @property
     def acknowledged(self) -> int:
-        """Messages that are kept."""
+        """See the client with asyncio."""
         return self._inner.acknowledged
 
+    @property
+    def refusals(self) -> list[Refusal]:
+        """See the client with asyncio."""
+        return self._inner.refusals
+
+    @property
+    def unacknowledged(self) -> int:
+        """Messages posted and not answered yet."""
+        return self._inner.unacknowledged
+
+    @property
+    def unsent(self) -> list[Message]:
+        """Messages posted that have not left: after a lost connection, those that were certainly not sent."""
+        return self._inner.unsent
+
+    def post(self, message: Message) -> None:
+        """Queue one message; it leaves with the others of this turn of the loop.
+
+        Raises what went wrong before.
+        """
+        on_loop(lambda: self._inner.post(message))
+
     def send(self, message: Message) -> None:
-        """Send one message; waits while too many are not acknowledged. Raises what went wrong before."""
-        _runner.run(self._inner.send(message))
+        """Queue one message once there is room in the window; returns before it is acknowledged."""
+        run(self._inner.send(message))
 
     def flush(self) -> None:
-        """Wait until all are answered. Raises BatchRefused, ConnectionLost."""
-        _runner.run(self._inner.flush())
+        """Send what is queued and wait until all of it is acknowledged.
+
+        Raises BatchRefused, ConnectionLost; SendInDoubt for messages whose answer did not come.
+        """
+        run(self._inner.flush())
 
 
-class Queue(_Wrapper[_queue.Queue]):
-    """See `msmq_fast.Queue`."""
+class Queue(ClosingWrapper[_queue.Queue]):
+    """An open queue of a connection, opened again with it. Close it with `close()` or `with`.
+
+    `for message in queue` receives for ever: each message is removed when the loop asks for the next
+    one, so that a loop that ends early leaves what it did not finish.
+    """
 
     @property
     def name(self) -> str:
-        """The name with which it was opened."""
+        """See the client with asyncio."""
         return self._inner.name
 
+    @property
+    def ended(self) -> MSMQError | None:
+        """See the client with asyncio."""
+        return self._inner.ended
+
+    def request(self, kind: Frame) -> Any:
+        """One request about this queue, for parts of the protocol that have no method here."""
+        return run(self._inner.request(kind))
+
     def close(self) -> None:
-        """Close the queue."""
-        _runner.run(self._inner.close())
+        """Close the queue; its waiting calls raise OperationCancelled.
+
+        Raises InvalidHandle if it is closed already.
+        """
+        run(self._inner.close())
 
     def send(
         self, message: Message | bytes, *, transaction: Transaction | Single | None = None, **properties: Any
     ) -> str:
-        """Send one message; returns its message id when it is kept or in memory."""
-        return _runner.run(self._inner.send(message, transaction=_inner(transaction), **properties))
+        """Send one message; returns its message id when it is kept (recoverable) or in memory (express).
+
+        `message` may be a body. Keywords are properties of Message, and win over those of a `message`. In a
+        `transaction` it is sent with the commit; SINGLE_MESSAGE stands for one of its own. Raises what the
+        queue manager refuses it with: LabelTooLong, InsufficientResources, IllegalFormatName, AccessDenied,
+        TransactionUsage.
+        """
+        return run(self._inner.send(message, transaction=unwrap(transaction), **properties))
 
     def send_many(
         self, messages: Iterable[Message], *, transaction: Transaction | Single | None = None
     ) -> list[str]:
-        """Send messages in order; returns their ids when all are kept. Raises BatchRefused."""
-        source = iter(messages)
-        ids: list[str] = []
-        while chunk := list(islice(source, _CHUNK)):
-            ids += _runner.run(self._inner.send_many(chunk, transaction=_inner(transaction)))
-        return ids
+        """Send messages in order, as few frames; returns their ids when all are kept, or in a `transaction`
+        when it has taken them up.
+
+        Raises BatchRefused if some were refused (a lone message raises the refusal itself); the others are
+        kept. InsufficientResources for one that fits into no packet: then none is sent. SendInDoubt if the
+        connection is lost before the answer.
+        """
+        return run(self._inner.send_many(list(messages), transaction=unwrap(transaction)))
 
     def sender(
         self, *, window: int = 8192, batch: int = 256, transaction: Transaction | Single | None = None
     ) -> Sender:
-        """A sender that batches by itself, for throughput."""
-
-        async def make() -> _sender.Sender:  # it belongs to the loop on which it is made
-            return self._inner.sender(window=window, batch=batch, transaction=_inner(transaction))
-
-        return Sender(_runner.run(make()))
+        """A sender that batches by itself, for throughput: see Sender."""
+        inner = on_loop(
+            lambda: self._inner.sender(window=window, batch=batch, transaction=unwrap(transaction))
+        )
+        return Sender(inner)
 
     def receive(
         self, timeout: float | None = None, *, transaction: Transaction | None = None
     ) -> ReceivedMessage:
-        """Remove and return the first message, waiting up to `timeout` seconds. Raises IOTimeout."""
-        return _runner.run(self._inner.receive(timeout, transaction=_inner(transaction)))
+        """Remove and return the first message, waiting for one up to `timeout` seconds (None: for ever). In a
+        `transaction` it is removed with the commit.
+
+        Raises IOTimeout. If the call is cancelled, a message that was on its way goes back only if the
+        server still had it; use an acknowledging subscription where that matters.
+        """
+        return run(self._inner.receive(timeout, transaction=unwrap(transaction)))
 
     def peek(self, timeout: float | None = None) -> ReceivedMessage:
-        """The first message, which stays in the queue. Raises IOTimeout."""
-        return _runner.run(self._inner.peek(timeout))
+        """The first message, which stays in the queue; waits like `receive`. Raises IOTimeout."""
+        return run(self._inner.peek(timeout))
 
     def lookup(
         self,
@@ -257,52 +298,290 @@ class Queue(_Wrapper[_queue.Queue]):
         receive: bool = False,
         transaction: Transaction | None = None,
     ) -> ReceivedMessage:
-        """The message with a lookup id, or the one next to it, or the first or last.
+        """The message with a lookup id, or the one next to it, or the first or last; `receive` removes it, in
+        a `transaction` with the commit.
 
         Raises MessageNotFound.
         """
-        return _runner.run(
-            self._inner.lookup(lookup_id, operation, receive=receive, transaction=_inner(transaction))
-        )
-
-    def subscribe(
-        self, credit: int = 256, *, acknowledge: bool = True, transaction: Transaction | None = None
-    ) -> Subscription:
-        """Messages as they come, at most `credit` ahead."""
-        return Subscription(
-            self._inner.subscribe(credit, acknowledge=acknowledge, transaction=_inner(transaction))
-        )
-
-    def __iter__(self) -> Iterator[ReceivedMessage]:
-        with self.subscribe() as messages:
-            for message in messages:
-                yield message
-                messages.acknowledge(message)
+        return run(self._inner.lookup(lookup_id, operation, receive=receive, transaction=unwrap(transaction)))
 
     def cursor(self) -> Cursor:
-        """A cursor before the first message."""
-        return Cursor(_runner.run(self._inner.cursor()))
+        """A cursor before the first message: see Cursor. Raises AccessDenied."""
+        return Cursor(run(self._inner.cursor()))
 
     def move(
         self, message: ReceivedMessage | int, target: Queue, *, transaction: Transaction | None = None
     ) -> None:
-        """Move a message to a subqueue, or back to the queue; `target` is open with Access.MOVE."""
-        _runner.run(self._inner.move(message, target._inner, transaction=_inner(transaction)))
+        """Move a message, or the one with a lookup id, to `target`, which is open with Access.MOVE: a
+        subqueue of this queue (`orders;later`), or the queue of this subqueue. It keeps its lookup id.
+
+        Raises MessageNotFound, MessageLocked, InvalidParameter for queues of different families.
+        """
+        run(self._inner.move(message, unwrap(target), transaction=unwrap(transaction)))
 
     def reject(self, message: ReceivedMessage | int, *, transaction: Transaction) -> None:
-        """Give up a message that was received in `transaction`, with its commit."""
-        _runner.run(self._inner.reject(message, transaction=transaction.inner))
+        """Reject a message, or the one with a lookup id, that was received in `transaction`: with the commit
+        it leaves the queue, its sender gets a negative acknowledgment (MessageClass.NACK_RECEIVE_REJECTED),
+        and it becomes a dead letter if the sender asked for that. Raises MessageNotFound.
+        """
+        run(self._inner.reject(message, transaction=unwrap(transaction)))
+
+    def subscribe(
+        self, credit: int = 256, *, acknowledge: bool = True, transaction: Transaction | None = None
+    ) -> Subscription:
+        """Messages as they come, at most `credit` ahead of what this program has dealt with.
+
+        With `acknowledge` messages stay locked in the queue until they are acknowledged, else they are
+        removed before they are delivered. In a `transaction` the commit removes them.
+        """
+        inner = on_loop(
+            lambda: self._inner.subscribe(credit, acknowledge=acknowledge, transaction=unwrap(transaction))
+        )
+        return Subscription(inner)
+
+    def __iter__(self) -> Iterator[ReceivedMessage]:
+        return iterate(self._inner)
 
     def purge(self) -> int | None:
-        """Remove all messages; their number."""
-        return _runner.run(self._inner.purge())
+        """Remove all messages; their number, None for a queue of another computer, which does not tell it."""
+        return run(self._inner.purge())
 
 
-class Connection:
-    """See `msmq_fast.Connection`."""
+class Admin(Wrapper[_admin.Admin]):
+    """The subjects, and what belongs to the queue manager as a whole."""
 
-    def __init__(self, inner: _connection.Connection) -> None:
-        self._inner = inner
+    @property
+    def queues(self) -> QueueAdmin:
+        """See the client with asyncio."""
+        return QueueAdmin(self._inner.queues)
+
+    @property
+    def outgoing(self) -> OutgoingAdmin:
+        """See the client with asyncio."""
+        return OutgoingAdmin(self._inner.outgoing)
+
+    @property
+    def transactions(self) -> TransactionAdmin:
+        """See the client with asyncio."""
+        return TransactionAdmin(self._inner.transactions)
+
+    @property
+    def access(self) -> AccessAdmin:
+        """See the client with asyncio."""
+        return AccessAdmin(self._inner.access)
+
+    @property
+    def certificates(self) -> CertificateAdmin:
+        """See the client with asyncio."""
+        return CertificateAdmin(self._inner.certificates)
+
+    @property
+    def keys(self) -> KeyAdmin:
+        """See the client with asyncio."""
+        return KeyAdmin(self._inner.keys)
+
+    @property
+    def directory(self) -> DirectoryAdmin:
+        """See the client with asyncio."""
+        return DirectoryAdmin(self._inner.directory)
+
+    def stats(self) -> dict[str, Any]:
+        """Counters of the queue manager."""
+        return run(self._inner.stats())
+
+    def snapshot(self, directory: str, bytes_per_second: int | None = None) -> SnapshotInfo:
+        """Copy the running store into a new directory of the server's machine.
+
+        The copy is given up if the connection ends before. Raises InvalidParameter (the directory, the rate,
+        or another snapshot is being made), AccessDenied, MSMQError.
+        """
+        return run(self._inner.snapshot(directory, bytes_per_second))
+
+    def snapshot_progress(self) -> tuple[int, int] | None:
+        """Bytes written, and about how many there will be; None while no snapshot is made.
+
+        Raises AccessDenied.
+        """
+        return run(self._inner.snapshot_progress())
+
+
+class QueueAdmin(Wrapper[_admin.QueueAdmin]):
+    """Queues of this queue manager."""
+
+    def create(self, name: str, **properties: Any) -> QueueInfo:
+        """Create a queue. Properties: `label`, `transactional`, `journal`, `quota_kb`, `authenticated`, …
+
+        Raises QueueExists, IllegalQueuePathName, PropertyError.
+        """
+        return run(self._inner.create(name, **properties))
+
+    def get(self, name: str) -> QueueInfo:
+        """Properties and counts of a queue. Raises QueueNotFound."""
+        return run(self._inner.get(name))
+
+    def set(self, name: str, **properties: Any) -> QueueInfo:
+        """Change properties of a queue. Raises QueueNotFound, PropertyError."""
+        return run(self._inner.set(name, **properties))
+
+    def delete(self, name: str) -> None:
+        """Delete a queue and its messages. Raises QueueNotFound."""
+        run(self._inner.delete(name))
+
+    def all(self, kind: str = "user") -> list[QueueInfo]:
+        """The queues of a kind: `user` or `system`."""
+        return run(self._inner.all(kind))
+
+
+class OutgoingAdmin(Wrapper[_admin.OutgoingAdmin]):
+    """Outgoing queues, by the format name of their destination."""
+
+    def all(self) -> list[OutgoingQueueInfo]:
+        """All outgoing queues."""
+        return run(self._inner.all())
+
+    def get(self, name: str) -> OutgoingQueueInfo:
+        """One outgoing queue. Raises QueueNotFound."""
+        return run(self._inner.get(name))
+
+    def pause(self, name: str) -> None:
+        """Send nothing from it until `resume`. Raises QueueNotFound."""
+        run(self._inner.pause(name))
+
+    def resume(self, name: str) -> None:
+        """Send from it again. Raises QueueNotFound."""
+        run(self._inner.resume(name))
+
+    def purge(self, name: str) -> int:
+        """Remove all of its messages; their number. Raises QueueNotFound."""
+        return run(self._inner.purge(name))
+
+
+class TransactionAdmin(Wrapper[_admin.TransactionAdmin]):
+    """Transactions of all programs."""
+
+    def all(self) -> list[TransactionInfo]:
+        """The open and prepared transactions. Raises AccessDenied."""
+        return run(self._inner.all())
+
+    def commit(self, identifier: str) -> None:
+        """Commit a prepared transaction whose coordinator is lost. Raises TransactionSequence,
+        AccessDenied.
+        """
+        run(self._inner.commit(identifier))
+
+    def abort(self, identifier: str) -> None:
+        """Abort a transaction. Raises TransactionSequence, AccessDenied."""
+        run(self._inner.abort(identifier))
+
+
+class AccessAdmin(Wrapper[_admin.AccessAdmin]):
+    """Access control lists of queues; of the queue manager for the name None."""
+
+    def get(self, name: str | None) -> AccessList:
+        """The owner and the entries. Raises QueueNotFound, AccessDenied."""
+        return run(self._inner.get(name))
+
+    def grant(self, name: str | None, account: str, rights: str) -> AccessList:
+        """Allow rights (`send,peek`) to an account. Raises QueueNotFound, AccessDenied, InvalidParameter."""
+        return run(self._inner.grant(name, account, rights))
+
+    def deny(self, name: str | None, account: str, rights: str) -> AccessList:
+        """Deny rights to an account. Raises QueueNotFound, AccessDenied, InvalidParameter."""
+        return run(self._inner.deny(name, account, rights))
+
+    def revoke(self, name: str | None, account: str, rights: str = "") -> AccessList:
+        """Remove rights of an account from the list, all of them without `rights`. Raises as `grant`."""
+        return run(self._inner.revoke(name, account, rights))
+
+    def set_owner(self, name: str | None, account: str) -> AccessList:
+        """Make an account the owner. Raises as `grant`."""
+        return run(self._inner.set_owner(name, account))
+
+    def set(self, name: str | None, descriptor: str) -> AccessList:
+        """Replace owner and list by those of a descriptor in SDDL. Raises as `grant`."""
+        return run(self._inner.set(name, descriptor))
+
+    def explain(self, name: str | None, account: str, rights: str) -> AccessDecision:
+        """Whether an account (the caller for "") has rights, and which entry decides. Raises as `get`."""
+        return run(self._inner.explain(name, account, rights))
+
+
+class CertificateAdmin(Wrapper[_admin.CertificateAdmin]):
+    """Certificates with which messages of users are signed. The user "" is the caller."""
+
+    def all(self, user: str | None = "") -> list[CertificateInfo]:
+        """The certificates of a user, of all users for None. Raises AccessDenied."""
+        return run(self._inner.all(user))
+
+    def create(self, user: str = "") -> CertificateInfo:
+        """Make an internal certificate in place of the one before. Raises AccessDenied."""
+        return run(self._inner.create(user))
+
+    def add(self, certificate: bytes, private_key: bytes | None = None, user: str = "") -> CertificateInfo:
+        """Register an external certificate (PEM or DER), with its private key (PEM) if the server is to sign
+        with it. Raises AccessDenied, MSMQError for INVALID_CERTIFICATE.
+        """
+        return run(self._inner.add(certificate, private_key, user))
+
+    def remove(self, identifier: str, user: str = "") -> None:
+        """Remove a certificate and its private key. Raises AccessDenied."""
+        run(self._inner.remove(identifier, user))
+
+
+class KeyAdmin(Wrapper[_admin.KeyAdmin]):
+    """Keys with which messages are encrypted for queue managers."""
+
+    def all(self) -> list[KeysInfo]:
+        """The keys of this queue manager, and those of others that it knows."""
+        return run(self._inner.all())
+
+    def add(self, guid: str, keys: bytes) -> None:
+        """Keep the keys (MQDSPUBLICKEYS) of another queue manager. Raises AccessDenied, InvalidParameter."""
+        run(self._inner.add(guid, keys))
+
+    def remove(self, guid: str) -> None:
+        """Forget the keys of another queue manager. Raises AccessDenied, InvalidParameter."""
+        run(self._inner.remove(guid))
+
+
+class DirectoryAdmin(Wrapper[_admin.DirectoryAdmin]):
+    """Objects of the directory. Their attributes depend on the type, so they are maps."""
+
+    def all(self, kind: str, after: str = "", limit: int = 1000) -> list[dict[str, Any]]:
+        """Up to `limit` objects of a type (`Queue`, `Site`, …) by GUID, from behind the GUID `after`."""
+        return run(self._inner.all(kind, after, limit))
+
+    def get(self, kind: str, name: str) -> dict[str, Any]:
+        """One object, by GUID or by its unique name."""
+        return run(self._inner.get(kind, name))
+
+    def put(self, entry: dict[str, Any], how: str, *, dry_run: bool = False) -> str:
+        """`create` an object, `set` attributes of one, or `import` it; answers `created`, `changed` or
+        `unchanged`.
+        """
+        return run(self._inner.put(entry, how, dry_run=dry_run))
+
+    def delete(self, kind: str, name: str) -> None:
+        """Delete an object, by GUID or by its unique name."""
+        run(self._inner.delete(kind, name))
+
+
+class Connection(ClosingWrapper[_connection.Connection]):
+    """A connection; its requests are pipelined. Made by `connect()`, closed by `close()` or `with`.
+
+    `admin` has what operators do. Calls that wait when the connection is lost raise ConnectionLost; whether
+    there is another one says the argument `reconnect` of `connect()`.
+    """
+
+    @property
+    def admin(self) -> Admin:
+        """See the client with asyncio."""
+        return Admin(self._inner.admin)
+
+    @property
+    def connected(self) -> bool:
+        """False from the loss of the connection until it is there again."""
+        return self._inner.connected
 
     @property
     def computer_name(self) -> str:
@@ -314,145 +593,173 @@ class Connection:
         """GUID of the queue manager."""
         return self._inner.guid
 
-    def __enter__(self) -> Connection:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
-        """Close the connection and with it all its queues."""
-        _runner.run(self._inner.close())
+        """Close the connection and with it all its queues; pending calls raise ConnectionLost."""
+        run(self._inner.close())
+
+    def request(self, kind: Frame, payload: Any) -> Any:
+        """One request, for parts of the protocol that have no method here."""
+        return run(self._inner.request(kind, payload))
 
     def ping(self) -> None:
         """One round trip."""
-        _runner.run(self._inner.ping())
-
-    def stats(self) -> dict[str, Any]:
-        """Counters of the queue manager."""
-        return _runner.run(self._inner.stats())
-
-    def snapshot(self, directory: str, bytes_per_second: int | None = None) -> dict[str, Any]:
-        """Copy the running store into a new directory of the server's machine; the manifest of the copy."""
-        return _runner.run(self._inner.snapshot(directory, bytes_per_second))
-
-    def snapshot_progress(self) -> tuple[int, int] | None:
-        """Bytes written, and about how many there will be; None while no snapshot is made."""
-        return _runner.run(self._inner.snapshot_progress())
+        run(self._inner.ping())
 
     def open(
         self, name: str, access: Access = Access.SEND | Access.RECEIVE, share: Share = Share.DENY_NONE
     ) -> Queue:
-        """Open a queue by path or format name."""
-        return Queue(_runner.run(self._inner.open(name, access, share)))
+        """Open a queue by name: `connection.open(…)`, or `with connection.open(…) as queue`.
+
+        The name is a path (`.\\private$\\orders`, `orders`) or a format name
+        (`DIRECT=TCP:10.0.0.7\\private$\\orders`). For sending it may be several with commas between them, or
+        a distribution list: each message goes to all of them.
+
+        Raises QueueNotFound, IllegalFormatName, SharingViolation, AccessDenied, UnsupportedAccessMode.
+        """
+        return Queue(run(self._inner.open(name, access, share)))
 
     def transaction(self) -> Transaction:
-        """Sends and receives that happen together or not at all."""
-        return Transaction(self._inner.transaction())
+        """Sends and receives that happen together or not at all: see Transaction."""
+        return Transaction(on_loop(lambda: self._inner.transaction()))
+
+    def stats(self) -> dict[str, Any]:
+        """Counters of the queue manager."""
+        return run(self._inner.stats())
+
+    def snapshot(self, directory: str, bytes_per_second: int | None = None) -> dict[str, Any]:
+        """Copy the running store into a new directory of the server's machine; the manifest of the copy.
+
+        It ends when this connection does. Raises InvalidParameter (the directory, the rate, or another
+        snapshot that is being made), AccessDenied, MSMQError.
+        """
+        return run(self._inner.snapshot(directory, bytes_per_second))
+
+    def snapshot_progress(self) -> tuple[int, int] | None:
+        """Bytes written, and about how many there will be; None while no snapshot is made.
+
+        Raises AccessDenied.
+        """
+        return run(self._inner.snapshot_progress())
 
     def transactions(self) -> list[dict[str, Any]]:
         """The open and prepared transactions of the queue manager. Raises AccessDenied."""
-        return _runner.run(self._inner.transactions())
+        return run(self._inner.transactions())
 
     def end_transaction(self, identifier: str, *, commit: bool) -> None:
-        """Commit a prepared transaction whose coordinator is lost, or abort any."""
-        _runner.run(self._inner.end_transaction(identifier, commit=commit))
+        """Commit a prepared transaction whose coordinator is lost, or abort any.
+
+        Raises TransactionSequence, AccessDenied.
+        """
+        run(self._inner.end_transaction(identifier, commit=commit))
 
     def create_queue(self, name: str, **properties: Any) -> dict[str, Any]:
-        """Create a queue. Raises QueueExists, IllegalQueuePathName."""
-        return _runner.run(self._inner.create_queue(name, **properties))
+        """Create a queue: `label`, `transactional`, `journal`, `quota_kb`, … Raises QueueExists,
+        IllegalQueuePathName.
+        """
+        return run(self._inner.create_queue(name, **properties))
 
     def delete_queue(self, name: str) -> None:
         """Delete a queue and what is in it. Raises QueueNotFound."""
-        _runner.run(self._inner.delete_queue(name))
+        run(self._inner.delete_queue(name))
 
     def queue(self, name: str) -> dict[str, Any]:
         """Properties and counts of a queue. Raises QueueNotFound."""
-        return _runner.run(self._inner.queue(name))
+        return run(self._inner.queue(name))
 
     def set_queue(self, name: str, **properties: Any) -> dict[str, Any]:
         """Change properties of a queue. Raises QueueNotFound, PropertyError."""
-        return _runner.run(self._inner.set_queue(name, **properties))
+        return run(self._inner.set_queue(name, **properties))
 
     def queues(self, kind: str = "user") -> list[dict[str, Any]]:
         """All queues of a kind: `user`, `system`, `outgoing` or `all`."""
-        return _runner.run(self._inner.queues(kind))
-
-    def outgoing(self) -> list[dict[str, Any]]:
-        """The outgoing queues."""
-        return _runner.run(self._inner.outgoing())
-
-    def show_outgoing(self, name: str) -> dict[str, Any]:
-        """One outgoing queue. Raises QueueNotFound."""
-        return _runner.run(self._inner.show_outgoing(name))
-
-    def pause_outgoing(self, name: str) -> None:
-        """Hold an outgoing queue back. Raises QueueNotFound."""
-        _runner.run(self._inner.pause_outgoing(name))
-
-    def resume_outgoing(self, name: str) -> None:
-        """Let an outgoing queue go on. Raises QueueNotFound."""
-        _runner.run(self._inner.resume_outgoing(name))
-
-    def purge_outgoing(self, name: str) -> int:
-        """Remove all messages of an outgoing queue; their number. Raises QueueNotFound."""
-        return _runner.run(self._inner.purge_outgoing(name))
+        return run(self._inner.queues(kind))
 
     def acl(self, name: str | None) -> dict[str, Any]:
-        """Owner and entries of the access control list of a queue; of the queue manager for None."""
-        return _runner.run(self._inner.acl(name))
+        """Owner and entries of the access control list of a queue; of the queue manager for None.
+
+        Raises QueueNotFound, AccessDenied.
+        """
+        return run(self._inner.acl(name))
 
     def edit_acl(self, name: str | None, action: str, account: str, rights: str = "") -> dict[str, Any]:
-        """Change the list; see Connection.edit_acl of the asynchronous client."""
-        return _runner.run(self._inner.edit_acl(name, action, account, rights))
+        """Change the list: `grant`, `deny` or `revoke` rights (`send,peek`), `own` (a new owner), `set` (a
+        descriptor string as `account`); the list as it is then. Raises QueueNotFound, AccessDenied.
+        """
+        return run(self._inner.edit_acl(name, action, account, rights))
 
     def explain_access(self, name: str | None, account: str, rights: str) -> dict[str, Any]:
-        """Whether somebody has rights to a queue, and which entry decides."""
-        return _runner.run(self._inner.explain_access(name, account, rights))
+        """Whether an account has rights to a queue, and which entry decides.
+
+        Raises QueueNotFound, AccessDenied.
+        """
+        return run(self._inner.explain_access(name, account, rights))
 
     def certificates(self, user: str | None = "") -> list[dict[str, Any]]:
-        """The certificates of a user, of the caller for "", of everybody for None."""
-        return _runner.run(self._inner.certificates(user))
+        """The certificates of a user, of the caller for "", of all users for None. Raises AccessDenied."""
+        return run(self._inner.certificates(user))
 
     def create_certificate(self, user: str = "") -> dict[str, Any]:
-        """Make an internal certificate in place of the one before."""
-        return _runner.run(self._inner.create_certificate(user))
+        """Make an internal certificate in place of the one before. Raises AccessDenied."""
+        return run(self._inner.create_certificate(user))
 
     def add_certificate(
         self, certificate: bytes, private_key: bytes | None = None, user: str = ""
     ) -> dict[str, Any]:
-        """Register an external certificate; see Connection.add_certificate of the asynchronous client."""
-        return _runner.run(self._inner.add_certificate(certificate, private_key, user))
+        """Register an external certificate (PEM or DER), with its private key (PEM) if the server is to sign
+        with it. Raises AccessDenied, MSMQError for INVALID_CERTIFICATE.
+        """
+        return run(self._inner.add_certificate(certificate, private_key, user))
 
     def remove_certificate(self, identifier: str, user: str = "") -> None:
-        """Forget a certificate and its private key."""
-        _runner.run(self._inner.remove_certificate(identifier, user))
+        """Forget a certificate and its private key. Raises AccessDenied."""
+        run(self._inner.remove_certificate(identifier, user))
 
     def keys(self) -> list[dict[str, Any]]:
         """The encryption keys of the queue manager, and those of others that were told to it."""
-        return _runner.run(self._inner.keys())
+        return run(self._inner.keys())
 
     def tell_keys(self, guid: str, keys: bytes | None) -> None:
-        """Tell the encryption keys of another queue manager; None: forget them."""
-        _runner.run(self._inner.tell_keys(guid, keys))
+        """Tell the encryption keys (MQDSPUBLICKEYS) of another queue manager; None: forget them.
+
+        Raises AccessDenied, InvalidParameter.
+        """
+        run(self._inner.tell_keys(guid, keys))
+
+    def outgoing(self) -> list[dict[str, Any]]:
+        """The outgoing queues."""
+        return run(self._inner.outgoing())
+
+    def show_outgoing(self, name: str) -> dict[str, Any]:
+        """One outgoing queue, by the format name of its destination. Raises QueueNotFound."""
+        return run(self._inner.show_outgoing(name))
+
+    def pause_outgoing(self, name: str) -> None:
+        """Hold an outgoing queue back. Raises QueueNotFound."""
+        run(self._inner.pause_outgoing(name))
+
+    def resume_outgoing(self, name: str) -> None:
+        """Let an outgoing queue go on. Raises QueueNotFound."""
+        run(self._inner.resume_outgoing(name))
+
+    def purge_outgoing(self, name: str) -> int:
+        """Remove all messages of an outgoing queue; their number. Raises QueueNotFound."""
+        return run(self._inner.purge_outgoing(name))
 
     def directory_objects(self, kind: str, after: str = "", limit: int = 1000) -> list[dict[str, Any]]:
         """Up to `limit` objects of a type (`Queue`, `Site`, …) by GUID, from behind the GUID `after`."""
-        return _runner.run(self._inner.directory_objects(kind, after, limit))
+        return run(self._inner.directory_objects(kind, after, limit))
 
     def directory_object(self, kind: str, name: str) -> dict[str, Any]:
         """One object, by GUID or by its unique name."""
-        return _runner.run(self._inner.directory_object(kind, name))
+        return run(self._inner.directory_object(kind, name))
 
     def put_directory(self, entry: dict[str, Any], how: str, *, dry_run: bool = False) -> str:
         """`create` an object, `set` attributes of one, or `import` it: created, changed or unchanged."""
-        return _runner.run(self._inner.put_directory(entry, how, dry_run=dry_run))
+        return run(self._inner.put_directory(entry, how, dry_run=dry_run))
 
     def delete_directory(self, kind: str, name: str) -> None:
         """Delete an object, by GUID or by its unique name."""
-        _runner.run(self._inner.delete_directory(kind, name))
+        run(self._inner.delete_directory(kind, name))
 
 
 def connect(
@@ -462,8 +769,22 @@ def connect(
     tls: ssl.SSLContext | None = None,
     timeout: float = 10.0,
     client: str = "",
+    reconnect: bool | Reconnect = False,
 ) -> Connection:
-    """Connect to a queue manager; see `msmq_fast.connect`."""
-    return Connection(
-        _runner.run(_connection.connect(endpoint, token=token, tls=tls, timeout=timeout, client=client))
+    """Connect to a queue manager: `connect(…)`, or `with connect(…) as connection`.
+
+    `endpoint` is a path of a Unix socket, `unix:/path`, `tcp://host:port` or `tls://host:port`; None takes
+    it from MSMQ_FAST_ENDPOINT. `timeout` is in seconds and covers connecting and the hello. Raises
+    ValueError for a bad endpoint, ConnectionLost, AccessDenied for a wrong token.
+
+    With `reconnect` a connection that is lost later is made again, with the pauses of `Reconnect`. Queues,
+    senders and subscriptions go on; later calls wait. A call that was under way raises ConnectionLost, a send
+    SendInDoubt, a commit CommitInDoubt; open transactions are aborted, cursors are gone. It is off unless a
+    program asks for it, since only the program can say what becomes of a message that is in doubt.
+    """
+    inner = run(
+        _connection.connect(
+            endpoint, token=token, tls=tls, timeout=timeout, client=client, reconnect=reconnect
+        )
     )
+    return Connection(inner)

@@ -1,0 +1,134 @@
+"""What the generated `sync.py` stands on: one event loop in a background thread, and wrappers around objects
+that belong to it.
+
+Objects may be used from any thread. A forked child has a loop of its own; it connects anew, since connections
+belong to the parent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+T = TypeVar("T")
+
+
+class _Runner:
+    """The event loop of the background thread, started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        """In a forked child: the thread of the loop is not there, and the lock may be held for ever."""
+        self._lock = threading.Lock()
+        self._loop = None
+
+    def run(self, call: Coroutine[Any, Any, T]) -> T:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="msmq_fast.sync", daemon=True).start()
+        future = asyncio.run_coroutine_threadsafe(call, self._loop)
+        try:
+            return future.result()
+        except (KeyboardInterrupt, CancelledError):
+            future.cancel()
+            raise
+
+
+_runner = _Runner()
+
+
+def run(call: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in the background loop and wait for its result."""
+    return _runner.run(call)
+
+
+def on_loop(function: Callable[[], T]) -> T:
+    """Call a function on the thread of the loop: for objects that belong to the loop on which they
+    are made.
+    """
+
+    async def call() -> T:
+        return function()
+
+    return _runner.run(call())
+
+
+def iterate(source: AsyncIterable[T]) -> Iterator[T]:
+    """The items of an asynchronous iterable, one after the other as they are asked for."""
+    items = source.__aiter__()
+    try:
+        while True:
+            try:
+                yield _runner.run(_next(items))
+            except StopAsyncIteration:
+                return
+    finally:
+        close = getattr(items, "aclose", None)
+        if close is not None:
+            _runner.run(close())
+
+
+async def _next(items: Any) -> Any:
+    return await items.__anext__()
+
+
+Inner = TypeVar("Inner")
+
+
+class Wrapper(Generic[Inner]):
+    """Something of the client with asyncio, called from other threads."""
+
+    def __init__(self, inner: Inner) -> None:
+        self._inner = inner
+
+
+def unwrap(value: Any) -> Any:
+    """What a wrapper is around; another value as it is."""
+    return value._inner if isinstance(value, Wrapper) else value
+
+
+class _Managed(Protocol):
+    async def __aenter__(self) -> object: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> object: ...
+
+
+_Closing = TypeVar("_Closing", bound=_Managed)
+
+
+class ClosingWrapper(Wrapper[_Closing]):
+    """One that is used in a `with` statement."""
+
+    def __enter__(self) -> Self:
+        _runner.run(_enter(self._inner))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _runner.run(_exit(self._inner, kind, error, trace))
+
+
+async def _enter(inner: _Managed) -> None:
+    await inner.__aenter__()
+
+
+async def _exit(
+    inner: _Managed,
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    trace: TracebackType | None,
+) -> None:
+    await inner.__aexit__(kind, error, trace)
