@@ -257,7 +257,8 @@ def test_no_server_behind_the_endpoint(tmp_path: Path) -> None:
 def test_tables_for_people_keep_control_characters_out(server: Server) -> None:
     server.ok("queue", "create", "table", "--label", "red\x1b[31m")
     shown = server.run("queue", "list").stdout.decode()
-    assert shown.splitlines()[0].split() == ["NAME", "MESSAGES", "BYTES", "TRANSACTIONAL", "LABEL"]
+    columns = ["NAME", "MESSAGES", "BYTES", "TRANSACTIONAL", "JOURNAL", "QUOTA", "LABEL"]
+    assert shown.splitlines()[0].split() == columns
     assert "\x1b" not in shown
     shown = server.run("stats").stdout.decode()
     assert f"guid: {server.ready['guid']}" in " ".join(shown.split())

@@ -34,7 +34,6 @@ _TIMES = frozenset(  # values in Unix seconds, 0 for none: people see the time o
         "modified",
         "next_attempt",
         "resend_time",
-        "sent",
         "sent_time",
         "time",
     )
@@ -76,19 +75,13 @@ def show(content: Mapping[str, Any], form: Form) -> None:
         sys.stdout.write(f"{head}{_cell(key, value)}".rstrip() + "\n")
 
 
-def show_table(
-    rows: Iterable[Mapping[str, Any]], columns: Sequence[str], form: Form, *, times: Sequence[str] = ()
-) -> None:
-    """Print objects: all keys as JSON, else the `columns`. JSON and raw rows are printed as they come.
-
-    `times` are columns with Unix seconds, beside those that have such values everywhere.
-    """
+def show_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], form: Form) -> None:
+    """Print objects: all keys as JSON, else the `columns`. JSON and raw rows are printed as they come."""
     if form is Form.JSON:
         for row in rows:
             sys.stdout.write(json.dumps(row, default=str) + "\n")
         return
-    timed = _TIMES.union(times)
-    lines = ([_cell(column, row.get(column, ""), timed) for column in columns] for row in rows)
+    lines = ([_cell(column, row.get(column, "")) for column in columns] for row in rows)
     if form is Form.RAW:
         sys.stdout.writelines("\t".join(line) + "\n" for line in lines)
         return
@@ -110,9 +103,9 @@ def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
 
 
-def _cell(key: str, value: object, times: frozenset[str] = _TIMES) -> str:
+def _cell(key: str, value: object) -> str:
     """Text for a terminal."""
-    if key in times and isinstance(value, int):
+    if key in _TIMES and isinstance(value, int):
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(value)) if value else ""
     if isinstance(value, bool):
         return "yes" if value else "no"

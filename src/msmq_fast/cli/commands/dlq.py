@@ -23,7 +23,7 @@ from msmq_fast.terminal.parser import Parser
 __all__ = ["COMMAND"]
 
 _DEAD_LETTERS = (".\\system$;deadletter", ".\\system$;deadxact")
-_COLUMNS = ("lookup_id", "reason", "destination", "label", "arrived", "bytes", "queue")
+_COLUMNS = ("lookup_id", "reason", "destination_queue", "label", "arrived_time", "bytes", "queue")
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -58,7 +58,7 @@ async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
                 left -= len(rows)
         await queue.close()
     if arguments.form is not Form.JSON:
-        show_table(table, _COLUMNS, arguments.form, times=("arrived",))
+        show_table(table, _COLUMNS, arguments.form)
     return Exit.OK
 
 
@@ -66,7 +66,7 @@ def _row(queue: str, stored: Stored, form: Form) -> dict[str, Any]:
     row: dict[str, Any] = {
         "queue": queue,
         "lookup_id": stored.lookup_id,
-        "arrived": stored.arrived_us // 1_000_000,
+        "arrived_time": stored.arrived_us // 1_000_000,
         "bytes": len(stored.packet),
     }
     try:
@@ -78,11 +78,11 @@ def _row(queue: str, stored: Stored, form: Form) -> dict[str, Any]:
         "reason": class_text(kind) if form is Form.TABLE else name_of(kind),
         "class": kind,
         "message_id": message.identifier,
-        "destination": str(message.destination) if message.destination else None,
+        "destination_queue": str(message.destination) if message.destination else None,
         "label": message.label,
         "priority": message.priority,
         "transactional": message.transactional,
-        "sent": message.sent_time,
+        "sent_time": message.sent_time,
     }
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 
 from msmq_fast.cli.commands.queue.properties import add_properties, given_properties
+from msmq_fast.cli.queueinfo import brief
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import Exit
+from msmq_fast.protocol.text import printable
 from msmq_fast.terminal.commands import Command, Example
-from msmq_fast.terminal.output import show
+from msmq_fast.terminal.output import Form, show
 from msmq_fast.terminal.parser import Parser
 
 __all__ = ["COMMAND"]
@@ -30,7 +32,11 @@ def _add_arguments(parser: Parser) -> None:
 
 
 async def _create(connection: Connection, arguments: argparse.Namespace) -> int:
-    show(await connection.create_queue(arguments.name, **given_properties(arguments)), arguments.form)
+    queue = await connection.create_queue(arguments.name, **given_properties(arguments))
+    if arguments.form is Form.TABLE:
+        print(f"created {printable(brief(queue))}")
+    else:
+        show(queue, arguments.form)
     return Exit.OK
 
 
@@ -41,7 +47,7 @@ COMMAND = Command(
     add_arguments=_add_arguments,
     examples=(
         Example("orders", r"a private queue, .\private$\orders"),
-        Example("payments --transactional --journal --quota 100000", "with properties"),
+        Example("payments --transactional --journal --quota 1GiB", "with properties"),
         Example(r"'.\prices'", "a public queue, which the directory lists"),
     ),
 )

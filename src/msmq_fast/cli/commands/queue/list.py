@@ -3,31 +3,69 @@
 from __future__ import annotations
 
 import argparse
+import fnmatch
+from collections.abc import Mapping
+from typing import Any
 
+from msmq_fast.cli.queueinfo import readable
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.terminal.commands import Command, Example
-from msmq_fast.terminal.output import show_table
+from msmq_fast.terminal.output import Form, show_table
+from msmq_fast.terminal.parser import Parser
 
 __all__ = ["COMMAND"]
 
-_COLUMNS = ("name", "messages", "bytes", "transactional", "label")
+_COLUMNS = ("name", "messages", "bytes", "transactional", "journal", "quota", "label")
+_ALL_COLUMNS = ("name", "kind", *_COLUMNS[1:])
+_OUTGOING = "outgoing"
+_SORTS = ("name", "messages", "bytes")
+
+
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "glob", metavar="GLOB", nargs="?", help="only queues with such a name, with * ? and []; orders, 'or*'"
+    )
+    parser.add_argument("--all", action="store_true", help="also system queues, journals and subqueues")
+    parser.add_argument("--sort", choices=_SORTS, default="name", help="the largest numbers first (name)")
+    add_client(parser)
 
 
 async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
-    queues = sorted(await connection.queues(), key=lambda queue: str(queue["name"]).lower())
-    show_table(queues, _COLUMNS, arguments.form)
+    queues = await connection.queues("all" if arguments.all else "user")
+    chosen = [queue for queue in queues if queue["kind"] != _OUTGOING and _wanted(queue, arguments.glob)]
+    chosen.sort(key=lambda queue: str(queue["name"]).lower())
+    if arguments.sort != "name":
+        chosen.sort(key=lambda queue: int(queue[arguments.sort]), reverse=True)
+    if arguments.form is not Form.JSON:
+        chosen = [readable(queue) for queue in chosen]
+    show_table(chosen, _ALL_COLUMNS if arguments.all else _COLUMNS, arguments.form)
     return Exit.OK
+
+
+def _wanted(queue: Mapping[str, Any], glob: str | None) -> bool:
+    """Whether a pattern fits the whole name of a queue, or the name without its computer and `private$`."""
+    if glob is None:
+        return True
+    name = str(queue["name"]).casefold()
+    return any(
+        fnmatch.fnmatchcase(text, glob.casefold())
+        for text in (name, name.partition("\\")[2], name.rpartition("\\")[2])
+    )
 
 
 COMMAND = Command(
     name="list",
-    help="list all queues",
+    help="list queues",
+    description="""Lists the queues of this queue manager that programs use, by name. With --all the
+        dead-letter queues, the journals and
+        the subqueues are in the list too.""",
     run=connected(_list),
-    add_arguments=add_client,
+    add_arguments=_add_arguments,
     examples=(
-        Example("", "a table"),
-        Example("-o raw | cut -f1", "the names only"),
+        Example("", "the queues of programs"),
+        Example("--all --sort messages", "every queue, the fullest first"),
+        Example("'order*' -o raw | cut -f1", "the names of some"),
     ),
 )

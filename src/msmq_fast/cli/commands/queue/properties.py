@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from msmq_fast.cli.queueinfo import PRIVACY, UNLIMITED
+from msmq_fast.protocol.units import UnitError, parse_size
 from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.values import number
 
 __all__ = ["add_properties", "given_properties"]
 
-_PRIVACY = ("none", "optional", "body")
 _NAMES = {  # argument -> property
     "label": "label",
     "quota": "quota_kb",
@@ -23,6 +24,20 @@ _NAMES = {  # argument -> property
 }
 
 
+def _quota(text: str) -> int:
+    """KB, rounded up; a bare number is KB, as in MSMQ."""
+    word = text.strip()
+    if word.lower() == "unlimited":
+        return UNLIMITED
+    try:
+        kilobytes = int(word) if word.isascii() and word.isdecimal() else -(-parse_size(word) // 1024)
+    except UnitError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if kilobytes > UNLIMITED:
+        raise argparse.ArgumentTypeError(f'{text} is larger than 4 TiB: write "unlimited"')
+    return kilobytes
+
+
 def add_properties(parser: Parser) -> None:
     """Add an option for each property that can be changed. What is not given is None."""
     group = parser.add_argument_group("properties")
@@ -33,7 +48,12 @@ def add_properties(parser: Parser) -> None:
         default=None,
         help="keep copies of received messages",
     )
-    group.add_argument("--quota", type=number(0, 2**32 - 1), metavar="KB", help="most KB of its messages")
+    group.add_argument(
+        "--quota",
+        type=_quota,
+        metavar="SIZE",
+        help="most bytes of its messages: 10GiB, a number of KB, or unlimited",
+    )
     group.add_argument(
         "--poison-after",
         type=number(0, 0xFFFE),
@@ -49,12 +69,12 @@ def add_properties(parser: Parser) -> None:
         default=None,
         help="accept signed messages only",
     )
-    group.add_argument("--privacy", choices=_PRIVACY, help="accept clear, any, or encrypted messages")
+    group.add_argument("--privacy", choices=PRIVACY, help="accept clear, any, or encrypted messages")
 
 
 def given_properties(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the properties that the command line sets, by their names in the protocol."""
     values = {name: getattr(arguments, argument, None) for argument, name in _NAMES.items()}
     if values["privacy_level"] is not None:
-        values["privacy_level"] = _PRIVACY.index(values["privacy_level"])
+        values["privacy_level"] = PRIVACY.index(values["privacy_level"])
     return {name: value for name, value in values.items() if value is not None}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 
 from msmq_fast.cli.commands.queue.properties import add_properties, given_properties
+from msmq_fast.cli.queueinfo import readable
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.terminal.commands import Command, Example
-from msmq_fast.terminal.output import show
+from msmq_fast.terminal.output import Form, show
 from msmq_fast.terminal.parser import Parser
 
 __all__ = ["COMMAND"]
@@ -29,7 +30,8 @@ async def _set(connection: Connection, arguments: argparse.Namespace) -> int:
             "nothing to set: give --label, --quota, --journal, --authenticated, --privacy, "
             "--multicast or --poison-after",
         )
-    show(await connection.set_queue(arguments.name, **properties), arguments.form)
+    queue = await connection.set_queue(arguments.name, **properties)
+    show(readable(queue) if arguments.form is Form.TABLE else queue, arguments.form)
     return Exit.OK
 
 

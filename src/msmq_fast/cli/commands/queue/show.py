@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from msmq_fast.cli.queueinfo import readable
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.terminal.commands import Command, Example
-from msmq_fast.terminal.output import show
+from msmq_fast.terminal.output import Form, show
 from msmq_fast.terminal.parser import Parser
 
 __all__ = ["COMMAND"]
@@ -20,7 +21,8 @@ def _add_arguments(parser: Parser) -> None:
 
 
 async def _show(connection: Connection, arguments: argparse.Namespace) -> int:
-    show(await connection.queue(arguments.name), arguments.form)
+    queue = await connection.queue(arguments.name)
+    show(readable(queue) if arguments.form is Form.TABLE else queue, arguments.form)
     return Exit.OK
 
 

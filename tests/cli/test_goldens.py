@@ -1,0 +1,188 @@
+"""The JSON of every command, as files in goldens/: its keys, their order and the kinds of their values.
+
+MSMQ_FAST_WRITE_GOLDENS=1 writes the files anew. What differs from run to run is replaced by its kind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msmq_fast.client import sync
+from msmq_fast.protocol.errors import TransactionSequence
+from tests.support.processes.servers import Server, command, data_directory
+
+GOLDENS = Path(__file__).parent / "goldens"
+GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+SID = re.compile(r"S-1-(?:5-21|22)(?:-\d+)+")
+DATE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?")
+ZERO = "00000000-0000-0000-0000-000000000000"
+VOLATILE = {
+    "lookup_id", "arrival_seq", "created", "modified", "began", "sent_time", "arrived_time", "time",
+    "seconds",
+    "rate", "incarnation", "next_attempt", "before", "after", "feed_next", "port", "sent", "journal_quota_kb",
+    "digest", "certificate_b64", "blob_b64", "sender_id_b64", "registered", "not_after", "history", "user",
+    "uid", "identifier", "size", "caller", "sids", "openings", "next_hops", "text", "owner", "quota_kb",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with data_directory() as data:
+        running = Server(data, "--name", "ALPHA").start()
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def plain(value: Any, key: str = "", *, counters: bool = False) -> Any:
+    """A value without what differs from run to run."""
+    if isinstance(value, dict):
+        return {name: plain(item, name, counters=counters) for name, item in value.items()}
+    if key in VOLATILE or (counters and isinstance(value, int)):
+        return "" if value in ("", 0, None, []) and not counters else f"<{type(value).__name__}>"
+    if isinstance(value, list):
+        return [plain(item, counters=counters) for item in value]
+    if isinstance(value, str):
+        value = GUID.sub(lambda found: found[0] if found[0] == ZERO else "<guid>", value)
+        value = re.sub(r"<guid>\}\\\d+", r"<guid>}\\<number>", value)
+        value = re.sub(r"<guid>\\[0-9a-f]{8}", r"<guid>\\<number>", value)
+        value = DATE.sub("<date>", SID.sub("<sid>", value))
+        return re.sub(r"(?:/[\w.-]+)*/(msmq-\w+|tmp\w*|pytest-[\w/.-]+)/", "<path>/", value)
+    return value
+
+
+class Goldens:
+    """Runs commands of one server and compares their JSON with the files."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.wrong: list[str] = []
+        self.seen: set[str] = set()
+
+    def check(
+        self, name: str, *words: str, stdin: bytes | None = None, counters: bool = False, local: bool = False
+    ) -> list[Any]:
+        """The JSON lines of a command; `local` ones do not talk to the server. Without a name
+        they are not compared.
+        """
+        if local:
+            done = command(*words, "--json", stdin=stdin)
+            assert done.returncode == 0, done
+            lines = [json.loads(line) for line in done.stdout.splitlines()]
+        else:
+            lines = self._server.ok(*words, stdin=stdin)
+        if not name:
+            return lines
+        file = GOLDENS / f"{name}.json"
+        text = "".join(json.dumps(plain(line, counters=counters), indent=1) + "\n" for line in lines)
+        self.seen.add(file.name)
+        if os.environ.get("MSMQ_FAST_WRITE_GOLDENS"):
+            file.write_text(text)
+        elif not file.exists() or file.read_text() != text:
+            self.wrong.append(f"{file.name}:\n{text}")
+        return lines
+
+
+def test_the_json_of_every_command(server: Server, tmp_path: Path) -> None:
+    goldens = Goldens(server)
+    check = goldens.check
+    queues(check)
+    messages(check, tmp_path)
+    outgoing(check)
+    operation(check, server, tmp_path)
+    access(check, server, tmp_path)
+    directory(check, tmp_path)
+    assert not goldens.wrong, "\n".join(goldens.wrong)
+    assert goldens.seen == {file.name for file in GOLDENS.glob("*.json")}
+
+
+def queues(check: Any) -> None:
+    check("queue-create", "queue", "create", "orders", "--journal", "--label", "Orders", "--quota", "1GiB")
+    check("queue-create-transactional", "queue", "create", "payments", "--transactional")
+    check("queue-list", "queue", "list")
+    check("queue-list-all", "queue", "list", "--all")
+    check("queue-show", "queue", "show", "orders")
+    check("queue-set", "queue", "set", "orders", "--no-journal")
+    check("", "queue", "create", "other")
+
+
+def messages(check: Any, tmp_path: Path) -> None:
+    check("send", "send", "orders", "--body", "<order/>", "--label", "one", "--recoverable")
+    check("send-count", "send", "orders", "--body", "x", "--count", "9")
+    check("peek", "peek", "orders")
+    check("receive", "receive", "orders")
+    check("", "send", "payments", "--body", "pay", "--transaction")
+    check("receive-transaction", "receive", "payments", "--transaction")
+    check("queue-copy", "queue", "copy", "orders", "other", "--limit", "2")
+    check("queue-move", "queue", "move", "orders", "other", "--limit", "2")
+    file = str(tmp_path / "orders.msgs")
+    check("export", "export", "orders", "--output", file)
+    check("import", "import", file, "--queue", "imported")
+    check("queue-purge", "queue", "purge", "orders")
+    check("", "send", "orders", "--body", "late", "--dead-letter", "--ttbr", "0s")
+    check("dlq-list", "dlq", "list", "--limit", "1")
+    check("dlq-resubmit", "dlq", "resubmit", "--limit", "1")
+    definitions = tmp_path / "queues.csv"
+    definitions.write_text('"QueueName","Transactional","Label"\n"private$\\legacy","False","old"\n')
+    check("queue-import", "queue", "import", str(definitions))
+    check("queue-delete", "queue", "delete", "orders")
+
+
+def outgoing(check: Any) -> None:
+    name = r"DIRECT=TCP:127.0.0.77\private$\far"
+    check("", "send", name, "--body", "x", "--recoverable")
+    check("outgoing-pause", "outgoing", "pause", name)
+    check("outgoing-list", "outgoing", "list")
+    check("outgoing-show", "outgoing", "show", name)
+    check("outgoing-purge", "outgoing", "purge", name)
+    check("outgoing-resume", "outgoing", "resume", name)
+    check("outgoing-delete", "outgoing", "delete", name)
+
+
+def operation(check: Any, server: Server, tmp_path: Path) -> None:
+    check("stats", "stats", counters=True)
+    check("snapshot", "snapshot", str(tmp_path / "snapshot"), counters=True)
+    check("backup", "backup", str(tmp_path / "backup"), "--data", str(server.data), local=True, counters=True)
+    data = ("--data", str(tmp_path / "data"))
+    check("restore", "restore", str(tmp_path / "backup"), *data, local=True, counters=True)
+    check("compact", "compact", *data, local=True, counters=True)
+    check("config-check", "config", "check", local=True)
+    check("security-review", "security", "review", local=True)
+    check("ping", "ping", server.ready["ping"].split(",")[0], local=True)
+    # The transaction is gone when its block ends.
+    with sync.connect(server.endpoint) as connection, suppress(TransactionSequence), connection.transaction():
+        (open_one,) = check("transaction-list", "transaction", "list")
+        check("transaction-abort", "transaction", "abort", open_one["identifier"])
+
+
+def access(check: Any, server: Server, tmp_path: Path) -> None:
+    check("acl-grant", "acl", "grant", "other", "--user", "everyone", "--right", "receive")
+    check("acl-show", "acl", "show", "other")
+    check("acl-explain", "acl", "explain", "other", "--user", "everyone", "--right", "receive")
+    data = ("--data", str(tmp_path / "data"))
+    check("user-add", "user", "add", "alice", "--group", "staff", *data, stdin=b"a secret\n", local=True)
+    check("user-list", "user", "list", *data, local=True)
+    check("user-remove", "user", "remove", "alice", *data, local=True)
+    (made,) = check("certificate-create", "certificate", "create")
+    check("certificate-list", "certificate", "list")
+    check("certificate-remove", "certificate", "remove", made["identifier"])
+    check("key-show", "key", "show", "--own")
+
+
+def directory(check: Any, tmp_path: Path) -> None:
+    check("directory-create", "directory", "create", "Site", "Name=Berlin")
+    check("directory-show", "directory", "show", "Site", "Berlin")
+    check("directory-list", "directory", "list", "Site")
+    file = str(tmp_path / "directory.json")
+    check("directory-export", "directory", "export", file, "--type", "Site")
+    check("directory-import", "directory", "import", file)
+    check("directory-delete", "directory", "delete", "Site", "Berlin")
