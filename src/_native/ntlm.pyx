@@ -154,7 +154,7 @@ cdef class MessageSecurity:
                 self._finish(mac, pdu + length - TOKEN)
                 at += length
         if length == 0:
-            raise ValueError("the lengths of a PDU do not fit")
+            raise ValueError("the lengths in a PDU do not match")
 
     def unprotect_pdus(self, buffer not None, size_t header_size, bint privacy) -> None:
         """The reverse, in place. ValueError also for a signature that is not that of the next message."""

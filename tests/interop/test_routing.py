@@ -128,7 +128,7 @@ def test_a_queue_manager_that_is_no_router_refuses_what_is_not_for_it(line: Line
     line.sender.start()
     line.router.start()
     line.sender.ok("send", line.name, "--body", "x", "--recoverable")
-    refused = "session: message for another queue manager, and this one does not route"
+    refused = "session: message for another queue manager, but routing is off here (mqqb.router)"
     until(lambda: refused in line.router.ok("stats")[0]["refusals"], 20, "the refusal")
     assert [queue["messages"] for queue in line.sender.ok("outgoing", "list")] == [1]
     assert line.router.ok("outgoing", "list") == []

@@ -283,7 +283,7 @@ class Transfer:
         if link.target.guid == self._session_context.guid:
             self._come_home(link, now)
         elif not host:
-            self._tell(link, Progress.ROUTE_FAILURE, "", "the address of this queue manager is not known")
+            self._tell(link, Progress.ROUTE_FAILURE, "", "no route or address for this queue manager")
             self._fail(link, now)
             if link.state is LinkState.WAITING:
                 self._unlocated[link] = None
@@ -340,7 +340,7 @@ class Transfer:
         if link is not None and link.state is LinkState.RESOLVING:
             allowed = [each for each in addresses if self._is_own(each) or link.may_lead_to(each)]
             if addresses and not allowed:
-                self._unresolved(link, f"no answers go to {', '.join(addresses)}", now)
+                self._unresolved(link, f"answers are not sent to {', '.join(addresses)}", now)
             else:
                 self._go_on(link, allowed, now)
 

@@ -38,7 +38,7 @@ def negotiate(
     prefers = {element.abstract for element in elements if NDR64 in element.transfers}
     agreed: BindTimeFeatures | None = None
     if not elements:
-        raise NegotiationError("no presentation context")
+        raise NegotiationError("the presentation context is missing")
     for element in elements:
         if not element.transfers:
             raise NegotiationError("a presentation context without transfer syntaxes")
@@ -59,7 +59,7 @@ def negotiate(
             continue
         context = interface.presented[transfer]
         if existing.get(element.id, context) is not context:
-            raise NegotiationError("a presentation context that stands for something else")
+            raise NegotiationError("a presentation context is redefined")
         if element.abstract in settled or (element.abstract in prefers and transfer != NDR64):
             results.append(_NO_TRANSFER)
             continue

@@ -154,4 +154,4 @@ class Call:
                 pending.abandon()
             except Exception:
                 self.port.counters.failures += 1
-                _log.exception("%s.%s cannot be abandoned", self.interface, self.operation.name)
+                _log.exception("abandoning %s.%s failed", self.interface, self.operation.name)

@@ -139,7 +139,7 @@ class ServerConnection:
             data = self._outbox.take(_CHUNK)
         except Exception:
             # Such as a security context that has expired: what cannot be protected is not sent at all.
-            _log.exception("a reply to %s cannot be sent", self.address)
+            _log.exception("sending a reply to %s failed", self.address)
             self.counters.failures += 1
             self._end("internal error")
             self._outbox.drop()

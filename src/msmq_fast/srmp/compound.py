@@ -59,7 +59,7 @@ def read_http(
         _check_charset(parameters)
         return Compound(read(body), body, size=len(body))
     if kind != "multipart/related":
-        raise Nonconforming("a Content-Type that is neither text/xml nor multipart/related")
+        raise Nonconforming("the Content-Type is neither text/xml nor multipart/related")
     boundary = parameters.get("boundary", "").encode("latin-1", "replace")
     return _assembled(split(boundary, body), parameters.get("start", ""), len(body), read)
 
@@ -105,7 +105,7 @@ def _head_end(text: bytes) -> re.Match[bytes]:
     """The end of the head, where the body begins."""
     end = _HEAD_END.search(text, 0, MAX_HEAD)
     if end is None:
-        raise Nonconforming("a message whose head does not end")
+        raise Nonconforming("the header of the message does not end")
     return end
 
 
@@ -122,13 +122,13 @@ def _media_type(content_type: str) -> tuple[str, Mapping[str, str]]:
 
 def _check_charset(parameters: Mapping[str, str]) -> None:
     if parameters.get("charset", "utf-8").lower() not in _CHARSETS:
-        raise Nonconforming("an envelope in another encoding than UTF-8")
+        raise Nonconforming("the encoding of the envelope is not UTF-8")
 
 
 def _assembled(parts: list[Part], start: str, size: int, read: Callable[[bytes], Envelope]) -> Compound:
     """The envelope is the first part, or the one that the parameter `start` names (RFC 2387)."""
     if not parts:
-        raise Nonconforming("a multipart message without parts")
+        raise Nonconforming("the multipart message has no parts")
     names = [_content_id(part.fields.get(b"content-id", b"")) for part in parts]
     root = names.index(_bare(start)) if start and _bare(start) in names else 0
     kind, parameters = _media_type(parts[root].fields.get(b"content-type", b"text/xml").decode("latin-1"))
@@ -145,7 +145,7 @@ def _assembled(parts: list[Part], start: str, size: int, read: Callable[[bytes],
         if part is parts[root]:
             continue
         if part.fields.get(b"content-transfer-encoding", b"binary").lower() not in _AS_IT_IS:
-            raise Nonconforming("a part in a transfer encoding")
+            raise Nonconforming("a part has a transfer encoding")
         role = name.partition("@")[0].lower()
         if role not in ("body", "extension"):
             others.setdefault(name, part.content)

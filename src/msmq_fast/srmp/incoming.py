@@ -94,7 +94,7 @@ def to_packet(compound: Compound, raw: bytes, arrival_s: int, *, overdue: bool =
             trailer=_trailer(compound, raw, msmq),
         )
     except PacketTooLarge as problem:
-        raise InsufficientResources(f"a message of {len(raw)} bytes makes too large a packet") from problem
+        raise InsufficientResources(f"a message of {len(raw)} bytes does not fit into a packet") from problem
 
 
 def _u32(value: int) -> int:

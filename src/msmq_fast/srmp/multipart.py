@@ -44,7 +44,7 @@ def boundary_of(body: bytes) -> bytes:
     """The boundary that a body starts with, for those who were not told (footnote 2). Nonconforming: none."""
     found = _FIRST_LINE.match(body[: MAX_BOUNDARY + 16])
     if found is None:
-        raise Nonconforming("the message starts neither with an envelope nor with a boundary")
+        raise Nonconforming("the message begins with neither an envelope nor a boundary")
     return found[1]
 
 
@@ -67,7 +67,7 @@ def split(boundary: bytes, body: bytes) -> list[Part]:
         else:
             line = _LINE_END.match(body, at)
             if line is None:
-                raise Nonconforming("a delimiter with other text behind it")
+                raise Nonconforming("text follows a delimiter on its line")
             at = line.end()
         head, start = _part_head(body, at)
         end, at = _part_end(body, start, head, forms)
@@ -96,7 +96,7 @@ def _part_head(body: bytes, at: int) -> tuple[_Head, int]:
             return _NO_HEAD, at + len(empty)
     found = _HEAD_END.search(body, at, at + MAX_PART_HEAD)
     if found is None:
-        raise Nonconforming("a part whose head does not end")
+        raise Nonconforming("the header of a part does not end")
     return _head(body[at : found.start()]), found.end()
 
 
@@ -125,7 +125,7 @@ def read_fields(head: bytes) -> dict[bytes, bytes]:
         name, colon, value = line.partition(b":")
         name = name.rstrip(b" \t")
         if not colon or not name or name.translate(None, _TOKEN):
-            raise Nonconforming("a line in a head that is no header field")
+            raise Nonconforming("a header line is not a field")
         fields.setdefault(name.lower(), value.strip(b" \t"))
     return fields
 
@@ -143,7 +143,7 @@ def _part_end(body: bytes, start: int, head: _Head, forms: list[bytes]) -> tuple
     for between in (b"\r\n", b"\n"):
         if body.startswith(between + forms[-1], end):
             return end, end + len(between)
-    raise Nonconforming("no delimiter where the Content-Length of a part says that it ends")
+    raise Nonconforming("no delimiter follows the end that the Content-Length of a part gives")
 
 
 def _next_delimiter(body: bytes, start: int, forms: list[bytes]) -> tuple[int, int]:
@@ -158,7 +158,7 @@ def _next_delimiter(body: bytes, start: int, forms: list[bytes]) -> tuple[int, i
         if at >= 0:
             return at, at + len(forms[0]) - len(delimiter)
         del forms[0]
-    raise Nonconforming("a part without an end")
+    raise Nonconforming("a part does not end")
 
 
 def build(boundary: bytes, parts: Iterable[tuple[bytes, bytes, bytes]]) -> bytes:

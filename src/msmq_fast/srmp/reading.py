@@ -130,7 +130,7 @@ def _headers(header: Any) -> _Found:
         for child in header:
             for_us = child.tag not in _HEADERS and child.get(_ACTOR, _NEXT) in ("", _NEXT)
             if for_us and child.get(_MUST_UNDERSTAND) == "1":
-                raise Nonconforming("a header element that is not known and must be understood")
+                raise Nonconforming("an unknown header element with mustUnderstand")
     return found
 
 
@@ -214,9 +214,9 @@ def _read_stream(stream: Any) -> StreamPart:
     sender, sequence = read_stream_id(_required(parts, "streamId"))
     current = read_number(_required(parts, "current"), _U32)
     if current == 0:
-        raise Nonconforming("current begins with 1")
+        raise Nonconforming("current must be at least 1")
     if ("start" in parts) != (current == 1):
-        raise Nonconforming("start belongs into the first message of a stream and no other")
+        raise Nonconforming("only the first message of a stream has start")
     start = stream.find(_START_ELEMENT)
     return StreamPart(
         sender=sender,

@@ -56,7 +56,7 @@ def _octets(prefix: str | None, xml: bytes) -> bytes:
     starts = [found.start() for found in re.finditer(rb"<%b[\s>]" % re.escape(name), xml)]
     ends = [found.end() for found in re.finditer(rb"</%b\s*>" % re.escape(name), xml)]
     if len(starts) != 1 or len(ends) != 1:
-        raise Nonconforming("it cannot be told which octets of SignedInfo are signed")
+        raise Nonconforming("the signed octets of SignedInfo cannot be determined")
     return xml[starts[0] : ends[0]]
 
 

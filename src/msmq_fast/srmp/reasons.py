@@ -23,7 +23,7 @@ class Reason(Enum):
     """
 
     MALFORMED = "malformed message", Status.REJECTED
-    FOREIGN_HOST = "for another computer", Status.REJECTED
+    FOREIGN_HOST = "message for another computer", Status.REJECTED
     NO_WAY = "cannot be passed on", Status.REJECTED
     HOPS = "too many hops", Status.REJECTED, MessageClass.NACK_HOP_COUNT_EXCEEDED
     UNKNOWN_QUEUE = "unknown queue", Status.REJECTED, MessageClass.NACK_BAD_DST_Q
@@ -33,7 +33,7 @@ class Reason(Enum):
         MessageClass.NACK_NOT_TRANSACTIONAL_Q,
     )
     TRANSACTIONAL = (
-        "no stream message for a transactional queue",
+        "transactional queue, but the message is not part of a stream",
         Status.REJECTED,
         MessageClass.NACK_NOT_TRANSACTIONAL_MSG,
     )
@@ -45,7 +45,7 @@ class Reason(Enum):
     TOO_LARGE = "too large", Status.REJECTED
     EXPIRED = "expired", Status.OK, MessageClass.NACK_REACH_QUEUE_TIMEOUT
     DEAD_LETTERS = (
-        "expired, and its sender is to keep the dead letter",
+        "expired; its sender keeps the dead letter",
         Status.REJECTED,
         MessageClass.NACK_REACH_QUEUE_TIMEOUT,
     )
@@ -57,7 +57,7 @@ class Reason(Enum):
     KEYS = "too many signatures wait to be verified", Status.LATER
     NOT_STORED = "not stored", Status.LATER
     STOPPING = "stopping", Status.LATER
-    NO_GROUP = "no queue of this multicast group", Status.OK
+    NO_GROUP = "no queue has this multicast address", Status.OK
     MULTICAST_STREAM = "stream over multicast", Status.OK
 
     def __init__(self, text: str, status: Status, message_class: MessageClass | None = None) -> None:

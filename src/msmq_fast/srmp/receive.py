@@ -147,7 +147,7 @@ class Pipeline:
     def _wait_for_turn(self, step: Callable[[], Completion[int]], who: str) -> Completion[int]:
         turns = self._parts.turns
         if turns is None:
-            raise ValueError("a pipeline whose signatures need turns was given none")
+            raise ValueError("the pipeline needs key turns to verify signatures")
         came: Completion[None] = Completion()
         try:
             if turns.ask(who, lambda _: came.resolve(None), self._manager.monotonic()) is None:
@@ -168,7 +168,7 @@ class Pipeline:
         try:
             place = self._destinations.find(envelope.to)
         except ValueError:
-            raise Nonconforming("the destination is no URL that can be sent to") from None
+            raise Nonconforming("the destination is not a URL that can be sent to") from None
         queue = place.queue
         if queue is None:
             if place.destination.local:
@@ -221,7 +221,7 @@ class Pipeline:
 
     def _signer(self, compound: Compound) -> Signer:
         if self._parts.verify is None:
-            raise SignatureRefused("nobody can check it here")
+            raise SignatureRefused("it cannot be verified here")
         return self._parts.verify.verify(
             compound.envelope.signature, compound.envelope_xml, compound.body, compound.extension
         )
@@ -341,7 +341,7 @@ class Pipeline:
         """4.10: into the outgoing queue of its URL, as it came."""
         envelope = compound.envelope
         if envelope.identifier[0] == self._manager.guid:
-            return self.counters.refuse(Reason.NO_WAY, f"{described(envelope)} comes from here")
+            return self.counters.refuse(Reason.NO_WAY, f"{described(envelope)} was sent by this computer")
         if len(via_of(raw)) >= self._parts.hop_limit:
             return self.counters.turn_away(Reason.HOPS, envelope, len(raw))
         if self._late(envelope):

@@ -111,7 +111,7 @@ class Verifier:
         self._check_digests(signature.references, {"body": body, "extension": extension})
         candidates = list(self._candidates(signature))
         if not candidates:
-            raise SignatureRefused("nobody's certificate is known to check it with")
+            raise SignatureRefused("no certificate is known to verify it with")
 
         def find() -> Signer:
             return self._signer_among(candidates, signature, envelope)
@@ -133,7 +133,7 @@ class Verifier:
         for reference in references:
             kind = reference.uri.partition("@")[0].removeprefix("cid:")
             if kind not in parts or not reference.uri.startswith("cid:"):
-                raise SignatureRefused("a reference to neither body nor extension")
+                raise SignatureRefused("a reference is neither to the body nor to the extension")
             if kind in seen:
                 raise SignatureRefused(f"two references to the {kind}")
             seen.add(kind)
@@ -142,7 +142,7 @@ class Verifier:
                 raise SignatureRefused(f"a reference to the {kind}, which is not there")
             algorithm = _DIGESTS.get(reference.digest_method or "")
             if algorithm is None or algorithm not in self.policy.digests:
-                raise SignatureRefused("a digest method that is not accepted")
+                raise SignatureRefused("the digest method is not accepted")
             if not hmac.compare_digest(digest(algorithm, (content,)), _decoded(reference.digest_value)):
                 raise SignatureRefused(f"the digest of the {kind} is wrong")
 

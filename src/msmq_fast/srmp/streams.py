@@ -333,7 +333,7 @@ class IncomingStreams:
         for key, value in _rows(scan, TERMS_PREFIX):
             try:
                 if len(key) != 1 + _GUID + _NUMBER:
-                    raise ValueError("its key has the wrong size")
+                    raise ValueError("the key has the wrong size")
                 self._terms[key[1:]] = Terms.of(decode.cold(value))
             except (ValueError, KeyError, TypeError) as error:
                 report_corrupt("stream", f"the terms of the stream {key.hex()} are damaged: {error!r}")

@@ -70,11 +70,11 @@ Effect = Reach | Drop | Close
 class Stage(Enum):
     """Where a queue stands."""
 
-    IDLE = "nothing to do"
-    SETTLING = "what was answered has to be durable first"
-    REACHING = "a connection is wanted"
-    SENDING = "a request is under way"
-    FAILED = "waits for the Retransmission Timer"
+    IDLE = "idle"
+    SETTLING = "waiting for a commit"
+    REACHING = "waiting for a connection"
+    SENDING = "request under way"
+    FAILED = "waiting for the Retransmission Timer"
 
 
 class _Lane(Generic[R]):

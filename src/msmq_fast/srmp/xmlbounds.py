@@ -45,7 +45,7 @@ def parse_xml(xml: bytes) -> Any:
     try:
         root = etree.fromstring(xml, _PARSER)
     except (etree.XMLSyntaxError, ValueError) as problem:
-        raise Nonconforming(f"no well-formed XML in UTF-8: {str(problem)[:200]!a}") from None
+        raise Nonconforming(f"not well-formed XML in UTF-8: {str(problem)[:200]!a}") from None
     if b"<?" in xml and root.xpath("boolean(//processing-instruction())"):
         raise Nonconforming("an envelope with a processing instruction")
     return root

@@ -146,8 +146,8 @@ def test_maximum_count_in_front_of_a_structure() -> None:
 def test_null_pointer_to_an_array_with_elements() -> None:
     for ndr64, make in (False, desc), (True, desc64):
         assert START_RECEIVE.decode_request(make(0), ndr64=ndr64).lpRemoteReadDesc.lpBuffer is None
-        assert refused(START_RECEIVE, make(4), ndr64=ndr64) == "NULL for an array with elements"
-    assert refused(SET_SECURITY, object_format() + u32(0, 8, 0)) == "NULL for an array with elements"
+        assert refused(START_RECEIVE, make(4), ndr64=ndr64) == "NULL pointer for an array with elements"
+    assert refused(SET_SECURITY, object_format() + u32(0, 8, 0)) == "NULL pointer for an array with elements"
     SET_SECURITY.decode_request(object_format() + u32(0, 0, 0), ndr64=False)
 
 

@@ -143,7 +143,7 @@ DATA_HEAD = VECTORS["odata-single"][:5] + b"\x01" + VECTORS["odata-single"][6:14
         ("00040008 8eff0000", "option of 255 octets"),
         ("00040008 0e040000", "cut off"),
         ("00040006 0e04", "cut off"),
-        ("0004000c 8e040000 00000000", "behind the last option"),
+        ("0004000c 8e040000 00000000", "follow the last option"),
         ("0004000c 8e080000 00000000", "option 0x0e of 8 octets instead of 4"),
         ("0004000c 8f080000 00000000", "option 0x0f of 8 octets instead of 4"),
         ("00040008 83040000", "option 0x03 of 4 octets instead of 8"),

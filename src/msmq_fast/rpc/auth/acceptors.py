@@ -87,9 +87,9 @@ class Acceptors:
             return AuthType.KERBEROS, mechanisms[KERBEROS]()
         if auth_type == AuthType.SPNEGO and mechanisms:
             if level == AuthLevel.CALL:  # what Windows says to that
-                raise AuthError(AuthFailure.TOKEN, "SPNEGO knows no level 3")
+                raise AuthError(AuthFailure.TOKEN, "SPNEGO does not support level 3")
             return AuthType.SPNEGO, SpnegoAcceptor(mechanisms)
-        raise AuthError(AuthFailure.TYPE, f"authentication type {auth_type} is not spoken here")
+        raise AuthError(AuthFailure.TYPE, f"authentication type {auth_type} is not supported")
 
     def _mechanisms(self, level: AuthLevel, address: str) -> dict[bytes, Callable[[], Mechanism]]:
         found: dict[bytes, Callable[[], Mechanism]] = {}
@@ -106,5 +106,5 @@ class Acceptors:
 def _level(level: int) -> AuthLevel:
     """The level that a sec_trailer names. Raises AuthError for one that needs no security context."""
     if not AuthLevel.CONNECT <= level <= AuthLevel.PRIVACY:
-        raise AuthError(AuthFailure.LEVEL, f"authentication level {level} is none")
+        raise AuthError(AuthFailure.LEVEL, f"unsupported authentication level {level}")
     return AuthLevel(level)

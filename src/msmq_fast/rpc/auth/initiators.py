@@ -73,5 +73,5 @@ def initiate(
         offers = {KERBEROS: kerberos()} if credentials.kerberos else {}
         mechanism = SpnegoInitiator({**offers, NTLM: ntlm()})
     else:
-        raise AuthError(AuthFailure.TYPE, f"authentication type {auth_type} is not spoken here")
+        raise AuthError(AuthFailure.TYPE, f"authentication type {auth_type} is not supported")
     return Context(mechanism, auth_type, level, counters)

@@ -63,7 +63,7 @@ def _pdus(
         length = int.from_bytes(head[8:10], order)
         token = length - int.from_bytes(head[10:12], order)
         if at + length > len(buffer) or token - _TRAILER_SIZE < header_size:
-            raise ValueError("the lengths of a PDU do not fit")
+            raise ValueError("the lengths in a PDU do not match")
         pdu = buffer[at : at + length]
         trailer = token - _TRAILER_SIZE
         yield head, pdu[header_size:trailer], pdu[trailer:token], pdu[token:]
@@ -75,7 +75,9 @@ def _check_strength(flags: int, level: AuthLevel) -> None:
     if level >= AuthLevel.CALL:
         needed |= _CONFIDENTIALITY if level == AuthLevel.PRIVACY else _INTEGRITY
     if flags & needed != needed:
-        raise AuthError(AuthFailure.WEAK, "Kerberos: what both sides offer is too weak for the level")
+        raise AuthError(
+            AuthFailure.WEAK, "Kerberos: the common algorithms are too weak for this authentication level"
+        )
 
 
 class _KerberosMechanism:
@@ -123,7 +125,7 @@ class _KerberosMechanism:
         with _failing_as(AuthFailure.SIGNATURE):
             encrypted = gss.wrap_iov(self._context, parts, confidential=True)
         if not encrypted:
-            raise AuthError(AuthFailure.WEAK, "Kerberos: nothing was encrypted")
+            raise AuthError(AuthFailure.WEAK, "Kerberos: the mechanism did not encrypt the data")
         return _data(parts), parts[0].value or b""
 
     def unprotect(
@@ -154,7 +156,7 @@ class _KerberosMechanism:
         for head, stub, trailer, token in _pdus(memoryview(buffer), header_size):
             sealed, made = self.protect(head, stub, trailer, privacy=privacy, sign_header=sign_header)
             if len(made) != len(token):
-                raise ValueError("the room for the token of a PDU does not fit")
+                raise ValueError("the token does not fit into the room that the PDU has for it")
             if privacy:
                 stub[:] = sealed
             token[:] = made
@@ -221,7 +223,7 @@ class KerberosAcceptor(_KerberosMechanism):
     def identity(self) -> Identity:
         """See Mechanism."""
         if self._identity is None:
-            raise RuntimeError("nobody has logged on yet")
+            raise RuntimeError("the log-on is not complete")
         return self._identity
 
     def step(self, token: bytes) -> bytes:
@@ -237,7 +239,7 @@ class KerberosAcceptor(_KerberosMechanism):
             if not result.more_steps:
                 _check_strength(int(result.flags), self._level)
                 if int(result.flags) & int(gss.RequirementFlag.anonymity):  # RFC 8062: a ticket of nobody
-                    raise AuthError(AuthFailure.LOGON, "Kerberos: anonymous callers are not let in")
+                    raise AuthError(AuthFailure.LOGON, "Kerberos: anonymous callers are not accepted")
                 initiator = _name(result.initiator_name)
                 realm = _name(gss.inquire_context(self._context, target_name=True).target_name)
                 token_of = self._server.principals.of_principal(initiator, realm.rpartition("@")[2])
@@ -295,7 +297,7 @@ class KerberosInitiator(_KerberosMechanism):
     @property
     def identity(self) -> Identity:
         """Acceptors know it only."""
-        raise RuntimeError("an initiator does not know who calls")
+        raise RuntimeError("an initiator has no caller")
 
     def step(self, token: bytes) -> bytes:
         """Nothing, then the acceptor's AP-REP."""

@@ -106,7 +106,7 @@ class Context:
         """See Protection."""
         self._legs += 1
         if self._failed or self._mechanism.complete or self._legs > _MAX_LEGS or len(token) > _MAX_TOKEN:
-            self._fail(AuthError(AuthFailure.TOKEN, "a token that is not due, or too large"))
+            self._fail(AuthError(AuthFailure.TOKEN, "an unexpected token, or one that is too large"))
         try:
             answer = self._mechanism.step(token)
         except AuthError as error:

@@ -87,7 +87,9 @@ def _check_strength(flags: Flags, level: AuthLevel) -> None:
         or Flags.EXTENDED_SESSIONSECURITY not in flags
         or not flags & (Flags.KEY_128 | Flags.KEY_56)
     ):
-        raise AuthError(AuthFailure.WEAK, "NTLM: what both sides offer is too weak for the level")
+        raise AuthError(
+            AuthFailure.WEAK, "NTLM: the common algorithms are too weak for this authentication level"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,7 @@ class NtlmAcceptor(_NtlmMechanism):
     def identity(self) -> Identity:
         """See Mechanism."""
         if self._identity is None:
-            raise RuntimeError("nobody has logged on yet")
+            raise RuntimeError("the log-on is not complete")
         return self._identity
 
     def step(self, token: bytes) -> bytes:
@@ -215,7 +217,7 @@ class NtlmAcceptor(_NtlmMechanism):
             return b""
         flags = parse_negotiate(token)
         if Flags.UNICODE not in flags:
-            raise AuthError(AuthFailure.TOKEN, "NTLM: the client does not speak Unicode")
+            raise AuthError(AuthFailure.TOKEN, "NTLM: the client does not support Unicode")
         self._flags = (flags & _OFFERED) | Flags.NTLM | Flags.ALWAYS_SIGN
         _check_strength(self._flags, self._level)
         self._negotiate = token
@@ -234,7 +236,7 @@ class NtlmAcceptor(_NtlmMechanism):
         _check_strength(self._flags, self._level)
         if not message.user and not message.nt_response and message.lm_response in (b"", b"\0"):
             if not self._server.anonymous:
-                raise AuthError(AuthFailure.LOGON, "NTLM: anonymous callers are not let in")
+                raise AuthError(AuthFailure.LOGON, "NTLM: anonymous callers are not accepted")
             self._session = NtlmSession(self._flags, self._session_key(message, _NO_KEY), server=True)
             self._identity = Identity("", ANONYMOUS_TOKEN)
             return
@@ -247,9 +249,7 @@ class NtlmAcceptor(_NtlmMechanism):
             mic, covered = Authenticate.split_mic(token)
             expected = hmac_md5(session_key, self._negotiate, self._challenge, covered)
             if not hmac.compare_digest(mic, expected):
-                raise AuthError(
-                    AuthFailure.LOGON, "NTLM: the MIC is wrong: messages were changed on their way"
-                )
+                raise AuthError(AuthFailure.LOGON, "NTLM: wrong MIC: the messages were changed in transit")
         self._session = NtlmSession(self._flags, session_key, server=True)
         self._identity = Identity(user.name, self._server.principals.of_name(user.name))
 
@@ -296,7 +296,7 @@ class NtlmAcceptor(_NtlmMechanism):
         if Flags.KEY_EXCH not in self._flags or not (protects or message.session_key):
             return base_key
         if len(message.session_key) != _KEY_SIZE:
-            raise AuthError(AuthFailure.TOKEN, "NTLM: no session key is in the message, although one is due")
+            raise AuthError(AuthFailure.TOKEN, "NTLM: the session key is missing")
         return rc4_key(base_key, message.session_key)
 
 
@@ -336,7 +336,7 @@ class NtlmInitiator(_NtlmMechanism):
     @property
     def identity(self) -> Identity:
         """Acceptors know it only."""
-        raise RuntimeError("an initiator does not know who calls")
+        raise RuntimeError("an initiator has no caller")
 
     def step(self, token: bytes) -> bytes:
         """Nothing, then CHALLENGE (3.1.5.1)."""
@@ -353,7 +353,7 @@ class NtlmInitiator(_NtlmMechanism):
             return self._finish(token, flags | Flags.ANONYMOUS, b"\0", b"", _NO_KEY, mic=False)
         pairs = parse_av_pairs(challenge.target_info) if challenge.target_info else {}
         if self._level >= AuthLevel.CALL and not {AvId.NB_COMPUTER_NAME, AvId.NB_DOMAIN_NAME} <= pairs.keys():
-            raise AuthError(AuthFailure.TOKEN, "NTLM: the server does not say its names")
+            raise AuthError(AuthFailure.TOKEN, "NTLM: the server does not send its names")
         stamp = pairs.get(AvId.TIMESTAMP, b"")
         mic = len(stamp) == 8
         timestamp = int.from_bytes(stamp, "little") if mic else _filetime(self._now())

@@ -91,7 +91,7 @@ def _malformed(what: str) -> AuthError:
 
 def _check(token: bytes, kind: int, size: int) -> None:
     if len(token) < size or token[:8] != _SIGNATURE or token[8:12] != kind.to_bytes(4, "little"):
-        raise _malformed("not the message that is due")
+        raise _malformed("unexpected message type")
 
 
 def _payload(token: bytes, at: int, start: int) -> bytes:
@@ -100,7 +100,7 @@ def _payload(token: bytes, at: int, start: int) -> bytes:
     if not length:
         return b""
     if offset < start or offset + length > len(token):
-        raise _malformed("a field lies outside its message")
+        raise _malformed("a field is outside its message")
     return token[offset : offset + length]
 
 
@@ -137,7 +137,7 @@ def parse_av_pairs(data: bytes) -> dict[int, bytes]:
             break
         pairs.setdefault(kind, data[at : at + length])
         at += length
-    raise _malformed("its AV pairs do not end")
+    raise _malformed("the AV pairs do not end")
 
 
 def pack_av_pairs(pairs: Mapping[int, bytes]) -> bytes:
@@ -187,7 +187,7 @@ class Challenge:
         _check(token, _CHALLENGE, 48)
         flags = Flags(int.from_bytes(token[20:24], "little"))
         if Flags.UNICODE not in flags:
-            raise _malformed("the server does not speak Unicode")
+            raise _malformed("the server does not support Unicode")
         info = _payload(token, 40, 48) if Flags.TARGET_INFO in flags else b""
         return cls(flags, token[24:32], _text(_payload(token, 12, 48)), info)
 
@@ -229,7 +229,7 @@ class Authenticate:
         flags = Flags(int.from_bytes(token[60:64], "little"))
         lm, nt, domain, user, workstation, key = (_payload(token, at, 64) for at in range(12, 60, 8))
         if Flags.UNICODE not in flags:
-            raise _malformed("the client does not speak Unicode")
+            raise _malformed("the client does not support Unicode")
         return cls(flags, lm, nt, _text(domain), _text(user), _text(workstation), key)
 
     @staticmethod
@@ -238,7 +238,7 @@ class Authenticate:
         end = _MIC_AT + MIC_SIZE
         offsets = [offset for length, _, offset in _FIELD.iter_unpack(token[12:60]) if length]
         if min([len(token), *offsets]) < end:
-            raise _malformed("there is no room for the MIC that it announces")
+            raise _malformed("the announced MIC does not fit")
         return token[_MIC_AT:end], Authenticate.with_mic(token, bytes(MIC_SIZE))
 
     @staticmethod
@@ -261,13 +261,13 @@ class NtlmV2Response:
         """Raises AuthError."""
         proof, blob = response[:16], response[16:]
         if len(blob) < _CLIENT_CHALLENGE.size:
-            raise _malformed("its response is too short")
+            raise _malformed("the response is too short")
         version, highest, timestamp, _ = _CLIENT_CHALLENGE.unpack_from(blob)
         if version != 1 or highest != 1:
-            raise _malformed("its response is not of version 2")
+            raise _malformed("the response is not NTLMv2")
         pairs = parse_av_pairs(blob[_CLIENT_CHALLENGE.size :])
         if len(pairs.get(AvId.FLAGS, bytes(4))) != 4:
-            raise _malformed("its MsvAvFlags has not 4 bytes")
+            raise _malformed("MsvAvFlags does not have 4 bytes")
         return cls(proof, blob, timestamp, pairs)
 
     @property

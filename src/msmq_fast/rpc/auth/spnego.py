@@ -63,7 +63,7 @@ class _Negotiation:
         """The peer's mechListMIC, if it sent one; ours is due then."""
         if mic:
             if not self._inner.complete or self._mic_seen:
-                _unexpected("a mechListMIC that is not due")
+                _unexpected("an unexpected mechListMIC")
             self._inner.check_mic(self._mech_list, mic)
             self._mic_seen = self._mic_due = True
 
@@ -144,19 +144,19 @@ class SpnegoAcceptor(_Negotiation):
             return answer
         response = NegTokenResp.parse(token)
         if response.state == NegState.REJECT:
-            _unexpected("the client gave up")
+            _unexpected("the client rejected the negotiation")
         inner = b""
         if not self._inner.complete:
             inner = self._inner.step(response.token)
         elif response.token:
-            _unexpected("a token that is not due")
+            _unexpected("an unexpected token")
         return self._reply(inner, response.mic)
 
     def _begin(self, offer: NegTokenInit) -> bytes:
         self._mech_list = offer.mech_list
         mechanism = next((known for known in offer.mechanisms if _known(known) in self._mechanisms), b"")
         if not mechanism:
-            raise AuthError(AuthFailure.TYPE, "SPNEGO: the client offers no mechanism that is allowed here")
+            raise AuthError(AuthFailure.TYPE, "SPNEGO: the client offers no accepted mechanism")
         self._chosen = self._mechanisms[_known(mechanism)]()
         preferred = mechanism == offer.mechanisms[0]
         self._mic_due = not preferred  # somebody may have put another one before it
@@ -199,22 +199,22 @@ class SpnegoInitiator(_Negotiation):
             self._answered = True
             self._choose(response)
         elif response.mechanism and self._offers.get(_known(response.mechanism)) is not self._chosen:
-            _unexpected("the server chose twice")
+            _unexpected("the server selected a mechanism twice")
         answer = b""
         if not self._inner.complete:
             answer = self._inner.step(inner)
             # NTLM proves what it agreed on by a MIC; Windows expects one of the list, too, then.
             self._mic_due |= self._inner.complete and self._inner is self._offers.get(NTLM)
         elif inner:
-            _unexpected("a token that is not due")
+            _unexpected("an unexpected token")
         self._check_mic(response.mic)
         own = self._make_mic()
         if answer or own:
             return NegTokenResp(None, b"", answer, own).pack()
         if response.state != NegState.ACCEPT_COMPLETED or not self._inner.complete:
-            _unexpected("the server waits for more than there is")
+            _unexpected("the server expects a token that does not exist")
         if self._mic_due and not self._mic_seen:
-            _unexpected("the server does not prove what was agreed on")
+            _unexpected("the server does not prove the negotiated mechanism list")
         self._done = True
         return b""
 
@@ -237,7 +237,7 @@ class SpnegoInitiator(_Negotiation):
     def _choose(self, response: NegTokenResp) -> None:
         chosen = self._offers.get(_known(response.mechanism)) if response.mechanism else self._chosen
         if chosen is None:
-            _unexpected("the server chose what was not offered")
+            _unexpected("the server selected a mechanism that was not offered")
         if chosen is not self._chosen or response.state == NegState.REQUEST_MIC:
             self._mic_due = True
         self._chosen = chosen

@@ -318,7 +318,7 @@ class ClientConnection:
         if security is None or (security.complete and not pdu.token):
             self._opened()
         elif not pdu.token:
-            self._fail(LogonRefused("the server does not answer the authentication"))
+            self._fail(LogonRefused("the server does not answer the authentication token"))
         else:
             self._step(pdu.token, self._next_leg)
 
@@ -363,7 +363,7 @@ class ClientConnection:
                 self._acknowledged(pdu)
             case PduType.BIND_NAK:
                 reason = parse_bind_nak(pdu).reason
-                text = f"the server refuses to bind (reason {reason})"
+                text = f"the server rejects the bind (reason {reason})"
                 refused = reason in (NakReason.AUTH_TYPE_NOT_RECOGNIZED, NakReason.INVALID_CHECKSUM)
                 self._fail(LogonRefused(text) if refused else CallLost(text, sent=False))
             case PduType.FAULT:
@@ -377,7 +377,7 @@ class ClientConnection:
         if call is None:
             return  # it was abandoned
         if bool(pdu.flags & Flag.FIRST) is bool(call.pieces):
-            raise PduError("fragments in the wrong order")
+            raise PduError("the fragments are out of order")
         call.pieces.append(stub)
         call.size += len(stub)
         if call.size > MOST_STUB:
@@ -412,7 +412,7 @@ class ClientConnection:
         if credentials is None or security is None or credentials.level < AuthLevel.CALL:
             return pdu.stub
         if not pdu.auth_length:
-            raise AuthError(AuthFailure.SIGNATURE, "an answer without the protection that was agreed on")
+            raise AuthError(AuthFailure.SIGNATURE, "an answer without the negotiated protection")
         stub = security.unprotect(
             pdu.header,
             pdu.padded_stub,

@@ -49,7 +49,7 @@ class Mapper:
 
 def _port(results: Any, name: str) -> int:
     if results.status == EPT_S_NOT_REGISTERED:
-        raise EndpointNotRegistered(f"{name} is not registered at the endpoint mapper")
+        raise EndpointNotRegistered(f"{name} is not registered with the endpoint mapper")
     if results.status:
         raise CallLost(f"the endpoint mapper answers 0x{results.status:08X}", sent=True)
     for twr in results.ITowers:

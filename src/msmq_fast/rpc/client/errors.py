@@ -17,11 +17,11 @@ __all__ = ["CallLost", "EndpointNotRegistered", "LogonRefused", "refusal"]
 
 _FAILURE = 0x8000_0000
 _EXPLAINED = {
-    faults.OP_RANGE: "its version does not have this operation",
+    faults.OP_RANGE: "its version lacks this operation",
     faults.UNKNOWN_IF: "it does not serve this interface",
     faults.RPC_X_BAD_STUB_DATA: "it does not understand the request",
     faults.SERVER_TOO_BUSY: "it is too busy",
-    faults.PROTOCOL_ERROR: "it takes the request for a protocol error",
+    faults.PROTOCOL_ERROR: "it reports a protocol error",
 }
 
 
@@ -47,15 +47,15 @@ def refusal(failure: Exception, host: str) -> MSMQError:
     if isinstance(failure, MSMQError):
         return failure
     if isinstance(failure, LogonRefused):
-        return AccessDenied(f"{host} does not let this queue manager in: {failure}")
+        return AccessDenied(f"{host} rejects the log-on of this queue manager: {failure}")
     if not isinstance(failure, RpcFault):
         return RemoteMachineNotAvailable(f"{host}: {failure}")
     status = failure.status
     if status == faults.ACCESS_DENIED:
         return AccessDenied(f"{host} denies access")
     if status == faults.CONTEXT_MISMATCH:
-        return StaleHandle(f"{host} does not know the queue as open any more")
+        return StaleHandle(f"the handle of the open queue is no longer valid at {host}")
     if status in HRESULTS and status & _FAILURE:
-        return error(status, f"said by {host}")
+        return error(status, f"reported by {host}")
     explained = _EXPLAINED.get(status, f"fault 0x{status:08X}")
     return MSMQError(f"{host}: {explained}")

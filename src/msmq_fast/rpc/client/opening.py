@@ -85,7 +85,7 @@ class RemoteQueues:
         except MSMQError as refused:
             return failed(refused)
         if not host:
-            return failed(MachineNotFound(f"nobody knows the computer of {name}"))
+            return failed(MachineNotFound(f"the computer of {name} is not known"))
         opening = Opening(name, access, share, settings.client, settings.routing_server, settings.workgroup)
         opened: Completion[RemoteQueue] = Completion()
 

@@ -114,7 +114,9 @@ class Qm2QmSession:
         watched: dict[str, Any] = {"timeout": patience(wanted), "hang_up": True, "read": request_id}
         if not self.identifies:
             if wanted.lookup_id:
-                return failed(MessageNotFound("this computer finds no message by its lookup identifier"))
+                return failed(
+                    MessageNotFound("that computer does not find messages by their lookup identifiers")
+                )
             started = self._qm2qm.call("start_receive", lpRemoteReadDesc=desc, **watched)
             return started.then(_not_cancelled).then(
                 lambda results: Completion.of(_started(results.lpRemoteReadDesc, 0, results.pphContext))

@@ -126,7 +126,7 @@ class Read:
         ended: Completion[None] = Completion()
         started = self._started
         if self._phase is not _Phase.HELD or started is None:
-            ended.fail(StaleHandle("the read is over"))
+            ended.fail(StaleHandle("the read has ended"))
             return ended
         self._phase = _Phase.ENDING
         self._queue.ending += 1
@@ -148,7 +148,9 @@ class Read:
                 absolute=self._queue.session.absolute,
             )
         except Undecodable as fault:
-            self.completion.fail(MSMQError(f"{self._queue.host} gave what is no message: {fault}"))
+            self.completion.fail(
+                MSMQError(f"{self._queue.host} returned data that is not a message:  {fault}")
+            )
         if not self._wanted.receives:
             self._over()
             self._give()
@@ -306,7 +308,7 @@ class QueueReader:
             first = self.receive(0, peek=peek, gate=gate)
             return _found(first.completion)
         if not self.session.identifies:
-            raise error(_NOT_SUPPORTED, f"{self.host} knows no lookup identifiers")
+            raise error(_NOT_SUPPORTED, f"{self.host} does not support lookup identifiers")
         if operation is Lookup.LAST:
             lookup_id = BEHIND_THE_LAST
         if lookup_id == 0:
@@ -334,7 +336,10 @@ class QueueReader:
         """
         self.check(receives=True)
         if acknowledge and not self.session.identifies:
-            raise error(_NOT_SUPPORTED, f"{self.host} tells no lookup identifiers, by which to acknowledge")
+            raise error(
+                _NOT_SUPPORTED,
+                f"{self.host} returns no lookup identifiers, so messages cannot be acknowledged",
+            )
         subscription = RemoteReadSubscription(self, sink, acknowledge=acknowledge, on_end=on_end)
         self._subscriptions.add(subscription)
         subscription.grant(credit)

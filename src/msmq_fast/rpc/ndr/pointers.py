@@ -68,7 +68,7 @@ class Pointer(Scalar):
             if self._kind is PointerKind.REF:
                 raise bad_stub("NULL in a reference pointer")
             if self._counted_by is not None and getattr(scope, self._counted_by):
-                raise bad_stub("NULL for an array with elements")
+                raise bad_stub("NULL pointer for an array with elements")
             return None
         if not reader.nesting:
             raise bad_stub("pointers are nested too deeply")

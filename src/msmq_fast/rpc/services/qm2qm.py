@@ -133,7 +133,7 @@ class Qm2QmService:
     def open_queue(self, call: Call, args: OpenQueueArgs) -> OpenQueueResults:
         """RemoteQMOpenQueue (3.1.4.3). hQueue and dwMQS are not looked at."""
         if not args.pQueue or not args.dwpContext or args.pQueue != args.dwpContext:
-            raise InvalidParameter("pQueue and dwpContext are not one handle")
+            raise InvalidParameter("pQueue and dwpContext are different handles")
         remote = self._queues.take_over(args.dwpContext, call.association, args.pLicGuid)
         try:
             remote.context = call.handles.create(SESSION, remote, self._queues.close, order=1)
@@ -173,14 +173,14 @@ class Qm2QmService:
 
     def _start(self, call: Call, args: Any, desc: Any) -> Pending:
         if desc is None:
-            raise InvalidHandle("there is no REMOTEREADDESC")
+            raise InvalidHandle("the REMOTEREADDESC is missing")
         handle, request_id, action = desc.hRemoteQueue, desc.dwRequestID, desc.ulAction
         remote = self._queues.owned(handle, call.association)
         self._check(remote, desc)
         if action not in _ACTIONS:
             raise InvalidParameter(f"there is no action 0x{action:08X}")
         if action == Action.PEEK_NEXT and not desc.hCursor:
-            raise MSMQError("there is no next message without a cursor", code=STATUS_INVALID_PARAMETER)
+            raise MSMQError("reading the next message needs a cursor", code=STATUS_INVALID_PARAMETER)
         if remote is None:
             raise InvalidParameter("the queue is not open")
         cursor = None
@@ -197,15 +197,15 @@ class Qm2QmService:
         if not desc.dwQueue or desc.dwQueue != desc.hRemoteQueue:
             raise InvalidParameter("dwQueue is not hRemoteQueue")
         if remote is not None and desc.dwRequestID in remote.pending:
-            raise InvalidParameter("a read with this request identifier waits")
+            raise InvalidParameter("a read with this request identifier is waiting")
 
     def start_receive_by_lookup_id(self, call: Call, args: StartReceiveByLookupIdArgs) -> None:
         """RemoteQMStartReceiveByLookupId (3.1.4.11), in two phases as the others (RA-04)."""
         desc = args.lpRemoteReadDesc2.pRemoteReadDesc
         if desc is None:
-            raise InvalidHandle("there is no REMOTEREADDESC")
+            raise InvalidHandle("the REMOTEREADDESC is missing")
         if not desc.hRemoteQueue or desc.ulTimeout or desc.hCursor:
-            raise InvalidParameter("a lookup has a queue, but neither a cursor nor a time-out")
+            raise InvalidParameter("a lookup needs a queue and takes neither a cursor nor a time-out")
         found = LOOKUPS.get(desc.ulAction)
         if found is None:
             raise InvalidParameter(f"there is no lookup 0x{desc.ulAction:08X}")
@@ -215,7 +215,7 @@ class Qm2QmService:
         operation, peek = found
         lookup_id = args.LookupId
         if operation is Lookup.CURRENT and not lookup_id:
-            raise InvalidParameter("0 is no lookup identifier")
+            raise InvalidParameter("0 is not a lookup identifier")
         if remote is None:
             raise InvalidParameter("the queue is not open")
         if operation is Lookup.NEXT and not lookup_id:
@@ -291,10 +291,10 @@ class Qm2QmService:
             raise InvalidParameter("pQueue is not hQueue")
         remote = self._queues.owned(args.hQueue, call.association)
         if remote is None or not remote.pending:
-            raise InvalidHandle("no read of this queue waits")
+            raise InvalidHandle("no read of this queue is waiting")
         read = remote.pending.get(args.dwRequestID)
         if read is None:
-            raise MSMQError("no read with this request identifier waits")
+            raise MSMQError("no read with this request identifier is waiting")
         read.cancel(MSMQError("the client cancelled the read", code=REMOTE_CANCELED_BY_CLIENT))
         return CancelReceiveResults()
 

@@ -137,7 +137,7 @@ class QmCommService:
     def open_remote_queue(self, call: Call, args: OpenRemoteQueueArgs) -> Any:
         """R_QMOpenRemoteQueue (3.1.4.2). Process, client GUID and system category say nothing here."""
         if args.pQueueFormat is None:
-            raise InvalidParameter("there is no queue format")
+            raise InvalidParameter("the queue format is missing")
         access = _one_of(_REMOTE_ACCESS, args.dwDesiredAccess)
         name = name_of(args.pQueueFormat)
         if name.kind in (NameKind.DL, NameKind.MULTICAST):
@@ -239,7 +239,7 @@ class QmCommService:
         self._client(call)
         given = args.pObjectFormat
         if given.ObjType != _QUEUE_OBJECT or given.pQueueFormat is None or given.pQueueFormat.m_qft:
-            raise InvalidParameter("there is no room for the name of a queue")
+            raise InvalidParameter("the buffer is too small for the name of a queue")
         name = self._objects.format_name(args.lpwcsPathName)
         return self._results(call, args, pObjectFormat=OBJECT_FORMAT(_QUEUE_OBJECT, queue_format(name)))
 
@@ -248,7 +248,7 @@ class QmCommService:
     def get_tm_whereabouts(self, call: Call, args: GetTmWhereaboutsArgs) -> Any:
         """R_QMGetTmWhereabouts (3.1.4.12): there is no transaction coordinator here."""
         self._client(call)
-        raise error("MQ_ERROR_DTC_CONNECT", "there is no transaction coordinator")
+        raise error("MQ_ERROR_DTC_CONNECT", "this server has no transaction coordinator")
 
     def enlist_transaction(self, call: Call, args: EnlistTransactionArgs) -> Any:
         """R_QMEnlistTransaction (3.1.4.13): there is no coordinator whose transactions could be joined; one
@@ -256,7 +256,7 @@ class QmCommService:
         """
         self._client(call)
         if not self._server.transactions.knows(call, UUID(bytes_le=args.pUow)):
-            raise error("MQ_ERROR_DTC_CONNECT", "there is no transaction coordinator")
+            raise error("MQ_ERROR_DTC_CONNECT", "this server has no transaction coordinator")
         return self._results(call, args)
 
     def enlist_internal_transaction(self, call: Call, args: EnlistInternalTransactionArgs) -> Any:
@@ -287,7 +287,7 @@ class QmCommService:
         if args.hRemoteQueue:
             raise RemoteMachineNotAvailable("queues of other computers are not read through this one")
         if args.dwpRemoteContext:
-            raise InvalidParameter("there is no remote context without a remote queue")
+            raise InvalidParameter("a remote context needs a remote queue")
         access = _one_of(_LOCAL_ACCESS, args.dwDesiredAccess)
         queue, handle = self._server.queues.open(
             call, name_of(args.pQueueFormat), access, _share(args.dwShareMode)
@@ -315,7 +315,7 @@ class QmCommService:
         self._client(call)
         room = args.dwFormatNameRPCBufferLen
         if args.pdwLength != room or (args.lpwcsFormatName is None and room):
-            raise InvalidParameter("two sizes of one buffer")
+            raise InvalidParameter("the two sizes of the buffer differ")
         name = self._server.queues.of_handle(call, args.hQueue).format_name
         needed = len(name) + 1
         written = None
@@ -342,13 +342,13 @@ class QmCommService:
             case 1:
                 text = str(self._manager.settings.long_lived)
             case 2:
-                raise NoDirectory("there is no forest")
+                raise NoDirectory("this server is not in a forest")
             case Opnum.CLOSE_REMOTE_QUEUE_CONTEXT:
                 text = ".".join(map(str, VERSION))
             case 4:
                 text = str(self._manager.guid)
             case _:
-                raise InvalidParameter(f"nothing is kept as {args.dwQueryType}")
+                raise InvalidParameter(f"unknown query type {args.dwQueryType}")
         return self._results(call, args, lplpMQISServer=text)
 
     def _client(self, call: Call) -> Token:
@@ -378,7 +378,7 @@ def _not_null(handle: bytes | None) -> bytes:
 def _object(given: Any) -> FormatName:
     """The name in an OBJECT_FORMAT."""
     if given.ObjType != _QUEUE_OBJECT or given.pQueueFormat is None:
-        raise InvalidParameter("there is no name of a queue")
+        raise InvalidParameter("the name of the queue is missing")
     return name_of(given.pQueueFormat)
 
 

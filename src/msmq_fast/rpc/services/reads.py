@@ -193,7 +193,7 @@ class RemoteRead(Pending):
         opened = remote.opened
         timeout, budget = self.timeout_ms, self.call.reply_budget
         if len(remote.pending) >= MOST_PENDING:
-            raise InsufficientResources(f"{MOST_PENDING} reads wait")
+            raise InsufficientResources(f"{MOST_PENDING} reads are waiting; that is the limit")
         if self.action == _RECEIVE:
             if self.transaction is None and cursor is None and budget is None:
                 received = opened.begin_now()
@@ -287,7 +287,7 @@ class RemoteRead(Pending):
         """
         lookup_id, self.lookup_id = self.lookup_id, None
         if lookup_id is None:
-            raise MessageNotFound("nothing of this read is left to be ended")
+            raise MessageNotFound("the read has ended already")
         remote = self.remote
         remote.delivered.pop(self.key, None)
         transaction = self.transaction

@@ -180,7 +180,7 @@ class RemoteReadService:
                 read.put_back()
             except Exception as error:
                 self._timed.pop(read, None)
-                self._manager.faults.note("a remote read whose time is over", error)
+                self._manager.faults.note("a remote read that timed out", error)
 
     # ---- opening and closing
 
@@ -197,7 +197,7 @@ class RemoteReadService:
     def open_queue_for_move(self, call: Call, args: OpenQueueForMoveArgs) -> OpenQueueForMoveResults:
         """R_OpenQueueForMove (3.1.4.11)."""
         if args.dwAccess != Access.MOVE:
-            raise InvalidParameter("the queue is to be opened for moving")
+            raise InvalidParameter("the queue must be opened with the access for moving")
         remote = self._open(call, args, Access.MOVE)
         number = 0
         while not number or number in self._moves:
@@ -372,7 +372,7 @@ class RemoteReadService:
         remote: RemoteQueue = call.handles.get(args.phContext, QUEUE)
         read = remote.pending.get(args.dwRequestId)
         if read is None:
-            raise MSMQError("no read with this request identifier waits", code=STATUS_NOT_FOUND)
+            raise MSMQError("no read with this request identifier is waiting", code=STATUS_NOT_FOUND)
         read.cancel()
         return CancelReceiveResults()
 
@@ -395,12 +395,12 @@ class RemoteReadService:
     ) -> R | None:
         remote: RemoteQueue = call.handles.get(args.phContext, QUEUE)
         if not remote.delivered and not remote.pending:
-            raise InvalidHandle("no read of this queue is to be ended")
+            raise InvalidHandle("no read of this queue is waiting to be ended")
         read = remote.delivered.get(args.dwRequestId)
         if read is None and args.dwRequestId in remote.pending:
-            raise MessageNotFound("the read waits for its message")
+            raise MessageNotFound("the read is still waiting for a message")
         if read is None or (read.transaction is not None and not transactional):
-            raise InvalidParameter("no read with this request identifier is to be ended so")
+            raise InvalidParameter("no read with this request identifier can be ended in this way")
         return when(read.end(args.dwAck), self.failed, call, args, results, _ENDED)
 
     # ---- transactions
@@ -414,7 +414,7 @@ class RemoteReadService:
         try:
             self._manager.transactions.find(UUID(bytes_le=bytes(args.pTransactionId)))
         except TransactionSequence:
-            raise MSMQError("there is no transaction coordinator", code=DTC_CONNECT) from None
+            raise MSMQError("this server has no transaction coordinator", code=DTC_CONNECT) from None
         return EnlistRemoteTransactionResults()
 
     def set_user_acknowledgement_class(
@@ -447,7 +447,7 @@ class RemoteReadService:
         if to is None or self._queues.owned(to.handle, call.association) is None:
             raise InvalidHandle("no queue is open for moving under this number")
         if to.opened.queue.family is not source.family:
-            raise MSMQError("the queues do not belong together", code=STATUS_INVALID_PARAMETER)
+            raise MSMQError("the two queues are not a queue and its subqueue", code=STATUS_INVALID_PARAMETER)
         lookup_id = full_lookup_id(source.core, args.LookupId)
         identifier = bytes(args.pTransactionId)
         if identifier == _NO_TRANSACTION:

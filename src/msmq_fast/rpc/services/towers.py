@@ -51,7 +51,7 @@ def decode_floors(octets: bytes | memoryview) -> tuple[Floor, ...]:
             raise TowerError("a floor without a protocol identifier")
         floors.append(Floor(left, right))
     if at != len(data):
-        raise TowerError(f"{len(data) - at} octets behind the last floor")
+        raise TowerError(f"{len(data) - at} octets follow the last floor")
     return tuple(floors)
 
 

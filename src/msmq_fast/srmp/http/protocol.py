@@ -154,7 +154,7 @@ class HttpProtocol(Adapter, asyncio.Protocol):
         try:
             return self._shared.handler(request)
         except Exception:
-            _log.exception("a message of %s failed in a way that nobody foresaw", self._peer)
+            _log.exception("a message of %s failed with an unexpected exception", self._peer)
             return Completion.of(500)
 
     def _answered(self, done: Completion[int]) -> None:

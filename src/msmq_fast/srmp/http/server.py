@@ -61,10 +61,10 @@ class Refused:
     close: bool = False
 
 
-_TOO_LONG: Final = Refused(400, "a body that is too long", close=True)
-_TOO_MUCH: Final = Refused(500, "too much is under way", close=True)
-_METHOD: Final = Refused(405, "another method than POST")
-_PATH: Final = Refused(404, "another path than /msmq")
+_TOO_LONG: Final = Refused(400, "the body is too long", close=True)
+_TOO_MUCH: Final = Refused(500, "too many requests are under way", close=True)
+_METHOD: Final = Refused(405, "the method is not POST")
+_PATH: Final = Refused(404, "the path does not begin with /msmq")
 
 
 @dataclass(slots=True)
@@ -179,11 +179,11 @@ class ServerConnection:
             self._head = last
             return True
         if buffer and buffer[0] < 0x21 and buffer != b"\r":  # a TLS session, for one
-            raise BadRequest("no request line")
+            raise BadRequest("the request line is missing")
         end = _HEAD_END.search(buffer, self._scanned, limits.head)
         if end is None:
             if len(buffer) >= limits.head:
-                raise BadRequest("a head that does not end")
+                raise BadRequest("the header does not end")
             self._scanned = max(len(buffer) - 2, 0)
             return False
         self._scanned = 0
@@ -193,7 +193,7 @@ class ServerConnection:
         head = _plain(raw)
         if head is None:
             if _is_folded(raw):
-                raise BadRequest("a folded header line other than Content-Type")
+                raise BadRequest("a header line other than Content-Type is folded")
             self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head)
             self._raw = raw
             return True
@@ -240,7 +240,7 @@ class ServerConnection:
                     self._body += event.data
                     self._chunks += event.chunk_end
                     if self._chunks > self._limits.chunks + len(self._body) // self._limits.chunk:
-                        raise BadRequest("chunks that are too small")
+                        raise BadRequest("the chunks are too small")
                     if len(self._body) > self._limits.body:
                         return self._stop(_TOO_LONG)
                 elif isinstance(event, h11.EndOfMessage):
@@ -248,7 +248,7 @@ class ServerConnection:
                 elif event is h11.NEED_DATA:
                     return self._more(connection)
                 else:
-                    raise BadRequest("the connection ends within a request")
+                    raise BadRequest("the connection ended within a request")
         except h11.RemoteProtocolError as error:
             raise BadRequest(str(error)) from None
 

@@ -41,7 +41,7 @@ NO_OPTIONS = Options()
 def parse_options(packet: bytes, begin: int, size: int) -> tuple[int, Options]:
     """Where the options end, and what they say; those that are not known are skipped."""
     if size - begin < 4:
-        raise Malformed("options announced, none follow")
+        raise Malformed("the header announces options, but none follow")
     if packet[begin] & ~OPT_END != OPT_LENGTH or packet[begin + 1] != 4:
         raise Malformed("the options do not begin with OPT_LENGTH")
     total = int.from_bytes(packet[begin + 2 : begin + 4], "big")
@@ -60,7 +60,7 @@ def parse_options(packet: bytes, begin: int, size: int) -> tuple[int, Options]:
         at += length
         if kind & OPT_END:
             if at != end:
-                raise Malformed(f"{end - at} octets behind the last option")
+                raise Malformed(f"{end - at} octets follow the last option")
             return end, found
     raise Malformed(f"more than {_OPTION_LIMIT} options")
 

@@ -64,7 +64,7 @@ class DependentObjects:
         values, named = to_create(given)
         part = self._part(path)
         if named is not None and self._part(named) != part:
-            raise IllegalPropertyValue("PROPID_Q_PATHNAME is another queue")
+            raise IllegalPropertyValue("PROPID_Q_PATHNAME names another queue")
         security = None if descriptor is None else _descriptor(descriptor)
         return self._manager.create_queue(f".\\{part}", token=token, security=security, **values)
 
@@ -106,7 +106,7 @@ class DependentObjects:
         queue = self._find(name)
         descriptor = self._manager.guard.read_permissions(token, queue)
         if wanted & SecurityInformation.SACL and not token.privileges & Privilege.SECURITY:
-            raise error("MQ_ERROR_PRIVILEGE_NOT_HELD", "the SACL is for administrators")
+            raise error("MQ_ERROR_PRIVILEGE_NOT_HELD", "only an administrator may use the SACL")
         return _selected(descriptor, wanted).encoded
 
     def set_permissions(
@@ -127,14 +127,16 @@ class DependentObjects:
             or (wanted & SecurityInformation.SACL and not given.sacl_present)
         )
         if lacking:
-            raise error("MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR", "the descriptor lacks what is to be set")
+            raise error(
+                "MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR", "the descriptor lacks a part that is to be set"
+            )
         return self._manager.set_properties(queue, token=token, security=_selected(given, wanted))
 
     # ---- inside
 
     def _part(self, path: str) -> Any:
         if "\\" not in path:
-            raise IllegalQueuePathName(f"{printable(path)} names no computer")
+            raise IllegalQueuePathName(f"{printable(path)} does not name a computer")
         part = self._manager.registry.part_of_path(path)
         if part.scope is not Scope.PRIVATE or part.subqueue or part.journal:
             raise IllegalQueuePathName(f"{printable(path)} is not the path of a private queue")
@@ -155,7 +157,7 @@ class DependentObjects:
 
 def _parts(given: int) -> SecurityInformation:
     if not given or given & ~sum(SecurityInformation):
-        raise InvalidParameter(f"0x{given:08X} does not say which parts of a descriptor")
+        raise InvalidParameter(f"0x{given:08X} does not select parts of a descriptor")
     return SecurityInformation(given)
 
 

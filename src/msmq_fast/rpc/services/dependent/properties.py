@@ -147,7 +147,9 @@ def to_set(given: Iterable[tuple[int, Variant]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for number, variant in _distinct(given):
         if not _property(number).settable:
-            raise error("MQ_ERROR_PROPERTY_NOTALLOWED", f"{PropId(number).name} is decided at creation")
+            raise error(
+                "MQ_ERROR_PROPERTY_NOTALLOWED", f"{PropId(number).name} cannot be changed after creation"
+            )
         values |= _given(number, variant)
     return values
 

@@ -117,7 +117,7 @@ class DependentQueues:
         except QueueNotFound:
             if access not in (Access.RECEIVE, Access.PEEK) or self._manager.elsewhere(text) is None:
                 raise
-            raise RemoteMachineNotAvailable(f"{text} is not read through this computer") from None
+            raise RemoteMachineNotAvailable(f"{text} cannot be read through this computer") from None
         queue = DependentQueue(self._new_context(), opened, call.association, call.caller)
         try:
             handle = call.handles.create(_KIND, queue, self.closed, _ORDER)
@@ -134,7 +134,7 @@ class DependentQueues:
             if elsewhere is None:
                 continue
             if not caller.name and not self._anonymous_outgoing:
-                raise AccessDenied("anonymous callers do not send to other computers")
+                raise AccessDenied("anonymous callers may not send to other computers")
             if not self._manager.answer_queues.admits(elsewhere):
                 raise InsufficientResources(f"{self._manager.answer_queues.most} outgoing queues")
 
@@ -142,7 +142,7 @@ class DependentQueues:
         """ACCESS_DENIED: the caller may not have acknowledgments sent there."""
         bound = not caller.name and not self._anonymous_outgoing
         if bound and self._manager.elsewhere(str(name)) is not None:
-            raise AccessDenied("anonymous callers have no acknowledgments sent to other computers")
+            raise AccessDenied("anonymous callers may not have acknowledgments sent to other computers")
 
     def of_handle(self, call: Call, handle: bytes | None) -> DependentQueue:
         """Raises RpcFault for a handle that is none."""
@@ -153,7 +153,7 @@ class DependentQueues:
         """INVALID_HANDLE: the caller has no queue open by this number."""
         queue = self._by_context.get(context)
         if queue is None or queue.association is not call.association:
-            raise InvalidHandle("there is no such open queue")
+            raise InvalidHandle("the queue handle is not open")
         return queue
 
     def close(self, call: Call, handle: bytes) -> None:

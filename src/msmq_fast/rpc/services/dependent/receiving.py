@@ -51,7 +51,7 @@ class DependentRead(Pending):
     ) -> None:
         old = buffer.old
         if old.uTransferType != RECEIVE or old.transfer.Action not in _ACTIONS:
-            raise InvalidParameter("this is no buffer of a receive")
+            raise InvalidParameter("the buffer is not one of a receive")
         self._opened = queue.reader()
         self._action = Action(old.transfer.Action)
         self._timeout: int = old.transfer.RequestTimeout
@@ -81,7 +81,7 @@ class DependentRead(Pending):
         cursor, timeout, budget = self._cursor, self._timeout, self._budget
         if self._action is Action.PEEK_NEXT:
             if cursor is None:
-                raise IllegalCursorAction("there is no next message without a cursor")
+                raise IllegalCursorAction("reading the next message needs a cursor")
             return cursor.peek_next(timeout, gate=budget)
         if self._action is Action.PEEK_CURRENT:
             if cursor is None:

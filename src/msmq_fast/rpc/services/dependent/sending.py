@@ -60,7 +60,7 @@ def message_of(buffer: Any) -> Message:
     Raises INVALID_PARAMETER, ILLEGAL_PROPERTY_VALUE, ILLEGAL_FORMATNAME for what breaks the rules of 3.1.5.2.
     """
     if buffer.uTransferType != SEND:
-        raise InvalidParameter("this is no buffer of a send")
+        raise InvalidParameter("the buffer is not one of a send")
     send = buffer.transfer
     return Message(
         body=_array(buffer.ppBody, buffer.ulBodyBufferSizeInBytes),
@@ -167,7 +167,7 @@ def _signature(buffer: Any) -> bytes:
         return data
     second = buffer.pulAuthProvNameLenProp - buffer.ulProvNameLen
     if not 0 <= second <= len(data):
-        raise InvalidParameter("pulAuthProvNameLenProp is no length of a part of the signature")
+        raise InvalidParameter("pulAuthProvNameLenProp is not the length of a part of the signature")
     return data[len(data) - second :]
 
 
@@ -200,7 +200,7 @@ class Sender:
                 return opened.send(message, finish=finish).then(_first_copy)
             return Completion.of(opened.send_in(transaction, message, finish=finish)[0])
         if message.privacy_level and opened.format_name.direct is not None:
-            raise UnsupportedFormatNameOperation("nothing is encrypted for a direct format name")
+            raise UnsupportedFormatNameOperation("messages to a direct format name cannot be encrypted")
         return self._send_one(opened, message, transaction, finish)
 
     @staticmethod
@@ -236,7 +236,7 @@ class Sender:
             return prepare(self._signing, queue, packet, None, token)
         kept = self._manager.incoming.judge(queue, packet)
         if kept is None:
-            raise UnsupportedOperation("nothing is verified or decrypted here")
+            raise UnsupportedOperation("this server does not verify or decrypt")
         if isinstance(kept, bytes):
             return kept
         raise error(_REFUSALS.get(kept, "MQ_ERROR"), f"{queue.name} refuses the message: {kept.name}")

@@ -39,4 +39,4 @@ class SupportingServer:
     def serving(self) -> None:
         """ILLEGAL_OPERATION: this computer is no supporting server."""
         if not self.policy.enabled:
-            raise IllegalOperation("dependent clients are not served")
+            raise IllegalOperation("this server does not serve dependent clients")
