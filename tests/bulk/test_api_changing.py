@@ -86,7 +86,7 @@ def test_numbers_that_are_void_or_unknown(host: Server, client: BulkClient) -> N
             call()
     with pytest.raises(QueueNotFound):
         client.lease("job", "absent")
-    with pytest.raises(BadRequest, match="no range"):
+    with pytest.raises(BadRequest, match="not a range"):
         client.leased("job", "void", 0, 1)
 
 

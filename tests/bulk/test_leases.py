@@ -113,7 +113,7 @@ def test_numbers_that_were_never_given_are_lost() -> None:
     with pytest.raises(LeaseLost, match="up to 1, not 2"):
         world.finish(leases.ack("spark", queue, 3))
     for start, stop in ((0, 1), (2, 1), (-1, 0)):
-        with pytest.raises(ValueError, match="no range"):
+        with pytest.raises(ValueError, match="not a range"):
             leases.rows("spark", queue, start, stop)
     assert [list(part) for part in leases.rows("spark", queue, 2, 2)] == [[], []]
     world.finish(leases.ack("spark", queue, 2))
@@ -258,7 +258,7 @@ def test_a_call_that_comes_too_late_finds_the_lease_ended() -> None:
     world, queue, leases = filled(1)
     world.finish(leases.lease("spark", queue, 1, 1, 100))
     world.clock.advance(100)  # and nobody looked at the clock yet
-    with pytest.raises(LeaseLost, match="had ended"):
+    with pytest.raises(LeaseLost, match="ended"):
         leases.rows("spark", queue, 1, 2)
     assert world.receive() == b"0"
 

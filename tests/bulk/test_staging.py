@@ -103,7 +103,7 @@ def test_an_older_batch_is_a_duplicate(world: World) -> None:
 def test_an_older_epoch_is_fenced_and_a_newer_one_begins_anew(world: World) -> None:
     publish(world, epoch=2, batch=9, stages=[staged(world, [("plain", b"9")], batch=9)])
     stage = staged(world, [("plain", b"10")], batch=10)
-    with pytest.raises(Fenced, match="epoch 1 of the writer w is over: epoch 2 has published batch 9"):
+    with pytest.raises(Fenced, match="epoch 1 of the writer w has ended: epoch 2 has published batch 9"):
         publish(world, epoch=1, batch=10, stages=[stage])
     assert not publish(world, epoch=3, batch=0, stages=[staged(world, [("plain", b"0")])]).dup
     assert bodies(world, "plain") == [b"9", b"0"]
@@ -182,7 +182,7 @@ def test_of_two_attempts_the_published_one_counts(world: World) -> None:
         ({"batch": 1}, "is of batch 0 of the writer w, not of batch 1 of w"),
         ({"writer": "other"}, "is of batch 0 of the writer w, not of batch 0 of other"),
         ({"twice": True}, "named twice"),
-        ({"attempts": True}, "are two attempts of part 0"),
+        ({"attempts": True}, "are two uploads of part 0"),
         ({"name": "ABCD"}, "has 32 hexadecimal digits in lower case"),
         ({"writer": ""}, "1 to 200 printable characters"),
         ({"epoch": -1}, "epoch is a number from 0 to"),
@@ -207,7 +207,7 @@ def test_what_cannot_be_published_together_is_refused_and_stays(
 
 def test_a_stage_that_is_not_there_refuses_the_batch(world: World) -> None:
     stage = staged(world, [("plain", b"1")])
-    with pytest.raises(StageNotFound, match="there is no stage " + 32 * "0"):
+    with pytest.raises(StageNotFound, match="stage " + 32 * "0" + " does not exist"):
         publish(world, stages=[stage, 32 * "0"])
     assert not publish(world, stages=[stage]).dup
 

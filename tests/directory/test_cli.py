@@ -80,7 +80,7 @@ def test_a_public_queue_is_an_object(server: Server) -> None:
         (("create", "Site", "ForeignSite=true"), Exit.REFUSED, "Name: a Site without an Identifier needs it"),
         (("create", "QueueManager", "ComputerName=alpha"), Exit.REFUSED, "MQ_ERROR_MACHINE_EXISTS"),
         (("set", "QueueManager", "ALPHA", "ComputerName=x"), Exit.USAGE, "ComputerName of a QueueManager"),
-        (("delete", "QueueManager", "ALPHA"), Exit.REFUSED, "this is the running queue manager"),
+        (("delete", "QueueManager", "ALPHA"), Exit.REFUSED, "the object is the running queue manager itself"),
         (("import", "/nonexistent.json"), Exit.USAGE, "No such file"),
     ],
 )

@@ -116,7 +116,7 @@ def test_each_mistake_has_its_line(entry: object, line: str) -> None:
 @pytest.mark.parametrize("document", [None, [], {}, {"msmq_fast_directory": 2, "objects": []}])
 def test_what_is_no_document(document: object) -> None:
     assert read_document(document)[1] == [
-        'this is no directory document: its first key is "msmq_fast_directory": 1'
+        'this is not a directory document: expected the first key "msmq_fast_directory": 1'
     ]
     assert read_document({"msmq_fast_directory": 1})[1] == ['"objects": expected a list']
 

@@ -61,4 +61,4 @@ def test_hostile_names_harm_nothing_and_a_restart_brings_back_the_same_queues() 
         assert server.stop(timeout=30) == 0
         server.start()
         assert queues(server) == before
-        assert "set aside" not in server.log.read_text()
+        assert "not loaded" not in server.log.read_text()

@@ -61,7 +61,7 @@ def test_two_live_copies_of_one_store_are_told_apart_and_reported(
     clone.start()
     assert first.ready["guid"] == clone.ready["guid"]
     assert (incarnation(first), incarnation(clone)) == (before, before + 1)
-    assert "was copied or put back: it takes a new incarnation" in clone.log.read_text()
+    assert "was copied or restored: it gets a new incarnation" in clone.log.read_text()
 
     first.ok("send", TARGET, "--body", "first", "--recoverable")
     until(lambda: drained(first), what="the acknowledgment")

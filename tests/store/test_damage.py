@@ -196,7 +196,7 @@ def test_what_is_set_aside_is_told_and_counted(
         got = receive_all(store, manager)
     assert len(got) == 6
     assert manager.damage == {"position": 2, "packet": 2, "queue": 1, "orphan": 10}
-    lines = [record.message for record in caplog.records if record.message.startswith("set aside: ")]
+    lines = [record.message for record in caplog.records if record.message.startswith("not loaded: ")]
     assert len(lines) == 6
     kept = store.tables.scan(Table.POSITION)  # type: ignore[attr-defined]
     assert len(kept) == 21 - 6, "what was set aside stays where it is"
@@ -233,10 +233,10 @@ def test_a_file_that_was_cut_is_refused(good: Path, tmp_path: Path, share: float
     shutil.copytree(good, directory)
     size = (directory / "data.mdb").stat().st_size
     _cut(directory, int(size * share))
-    with pytest.raises(StoreError, match=r"data\.mdb was cut: it has \d+ bytes") as caught:
+    with pytest.raises(StoreError, match=r"data\.mdb is truncated: it has \d+ bytes") as caught:
         open_store(directory)
     assert "\n" not in str(caught.value)
-    with pytest.raises(StoreError, match="was cut"):
+    with pytest.raises(StoreError, match="is truncated"):
         compact(directory)
     assert (directory / "data.mdb").stat().st_size == int(size * share), "left as it was found"
 
@@ -290,7 +290,7 @@ def test_noise_in_place_of_the_free_list_is_refused(good: Path, tmp_path: Path) 
             file.seek(8192)
             file.write(rng.randbytes(size - 8192))
             file.truncate(size - 4096)
-        with pytest.raises(StoreError, match="was cut"):
+        with pytest.raises(StoreError, match="is truncated"):
             check_data_file(directory, used=True)
 
 
@@ -298,5 +298,5 @@ def test_a_damaged_meta_record_names_itself(good: Path, tmp_path: Path) -> None:
     directory = tmp_path / "copy"
     shutil.copytree(good, directory)
     edit(directory, [(Table.META, MetaName.GUID, b"\1\xc4\x02ab")])
-    with pytest.raises(StoreError, match="the store is damaged: its record qm_guid is no GUID"):
+    with pytest.raises(StoreError, match="the store is damaged: its record qm_guid is not a GUID"):
         open_store(directory)

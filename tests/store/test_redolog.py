@@ -183,7 +183,7 @@ def test_the_files_are_what_their_documentation_says(batches: list[object], sett
             if record.number > applied
         ]
         if pending:
-            with pytest.raises(LogNotApplied, match="was not closed"):
+            with pytest.raises(LogNotApplied, match="not stopped cleanly"):
                 wait_applied(store.directory, lambda name: tables.get(Table.META, name))
         else:
             wait_applied(store.directory, lambda name: tables.get(Table.META, name))

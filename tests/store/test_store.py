@@ -297,7 +297,7 @@ def test_little_address_space_makes_a_smaller_map_and_one_line(tmp_path: Path) -
         [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.splitlines() == [
-        f"the store in {tmp_path} is limited to 16 GiB: there is no address space for more",
+        f"the store in {tmp_path} is limited to 16 GiB: the address space allows no more",
         "16",
     ]
 

@@ -157,7 +157,7 @@ def test_what_is_no_backup_is_not_restored(tmp_path: Path) -> None:
     store.close()
     with pytest.raises(BackupError, match="already holds a store"):
         restore(tmp_path / "b", tmp_path / "live", now_s=1)
-    with pytest.raises(BackupError, match="no finished backup"):
+    with pytest.raises(BackupError, match="complete backup"):
         restore(tmp_path / "live", tmp_path / "new", now_s=1)
     manifest = tmp_path / "b" / "manifest.json"
     good = json.loads(manifest.read_text())
@@ -166,7 +166,7 @@ def test_what_is_no_backup_is_not_restored(tmp_path: Path) -> None:
         ({"sha256": "00"}, "damaged"),
         ({"size": 1}, "damaged"),
         ({"size": "1"}, "wrong type"),
-        ({"more": 1}, "no finished backup"),
+        ({"more": 1}, "complete backup"),
     ):
         manifest.write_text(json.dumps({**good, **change}))
         with pytest.raises(BackupError, match=text):

@@ -81,7 +81,7 @@ def read_document(
 ) -> tuple[list[DirectoryObject], list[str]]:
     """The objects of a document (of some types only, if `kinds` is given), and a line for each mistake."""
     if not isinstance(document, Mapping) or document.get(FORMAT) != VERSION:
-        return [], [f'this is no directory document: its first key is "{FORMAT}": {VERSION}']
+        return [], [f'this is not a directory document: expected the first key "{FORMAT}": {VERSION}']
     entries = document.get("objects")
     if not isinstance(entries, list):
         return [], ['"objects": expected a list']

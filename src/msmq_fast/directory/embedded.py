@@ -213,7 +213,7 @@ class EmbeddedDirectory(SearchableDirectory):
             record = self._store.tables.get(Table.DIRECTORY, key)
             self._place(kind, identifier, None if record is None else _object(kind, record))
         if status:
-            done.fail(MessageStorageFailed(f"the store did not keep it (status {status})"))
+            done.fail(MessageStorageFailed(f"the store failed (status {status})"))
         else:
             done.resolve(None)
 
@@ -256,7 +256,7 @@ def _stored(kind: ObjectType, key: bytes, record: bytes) -> DirectoryObject:
     """The object of a record that nobody has vouched for. Raises ValueError, TypeError, DirectoryError."""
     item = _object(kind, record)
     if _key(kind, item[IDENTIFIER]) != key:
-        raise ValueError("it is the object of another key")
+        raise ValueError("the object belongs to another key")
     for name in RULES[kind].required:
         item[name]
     return item

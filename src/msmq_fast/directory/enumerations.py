@@ -37,7 +37,7 @@ class Enumerations:
             return failed(generic(f"there is no enumeration {handle}"))
         _owner, left = self._open[handle]
         if not left:
-            return failed(DirectoryError(DirectoryOperationResult.END_OF_DATA, "nothing is left"))
+            return failed(DirectoryError(DirectoryOperationResult.END_OF_DATA, "the enumeration has ended"))
         return Completion.of(left.popleft())
 
     def end(self, handle: int) -> Completion[None]:

@@ -112,7 +112,9 @@ class DirectoryEvents:
         for name in (IDENTIFIER, "FullPath", "Pathname", "ComputerName"):
             if item.get(name) is not None:
                 return self.read(item.kind, (equals(name, item[name]),))
-        return failed(generic(f"nothing says which {item.kind.title} is meant", item.kind))
+        return failed(
+            generic(f"the {item.kind.title} is not identified: give its name or identifier", item.kind)
+        )
 
     # ---- reading
 
@@ -139,7 +141,9 @@ class DirectoryEvents:
             for item in self._local.queues():
                 if holds(item):
                     return Completion.of(item)
-            return failed(not_found(kind, "the directory is not connected, and no own queue meets this"))
+            return failed(
+                not_found(kind, "the directory is not connected, and no queue of this computer matches")
+            )
         own = self._local.queue_manager()
         if kind is ObjectType.QUEUE_MANAGER and holds(own):
             return Completion.of(own)

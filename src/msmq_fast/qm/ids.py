@@ -50,4 +50,4 @@ class Ordinals(Counter):
 
     def exhausted(self) -> InsufficientResources:
         """The store does not keep up with the numbers that are taken."""
-        return InsufficientResources("no numbers are reserved: the store does not keep up")
+        return InsufficientResources("no numbers are reserved: the store is too slow")

@@ -451,4 +451,4 @@ class QueueManager:
             finally:
                 handle.close()
         except MSMQError as error:
-            _log.warning("the owner %s of a changed object is not told: %s", owner, error)
+            _log.warning("notifying the owner %s of a changed object failed: %s", owner, error)

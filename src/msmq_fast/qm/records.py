@@ -110,7 +110,7 @@ def stored(completion: Completion[Any], status: int, value: Any) -> None:
 
 def storage_error(status: int) -> MessageStorageFailed:
     """The error of a commit that failed."""
-    return MessageStorageFailed(f"the store did not keep it (status {status})")
+    return MessageStorageFailed(f"the store failed (status {status})")
 
 
 def followed_by(done: Completion[None], value: object) -> Completion:  # type: ignore[type-arg]

@@ -145,7 +145,7 @@ class Recovery:
             )
         for ordinal, count in loader.orphans.items():
             self._services.report_corrupt(
-                "orphan", f"{count} messages are of queue {ordinal}, of which there is no record", count
+                "orphan", f"{count} messages belong to queue {ordinal}, which has no record", count
             )
         stored = int(self._services.records.meta(MetaName.SEQUENCE_HW, 0))
         self._ledger.sequence = self._ledger.sequence_limit = max(stored, loader.highest_sequence)

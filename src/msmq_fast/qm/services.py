@@ -124,7 +124,7 @@ class Services:
     def report_corrupt(self, kind: str, text: str, count: int = 1) -> None:
         """Count and log something in the store that cannot be used. It stays where it is."""
         self.damage[kind] += count
-        _log.error("set aside: %s", text)
+        _log.error("not loaded: %s", text)
 
     def read_failed(self, ordinal: int, lookup_id: int, status: int) -> None:
         """Report a message whose packet cannot be read."""

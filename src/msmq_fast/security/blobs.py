@@ -77,7 +77,7 @@ class RsaPublicKey:
         if key.bits != bits:
             raise SecurityDataError(f"a public key of {key.bits} bits says {bits} bits")
         if exponent < 3 or not exponent & 1 or not key.modulus & 1:
-            raise SecurityDataError("numbers that no RSA key has")
+            raise SecurityDataError("values that an RSA key cannot have")
         return key
 
 
@@ -144,7 +144,7 @@ def read_key_list(data: bytes) -> tuple[PublicKeyEntry, ...]:
         entries.append(PublicKeyEntry(text, kind, key))
         at += name + blob
     if at != len(data):
-        raise SecurityDataError("there is something behind a list of public keys")
+        raise SecurityDataError("data follows the list of public keys")
     return tuple(entries)
 
 
@@ -193,5 +193,5 @@ def read_user_certificates(data: bytes) -> tuple[UserCertificate, ...]:
         found.append(UserCertificate(data[at : at + size], UUID(bytes_le=identifier)))
         at += size
     if at != len(data):
-        raise SecurityDataError("there is something behind a list of certificates")
+        raise SecurityDataError("data follows the list of certificates")
     return tuple(found)

@@ -40,12 +40,12 @@ class Reason(StrEnum):
     """What a decision rests on."""
 
     ENTRY = "an entry of the list"
-    NO_LIST = "there is no list"
+    NO_LIST = "the object has no access list"
     OWNER = "the caller is the owner"
     PRIVILEGE = "the caller has a privilege"
     NO_ENTRY = "no entry grants it"
     NOT_PRIVILEGED = "the caller lacks a privilege"
-    NOTHING = "nothing was asked for"
+    NOTHING = "no right was requested"
 
 
 @dataclass(frozen=True, slots=True)

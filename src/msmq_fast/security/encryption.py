@@ -46,14 +46,14 @@ class Failure(StrEnum):
 
     NOT_ADDRESSED = "the destination is neither a public nor a private format name"
     NO_KEYS = "the public keys of the destination's queue manager are not known"
-    NO_PROVIDER = "the destination has no key for a provider that would do"
-    BAD_LEVEL = "the privacy level is none"
-    BAD_ALGORITHM = "the algorithm does not belong to the privacy level"
+    NO_PROVIDER = "the destination has no key for an acceptable provider"
+    BAD_LEVEL = "the privacy level is invalid"
+    BAD_ALGORITHM = "the algorithm does not match the privacy level"
     UNSUPPORTED_PROVIDER = "there is no key pair for the provider"
-    BAD_KEY = "the session key is none for this algorithm and key pair"
-    WEAK_KEY = "a session key of 40 bits where 128 are due"
+    BAD_KEY = "the session key does not match the algorithm and key pair"
+    WEAK_KEY = "a session key of 40 bits instead of 128"
     BAD_BODY = "the session key or the body cannot be decrypted"
-    TOO_LARGE = "encrypted, the message does not fit into a packet"
+    TOO_LARGE = "the encrypted message does not fit into a packet"
 
 
 class EncryptionError(Exception):

@@ -93,9 +93,9 @@ class LogonLimits:
         for failures in (self._groups.get(group), self._pairs.get(("", group))):
             if failures is not None and failures.locked_until > now:
                 seconds = failures.locked_until - now
-                return f"its address is locked for {seconds:.0f} s after {failures.count} failures"
+                return f"the address is locked for {seconds:.0f} s after {failures.count} failures"
         if not self._budget.has("", 1.0, now):
-            return "too many log-ons fail at this server"
+            return "too many failed log-ons at this server"
         return None
 
     def _fail(self, pair: tuple[str, str], now: float) -> None:

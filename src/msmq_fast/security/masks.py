@@ -200,9 +200,9 @@ def parse_rights(text: str, rights: Rights) -> int:
             mask |= number
         else:
             known = ", ".join(sorted(_SHORT[rights]))
-            raise ValueError(f"{word!r} is no right; there are {known}, the MQSEC_ names, and 0x…")
+            raise ValueError(f"{word!r} is not a right; use one of {known}, an MQSEC_ name, or 0x…")
     if not mask:
-        raise ValueError("no right is named")
+        raise ValueError("no right given")
     return mask
 
 

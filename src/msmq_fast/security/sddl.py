@@ -103,7 +103,7 @@ def parse_sddl(text: str, domain: Sid | None = None) -> SecurityDescriptor:
             raise SddlError(f"expected O:, G:, D: or S: at {text[at : at + 12]!r}")
         key = matched[1]
         if key in parts:
-            raise SddlError(f"{key}: stands twice")
+            raise SddlError(f"{key}: occurs twice")
         end = _end_of_part(text, matched.end())
         parts[key] = text[matched.end() : end].strip()
         at = end
@@ -153,7 +153,7 @@ def _acl(text: str | None, domain: Sid | None, flags: dict[str, Control]) -> tup
         return None, 0
     if text.startswith(_NULL_ACL):
         if text != _NULL_ACL:
-            raise SddlError(f"{_NULL_ACL} stands alone")
+            raise SddlError(f"{_NULL_ACL} cannot be combined with entries")
         return None, 0
     matched = _ACL_FLAGS.match(text)
     at = matched.end() if matched is not None else 0

@@ -172,6 +172,6 @@ class Users:
     @staticmethod
     def _check_name(name: str) -> None:
         if not 0 < len(name) <= _MAX_NAME or not name.isprintable() or name != name.strip():
-            raise UsersFileError(f"{name!r} is no name: 1 to {_MAX_NAME} printable characters")
+            raise UsersFileError(f"{name!r} is not a valid name: use 1 to {_MAX_NAME} printable characters")
         if name.casefold() in WELL_KNOWN or name.upper().startswith("S-1-"):
-            raise UsersFileError(f"the name {name!r} has a meaning of its own")
+            raise UsersFileError(f"the name {name!r} is reserved")

@@ -48,13 +48,13 @@ def _from_toml(content: dict[str, Any]) -> Users:
         _only(entry, {"name", "sid"}, "a group")
         name = _text(entry, "name")
         if name.casefold() in users.groups:
-            raise UsersFileError(f"group {name!r} stands twice")
+            raise UsersFileError(f"group {name!r} occurs twice")
         users.groups[name.casefold()] = (name, sid(_text(entry, "sid")))
     for entry in _tables(content, "users"):
         _only(entry, {"name", "sid", "uid", "groups", "password", "nt_hash"}, "a user")
         user = _user(entry)
         if users.find(user.name) is not None or users.by_sid(user.sid) is not None:
-            raise UsersFileError(f"user {user.name!r} or its SID stands twice")
+            raise UsersFileError(f"user {user.name!r} or its SID occurs twice")
         if user.uid is not None and users.by_uid(user.uid) is not None:
             raise UsersFileError(f"uid {user.uid} belongs to two users")
         users.users[user.name.casefold()] = user

@@ -39,12 +39,12 @@ class Vault:
     def open(self, name: bytes, sealed: bytes) -> bytes:
         """The secret. Raises SecurityDataError: another key, another name, or damage."""
         if sealed[:1] != _VERSION:
-            raise SecurityDataError("a secret of an unknown version")
+            raise SecurityDataError("the secret has an unknown version")
         nonce = sealed[1 : 1 + _NONCE]
         try:
             return self._cipher.decrypt(nonce, sealed[1 + _NONCE :], name)
         except (InvalidTag, ValueError):
-            raise SecurityDataError("a secret that this key does not open") from None
+            raise SecurityDataError("the key does not open the secret") from None
 
 
 def key_of_text(text: str) -> bytes:

@@ -47,13 +47,13 @@ class Manifest:
             fields = json.loads((directory / MANIFEST_NAME).read_bytes())
             manifest = cls(**fields)
         except OSError as error:
-            raise BackupError(f"{directory} holds no finished backup: {error.strerror}") from error
+            raise BackupError(f"{directory} does not hold a complete backup: {error.strerror}") from error
         except (ValueError, TypeError) as error:
-            raise BackupError(f"{directory} holds no finished backup: {error}") from error
+            raise BackupError(f"{directory} does not hold a complete backup: {error}") from error
         kinds = {"qm_guid": str, "sha256": str}
         if any(type(getattr(manifest, name)) is not kinds.get(name, int) for name in cls.__slots__):
             raise BackupError(
-                f"{directory} holds no finished backup: the manifest has values of a wrong type"
+                f"{directory} does not hold a complete backup: the manifest has values of a wrong type"
             )
         return manifest
 
@@ -144,7 +144,7 @@ class Backup:
             self.written += len(part)
             grown = (self.tables.space()["pages"] - first["pages"]) * first["page_size"]
             if grown > self.max_growth:
-                raise BackupError(f"given up: the store grew by {grown} bytes during the backup")
+                raise BackupError(f"the backup was stopped: the store grew by {grown} bytes meanwhile")
             ahead = 0.0
             if self.bytes_per_second:
                 ahead = self.written / self.bytes_per_second - (time.monotonic() - began)
@@ -158,7 +158,7 @@ class Backup:
             def meta(name: bytes) -> bytes:
                 value = copy.get(Table.META, name)
                 if value is None:
-                    raise BackupError("the copy is not a store of this program")
+                    raise BackupError("the copy is not a store of msmq-fast")
                 return value
 
             return Manifest(

@@ -50,7 +50,7 @@ class Completion(Generic[T]):
     def result(self) -> T:
         """The value; raises the error it failed with (an MSMQError), or NotDone."""
         if not self.done:
-            raise NotDone("the operation is under way")
+            raise NotDone("the operation is still running")
         if self._error is not None:
             raise self._error
         return self._value  # type: ignore[return-value]

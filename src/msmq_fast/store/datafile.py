@@ -21,4 +21,4 @@ def check_data_file(directory: Path, *, used: bool) -> None:
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}", error.errno or 0) from error
     if missing is not None:
-        raise StoreError(f"{path} was cut: {missing}; restore a backup")
+        raise StoreError(f"{path} is truncated: {missing}; restore a backup")

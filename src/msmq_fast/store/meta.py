@@ -35,9 +35,9 @@ def read_meta(tables: Tables, name: bytes, default: Any = None) -> Any:
     except decode.DecodeError as error:
         raise StoreError(f"the store is damaged: {_label(name)}: {error}") from error
     if name in _NUMBERS and not (type(found) is int and 0 <= found < _LIMIT):
-        raise StoreError(f"the store is damaged: {_label(name)} is no number that it can be")
+        raise StoreError(f"the store is damaged: {_label(name)} has an impossible value")
     if name == MetaName.GUID and not (isinstance(found, bytes) and len(found) == _GUID_BYTES):
-        raise StoreError(f"the store is damaged: {_label(name)} is no GUID")
+        raise StoreError(f"the store is damaged: {_label(name)} is not a GUID")
     return found
 
 

@@ -64,6 +64,6 @@ def check_place(directory: Path, *, force: bool = False) -> None:
         return  # not a Linux with /proc: nothing to go by
     if kind in _UNFIT or kind.startswith("fuse."):
         raise StorePlaceError(
-            f"{directory} lies on a {kind} file system, which can lose what is acknowledged; "
-            "choose a local disk or force it"
+            f"{directory} is on a {kind} file system, which can lose acknowledged messages; "
+            "use a local disk, or force it"
         )

@@ -46,7 +46,8 @@ def wait_applied(directory: Path, meta: Callable[[bytes], bytes | None]) -> None
     while _number(meta(MetaName.LOG_APPLIED)) < target:
         if not _is_served(directory):
             raise LogNotApplied(
-                f"the store in {directory} was not closed, and its redo log holds more than the data file; "
+                f"the store in {directory} was not stopped cleanly: its redo log has changes that "
+                "the data file lacks; "
                 "start its server once, or run 'msmq-fast compact'"
             )
         if time.monotonic() > end:

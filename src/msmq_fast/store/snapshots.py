@@ -68,7 +68,7 @@ class Snapshots:
         space, a rate that is too low; SnapshotBusy while another one is made.
         """
         if self.current is not None:
-            raise SnapshotBusy("another snapshot is being made; wait until it is done")
+            raise SnapshotBusy("another snapshot is being made; try again when it is done")
         if bytes_per_second is not None and bytes_per_second < MIN_RATE:
             raise BackupError(f"{bytes_per_second} bytes a second are too few: {MIN_RATE} or more")
         space = self._tables.space()

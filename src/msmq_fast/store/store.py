@@ -168,7 +168,7 @@ class Store:
         with self.unit():
             if self.is_copy:
                 renew_incarnation(self.tables, self.writer, now_s)
-                warn(f"the store in {self.directory} was copied or put back: it takes a new incarnation")
+                warn(f"the store in {self.directory} was copied or restored: it gets a new incarnation")
             if identity is not None:
                 self.put_meta(MetaName.IDENTITY, identity.stored())
             self.put_meta(MetaName.CLEAN, False)
@@ -181,7 +181,7 @@ class Store:
         aside = tables.start_log(size)
         if aside:
             warn(
-                f"the redo log in {self.directory} does not belong to this state of the store; "
+                f"the redo log in {self.directory} belongs to another state of the store; "
                 f"it was moved to log.aside-{aside}"
             )
 
@@ -288,7 +288,7 @@ class Store:
                 yield from decode.history(key, value)
             except decode.DecodeError as error:
                 self.damaged_history += 1
-                _log.error("set aside: the history record with the key %s is damaged: %s", key.hex(), error)
+                _log.error("not loaded: the history record with the key %s is damaged: %s", key.hex(), error)
 
     def trim(self, table: Table, before: int, limit: int = 1000) -> int:
         """Drops, in the current batch, packed records that hold only entries before number `before`; returns
@@ -332,5 +332,5 @@ def _open_tables(path: Path, options: StoreOptions, warn: Callable[[str], object
             size //= 4
             continue
         if size != options.map_size:
-            warn(f"the store in {path} is limited to {size >> 30} GiB: there is no address space for more")
+            warn(f"the store in {path} is limited to {size >> 30} GiB: the address space allows no more")
         return tables

@@ -100,8 +100,8 @@ class LeaseHolder:
             if start < behind and first < stop:
                 first, last = max(first, start), min(behind, stop) - 1
                 raise LeaseLost(
-                    f"deliveries {first} to {last} of {self.queue.name} went back: the lease of"
-                    f" {self.subscription} had ended"
+                    f"deliveries {first} to {last} of {self.queue.name} are back in the queue: the lease of"
+                    f" {self.subscription} ended"
                 )
         if stop > self.next:
             raise LeaseLost(f"{self.subscription} was given deliveries up to {self.next - 1}, not {stop - 1}")
@@ -239,19 +239,19 @@ class LeaseHolder:
         self.seconds, self.used = float(head["seconds"]), int(head["used"])
         self.voids.extend((int(first), int(stop)) for first, stop in head["voids"])
         if not 0 < self.start <= self.next:
-            raise ValueError("its numbers are impossible")
+            raise ValueError("the numbers are out of range")
         for first, packed in sorted(stored.chunks.items()):
             keys = array("Q", packed)
             if sys.byteorder == "big":
                 keys.byteswap()
             chunk = Chunk(first, keys)
             if not chunk.stop <= self.next or (self.chunks and self.chunks[-1].stop != first):
-                raise ValueError("its records do not fit together")
+                raise ValueError("the records contradict each other")
             self.chunks.append(chunk)
         self.advance(0)
         named = self.chunks and self.chunks[0].first <= self.start and self.chunks[-1].stop == self.next
         if self.held and not named:
-            raise ValueError("a record of its messages is missing")
+            raise ValueError("a record of the messages is missing")
 
 
 class Stored(NamedTuple):

@@ -128,9 +128,9 @@ class Leases:
         if not 1 <= seconds <= LONGEST_SECONDS:
             raise Malformed(f"a lease lasts from 1 to {LONGEST_SECONDS:g} seconds, not {seconds:g}")
         if queue.kind is QueueKind.OUTGOING:
-            raise UnsupportedFormatNameOperation("messages of an outgoing queue are not received here")
+            raise UnsupportedFormatNameOperation("messages of an outgoing queue cannot be leased")
         if any(excludes(one.access, one.share, Access.RECEIVE, Share.DENY_NONE) for one in queue.descriptors):
-            raise SharingViolation(f"{queue.name} is open to one receiver only")
+            raise SharingViolation(f"{queue.name} is open for exclusive receiving")
         found = self._find(subscription, queue) or self._new(subscription, queue)
         found.seconds = seconds
         self._touch(found)
@@ -143,7 +143,7 @@ class Leases:
         """
         self._services.require_ready()
         if not 0 < start <= stop:
-            raise Malformed(f"{start} to {stop} is no range of delivery numbers")
+            raise Malformed(f"{start} to {stop} is not a range of delivery numbers")
         found = self._find(subscription, queue)
         if found is None:
             raise LeaseLost(f"{subscription} has nothing of {queue.name}")
@@ -367,7 +367,7 @@ class Leases:
         must not run ahead of them.
         """
         if holder.broken and self._ledger.pending_deletes:
-            raise MessageStorageFailed("the store is full: what was acknowledged is being removed again")
+            raise MessageStorageFailed("the store is full: retrying to remove the acknowledged messages")
 
     # ---- time
 

@@ -120,7 +120,7 @@ class RollForward:
                 self._place(self._active[-1])
         except (OverflowError, MemoryError, StoreError) as problem:
             if not self._services.store.writer.failed:
-                _log.warning("staged messages wait: %s", problem)
+                _log.warning("staged messages are delayed: %s", problem)
             self._ended(1)
         except Exception as error:
             # Each publication has its turn by itself; so have the stages to be discarded.
@@ -203,7 +203,7 @@ class RollForward:
         give_back(publication.reserved)
         if publication.gone:
             _log.warning(
-                "%d messages of the writer %s are gone with their queues, which were deleted meanwhile",
+                "%d messages of the writer %s were deleted with their queues",
                 publication.gone,
                 printable(publication.writer),
             )

@@ -181,7 +181,7 @@ class OpenStage:
         """
         stage = self._stage
         if stage.state is not StageState.OPEN or self._done is not None:
-            raise OperationCancelled("the stage is not open any more")
+            raise OperationCancelled("the stage is closed")
         try:
             if self._intake.status:
                 raise storage_error(self._intake.status)
@@ -214,7 +214,7 @@ class OpenStage:
     def finish(self) -> Completion[Staged]:
         """Everything has come; resolved when it is durable. Raises, or fails with, what `put` does."""
         if self._stage.state is not StageState.OPEN or self._done is not None:
-            raise OperationCancelled("the stage is not open any more")
+            raise OperationCancelled("the stage is closed")
         self._done = Completion()
         done = self._done
         self._end()
@@ -253,7 +253,7 @@ class OpenStage:
             self._stage.state = StageState.GONE
             self._intake.forget()
             if self._done is not None:
-                self._done.fail(OperationCancelled("the stage was given up"))
+                self._done.fail(OperationCancelled("the stage was discarded"))
             self._gone()
 
     def _gone(self) -> None:

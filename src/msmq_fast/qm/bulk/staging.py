@@ -130,7 +130,9 @@ class Staging:
         self._services.require_ready()
         part.check()
         if len(self._stages) >= MOST_WAITING:
-            raise InsufficientResources(f"{MOST_WAITING} stages wait to be published")
+            raise InsufficientResources(
+                f"{MOST_WAITING} stages are waiting to be published; that is the limit"
+            )
         identifier = self._services.random_bytes(_IDENTIFIER)
         stage = Stage(identifier, part, owner, self._ledger.now_s)
         self._stages[identifier] = stage
@@ -271,10 +273,10 @@ class Staging:
         ]
         fence = None if origin is None else self._fence(writer)
         if fence is not None and fence.owner != owner:
-            raise AccessDenied(f"the writer {writer} is somebody else's")
+            raise AccessDenied(f"the writer name {writer} belongs to another caller")
         if fence is not None and epoch < fence.epoch:
             raise Fenced(
-                f"epoch {epoch} of the writer {writer} is over: epoch {fence.epoch} has published batch"
+                f"epoch {epoch} of the writer {writer} has ended: epoch {fence.epoch} has published batch"
                 f" {fence.batch}; a new one needs a greater epoch"
             )
         if fence is not None and epoch == fence.epoch and origin and fence.origin not in ("", origin):
@@ -344,8 +346,8 @@ class Staging:
         stage = self._stages.get(identifier)
         if stage is None or stage.state is not StageState.READY or stage.owner != owner:
             raise StageNotFound(
-                f"there is no stage {identifier.hex()}: it was discarded, its time is over, or its messages"
-                " have not all come"
+                f"stage {identifier.hex()} does not exist: it was discarded, it expired, or its upload is"
+                " incomplete"
             )
         if (stage.part.writer, stage.part.batch) != (writer, batch):
             raise Malformed(
@@ -385,7 +387,7 @@ class Staging:
             over += batch.stages
         for stage in over:
             _log.warning(
-                "the stage %s of batch %d of the writer %s was not published in %g s: its %d messages go",
+                "stage %s of batch %d of the writer %s was not published in %g s; its %d messages are deleted",
                 stage.name,
                 stage.part.batch,
                 stage.part.writer,
@@ -406,7 +408,7 @@ class Staging:
         except StoreError:
             raise  # the store takes nothing now: all of them are tried again
         except Exception as error:
-            self._services.faults.note("a stage whose time is over", error)
+            self._services.faults.note("a stage that expired", error)
             if len(over) > 1:
                 for stage in over:
                     self._end([stage])
@@ -423,7 +425,7 @@ class Staging:
                 if name.decode() not in self._writers and _Fence(*stored).published_s < before
             ]
         except (StoreError, TypeError, ValueError) as problem:
-            _log.error("writers are not forgotten, since the record of one is damaged: %r", problem)
+            _log.error("writers are kept, because the record of one is damaged: %r", problem)
             return
         if names:
 
@@ -439,7 +441,7 @@ class Staging:
             opened.abort()
         for waiting in self._writers.values():
             while waiting:
-                waiting.popleft()[0].fail(ServiceNotAvailable("the queue manager stops"))
+                waiting.popleft()[0].fail(ServiceNotAvailable("the queue manager is stopping"))
 
     # ---- recovery
 
@@ -535,5 +537,5 @@ def _check_parts(stages: list[Stage]) -> None:
         other = parts.setdefault(stage.part.number, stage)
         if other is not stage:
             raise Malformed(
-                f"the stages {other.name} and {stage.name} are two attempts of part {stage.part.number}"
+                f"the stages {other.name} and {stage.name} are two uploads of part {stage.part.number}"
             )

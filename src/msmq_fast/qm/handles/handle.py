@@ -398,7 +398,7 @@ class OpenQueue:
         """`lookup` for a `hold`, as a read that can be cancelled."""
         self.may_read(peek=peek)
         if peek:
-            raise InvalidParameter("a message cannot be peeked in a transaction")
+            raise InvalidParameter("a transaction cannot peek a message")
         key = self._seek(lookup_id, operation, peek)
         request = ReadRequest(self.queue.readers, peek=False, hold=hold)
         if not request.take(self.queue.core, key):

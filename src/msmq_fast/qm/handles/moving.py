@@ -32,7 +32,7 @@ def check_move(
     if access is not Access.MOVE:
         raise AccessDenied("the target queue is not open with the access MOVE")
     if target is source or target.family is not source.family:
-        raise InvalidParameter("messages are moved between a queue and its subqueues only")
+        raise InvalidParameter("messages can only be moved between a queue and its subqueues")
     if transactional and not target.transactional:
         raise TransactionUsage("the queue is not transactional")
     state = source.core.positions.state(lookup_id) if 0 <= lookup_id < 1 << 64 else 0

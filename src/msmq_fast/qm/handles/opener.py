@@ -58,7 +58,7 @@ class Opener:
         """
         self._services.require_ready()
         if access is Access.SEND and share is not Share.DENY_NONE:
-            raise UnsupportedAccessMode("a queue is opened for sending with share mode DENY_NONE only")
+            raise UnsupportedAccessMode("opening a queue for sending requires share mode DENY_NONE")
         if name[:3].upper() == "DL=":
             name = self._directory.expand(name)
         target = self._registry.resolve(name)
@@ -66,19 +66,19 @@ class Opener:
         if isinstance(queue, OutgoingQueue) and access is Access.SEND:
             self._outgoing.claimed(queue)
         if queue.key in INTERNAL_KEYS and not internal:
-            raise UnsupportedAccessMode("the queue is internal")
+            raise UnsupportedAccessMode("the queue is for internal use only")
         if access is Access.SEND and queue.kind is QueueKind.SUBQUEUE:
-            raise UnsupportedAccessMode("nothing is sent to a subqueue")
+            raise UnsupportedAccessMode("a subqueue cannot be sent to")
         if access is Access.SEND and queue.kind is QueueKind.SYSTEM and not internal:
-            raise UnsupportedAccessMode("nothing is sent to a system queue")
+            raise UnsupportedAccessMode("a system queue cannot be sent to")
         if access is Access.SEND and queue.kind is QueueKind.JOURNAL:
-            raise UnsupportedAccessMode("nothing is sent to a journal")
+            raise UnsupportedAccessMode("a journal cannot be sent to")
         if access is Access.MOVE and queue.kind not in _MOVABLE:
-            raise UnsupportedAccessMode("messages are moved between a queue and its subqueues only")
+            raise UnsupportedAccessMode("messages can only be moved between a queue and its subqueues")
         self._guard.open(token, queue, access)
         for existing in queue.descriptors:
             if excludes(existing.access, existing.share, access, share):
-                raise SharingViolation(f"{queue.name} is open in a mode that excludes this one")
+                raise SharingViolation(f"{queue.name} is open in a mode that excludes this access")
         format_name = target.name if target.name is not None else queue.format_name(self._services.guid)
         handle = OpenQueue(self._parts, queue, access, share, format_name, self._registry.new_handle())
         queue.descriptors.append(handle)
@@ -90,7 +90,7 @@ class Opener:
         if found is None:
             return None
         if access is Access.SEND:
-            raise UnsupportedAccessMode("nothing is sent to a subqueue")
+            raise UnsupportedAccessMode("a subqueue cannot be sent to")
         parent, subqueue = found
         self._guard.open(token, parent, access)
         return self._parts.subqueues.make(parent, subqueue)

@@ -148,7 +148,7 @@ class Keyring:
     def tell(self, manager: UUID, blob: bytes | None) -> Completion[None]:
         """Keep the encryption keys of another queue manager, or forget them. Raises SecurityDataError."""
         if blob is not None and not read_key_list(blob):
-            raise SecurityDataError("a list without any key")
+            raise SecurityDataError("the list has no keys")
         name = MetaName.PEER_KEYS + manager.bytes
         records = self._records
 

@@ -71,7 +71,7 @@ class Signing:
         CANNOT_SIGN_DATA_EX, INSUFFICIENT_RESOURCES.
         """
         if level not in _KINDS or algorithm not in (0, *_HASHES):
-            raise error("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", "no such authentication level or hash algorithm")
+            raise error("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", "unknown authentication level or hash algorithm")
         chosen = HashAlgorithm(algorithm) if algorithm else self._algorithm
         signer = self._certificates.signer(user, digest)
         message = parse(packet)
@@ -138,10 +138,10 @@ def prepare(
     local = queue.kind is not QueueKind.OUTGOING
     if request is not None:
         if signing is None or token is None:
-            raise UnsupportedOperation("nothing is signed here")
+            raise UnsupportedOperation("this server does not sign messages")
         level, algorithm, digest = request
         if level and _is_direct(queue) and not signing.to_direct_names:
-            raise UnsupportedFormatNameOperation("messages to direct format names are not signed")
+            raise UnsupportedFormatNameOperation("messages to direct format names cannot be signed")
         if level and leaves_by_srmp(queue):
             packet = signing.sign_xml(packet, token.user, digest=digest)
         elif level:

@@ -57,7 +57,7 @@ class DirectoryChanges:
     def delete(self, item: DirectoryObject, *, join: Join | None = None) -> Completion[None]:
         """Delete an object; one of a queue of this computer deletes the queue and its messages."""
         if item.kind is ObjectType.QUEUE_MANAGER and item.identifier == self._directory.guid:
-            return failed(generic("this is the running queue manager", item.kind))
+            return failed(generic("the object is the running queue manager itself", item.kind))
         queue = self._named_queue(item)
         if queue is None:
             return self._directory.events.delete(item, join=join)

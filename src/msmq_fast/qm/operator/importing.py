@@ -26,7 +26,7 @@ class Import:
     def __init__(self, services: Services, jobs: Jobs, job: bytes) -> None:
         """Raises SHARING_VIOLATION if the same import is under way."""
         if job in jobs.importing:
-            raise SharingViolation("this import is under way already")
+            raise SharingViolation("this import is already under way")
         self.done = 0
         self._store = services.store
         self._ledger = services.ledger
@@ -69,10 +69,10 @@ class Import:
             raise InvalidParameter(f"the next record of this import is {self.done}, not {first}")
         if queue is None:
             if entries:
-                raise InvalidParameter("messages need a queue")
+                raise InvalidParameter("the import has messages before its first queue")
             return self._finish(None, [], [], 0, None, last=last)
         if queue.kind is QueueKind.OUTGOING:
-            raise InvalidParameter("messages are not imported into an outgoing queue")
+            raise InvalidParameter("messages cannot be imported into an outgoing queue")
         if queue.state is not QueueState.EXISTING:
             raise QueueDeleted("the queue was deleted")
         identifiers = self._known(queue)

@@ -112,13 +112,15 @@ class QueueAdmin:
         """
         self._services.require_ready()
         if queue.kind in (QueueKind.SUBQUEUE, QueueKind.JOURNAL):
-            raise UnsupportedFormatNameOperation("a subqueue or journal has the properties of its queue")
+            raise UnsupportedFormatNameOperation(
+                "the properties of a subqueue or journal are those of its queue; change the queue"
+            )
         if properties or security is None:
             self._guard.write_properties(token, queue)
         if security is not None:
             security = self._guard.change_permissions(token, queue, security)
         if "transactional" in properties:
-            raise PropertyError("whether a queue is transactional is decided when it is created")
+            raise PropertyError("transactional cannot be changed after the queue is created")
         if queue.transactional and properties.get("multicast_address"):
             raise PropertyError("a transactional queue cannot have a multicast address")
         changed = replace(queue.properties)

@@ -85,7 +85,7 @@ class AckPolicy:
         except (StoreError, MemoryError):
             raise  # the unit cannot go on
         except Exception as error:
-            self._services.faults.note("what follows from a message", error)
+            self._services.faults.note("the side effects of a message", error)
             if role == Role.DESTINATION and ack_flags & AckRequest.FINAL:
                 self._tell_later(packet, reason)
             return reason, False, None
@@ -307,7 +307,7 @@ class AckPolicy:
             return self._destinations.of_answer(name, group)
         queue = self._answers.open(name, group)  # bound to an address (`srmp.returnpath`)
         if queue is None:
-            raise InsufficientResources("as many outgoing queues as acknowledgments may have")
+            raise InsufficientResources("the limit of outgoing queues for acknowledgments is reached")
         return queue
 
     def _discard(self) -> bool:

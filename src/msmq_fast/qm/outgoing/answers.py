@@ -209,10 +209,10 @@ class AnswerQueues:
             len(held) >= unreached and sum(not queue.reached for queue in held) >= unreached
         )
         if full:
-            self._tell(f"acknowledgments for {group} wait in as many outgoing queues as they may")
+            self._tell(f"the limit of outgoing queues for acknowledgments to {group} is reached")
             return self._make_room(pool, held, "address")
         if pool.total >= self.most:
-            self._tell("acknowledgments wait in as many outgoing queues as they may in all")
+            self._tell("the limit of outgoing queues for acknowledgments is reached")
             largest = max(pool.groups.values(), key=len)
             return self._make_room(pool, largest, "all")
         return True
@@ -242,7 +242,7 @@ class AnswerQueues:
             if len(self._told) >= _GIVEN_UP:
                 return
         self._told[cause] = now
-        _log.warning("%s: the least useful ones make room", cause)
+        _log.warning("%s: the least useful queues make room", cause)
 
     # ---- giving up, in later turns
 

@@ -67,7 +67,7 @@ class Destinations:
         if answers_for:
             outgoing = self._answers.open(target.name, answers_for)
             if outgoing is None:
-                raise InsufficientResources("as many outgoing queues as acknowledgments may have")
+                raise InsufficientResources("the limit of outgoing queues for acknowledgments is reached")
         return outgoing or self._outgoing.to(target.name)
 
     def of_answer(self, name: FormatName, answers_for: str = "") -> Queue:
@@ -85,5 +85,5 @@ class Destinations:
         if queue is None:
             raise QueueNotFound(f"there is no queue {printable(str(name))}")
         if queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
-            raise QueueNotFound(f"nothing is sent to {name}")
+            raise QueueNotFound(f"{name} cannot be sent to")
         return queue

@@ -77,5 +77,5 @@ class IdleQueueCleanup:
             self._quiet[queue] = (queue.core.arrived_total, now)
         elif now - since >= idle:
             level = logging.DEBUG if queue.answers_only else logging.INFO
-            _log.log(level, "outgoing queue %s has been empty for long and goes", queue.name)
+            _log.log(level, "outgoing queue %s was idle and is deleted", queue.name)
             self._outgoing.delete(queue)

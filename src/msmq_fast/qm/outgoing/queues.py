@@ -146,9 +146,9 @@ class OutgoingQueues:
         if queue.descriptors:
             return "it is open"
         if core.positions.live or core.used_bytes or self._services.ledger.returned:
-            return "messages are in it"
+            return "it holds messages"
         if queue.outgoing_state is OutgoingState.ON_HOLD:
-            return "it is on hold"
+            return "on hold"
         if queue in self._registry.purging:
             return "it is being purged"
         return ""

@@ -48,10 +48,10 @@ class Heard(Enum):
     """What became of acknowledgments, for metrics."""
 
     ORDER_ACK = "OrderAcks"
-    STRAY_ORDER_ACK = "OrderAcks for no sequence that is sent"
+    STRAY_ORDER_ACK = "OrderAcks that match no sequence"
     FINAL_ACK = "FinalAcks"
-    STRAY_FINAL_ACK = "FinalAcks for no message that waits"
-    FOREIGN = "acknowledgments from elsewhere than where the messages went"
+    STRAY_FINAL_ACK = "FinalAcks that match no message"
+    FOREIGN = "acknowledgments from another address than the messages were sent to"
     RESEND = "resend time-outs"
 
 
@@ -72,7 +72,7 @@ class OutgoingSequences:
         faults: Faults | None = None,
     ) -> None:
         if not ladder:
-            raise ValueError("a ladder has a step at least")
+            raise ValueError("a resend ladder needs at least one step")
         self._guid = guid
         self._ledger = ledger
         self._ladder = ladder
@@ -152,7 +152,7 @@ class OutgoingSequences:
         if messenger.addresses.isdisjoint(way.addresses):
             self.heard[Heard.FOREIGN] += 1
             _log.debug(
-                "an acknowledgment from %s counts for nothing: its messages went to %s",
+                "ignored an acknowledgment from %s: its messages were sent to %s",
                 ", ".join(sorted(messenger.addresses)),
                 ", ".join(way.addresses),
             )

@@ -109,7 +109,7 @@ class Connectors:
         """The queue of a CONNECTOR= name. QUEUE_NOT_FOUND: no foreign site to which this computer belongs."""
         site = name.guid
         if site is None or site not in self._own_sites() or not self._site(site, "ForeignSite"):
-            raise QueueNotFound(f"this computer is no connector: {name}")
+            raise QueueNotFound(f"this computer is not a connector: {name}")
         return self.queue(site, transactional=name.suffix is Suffix.XACTONLY)
 
     def site_of(self, manager: UUID | None) -> UUID | None:

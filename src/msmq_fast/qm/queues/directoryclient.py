@@ -434,7 +434,7 @@ def security_of(item: DirectoryObject) -> SecurityDescriptor | None:
     try:
         return SecurityDescriptor.from_bytes(data)
     except SecurityDataError as error:
-        _log.error("the directory gives a queue a descriptor that cannot be read: %s", error)
+        _log.error("the directory has an unreadable descriptor for a queue: %s", error)
         return None
 
 

@@ -9,7 +9,7 @@ from msmq_fast._native.ledger import Ledger
 
 _log = logging.getLogger(__name__)
 
-MEMORY_FULL = "express messages fill the memory"
+MEMORY_FULL = "express messages fill their share of memory"
 _ENOUGH, _FULL = 0, 2  # Ledger.memory
 
 
@@ -72,9 +72,9 @@ class FlowControl:
         used = self._ledger.express_bytes
         if level == _FULL:
             self.began += 1
-            _log.error("%s: %d bytes, nothing is taken in", MEMORY_FULL, used)
+            _log.error("%s: %d bytes, the server accepts no messages", MEMORY_FULL, used)
         elif self._full:
-            _log.info("the memory suffices again: %d bytes of express messages", used)
+            _log.info("memory is sufficient again: %d bytes of express messages", used)
         self._full = level == _FULL
         self._tell()
 

@@ -19,7 +19,7 @@ class JournalQueue(Queue):
 
     def __init__(self, ledger: Ledger, ordinal: int, guid: UUID, parent: Queue) -> None:
         if parent.part is None:
-            raise ValueError("an outgoing queue has no journal")
+            raise ValueError("outgoing queues have no journal")
         super().__init__(
             ledger,
             ordinal,

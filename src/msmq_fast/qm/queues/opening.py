@@ -29,13 +29,13 @@ def check_name(name: FormatName, access: Access, settings: QueueManagerSettings)
         if not (settings.multicast if multicast else settings.http):
             way, switch = ("multicast", "pgm.enabled") if multicast else ("HTTP", "srmp.sending")
             raise UnsupportedFormatNameOperation(
-                f"nothing can be sent to {name}: this server does not send by {way} ({switch})"
+                f"nothing can be sent to {name}: sending by {way} is off here ({switch})"
             )
     if name.kind in (NameKind.MACHINE, NameKind.CONNECTOR) and access is Access.SEND:
-        raise UnsupportedFormatNameOperation(f"nothing is sent to {name}")
+        raise UnsupportedFormatNameOperation(f"{name} cannot be sent to")
 
 
 def check_transactional(name: FormatName) -> None:
     """TRANSACTION_USAGE: no message of a transaction goes there (A-77)."""
     if name.kind is NameKind.MULTICAST:
-        raise TransactionUsage("multicast queues take no messages of transactions")
+        raise TransactionUsage("transactional messages cannot be sent to a multicast address")

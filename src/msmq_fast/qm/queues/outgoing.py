@@ -250,13 +250,13 @@ class OutgoingQueue(Queue):
     def stalled(self) -> str:
         """Why nothing is sent although messages wait; empty if nothing is in the way."""
         if not self.may_send:
-            return "it is on hold" if self.outgoing_state is OutgoingState.ON_HOLD else "it is locked"
+            return "on hold" if self.outgoing_state is OutgoingState.ON_HOLD else "it is locked"
         sequence = self.core.sequence
         if sequence is None or self.core.positions.available:
             return ""
         if sequence.sent:
-            return "its receiver has not acknowledged what was sent"
-        return "its receiver has not said what became of messages" if sequence.finals else ""
+            return "the receiver has not acknowledged the messages in order"
+        return "messages wait until a program receives them at the receiver" if sequence.finals else ""
 
     def _note_watch(self) -> None:
         carried = bool(self._channels) and self._online and self.may_send

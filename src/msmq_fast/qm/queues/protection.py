@@ -56,12 +56,12 @@ def check_srmp(queue: Queue, message: ParsedMessage) -> None:
     if not is_xml(message.label):
         raise IllegalPropertyValue(
             f"{quoted(message.label)} cannot be the label of a message to {queue.name}: "
-            "it goes there in XML, which carries no control characters"
+            "it is sent as XML, which cannot carry control characters"
         )
     start, packet = message.properties_offset + _PRIVACY, message.packet
     if any(packet[start : start + 4]):
         raise UnsupportedFormatNameOperation(
-            f"encrypted messages are not sent to {queue.name}: HTTPS is what protects messages there"
+            f"encrypted messages cannot be sent to {queue.name}; use HTTPS to protect them"
         )
     if isinstance(queue, OutgoingQueue) and is_transactional(packet):
         check_transactional(queue.destination)

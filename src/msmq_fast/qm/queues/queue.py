@@ -121,7 +121,7 @@ def _check(name: str, value: Any) -> Any:
             group = multicast_group(value.strip()) if isinstance(value, str) and value.strip() else ""
             if group is None:
                 raise IllegalPropertyValue(
-                    f"{value!r} is no multicast address and port such as 234.1.1.1:8001"
+                    f"{value!r} is not a multicast address and port such as 234.1.1.1:8001"
                 )
             good, value = isinstance(value, str), group
         case "poison_after":
@@ -131,7 +131,7 @@ def _check(name: str, value: Any) -> Any:
         case _:
             raise PropertyError(f"a queue has no property {name!r}")
     if not good:
-        raise IllegalPropertyValue(f"{value!r} is no value of the queue property {name!r}")
+        raise IllegalPropertyValue(f"{value!r} is not a value of the queue property {name!r}")
     return value
 
 

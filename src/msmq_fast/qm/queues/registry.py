@@ -233,7 +233,7 @@ class QueueRegistry:
             return Target(direct_format_name(path))
         names = parse_format_names(text)
         if len(names) > 1:
-            raise UnsupportedFormatNameOperation("several queues can be opened for sending only")
+            raise UnsupportedFormatNameOperation("a name of several queues can only be opened for sending")
         return self._resolve(names[0])
 
     def _resolve(self, name: FormatName) -> Target:
@@ -251,7 +251,7 @@ class QueueRegistry:
                 return Target(name, key=QueuePart(Scope.SYSTEM, str(name)).key)
             case NameKind.PRIVATE | NameKind.PUBLIC | NameKind.MACHINE | NameKind.MULTICAST:
                 return Target(name)
-        raise UnsupportedFormatNameOperation(f"{name} cannot be reached: there is no such transport")
+        raise UnsupportedFormatNameOperation(f"{name} cannot be reached: its transport is not available")
 
     def _direct(self, name: FormatName, direct: DirectName) -> Target:
         if direct.protocol in ("HTTP", "HTTPS"):

@@ -85,7 +85,7 @@ class Subqueues:
         if parent.part is None or parent.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
             raise UnsupportedAccessMode(f"{parent.name} has no subqueues")
         if parent.key in INTERNAL_KEYS:
-            raise UnsupportedAccessMode("the queue is internal")
+            raise UnsupportedAccessMode("the queue is for internal use only")
         if name.casefold() in RESERVED:
             raise IllegalQueuePathName(f"{name} is not the name of a subqueue")
         found = parent.subqueues.get(name.casefold())

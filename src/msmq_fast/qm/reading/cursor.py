@@ -88,7 +88,7 @@ class Cursor:
         """The message behind the one that was peeked. ILLEGAL_CURSOR_ACTION: none was."""
         self._ready(peek=True)
         if self.state is CursorState.UNREAD:
-            raise IllegalCursorAction("no message has been peeked with this cursor")
+            raise IllegalCursorAction("the cursor has no current message: peek first")
         return self._next(timeout_ms, self._request(gate, peek=True))
 
     def receive(
@@ -142,7 +142,7 @@ class Cursor:
         self._handle.may_read(peek=peek)
         core = self._handle.core
         if self.state in (CursorState.WAIT_PEEK, CursorState.WAIT_RECEIVE):
-            raise IllegalCursorAction("another read of this cursor waits")
+            raise IllegalCursorAction("another read with this cursor is waiting")
         return core
 
     def _current(self, core: QueueCore) -> int:

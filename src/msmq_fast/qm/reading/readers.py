@@ -162,7 +162,7 @@ class ReadRequest:
             key = self.candidate(core)
             taken = key is not None and self.take(core, key)
         if not taken:
-            raise MessageStorageFailed("the position list and its readers disagree")
+            raise MessageStorageFailed("internal error: the position list and its readers disagree")
 
     def take(self, core: QueueCore, key: int) -> bool:
         """Receive the message with a key, or peek it; False if it is not there."""

@@ -98,7 +98,7 @@ class TwoPhaseReads:
         owner = self._owners.get(key, 0)
         if not holds(core, key, owner):
             self._owners.pop(key, None)
-            raise TransactionSequence("this reader has not locked the message")
+            raise TransactionSequence("the message is not locked by this reader")
         if not delete:
             self.put_back(core, key)
             return Completion.of(None)

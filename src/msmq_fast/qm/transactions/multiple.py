@@ -75,9 +75,9 @@ class MultipleOpener:
         if len(elements) == 1:
             return self._opener.open(elements[0], access, share, token=token)
         if access is not Access.SEND:
-            raise UnsupportedFormatNameOperation("several queues can be opened for sending only")
+            raise UnsupportedFormatNameOperation("a name of several queues can only be opened for sending")
         if share is not Share.DENY_NONE:
-            raise UnsupportedAccessMode("a queue is opened for sending with share mode DENY_NONE only")
+            raise UnsupportedAccessMode("opening a queue for sending requires share mode DENY_NONE")
         children: list[OpenQueue] = []
         try:
             for element in elements:

@@ -42,7 +42,7 @@ class PoisonHandling:
             target = self._subqueues.make(queue, POISON)
         except Exception as error:
             if isinstance(error, MSMQError):
-                _log.error("%s: poison messages stay where they are: %s", queue.name, error)
+                _log.error("%s: poison messages were not moved: %s", queue.name, error)
             else:
                 self._services.faults.note("a poison subqueue", error)
             core.release(array("Q", keys), OWNER_POISON)
@@ -57,7 +57,7 @@ class PoisonHandling:
         core.release(lost, OWNER_POISON)
         if lost:
             _log.error(
-                "%s: %d poison messages stay where they are: the store has lost their records",
+                "%s: %d poison messages were not moved: the store has no record of them",
                 queue.name,
                 len(lost),
             )

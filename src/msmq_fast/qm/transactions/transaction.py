@@ -324,7 +324,7 @@ class Transactions:
     def check_prepared(self) -> None:
         """INSUFFICIENT_RESOURCES: no more transactions can be prepared until some have ended."""
         if sum(item.state is State.PREPARED for item in self._all.values()) >= PREPARED_LIMIT:
-            raise InsufficientResources(f"{PREPARED_LIMIT} transactions are prepared and wait for their ends")
+            raise InsufficientResources(f"{PREPARED_LIMIT} transactions are prepared; that is the limit")
 
     def touched(self, transaction: Transaction) -> None:
         """Something happened in an active transaction."""
