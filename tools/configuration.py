@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from msmq_fast.config.schema import json_schema, purpose
-from msmq_fast.config.sections import LISTS, SECTIONS, keys_of
+from msmq_fast.config.sections import LISTS, LIVE_LISTS, SECTIONS, keys_of
 from msmq_fast.config.toml_text import toml_text
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -65,6 +65,8 @@ checks the file.
 - A size is a number of bytes, or a text with a unit: `"64 MiB"` is 67,108,864 bytes,
   `"64 MB"` is 64,000,000 bytes.
 - With port 0 the system chooses a free port, and the `ready` line shows it. `"off"` closes a listener.
+- ↻ marks a key that changes while the server runs, after SIGHUP or `msmq-fast config reload`. Other keys take
+  a restart.
 - A path that begins with `~` is below the home directory of the server's user.
 """
 
@@ -115,7 +117,8 @@ def _section(header: str, name: str, section: type) -> Iterator[str]:
     yield "|---|---|---|---|"
     for key, entry in keys_of(section).items():
         expected = entry.metadata["kind"].described.replace('"', "'")
-        yield f"| `{key}` | `{_default(entry)}` | {expected} | {entry.metadata['about']} |"
+        live = " ↻" if entry.metadata["live"] or name in LIVE_LISTS else ""
+        yield f"| `{key}`{live} | `{_default(entry)}` | {expected} | {entry.metadata['about']} |"
     yield ""
 
 

@@ -30,7 +30,7 @@ def test_the_files_are_current(name: str) -> None:
 def test_every_key_has_one_row_on_the_page() -> None:
     page = (DIRECTORY / "configuration.md").read_text(encoding="utf-8")
     found = {
-        name: re.findall(r"^\| `(\w+)` \| `.*?` \|", text, re.MULTILINE)
+        name: re.findall(r"^\| `(\w+)`(?: ↻)? \| `.*?` \|", text, re.MULTILINE)
         for name, text in re.findall(r"^## \[+([\w.]+)\]+: .(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
     }
     assert found == {name: list(keys_of(section)) for name, section in (SECTIONS | LISTS).items()}

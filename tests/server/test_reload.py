@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import select
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from msmq_fast.config.sections import SECTIONS, keys_of
 from msmq_fast.protocol.exits import Exit
 from tests.support.processes.servers import Server, certify, command, data_directory, until
 
@@ -31,8 +37,8 @@ SECOND = (
 [[queues]]
 name = "declared"
 
-[listen.admin]
-max_connections = 77
+[mqqb]
+window = 32
 """
 )
 
@@ -80,13 +86,13 @@ def test_tokens_certificates_queues_and_the_log_level_are_reloaded(tmp_path: Pat
             file.write_text(SECOND.format(directory=tmp_path))
             certify(key, certificate, "subjectAltName=IP:127.0.0.1")
             hang_up(server)
-            log_of(server, "SIGHUP: configuration read again")
+            log_of(server, f"SIGHUP: configuration read again from {file}; changed: log.level, queues, users")
             assert as_alice(server, "new new new", certificate, tmp_path).returncode == Exit.OK
             old = as_alice(server, "old old old", certificate, tmp_path)
             assert (old.returncode, b"token" in old.stderr) == (Exit.REFUSED, True), old
             assert b"is not trusted" in as_alice(server, "new new new", first, tmp_path).stderr
             server.ok("queue", "show", "declared")
-            log_of(server, "these keys changed and need a restart: listen.admin.max_connections")
+            log_of(server, "SIGHUP: these keys changed and need a restart: mqqb.window")
 
             file.write_text("[server]\nprot = 1\n")
             hang_up(server)
@@ -96,12 +102,147 @@ def test_tokens_certificates_queues_and_the_log_level_are_reloaded(tmp_path: Pat
             file.write_text(SECOND.format(directory=tmp_path))
             certificate.write_text("damaged")
             hang_up(server)
-            log_of(server, "SIGHUP: certificate kept as it was: listen.app.tls_certificate:")
+            log_of(server, "SIGHUP: not reloaded: listen.app.tls_certificate:")
             (message,) = server.ok("receive", "kept")
             assert message["delivery"] == "express"
             assert server.stop() == 0
         finally:
             server.kill()
+
+
+ROUTED = """
+[mqqb]
+retry_interval = 0.2
+[listen.app]
+max_connections = 3
+[[queues]]
+name = "orders"
+{queue}
+[[routes]]
+destination = "*"
+via = "{hop}"
+"""
+FAR = "PRIVATE=2c3b6b1d-6c51-4f4e-8b0a-b0d7a31f2f10\\1"
+
+
+@contextlib.contextmanager
+def serving(file: Path) -> Iterator[Server]:
+    with data_directory() as data:
+        server = Server(data, "--config", str(file)).start()
+        try:
+            yield server
+            assert server.stop() == 0
+        finally:
+            server.kill()
+
+
+def reloaded(server: Server) -> dict[str, Any]:
+    (answer,) = server.ok("config", "reload")
+    return answer
+
+
+def leads_to(server: Server, hop: str) -> bool:
+    (queue,) = server.ok("outgoing", "list")
+    return bool(queue["next_hops"] == [hop])
+
+
+def test_routes_change_for_messages_that_wait(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text(ROUTED.format(hop="127.0.56.91", queue=""))
+    with serving(file) as server:
+        server.ok("send", FAR, "--body", "x", "--recoverable")
+        until(lambda: leads_to(server, "127.0.56.91"), what="the first route")
+        file.write_text(ROUTED.format(hop="127.0.56.92", queue=""))
+        answer = reloaded(server)
+        assert (answer["changed"], answer["restart"]) == (["routes"], [])
+        until(lambda: leads_to(server, "127.0.56.92"), what="the second route")
+        assert reloaded(server)["changed"] == []
+
+
+def test_limits_of_connections_change(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text(ROUTED.format(hop="127.0.56.91", queue=""))
+    with serving(file) as server, contextlib.ExitStack() as open_ones:
+
+        def hold() -> socket.socket:
+            connection = open_ones.enter_context(socket.socket(socket.AF_UNIX))
+            connection.settimeout(10)
+            connection.connect(str(server.data / "app.sock"))
+            return connection
+
+        held = [hold(), hold()]
+        file.write_text(ROUTED.format(hop="127.0.56.91", queue="").replace("= 3", "= 5"))
+        assert reloaded(server)["changed"] == ["listen.app.max_connections"]
+        held += [hold() for _ in range(3)]  # five are open, as many as there may be now
+        held.append(hold())
+        assert len(select.select(held, [], [], 10)[0]) == 1  # the server closed one of them
+        for connection in held:
+            connection.close()
+        until(lambda: server.run("stats").returncode == Exit.OK, what="room again")
+
+
+def test_a_certificate_in_another_file(tmp_path: Path) -> None:
+    certify(tmp_path / "server.key", tmp_path / "server.pem", "subjectAltName=IP:127.0.0.1")
+    certify(tmp_path / "other.key", tmp_path / "other.pem", "subjectAltName=IP:127.0.0.1")
+    file = tmp_path / "server.toml"
+    file.write_text(FIRST.format(directory=tmp_path))
+    with serving(file) as server:
+        file.write_text(FIRST.format(directory=tmp_path).replace("/server.", "/other."))
+        assert reloaded(server)["changed"] == ["listen.app.tls_certificate", "listen.app.tls_key"]
+        assert as_alice(server, "old old old", tmp_path / "other.pem", tmp_path).returncode == Exit.OK
+
+
+def test_a_configuration_that_cannot_be_used_changes_nothing_and_says_why(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    good = ROUTED.format(hop="127.0.56.91", queue="")
+    file.write_text(good)
+    with serving(file) as server:
+        server.ok("send", FAR, "--body", "x", "--recoverable")
+        until(lambda: leads_to(server, "127.0.56.91"), what="the route")
+        file.write_text(good.replace(".91", ".92") + "[log]\nlevel = 5\n[sever]\n")
+        done = server.run("config", "reload")
+        assert (done.returncode, done.stdout) == (Exit.REFUSED, b"")
+        assert f"{file}:13: log.level: expected one of".encode() in done.stderr
+        assert f'{file}:14: unknown section "sever"; did you mean "server"?'.encode() in done.stderr
+        file.write_text(ROUTED.format(hop="127.0.56.92", queue="transactional = true"))
+        done = server.run("config", "reload")
+        assert (done.returncode, done.stdout) == (Exit.REFUSED, b"")
+        assert b'queue "orders" exists and is not transactional; this cannot be changed' in done.stderr
+        assert leads_to(server, "127.0.56.91")
+
+
+def test_only_administrators_reload(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text('[listen.app]\nport = 0\n[[users]]\nname = "alice"\ntoken = "a token of alice"\n')
+    token = tmp_path / "token"
+    token.write_text("a token of alice")
+    with serving(file) as server:
+        port = server.ready["app-tcp"].rpartition(":")[2]
+        endpoint = ("--endpoint", f"tcp://127.0.0.1:{port}", "--token-file", str(token))
+        done = command("config", "reload", *endpoint)
+        assert (done.returncode, done.stdout) == (Exit.REFUSED, b"")
+        assert b"reload the configuration" in done.stderr
+
+
+def test_each_live_key_has_a_part_that_takes_it_over() -> None:
+    """What this file tests; a key that is marked as live needs a test here."""
+    live = {
+        f"{name}.{key}"
+        for name, section in SECTIONS.items()
+        for key, entry in keys_of(section).items()
+        if entry.metadata["live"]
+    }
+    assert {name for name in live if not name.startswith(("listen.", "limits."))} == {
+        "log.level",
+        "log.format",
+        "log.refusals_per_second",
+    }
+    assert {name.rpartition(".")[2] for name in live if name.startswith("listen.")} == {
+        "max_connections",
+        "max_connections_per_address",
+        "tls_certificate",
+        "tls_key",
+    }
 
 
 def test_a_terminal_that_closes_while_the_server_starts_does_not_end_it() -> None:

@@ -73,3 +73,4 @@ class Service:
     keyring: Keyring | None = None
     signing: Signing | None = None  # for programs that ask for it
     snapshots: Snapshots | None = None
+    reload: Callable[[str], Mapping[str, Any]] | None = None  # for a user by name; raises MSMQError

@@ -40,6 +40,17 @@ class Admin:
         """Counters of the queue manager."""
         return dict(await self._link.request(Frame.STATS, []))
 
+    async def reload(self) -> dict[str, Any]:
+        """Have the server read its configuration again, as SIGHUP does.
+
+        The reply names what is in force now (`changed`), what takes a restart (`restart`) and the old names
+        of keys that were read (`warnings`).
+
+        Raises InvalidParameter, with one line for each mistake, if the configuration cannot be used; then
+        nothing has changed. Raises AccessDenied.
+        """
+        return dict(await self._link.request(Frame.RELOAD, []))
+
     async def snapshot(self, directory: str, bytes_per_second: int | None = None) -> SnapshotInfo:
         """Copy the running store into a new directory of the server's machine.
 

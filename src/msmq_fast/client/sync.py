@@ -389,6 +389,17 @@ class Admin(Wrapper[_admin.Admin]):
         """Counters of the queue manager."""
         return run(self._inner.stats())
 
+    def reload(self) -> dict[str, Any]:
+        """Have the server read its configuration again, as SIGHUP does.
+
+        The reply names what is in force now (`changed`), what takes a restart (`restart`) and the old names
+        of keys that were read (`warnings`).
+
+        Raises InvalidParameter, with one line for each mistake, if the configuration cannot be used; then
+        nothing has changed. Raises AccessDenied.
+        """
+        return run(self._inner.reload())
+
     def snapshot(self, directory: str, bytes_per_second: int | None = None) -> SnapshotInfo:
         """Copy the running store into a new directory of the server's machine.
 

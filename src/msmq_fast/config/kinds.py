@@ -67,12 +67,13 @@ class Kind:
     to_toml: Callable[[Any], object] = lambda value: value
 
 
-def key(kind: Kind, default: Any, about: str, *, secret: bool = False) -> Any:
+def key(kind: Kind, default: Any, about: str, *, secret: bool = False, live: bool = False) -> Any:
     """Return the field of a key: its kind, its default, and half a sentence that says what it is about.
 
-    The value of a secret is never shown.
+    The value of a secret is never shown. A live key changes while the server runs (`server/reloading.py`).
     """
-    return field(default=default, metadata={"kind": kind, "about": about, "secret": secret})
+    metadata = {"kind": kind, "about": about, "secret": secret, "live": live}
+    return field(default=default, metadata=metadata)
 
 
 def _mismatch(described: str, value: object) -> ValueError:

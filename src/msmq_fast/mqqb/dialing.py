@@ -33,14 +33,19 @@ class Dials:
     """At most `limit` links connect for messages at a time, and half as many for answers alone."""
 
     def __init__(self, limit: int) -> None:
+        self._most: dict[Purpose, int] = {}
+        self.resize(limit)
+        self._active: dict[Link, Purpose] = {}
+        self._used: Counter[Purpose] = Counter()
+        self._waiting: dict[Purpose, dict[Link, None]] = {purpose: {} for purpose in Purpose}
+
+    def resize(self, limit: int) -> None:
+        """Set another limit. Links that connect already go on."""
         self._most = {
             Purpose.MESSAGES: limit,
             Purpose.ANSWERS: max(1, limit // 2),
             Purpose.ANSWERS_BY_NAME: _NAMES,
         }
-        self._active: dict[Link, Purpose] = {}
-        self._used: Counter[Purpose] = Counter()
-        self._waiting: dict[Purpose, dict[Link, None]] = {purpose: {} for purpose in Purpose}
 
     @property
     def active(self) -> int:

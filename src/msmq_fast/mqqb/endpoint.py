@@ -9,7 +9,7 @@ from random import SystemRandom
 from uuid import UUID
 
 from msmq_fast.mqqb import ping
-from msmq_fast.mqqb.limits import Admission
+from msmq_fast.mqqb.limits import Admission, Limits
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.session import Session, Wake
 from msmq_fast.mqqb.sessioncontext import SessionContext
@@ -95,6 +95,13 @@ class Endpoint:
             self._timed.add("OrderAcks", session_context.order_acks)
         self._timed.add("windows", _Part(session_context.windows.next_deadline, self._widen))
         self._timed.add("the duplicate history", _Part(self._history_next, self._expire_history))
+
+    def set_limits(self, limits: Limits) -> None:
+        """Replace the limits of sessions, pings and attempts to connect. Open sessions stay."""
+        self.session_context.set_limits(limits)
+        self._admission.limits = limits
+        self._responder.set_rate(limits.pings_per_address)
+        self.transfer.dials.resize(limits.dials)
 
     def accept(
         self, address: str, now: float, wake: Wake = ignore, *, crowded: bool | None = None

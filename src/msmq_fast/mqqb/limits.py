@@ -87,7 +87,7 @@ class Admission:
     bit, and then closed (AMB-59)."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+        self.limits = limits
         self._total = 0
         self._per_address: Counter[str] = Counter()
 
@@ -98,9 +98,9 @@ class Admission:
 
     def would_refuse(self, address: str) -> CloseReason | None:
         """Why one more session from `address` would be refused now."""
-        if self.total >= self._limits.sessions:
+        if self.total >= self.limits.sessions:
             return CloseReason.SESSION_LIMIT
-        if self._per_address[address_group(address)] >= self._limits.sessions_per_address:
+        if self._per_address[address_group(address)] >= self.limits.sessions_per_address:
             return CloseReason.ADDRESS_LIMIT
         return None
 

@@ -41,6 +41,10 @@ class Responder:
         self._each = Allowance(rate, 1.0)
         self._all = Allowance(IN_ALL, 1.0)
 
+    def set_rate(self, rate: int) -> None:
+        """Set the number of answers in a second to one address group."""
+        self._each = Allowance(rate, 1.0)
+
     def answer(
         self, request: bytes, address: str, port: int, own_port: int, now: float, *, would_refuse: bool
     ) -> bytes | None:

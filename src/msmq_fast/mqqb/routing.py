@@ -119,6 +119,10 @@ class Router:
         """DestinationSiteID -> NextHopSiteID; empty unless this queue manager is a site gate."""
         return self._table
 
+    def set_static(self, static: Mapping[UUID | str, tuple[Target, ...]]) -> None:
+        """Replace the static routes."""
+        self._static = dict(static)
+
     def refresh(self, now: float) -> bool:
         """QueueManager Query Timer Event (MS-MQBR 3.1.6.1); whether anything is different now."""
         self._due = now + self._interval

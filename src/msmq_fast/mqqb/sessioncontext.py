@@ -82,6 +82,7 @@ class SessionContext:
         self.counts = Counts()
         self.hooks = hooks or Hooks()
         self.turns = turns
+        self._stream_shares = StreamShares(self.streams, self.limits.streams_per_address)
         self.pipeline = Pipeline(
             guid,
             resolve,
@@ -92,8 +93,15 @@ class SessionContext:
             quarantine,
             nack,
             self.hooks,
-            StreamShares(self.streams, self.limits.streams_per_address),
+            self._stream_shares,
         )
+
+    def set_limits(self, limits: Limits) -> None:
+        """Replace the limits. A session keeps the rate of session keys that it began with, and `unfinished`
+        stays as it is.
+        """
+        self.limits = limits
+        self._stream_shares.most = limits.streams_per_address
 
     def forget_routes(self) -> None:
         """Queues were created, deleted or changed: destinations are looked up anew."""

@@ -22,20 +22,20 @@ class StreamShares:
 
     def __init__(self, streams: InStreams, most: int) -> None:
         self._streams = streams
-        self._most = most
+        self.most = most
         self._held: Counter[str] = Counter()
         self._counted_at: float | None = None
         self._generation = 0
 
     def admits(self, source: bytes, dest_type: int, name: bytes, address: str, now: float) -> bool:
         """Whether a peer at `address` may go on with the stream of a source and destination, or begin it."""
-        if len(self._streams) < self._most:  # nothing needs to be counted as long as all together are fewer
+        if len(self._streams) < self.most:  # nothing needs to be counted as long as all together are fewer
             return True
         if self._streams.get(source, dest_type, name) is not None:
             return True
         self._count(now)
         group = address_group(address)
-        if self._held[group] >= self._most:
+        if self._held[group] >= self.most:
             return False
         self._held[group] += 1
         return True

@@ -72,7 +72,7 @@ class Transfer:
         self._table = LinkTable()
         self._retries: Deadlines[Link] = Deadlines()
         self._unlocated: dict[Link, None] = {}  # their hops have no address
-        self._dials = Dials(session_context.limits.dials)
+        self.dials = Dials(session_context.limits.dials)
         chance = Random(session_context.guid.int).random  # noqa: S311 - jitter only has to differ between computers
         self._backoff = Backoff(session_context.timers.retry, session_context.timers.retry_max, chance)
 
@@ -296,14 +296,14 @@ class Transfer:
 
     def _may_connect(self, link: Link, purpose: Purpose) -> bool:
         """Whether a link has a slot for its next step; `purpose` if it is for answers alone."""
-        if self._dials.take(link, purpose if link.answers_only else Purpose.MESSAGES):
+        if self.dials.take(link, purpose if link.answers_only else Purpose.MESSAGES):
             return True
         link.state = LinkState.QUEUED
         return False
 
     def _grant(self, now: float) -> None:
         """Links whose turn has come go on in the next turn of the loop."""
-        for link in self._dials.granted():
+        for link in self.dials.granted():
             self._retries.set(link, now)
 
     def routes_changed(self, now: float) -> None:
@@ -459,7 +459,7 @@ class Transfer:
         """Nothing is under way for a link."""
         link.due = None
         self._retries.set(link, None)
-        self._dials.release(link)
+        self.dials.release(link)
         self._unlocated.pop(link, None)
 
     def _rest(self, link: Link) -> None:

@@ -45,6 +45,7 @@ class Frame(IntEnum):
     STATS = 0x03
     SNAPSHOT = 0x04
     SHOW_SNAPSHOT = 0x05
+    RELOAD = 0x06
     CREATE_QUEUE = 0x10
     DELETE_QUEUE = 0x11
     GET_QUEUE = 0x12

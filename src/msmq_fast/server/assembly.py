@@ -7,7 +7,9 @@ import logging
 import random
 import socket
 from collections.abc import Awaitable, Callable, Iterator
-from typing import cast
+from dataclasses import asdict
+from functools import partial
+from typing import Any, cast
 from uuid import UUID
 
 from msmq_fast._native.lmdbstore import LmdbTables
@@ -16,6 +18,7 @@ from msmq_fast.admin.view import Labelled
 from msmq_fast.app.service import Counters, Service
 from msmq_fast.bulk.callers import Access
 from msmq_fast.config.sections import Config
+from msmq_fast.protocol.errors import InvalidParameter
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.release import release
 from msmq_fast.server.access import AccessControl
@@ -34,14 +37,21 @@ from msmq_fast.server.net.sockets import ListenError
 from msmq_fast.server.outgoing import Dispatcher
 from msmq_fast.server.pgm.listener import PgmListener
 from msmq_fast.server.pgm.sockets import PgmSockets, open_sockets
-from msmq_fast.server.reloading import Reload
+from msmq_fast.server.reloading import (
+    Part,
+    Reload,
+    ReloadError,
+    log_settings,
+    queue_declarations,
+    user_tokens,
+)
 from msmq_fast.server.review import summary
 from msmq_fast.server.rpc.listener import RpcListener
 from msmq_fast.server.rpc.ports import bind_rpc
 from msmq_fast.server.rpc.remote_reading import RemoteReading
 from msmq_fast.server.rpc.services import acceptors
 from msmq_fast.server.runtime.clock import SystemClock
-from msmq_fast.server.runtime.descriptors import ConnectionLimits, ConnectionScale, divide, raise_limit
+from msmq_fast.server.runtime.descriptors import connection_limits
 from msmq_fast.server.runtime.disk import DISK_LOW, DiskGuard
 from msmq_fast.server.runtime.feed_trimmer import FeedTrimmer
 from msmq_fast.server.runtime.loop import CommitLoop
@@ -70,11 +80,15 @@ class Assembly:
         loop: asyncio.AbstractEventLoop,
         on_store_failure: Callable[[], None],
         *,
+        load: Callable[[], Config] | None = None,
         clock: SystemClock | None = None,
         randomness: random.Random | None = None,
     ) -> None:
-        """Without `clock` and `randomness`, those of the system."""
+        """`load` reads the configuration again and raises ConfigError; without it, nothing can be reloaded.
+        Without `clock` and `randomness`, those of the system.
+        """
         self._config = config
+        self._load = load
         self._loop = loop
         self._on_store_failure = on_store_failure
         self._clock = clock or SystemClock()
@@ -96,23 +110,10 @@ class Assembly:
 
     def _connections(self) -> ConnectionTable:
         """The table of connections, whose limits fit into the descriptors of this process."""
-        limits = ConnectionLimits.configured(self._config)
-        descriptors = raise_limit()
         try:
-            scale = divide(limits, descriptors)
+            limits, scale = connection_limits(self._config)
         except ValueError as error:
             raise ListenError(str(error)) from None
-        if scale != ConnectionScale():
-            _log.warning(
-                "%d open files (RLIMIT_NOFILE) do not suffice for %d connections: the limits are lowered to "
-                "%.0f %% (for the command line %.0f %%, for the admin port %.0f %%); raise the hard limit, "
-                "or lower limits.network_connections and limits.outgoing_connections",
-                descriptors,
-                limits.total,
-                scale.network * 100,
-                scale.programs * 100,
-                scale.admin * 100,
-            )
         first_byte = self._config.limits.first_byte_timeout
         return ConnectionTable(limits, scale, first_byte, self._refused.refuse, self._clock.monotonic)
 
@@ -324,7 +325,7 @@ class Assembly:
                 self._clock,
                 self._loop,
                 commit_loop.touch,
-                ports.table.outgoing.share("outgoing rpc connection", config.limits.outgoing_connections),
+                ports.table.outgoing.share("outgoing rpc connection"),
             )
             commit_loop.add(self._remote)
         view = ServerView(
@@ -362,6 +363,7 @@ class Assembly:
             keyring=keyring,
             signing=self._security.signing,
             snapshots=self._snapshots,
+            reload=None if self._load is None else self._reload_for,
         )
         path = config.app_socket
         if path is not None:
@@ -381,6 +383,7 @@ class Assembly:
                 keyring=keyring,
                 signing=self._security.signing,
                 snapshots=self._snapshots,
+                reload=local.reload,
             )
             for listener in bound["app-tcp"]:
                 self._app.listen(
@@ -440,18 +443,43 @@ class Assembly:
         words += [f"{name}={','.join(addresses)}" for name, addresses in self._addresses.items()]
         return " ".join(words)
 
-    def reload(self, load: Callable[[], Config]) -> Reload:
-        """What takes over a changed configuration; `load` reads it and raises ConfigError."""
+    def reload(self) -> Reload:
+        """What takes over a changed configuration."""
+        assert self._commit_loop is not None  # noqa: S101 - set by start() before
+        assert self._load is not None  # noqa: S101 - the caller has given it
+        parts: list[Part] = [
+            log_settings,
+            partial(user_tokens, self._tokens),
+            self._tls.prepare,
+            self._srmp.listener.certificates.prepare,
+            lambda config: partial(self._mqqb.set_routes, config),
+            self._prepare_limits,
+            partial(queue_declarations, self._manager, self._commit_loop.touch),
+        ]
+        return Reload(self._config, self._load, parts)
 
-        def declared(config: Config) -> None:
-            declare(self._manager, config.queues)
-            if self._commit_loop is not None:
-                self._commit_loop.touch()
+    def _reload_for(self, user: str) -> dict[str, Any]:
+        """The request of an administrator: what changed, and what takes a restart."""
+        try:
+            return asdict(self.reload().run(f"reload by {user}"))
+        except ReloadError as error:
+            raise InvalidParameter("\n".join(error.lines)) from None
 
-        def certificates() -> list[str]:
-            return self._tls.reload() + self._srmp.listener.reload_certificates()
+    def _prepare_limits(self, config: Config) -> Callable[[], None]:
+        try:
+            limits, scale = connection_limits(config)
+        except ValueError as error:
+            raise DeclarationError(str(error)) from None
 
-        return Reload(self._config, load, declared, self._tokens, certificates)
+        def change() -> None:
+            self._acceptors.table.resize(limits, scale)
+            self._app.set_limits()
+            self._mqqb.set_limits(config)
+            self._srmp.listener.set_limits(config)
+            self._rpc.set_limits(config)
+            self._refused.set_rate(config.log.refusals_per_second)
+
+        return change
 
     # --------------------------------------------------------------------------------------------------- run
 

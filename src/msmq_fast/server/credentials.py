@@ -6,6 +6,8 @@ import contextlib
 import logging
 import ssl
 import stat
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -65,11 +67,21 @@ def token_table(config: Config, logons: LogonLimits | None = None) -> TokenTable
     return TokenTable(users, {user.name: user.groups for user in config.users}, logons)
 
 
+@dataclass(slots=True)
+class _Loaded:
+    """A context, the files that it was loaded from, and the key of the configuration that names them."""
+
+    context: ssl.SSLContext
+    certificate: Path
+    key: Path
+    name: str
+
+
 class TlsFiles:
     """The certificates of the listeners, in TLS contexts that can be loaded again while they are in use."""
 
     def __init__(self) -> None:
-        self._loaded: list[tuple[ssl.SSLContext, Path, Path, str]] = []
+        self._loaded: list[_Loaded] = []
 
     def context(self, certificate: Path | None, key: Path | None, name: str) -> ssl.SSLContext | None:
         """TLS for a listener, None without files. Raises DeclarationError, which names the key `name`."""
@@ -78,23 +90,32 @@ class TlsFiles:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         _load(context, certificate, key, name)
-        self._loaded.append((context, certificate, key, name))
+        self._loaded.append(_Loaded(context, certificate, key, name))
         return context
 
-    def reload(self) -> list[str]:
-        """Read all files again for connections to come. A file that cannot be used leaves its context as it
-        was; one line for each of them.
+    def prepare(self, config: Config) -> Callable[[], None]:
+        """Check all files, those that `config` names now; the function that is returned loads them, for
+        connections to come. Raises DeclarationError: a file cannot be used, and nothing has changed.
         """
-        complaints = []
-        for context, certificate, key, name in self._loaded:
-            try:
-                _load(
-                    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key, name
-                )  # nothing is half loaded
-                _load(context, certificate, key, name)
-            except DeclarationError as error:
-                complaints.append(str(error))
-        return complaints
+        wanted = [_Loaded(one.context, *_files(config, one), one.name) for one in self._loaded]
+        for one in wanted:
+            _load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), one.certificate, one.key, one.name)
+
+        def commit() -> None:
+            for one in wanted:
+                _load(one.context, one.certificate, one.key, one.name)
+            self._loaded = wanted
+
+        return commit
+
+
+def _files(config: Config, loaded: _Loaded) -> tuple[Path, Path]:
+    """The files of a context in a configuration; those that it was loaded from where that names none."""
+    section, _, key = loaded.name.rpartition(".")
+    listener = config.section(section)
+    if key == "tls_certificate" and listener.tls_certificate is not None and listener.tls_key is not None:
+        return listener.tls_certificate, listener.tls_key
+    return loaded.certificate, loaded.key
 
 
 def _load(context: ssl.SSLContext, certificate: Path, key: Path, name: str) -> None:

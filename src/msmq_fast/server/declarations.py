@@ -8,7 +8,7 @@ from msmq_fast.config.sections import QueueDeclaration
 from msmq_fast.protocol.errors import MSMQError, QueueNotFound
 from msmq_fast.qm.manager import QueueManager
 
-__all__ = ["DeclarationError", "declare"]
+__all__ = ["DeclarationError", "check", "declare"]
 
 
 class DeclarationError(Exception):
@@ -16,12 +16,29 @@ class DeclarationError(Exception):
 
 
 def declare(manager: QueueManager, declarations: list[QueueDeclaration]) -> None:
-    """Create or adjust every declared queue; durable with the next commit. Raises DeclarationError."""
+    """Create or adjust every declared queue; durable with the next commit. Raises DeclarationError: then
+    nothing has changed if a stored queue is of another kind than its declaration.
+    """
+    check(manager, declarations)
     for declaration in declarations:
         try:
             _declare(manager, declaration)
         except MSMQError as error:
             raise DeclarationError(f'queue "{declaration.name}": {error}') from None
+
+
+def check(manager: QueueManager, declarations: list[QueueDeclaration]) -> None:
+    """Compare the declarations with the stored queues. Raises DeclarationError for what cannot change."""
+    for declaration in declarations:
+        try:
+            transactional = manager.find(declaration.name).properties.transactional
+        except QueueNotFound:
+            continue
+        except MSMQError as error:
+            raise DeclarationError(f'queue "{declaration.name}": {error}') from None
+        if transactional != declaration.transactional:
+            kind = "transactional" if transactional else "not transactional"
+            raise DeclarationError(f'queue "{declaration.name}" exists and is {kind}; this cannot be changed')
 
 
 def _declare(manager: QueueManager, declaration: QueueDeclaration) -> None:
@@ -41,9 +58,6 @@ def _declare(manager: QueueManager, declaration: QueueDeclaration) -> None:
         if error is not None:
             raise error from None
         return
-    if queue.properties.transactional != declaration.transactional:
-        kind = "transactional" if queue.properties.transactional else "not transactional"
-        raise DeclarationError(f'queue "{declaration.name}" exists and is {kind}; this cannot be changed')
     changed = {name: value for name, value in wanted.items() if getattr(queue.properties, name) != value}
     if changed:
         manager.set_properties(queue, **changed)

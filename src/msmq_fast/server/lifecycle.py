@@ -72,11 +72,11 @@ async def serve(
         _log.warning("%s", warning)
     loop = asyncio.get_running_loop()
     stop = _Stop(loop, force)
-    assembly = Assembly(config, loop, on_store_failure=lambda: stop.because(Ending.STORE_FAILED))
+    assembly = Assembly(config, loop, on_store_failure=lambda: stop.because(Ending.STORE_FAILED), load=load)
     try:
         await assembly.start()
         _quieten_collector()
-        loop.add_signal_handler(signal.SIGHUP, assembly.reload(load).run)
+        loop.add_signal_handler(signal.SIGHUP, assembly.reload().on_signal)
         announce(assembly.ready_line())
         _log.info("ready")
         ending = await stop.wait()

@@ -1,80 +1,154 @@
-"""SIGHUP: takes over what can change while the server runs, and names what takes a restart."""
+"""Takes over a changed configuration while the server runs: after SIGHUP, or when an administrator asks.
+
+1. The configuration is read again, as at the start. A mistake ends it here, and nothing has changed.
+2. Each part prepares: it checks what it needs, and returns a function that changes what is in force. A part
+   that raises ends it here, and nothing has changed.
+3. The changes are made. Keys that differ and are not live take a restart: they are named.
+
+To make a key live: mark it with `live=True` in its section, and give `Assembly` a part that takes it over.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 from msmq_fast.app.auth import TokenTable
 from msmq_fast.config.mistakes import ConfigError
-from msmq_fast.config.sections import LISTS, SECTIONS, Config, keys_of
+from msmq_fast.config.sections import LISTS, LIVE_LISTS, SECTIONS, Config, keys_of
+from msmq_fast.qm.manager import QueueManager
 from msmq_fast.server.credentials import token_table
-from msmq_fast.server.declarations import DeclarationError
+from msmq_fast.server.declarations import DeclarationError, check, declare
 from msmq_fast.server.runtime.logs import set_up
 
-__all__ = ["Reload"]
+__all__ = ["Part", "Reload", "ReloadError", "Reloaded", "log_settings", "queue_declarations", "user_tokens"]
 
 _log = logging.getLogger("msmq_fast.server")
-_TAKEN = frozenset({"log.level", "log.format", "queues", "users"})
+
+Part = Callable[[Config], Callable[[], None]]
+"""Prepares a change and returns the function that makes it. Raises DeclarationError."""
+
+
+class ReloadError(Exception):
+    """The configuration cannot be taken over; `lines` say why, and what has changed all the same."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("; ".join(lines))
+        self.lines = lines
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """What came of it. Keys are "section.key", or the name of a list."""
+
+    source: str
+    changed: list[str]
+    """Keys that are in force now."""
+    restart: list[str]
+    """Keys that differ from what is in force until a restart."""
+    warnings: list[str]
 
 
 class Reload:
-    """Reads the configuration again. What is wrong with it is logged, and what was in force stays in force.
+    """Reads the configuration again and hands it to the parts."""
 
-    In force at once: the log's level and format, the queues and users (tokens) of the configuration, and the
-    files of TLS certificates under their old names. The users file needs no signal.
-    """
-
-    def __init__(
-        self,
-        config: Config,
-        load: Callable[[], Config],
-        declare: Callable[[Config], None],
-        tokens: TokenTable,
-        certificates: Callable[[], list[str]],
-    ) -> None:
-        """`load` raises ConfigError; `declare` creates and changes queues and raises DeclarationError;
-        `certificates` reads them again and returns a line for each that it could not use.
-        """
+    def __init__(self, config: Config, load: Callable[[], Config], parts: Sequence[Part]) -> None:
+        """`config` is in force, and is kept up to date; `load` raises ConfigError."""
         self._config = config
         self._load = load
-        self._declare = declare
-        self._tokens = tokens
-        self._certificates = certificates
+        self._parts = parts
 
-    def run(self) -> None:
+    def on_signal(self) -> None:
         """What SIGHUP does. Never raises for a configuration that cannot be used."""
+        with contextlib.suppress(ReloadError):
+            self.run("SIGHUP")
+
+    def run(self, cause: str) -> Reloaded:
+        """Take it over, and log what came of it; `cause` begins each line. Raises ReloadError."""
+        try:
+            done = self._adopt(self._apply())
+        except ReloadError as error:
+            for line in error.lines:
+                _log.error("%s: not reloaded: %s", cause, line)
+            raise
+        changed = ", ".join(done.changed) or "nothing"
+        _log.info("%s: configuration read again from %s; changed: %s", cause, done.source, changed)
+        for warning in done.warnings:
+            _log.warning("%s: %s", cause, warning)
+        if done.restart:
+            _log.warning("%s: these keys changed and need a restart: %s", cause, ", ".join(done.restart))
+        return done
+
+    def _apply(self) -> Config:
+        """Steps 1 to 3; the configuration that was read."""
         try:
             new = self._load()
-            tokens = token_table(new)
+            changes = [prepare(new) for prepare in self._parts]
         except ConfigError as error:
-            for mistake in error.mistakes:
-                _log.error("SIGHUP: not reloaded: %s", mistake)
-            return
+            raise ReloadError([str(mistake) for mistake in error.mistakes]) from None
         except DeclarationError as error:
-            _log.error("SIGHUP: not reloaded: %s", error)
-            return
-        self._tokens.replace(tokens)
-        set_up(new.log.level, new.log.format)
-        for complaint in self._certificates():
-            _log.error("SIGHUP: certificate kept as it was: %s", complaint)
+            raise ReloadError([str(error)]) from None
         try:
-            self._declare(new)
-        except DeclarationError as error:
-            _log.error("SIGHUP: %s", error)
-        waiting = [key for key in _differences(self._config, new) if key not in _TAKEN]
-        _log.info("SIGHUP: configuration read again from %s", new.source)
-        for warning in new.warnings:
-            _log.warning("%s", warning)
-        if waiting:
-            _log.warning("SIGHUP: these keys changed and need a restart: %s", ", ".join(waiting))
+            for change in changes:
+                change()
+        except DeclarationError as error:  # a queue; its part is the last one
+            raise ReloadError([f"all but the queues is in force: {error}"]) from None
+        return new
+
+    def _adopt(self, new: Config) -> Reloaded:
+        """Note the live keys in the configuration in force, and tell them from the others."""
+        changed, restart = [], []
+        for name, live in _differences(self._config, new):
+            if not live:
+                restart.append(name)
+                continue
+            changed.append(name)
+            section, _, key = name.rpartition(".")
+            held, read = (one.section(section) if section else one for one in (self._config, new))
+            setattr(held, key, getattr(read, key))
+        return Reloaded(new.source, changed, restart, new.warnings)
 
 
-def _differences(old: Config, new: Config) -> Iterator[str]:
-    """The keys that differ: `section.key`, or the name of a list."""
+def _differences(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
+    """The keys that differ, and whether each can change while the server runs."""
     for name, section in SECTIONS.items():
         before, after = old.section(name), new.section(name)
-        for key in keys_of(section):
-            if getattr(before, key) != getattr(after, key):
-                yield f"{name}.{key}"
-    yield from (name for name in LISTS if getattr(old, name) != getattr(new, name))
+        for key, entry in keys_of(section).items():
+            values = getattr(before, key), getattr(after, key)
+            if values[0] != values[1]:
+                yield f"{name}.{key}", entry.metadata["live"] and _same_kind(*values)
+    for name in LISTS:
+        if getattr(old, name) != getattr(new, name):
+            yield name, name in LIVE_LISTS
+
+
+def _same_kind(before: object, after: object) -> bool:
+    """A file that is named for the first time, or no more, begins or ends something: that takes a restart."""
+    return not (isinstance(before, Path) or isinstance(after, Path)) or None not in (before, after)
+
+
+def log_settings(config: Config) -> Callable[[], None]:
+    """The part for [log]."""
+    return partial(set_up, config.log.level, config.log.format)
+
+
+def user_tokens(tokens: TokenTable, config: Config) -> Callable[[], None]:
+    """The part for [[users]]; connections that are open keep their identity."""
+    return partial(tokens.replace, token_table(config))
+
+
+def queue_declarations(
+    manager: QueueManager, touch: Callable[[], None], config: Config
+) -> Callable[[], None]:
+    """The part for [[queues]]. `touch` asks for a turn of the commit loop."""
+    check(manager, config.queues)
+
+    def change() -> None:
+        declare(manager, config.queues)
+        touch()
+
+    return change

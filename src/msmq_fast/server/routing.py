@@ -78,6 +78,11 @@ class Routing:
         self._routes = bool(self._manager.directory.queue_manager().get("RoutingServer"))
         self._on_changed()
 
+    def set_static(self, declared: list[RouteDeclaration]) -> None:
+        """Replace the static routes; the next hops of all queues are found anew."""
+        self.router.set_static(static_routes(declared))
+        self._on_changed()
+
     def is_router(self, manager: UUID) -> bool:
         """Whether the directory has a queue manager as a router."""
         machine = self._enterprise.machine(manager)

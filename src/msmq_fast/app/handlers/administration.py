@@ -8,7 +8,13 @@ from uuid import UUID
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.handlers.permissions import descriptor_of
 from msmq_fast.app.session import Handler, Session
-from msmq_fast.protocol.errors import IllegalPropertyValue, InvalidParameter, PropertyError, QueueNotFound
+from msmq_fast.protocol.errors import (
+    IllegalPropertyValue,
+    InvalidParameter,
+    PropertyError,
+    QueueNotFound,
+    UnsupportedOperation,
+)
 from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.operator.showing import KINDS, infos
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
@@ -67,6 +73,15 @@ def _stats(session: Session, request_id: int, payload: memoryview) -> None:
     service = session.service
     counters = {f"app_{name}": value for name, value in service.counters.as_dict().items()}
     session.reply(request_id, counters | dict(service.statistics()))
+
+
+def _reload(session: Session, request_id: int, payload: memoryview) -> None:
+    arguments(payload)
+    session.manager.guard.administer(session.token, "reload the configuration")
+    reload = session.service.reload
+    if reload is None:
+        raise UnsupportedOperation("this server has no configuration to reload")
+    session.reply(request_id, dict(reload(session.identity.name)))
 
 
 def _create(session: Session, request_id: int, payload: memoryview) -> None:
@@ -176,6 +191,7 @@ def _purge_outgoing(session: Session, request_id: int, payload: memoryview) -> N
 HANDLERS: dict[int, Handler] = {
     Frame.PING: _ping,
     Frame.STATS: _stats,
+    Frame.RELOAD: _reload,
     Frame.CREATE_QUEUE: _create,
     Frame.DELETE_QUEUE: _delete,
     Frame.GET_QUEUE: _get,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 
 from msmq_fast.cli.endpoint import configuration
+from msmq_fast.cli.session import add_client, connected
+from msmq_fast.client.connection import Connection
+from msmq_fast.config.toml_text import toml_text
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.terminal.commands import Command, Example, Group, members
-from msmq_fast.terminal.output import add_output, show
+from msmq_fast.terminal.output import Form, add_output, show, show_table
 from msmq_fast.terminal.parser import Parser
 
 __all__ = ["CHECK", "COMMAND"]
@@ -22,8 +26,7 @@ def _add_check(parser: Parser) -> None:
 
 def _check(arguments: argparse.Namespace) -> int:
     config = configuration(arguments.config_flag or arguments.config, {})
-    for warning in config.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+    _warn(config.warnings)
     show(
         {
             "config": config.source,
@@ -49,8 +52,88 @@ CHECK = Command(
     examples=(Example("/etc/msmq-fast.toml", "before a restart"),),
 )
 
+
+def _warn(warnings: list[str]) -> None:
+    """Print the old names of keys that were read."""
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+def _add_show(parser: Parser) -> None:
+    parser.add_argument("config", nargs="?", metavar="FILE", help="configuration file (TOML)")
+    parser.add_argument(
+        "--changed", action="store_true", help="only what a file, a variable or the profile sets"
+    )
+    add_output(parser)
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    # Imported late: the other commands show no values.
+    from msmq_fast.config.effective import effective
+
+    config = configuration(arguments.config, {})
+    _warn(config.warnings)
+    rows = [
+        {"key": setting.name, "value": setting.value, "origin": str(setting.origin)}
+        for setting in effective(config)
+        if not (arguments.changed and setting.origin.source == "default")
+    ]
+    if arguments.form is not Form.JSON:
+        rows = [{**row, "value": toml_text(row["value"])} for row in rows]
+    show_table(rows, ("key", "value", "origin"), arguments.form)
+    return Exit.OK
+
+
+def _schema(_: argparse.Namespace) -> int:
+    from msmq_fast.config.schema import json_schema
+
+    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    return Exit.OK
+
+
+async def _reload(connection: Connection, arguments: argparse.Namespace) -> int:
+    done = await connection.admin.reload()
+    _warn(done.pop("warnings"))
+    show(done, arguments.form)
+    return Exit.OK
+
+
 COMMAND = Group(
     name="config",
-    help="check the configuration",
-    commands=members(CHECK),
+    help="check, show and reload the configuration",
+    description="""check, show and schema need no server. reload asks the running server to read its
+        configuration again, as SIGHUP does.""",
+    commands=members(
+        CHECK,
+        Command(
+            name="show",
+            help="show every value in force and where it comes from",
+            description="""Prints each key with its value, and the line, variable or profile that sets it.
+                Secrets are hidden.""",
+            run=_show,
+            add_arguments=_add_show,
+            examples=(
+                Example("/etc/msmq-fast.toml --changed", "what differs from the defaults"),
+                Example("--json", "every key, one JSON object a line"),
+            ),
+        ),
+        Command(
+            name="schema",
+            help="print a JSON schema of the file",
+            description="""An editor that knows the schema completes and checks the file.""",
+            run=_schema,
+            add_arguments=lambda _: None,
+            examples=(Example("> msmq-fast.schema.json", "for the settings of an editor"),),
+        ),
+        Command(
+            name="reload",
+            help="have the running server read its configuration again",
+            description="""For administrators. Certificates, users, routes, declared queues, the log and the
+                limits of connections change at once; prints these keys, and those that take a restart. A
+                configuration with mistakes changes nothing.""",
+            run=connected(_reload),
+            add_arguments=add_client,
+            examples=(Example("", "after a change of the file"),),
+        ),
+    ),
 )

@@ -42,6 +42,7 @@ from msmq_fast.config.sections.users import UserDeclaration
 
 __all__ = [
     "LISTS",
+    "LIVE_LISTS",
     "NEEDED",
     "SECTIONS",
     "BulkConfig",
@@ -182,6 +183,9 @@ LISTS: dict[str, type] = {
     "peers": PeerDeclaration,
 }
 """Sections that are lists of tables."""
+
+LIVE_LISTS = frozenset(("queues", "users", "routes"))
+"""Those that change while the server runs."""
 
 NEEDED: dict[str, tuple[str, ...]] = {
     "queues": ("name",),

@@ -15,15 +15,19 @@ class LimitsConfig:
     """Section [limits]: bounds on what peers and programs may use."""
 
     network_connections: int = key(
-        kinds.integer(1, 1_000_000), 8192, "open connections from other computers, over all TCP ports"
+        kinds.integer(1, 1_000_000),
+        8192,
+        "open connections from other computers, over all TCP ports",
+        live=True,
     )
     network_per_address: int = key(
         kinds.integer(1, 1_000_000),
         2048,
         "open connections from one address, over all TCP ports; an IPv6 address counts by its /64",
+        live=True,
     )
     outgoing_connections: int = key(
-        kinds.integer(1, 1_000_000), 4096, "open connections that this server has opened"
+        kinds.integer(1, 1_000_000), 4096, "open connections that this server has opened", live=True
     )
     first_byte_timeout: float = key(
         kinds.duration(0.1, 600),
@@ -40,11 +44,13 @@ class LimitsConfig:
         kinds.integer(1, 10_000_000),
         10_000,
         "transactional streams that queue managers at one address may begin",
+        live=True,
     )
     session_keys: int = key(
         kinds.integer(1, 1_000_000),
         50,
         "new keys of encrypted messages that one session may bring per second",
+        live=True,
     )
     key_percent: int = key(
         kinds.integer(1, 100),
@@ -53,7 +59,7 @@ class LimitsConfig:
         "messages, signatures over HTTP; their addresses get equal shares",
     )
     pings_per_address: int = key(
-        kinds.integer(1, 1_000_000), 500, "pings per second that are answered to one address"
+        kinds.integer(1, 1_000_000), 500, "pings per second that are answered to one address", live=True
     )
     answers_per_address: int = key(
         kinds.integer(1, 1_000),
@@ -65,6 +71,7 @@ class LimitsConfig:
         64,
         "attempts to connect to other queue managers at the same time, for messages; half as many"
         " more for acknowledgments",
+        live=True,
     )
     slow_reader_timeout: float = key(
         kinds.duration(1, 3600), 120.0, "a connection is closed if the peer reads nothing for this time"

@@ -30,8 +30,8 @@ class ListenMqqb:
     host: tuple[str, ...] = key(kinds.TEXTS, _EVERYWHERE, "addresses of the message and ping listeners")
     port: int | None = key(kinds.port(), 1801, "TCP port of messages")
     ping_port: int | None = key(kinds.port(), 3527, "UDP port of the ping")
-    max_connections: int = key(_CONNECTIONS, 4096, "open connections")
-    max_connections_per_address: int = key(_CONNECTIONS, 1024, "open connections of one address")
+    max_connections: int = key(_CONNECTIONS, 4096, "open connections", live=True)
+    max_connections_per_address: int = key(_CONNECTIONS, 1024, "open connections of one address", live=True)
 
 
 @dataclass(slots=True)
@@ -52,10 +52,12 @@ class ListenApp:
     host: tuple[str, ...] = key(kinds.TEXTS, _THIS_COMPUTER, "addresses of the TCP listener")
     port: int | None = key(kinds.port(), None, "TCP port")
     tls_certificate: Path | None = key(
-        kinds.PATH, None, "certificate chain (PEM) of the TCP listener, which then speaks TLS only"
+        kinds.PATH, None, "certificate chain (PEM) of the TCP listener, which then speaks TLS only", live=True
     )
-    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate")
-    max_connections: int = key(_CONNECTIONS, 1024, "open connections, of the Unix socket and over TCP")
+    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate", live=True)
+    max_connections: int = key(
+        _CONNECTIONS, 1024, "open connections, of the Unix socket and over TCP", live=True
+    )
 
 
 @dataclass(slots=True)
@@ -65,10 +67,10 @@ class ListenAdmin:
     host: tuple[str, ...] = key(kinds.TEXTS, _THIS_COMPUTER, "addresses of the listener")
     port: int | None = key(kinds.port(), 1802, "TCP port")
     tls_certificate: Path | None = key(
-        kinds.PATH, None, "certificate chain (PEM) of the listener, which then speaks HTTPS only"
+        kinds.PATH, None, "certificate chain (PEM) of the listener, which then speaks HTTPS only", live=True
     )
-    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate")
-    max_connections: int = key(_CONNECTIONS, 128, "open connections, bulk readers included")
+    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate", live=True)
+    max_connections: int = key(_CONNECTIONS, 128, "open connections, bulk readers included", live=True)
 
 
 @dataclass(slots=True)
@@ -77,9 +79,11 @@ class ListenHttp:
 
     host: tuple[str, ...] = key(kinds.TEXTS, (), "addresses of the listener; empty: those of [listen.mqqb]")
     port: int | None = key(kinds.port(), None, "TCP port, usually 80")
-    max_connections: int = key(_CONNECTIONS, 4096, "open connections, over HTTP and HTTPS together")
+    max_connections: int = key(
+        _CONNECTIONS, 4096, "open connections, over HTTP and HTTPS together", live=True
+    )
     max_connections_per_address: int = key(
-        _CONNECTIONS, 1024, "open connections of one address, over HTTP and HTTPS together"
+        _CONNECTIONS, 1024, "open connections of one address, over HTTP and HTTPS together", live=True
     )
 
 
@@ -97,8 +101,8 @@ class ListenHttps:
         "TCP port; without tls_certificate the server does not listen. The default port is left out, with a "
         "warning, if it is in use or forbidden; a port that is set must be free",
     )
-    tls_certificate: Path | None = key(kinds.PATH, None, "certificate chain (PEM)")
-    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate")
+    tls_certificate: Path | None = key(kinds.PATH, None, "certificate chain (PEM)", live=True)
+    tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate", live=True)
     tls_more_certificates: tuple[str, ...] = key(
         kinds.TEXTS,
         (),
@@ -125,9 +129,9 @@ class ListenRpc:
         135,
         "TCP port of the endpoint mapper, which is left out, with a warning, if the port cannot be opened",
     )
-    max_connections: int = key(_CONNECTIONS, 4096, "open connections at each port")
+    max_connections: int = key(_CONNECTIONS, 4096, "open connections at each port", live=True)
     max_connections_per_address: int = key(
-        _CONNECTIONS, 1024, "open connections of one address, at each port"
+        _CONNECTIONS, 1024, "open connections of one address, at each port", live=True
     )
 
 

@@ -15,9 +15,12 @@ class LogConfig:
     """Section [log]: the log, which is written to stderr."""
 
     level: str = key(
-        kinds.choice("debug", "info", "warning", "error"), "info", "least severe line that is written"
+        kinds.choice("debug", "info", "warning", "error"),
+        "info",
+        "least severe line that is written",
+        live=True,
     )
-    format: str = key(kinds.choice("text", "json"), "text", "text, or one JSON object per line")
+    format: str = key(kinds.choice("text", "json"), "text", "text, or one JSON object per line", live=True)
     refusals_per_second: int = key(
-        kinds.integer(1, 1_000_000), 5, "lines per second about refused messages and connections"
+        kinds.integer(1, 1_000_000), 5, "lines per second about refused messages and connections", live=True
     )

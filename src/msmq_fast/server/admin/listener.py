@@ -69,7 +69,7 @@ class AdminListener:
     ) -> None:
         self._tls = tls
         self._acceptors = acceptors
-        self._share = acceptors.table.admin.share("admin connection", acceptors.table.limits.admin)
+        self._share = acceptors.table.admin.share("admin connection")
         self._stop_accepting: list[Callable[[], None]] = []
         self._connections: dict[asyncio.BaseProtocol, _Connection] = {}
         application = build(view, queue_limit, names)

@@ -104,10 +104,14 @@ class AppListener:
         self.refuse = refuse
         self._acceptors = acceptors
         table = acceptors.table
-        self._local = table.programs.share(_WHAT, table.limits.programs)
+        self._local = table.programs.share(_WHAT)
         self._remote = table.network.share(_WHAT, table.limits.programs)
         self._open: set[_Connection] = set()
         self._stop_accepting: list[Callable[[], None]] = []
+
+    def set_limits(self) -> None:
+        """Take over the limit of the connection table, for programs over TCP too."""
+        self._remote.resize(self._acceptors.table.limits.programs)
 
     @property
     def connections(self) -> int:

@@ -155,7 +155,7 @@ class MqqbListener:
             self._touch,
             ports,
             source_address(config.listen.mqqb.host),
-            acceptors.table.outgoing.share("outgoing session", config.limits.outgoing_connections),
+            acceptors.table.outgoing.share("outgoing session"),
             lambda execute: Endpoint(
                 self.session_context,
                 execute,
@@ -186,6 +186,16 @@ class MqqbListener:
         commit_loop.add(self._routing)
         queues_changed.connect(self.session_context.forget_routes)
         manager.flow.watch(self._short)
+
+    def set_routes(self, config: Config) -> None:
+        """Take over the [[routes]] of a configuration."""
+        self._routing.set_static(config.routes)
+
+    def set_limits(self, config: Config) -> None:
+        """Take over the limits of connections, sessions and pings of a configuration."""
+        mqqb = config.listen.mqqb
+        self._share.resize(mqqb.max_connections, mqqb.max_connections_per_address)
+        self.endpoint.set_limits(_limits(config))
 
     def _contested(self, guid: UUID, home: str, other: str) -> None:
         self._refused.refuse(

@@ -164,28 +164,41 @@ class Share:
         self,
         pool: Pool,
         what: str,
-        limit: int,
+        limit: int | None,
         per_address: int,
         margin: int = 0,
         allowed: Callable[[str], bool] | None = None,
         *,
         resumes: bool = False,
     ) -> None:
-        """`margin`: connections beyond the limits that are let in where none makes room, since the port tells
-        them that there are too many. `allowed`: addresses that may connect at all; None: each one may.
-        `resumes`: nothing is lost if a busy connection is closed, its peer connects anew and goes on."""
+        """`limit`: None for that of the pool. `margin`: connections beyond the limits that are let in where
+        none makes room, since the port tells them that there are too many. `allowed`: addresses that may
+        connect at all; None: each one may. `resumes`: nothing is lost if a busy connection is closed, its
+        peer connects anew and goes on."""
         self.pool = pool
         self._allowed = allowed
         self.what = what
-        self._limit = limit
-        self._per_address = per_address
-        self._margin = margin
+        self._wanted = (limit, per_address, margin)
+        self._limit = self._per_address = self._margin = 0
+        self.rescale()
         self._resumes = resumes
         self._order = _Order()  # without those that have settled
         self._groups: dict[str, _Order] = {}
         self._count = 0
         self._counts: Counter[str] = Counter()
         self._crowd: Counter[str] = Counter()  # those in the margin, which are in neither of the two
+
+    def resize(self, limit: int | None, per_address: int = _UNLIMITED) -> None:
+        """Set other limits, as for `Pool.share`. Connections that are open stay."""
+        self._wanted = (limit, per_address, self._wanted[2])
+        self.rescale()
+
+    def rescale(self) -> None:
+        """The limit or the scale of the pool has changed, or the limits of the share."""
+        limit, per_address, margin = self._wanted
+        self._limit = self.pool.limit if limit is None else self.pool.scaled(limit)
+        self._per_address = self.pool.scaled(per_address)
+        self._margin = self.pool.scaled(margin)
 
     def __len__(self) -> int:
         return self._count + self._crowd.total()
@@ -295,8 +308,8 @@ class Pool:
     ) -> None:
         """`scale`: the part of `limit` and of the limits of shares that there is room for."""
         self._scale = scale
-        self.limit = self._scaled(limit)
-        self._per_address = self._scaled(per_address)
+        self.limit = self.scaled(limit)
+        self._per_address = self.scaled(per_address)
         self.refuse = refuse
         self.evicted = 0
         """Connections that were closed to make room."""
@@ -315,21 +328,31 @@ class Pool:
     def share(
         self,
         what: str,
-        limit: int,
+        limit: int | None = None,
         per_address: int = _UNLIMITED,
         margin: int = 0,
         allowed: Callable[[str], bool] | None = None,
         *,
         resumes: bool = False,
     ) -> Share:
-        """A part of the pool for one port."""
-        numbers = (self._scaled(limit), self._scaled(per_address), self._scaled(margin))
-        share = Share(self, what, *numbers, allowed, resumes=resumes)
+        """A part of the pool for one port. `limit` and the others are before they are scaled; None is that of
+        the pool.
+        """
+        share = Share(self, what, limit, per_address, margin, allowed, resumes=resumes)
         self._shares.append(share)
         return share
 
-    def _scaled(self, number: int) -> int:
+    def scaled(self, number: int) -> int:
+        """The part of a limit that there is room for."""
         return number if self._scale == 1.0 else math.ceil(number * self._scale)
+
+    def resize(self, limit: int, per_address: int, scale: float) -> None:
+        """Set other limits, which are before they are scaled. Connections that are open stay."""
+        self._scale = scale
+        self.limit = self.scaled(limit)
+        self._per_address = self.scaled(per_address)
+        for share in self._shares:
+            share.rescale()
 
     @property
     def shares(self) -> Iterator[Share]:
@@ -430,6 +453,14 @@ class ConnectionTable:
         """Programs of this machine, which the Unix socket lets in."""
         self.outgoing = Pool(limits.outgoing, limits.outgoing, refuse, monotonic, scale=scale.outgoing)
         """Connections that this server opens."""
+
+    def resize(self, limits: ConnectionLimits, scale: ConnectionScale) -> None:
+        """Set other limits. Connections that are open stay, those beyond the limits too."""
+        self.limits = limits
+        self.network.resize(limits.network, limits.network_per_address, scale.network)
+        self.admin.resize(limits.admin, limits.admin, scale.admin)
+        self.programs.resize(limits.programs, limits.programs, scale.programs)
+        self.outgoing.resize(limits.outgoing, limits.outgoing, scale.outgoing)
 
     def __iter__(self) -> Iterator[Pool]:
         return iter((self.network, self.admin, self.programs, self.outgoing))

@@ -160,6 +160,12 @@ class RpcListener:
 
     # -------------------------------------------------------------------------------- connections
 
+    def set_limits(self, config: Config) -> None:
+        """Take over the limits of connections of a configuration."""
+        listen = config.listen.rpc
+        for share in self._shares.values():
+            share.resize(listen.max_connections, listen.max_connections_per_address)
+
     def listen(self) -> None:
         """Accept on the bound sockets."""
         for name, listeners in self._bound.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import os
 import resource
@@ -17,9 +18,12 @@ __all__ = [
     "ConnectionLimits",
     "ConnectionScale",
     "SpareDescriptors",
+    "connection_limits",
     "divide",
     "raise_limit",
 ]
+
+_log = logging.getLogger("msmq_fast.server")
 
 _OWN: Final = 128
 """What the server itself opens: the store, the event loop, listening sockets, name resolution, snapshots."""
@@ -103,6 +107,27 @@ def divide(wanted: ConnectionLimits, descriptors: int) -> ConnectionScale:
     admin = max(min(_LOCAL, wanted.admin), math.floor(wanted.admin * part))
     part = (room - programs - admin) / (wanted.network + wanted.outgoing)
     return ConnectionScale(part, programs / wanted.programs, admin / wanted.admin, part)
+
+
+def connection_limits(config: Config) -> tuple[ConnectionLimits, ConnectionScale]:
+    """Return the limits of a configuration, and the part of them that this process has descriptors for. A
+    part that is not the whole is logged. Raises ValueError as `divide` does.
+    """
+    limits = ConnectionLimits.configured(config)
+    descriptors = raise_limit()
+    scale = divide(limits, descriptors)
+    if scale != ConnectionScale():
+        _log.warning(
+            "%d open files (RLIMIT_NOFILE) do not suffice for %d connections: the limits are lowered to "
+            "%.0f %% (for the command line %.0f %%, for the admin port %.0f %%); raise the hard limit, "
+            "or lower limits.network_connections and limits.outgoing_connections",
+            descriptors,
+            limits.total,
+            scale.network * 100,
+            scale.programs * 100,
+            scale.admin * 100,
+        )
+    return limits, scale
 
 
 class SpareDescriptors:

@@ -49,6 +49,10 @@ class RefusalCounters:
         self.repeated = 0
         """Messages that came again although they had been taken: normal after a break of the connection."""
 
+    def set_rate(self, lines_per_second: int) -> None:
+        """Set the most log lines in a second."""
+        self._limit = lines_per_second
+
     def refuse(
         self, what: str, reason: str, detail: str = "", count: int = 1, about: About | None = None
     ) -> None:

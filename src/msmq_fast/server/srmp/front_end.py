@@ -71,9 +71,7 @@ class Srmp:
                 loop,
                 commit_loop,
                 refused,
-                acceptors.table.outgoing.share(
-                    "outgoing http connection", config.limits.outgoing_connections
-                ),
+                acceptors.table.outgoing.share("outgoing http connection"),
             )
         self.receiving = SrmpReceiving(
             config,

@@ -110,8 +110,8 @@ class SrmpListener:
             config.listen.http.max_connections_per_address,
         )
         self._stop_accepting: list[Callable[[], None]] = []
-        self._certificates = TlsFiles()
-        self._tls = https_context(config, self._certificates)
+        self.certificates = TlsFiles()
+        self._tls = https_context(config, self.certificates)
         self._fixed = b""
         self._fixed_at = -1
         self._server_line = f"Server: msmq-fast/{release()}\r\n".encode()
@@ -126,9 +126,10 @@ class SrmpListener:
             slow=config.limits.slow_writer_timeout,
         )
 
-    def reload_certificates(self) -> list[str]:
-        """Read the files for HTTPS again; one line for each that cannot be used."""
-        return self._certificates.reload()
+    def set_limits(self, config: Config) -> None:
+        """Take over the limits of connections of a configuration."""
+        http = config.listen.http
+        self._share.resize(http.max_connections, http.max_connections_per_address)
 
     @property
     def connections(self) -> int:
