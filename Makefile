@@ -6,6 +6,7 @@
 #   make lint         ruff, mypy, import rules and circles, wiring, language, references, hadolint      make conformance   what the tests prove of each protocol document
 #   make docs         the documentation site in build/site, links checked
 #   make bench        micro-benchmarks, then the load generator        make build   sdist, wheel, SBOM, SHA256SUMS in dist/
+#   make man       man pages of the command line in build/man
 #   make lock         resolves the dependencies anew and writes requirements/*.lock
 
 PYTHON ?= python3
@@ -22,7 +23,7 @@ LOCKED := $(PIP) --require-hashes --no-build-isolation --requirement
 
 SOURCES := $(wildcard $(addprefix src/_native/*.,pyx pxd pxi h c)) src/msmq_fast/store/decode.py
 
-.PHONY: run smoke test test-long lint docs bench conformance build lock clean
+.PHONY: run man smoke test test-long lint docs bench conformance build lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.built
@@ -54,6 +55,9 @@ lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
 
 docs: $(VENV)/.docs-tools
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+man: $(VENV)/.built
+	$(BIN)/msmq-fast help --man build/man
 
 bench: $(VENV)/.built $(VENV)/.test-tools
 	$(BIN)/python -m pytest bench --benchmark-only

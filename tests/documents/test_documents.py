@@ -21,7 +21,7 @@ DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?:\w*\$ +|> +|docker exec msmq )?(msmq-(?:fast|lake) .*)")
-BEHIND = re.compile(r"\s{2,}#.*|\s+#\s.*|\s{3,}msmq-fast.*|\s+[|>]\s.*")
+BEHIND = re.compile(r"\s{2,}#.*|\s+#\s.*|\s{3,}msmq-fast.*|\s+[|<>]\s.*")
 """What stands behind a command: a remark, another command beside it, where its output goes."""
 PLACEHOLDER = re.compile(r"[…\[|]")
 

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["CommandError", "Exit"]
+__all__ = ["MEANINGS", "CommandError", "Exit"]
 
 
 class Exit(IntEnum):
-    """What a script can tell from the exit code; docs/how-to/operations.md lists them for users."""
+    """What a script can tell from the exit code; MEANINGS has the meaning of each."""
 
     OK = 0
     FAILURE = 1
-    USAGE = 2  # wrong arguments or a wrong configuration
-    NOT_FOUND = 3  # no such queue, no such message
-    EMPTY = 4  # timed out: no message within --timeout, no answer to a ping
-    UNREACHABLE = 5  # no server behind the endpoint
-    REFUSED = 6  # access, quota, size: the queue manager said no
-    IN_USE = 7  # the port or the data directory belongs to another process
+    USAGE = 2
+    NOT_FOUND = 3
+    EMPTY = 4
+    UNREACHABLE = 5
+    REFUSED = 6
+    IN_USE = 7
     INTERRUPTED = 130
+
+
+MEANINGS = {
+    Exit.OK: "done",
+    Exit.FAILURE: "a failure that has no code of its own",
+    Exit.USAGE: "wrong arguments or a wrong configuration",
+    Exit.NOT_FOUND: "no such queue, message or user",
+    Exit.EMPTY: "no message within --timeout, or no answer to a ping",
+    Exit.UNREACHABLE: "no server behind the endpoint",
+    Exit.REFUSED: "the queue manager refused the request: access, quota, size or name",
+    Exit.IN_USE: "the port or the data directory belongs to another process",
+    Exit.INTERRUPTED: "interrupted with Ctrl+C",
+}
+"""For help pages and the reference."""
 
 
 class CommandError(Exception):

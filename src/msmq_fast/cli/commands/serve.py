@@ -30,17 +30,17 @@ _FLAGS = {
     "ping_port": ("N", "UDP port of the ping (3527)"),
     "name": ("COMPUTER", "computer name"),
     "admin_port": ("N|off", "HTTP port of health, metrics and API (1802)"),
-    "admin_host": ("ADDR", "address of that port (127.0.0.1)"),
+    "admin_host": ("ADDR", "address of that port (the loopback addresses)"),
     "app_socket": ("PATH", "Unix socket for programs"),
     "app_port": ("N|off", "TCP port for programs (off)"),
-    "peer_port": ("N", "TCP port of other queue managers (the own one)"),
+    "peer_port": ("N", "TCP port at which other queue managers listen (the own one)"),
     "log_level": ("LEVEL", "debug, info, warning or error"),
     "log_format": ("FORMAT", "text or json"),
     "rpc_port": ("N|off", "TCP port of remote readers (2103)"),
     "qm2qm_port": ("N|off", "TCP port of older remote readers (2105)"),
     "epm_port": ("N|off", "TCP port of the RPC endpoint mapper (135)"),
-    "http_port": ("N|off", "TCP port for messages over HTTP (80)"),
-    "https_port": ("N|off", "the same for HTTPS (443, with a certificate)"),
+    "http_port": ("N|off", "TCP port for messages over HTTP (off)"),
+    "https_port": ("N|off", "TCP port for messages over HTTPS (off); needs a certificate"),
 }
 
 
