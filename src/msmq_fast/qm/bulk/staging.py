@@ -387,7 +387,7 @@ class Staging:
             over += batch.stages
         for stage in over:
             _log.warning(
-                "stage %s of batch %d of the writer %s was not published in %g s; its %d messages are deleted",
+                "stage %s of batch %d of the writer %s was not published in %g s: its %d messages are gone",
                 stage.name,
                 stage.part.batch,
                 stage.part.writer,
