@@ -73,7 +73,7 @@ def test_a_public_queue_is_an_object(server: Server) -> None:
     [
         (("show", "Site", "none"), Exit.REFUSED, "no Site"),
         (("show", "Queue", r"ALPHA\none"), Exit.NOT_FOUND, "MQ_ERROR_QUEUE_NOT_FOUND"),
-        (("show", "Planet", "x"), Exit.USAGE, "'Planet' is none of QueueManager, Queue"),
+        (("show", "Planet", "x"), Exit.USAGE, "'Planet' is not one of QueueManager, Queue"),
         (("create", "Site", "Name"), Exit.USAGE, "a Site has the attributes Identifier, Name"),
         (("create", "Site", "Label=x"), Exit.USAGE, "a Site has the attributes"),
         (("create", "RoutingLink", "ActualCost=0"), Exit.USAGE, "ActualCost: expected a whole number from 1"),
@@ -189,7 +189,7 @@ def test_mistakes_in_a_definitions_file_change_nothing(server: Server, tmp_path:
     assert done.returncode == Exit.USAGE
     assert done.stderr.decode().splitlines() == [
         f"{file}: row 2 (line 4), column MaximumQueueSize: expected a whole number, got 'much'",
-        f"msmq-fast queue: 1 mistake in {file}: nothing was changed",
+        f"msmq-fast queue import: 1 mistake in {file}: nothing was changed",
     ]
     assert failed(server, "queue", "show", "good", code=Exit.NOT_FOUND)
 

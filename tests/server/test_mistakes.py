@@ -51,8 +51,10 @@ def line(code: int, *arguments: str, environment: dict[str, str] | None = None) 
     assert done.returncode == code, (done.returncode, shown)
     assert done.stdout == b""
     assert shown.count("\n") == 1
-    assert shown.startswith(f"msmq-fast {arguments[0]}: ")
-    return shown.rstrip("\n").removeprefix(f"msmq-fast {arguments[0]}: ")
+    verb, separator, complaint = shown.rstrip("\n").partition(": ")
+    assert separator
+    assert f"msmq-fast {' '.join(arguments)} ".startswith(f"{verb} ")
+    return complaint
 
 
 # ------------------------------------------------------------------------------------------------- starting
@@ -92,7 +94,7 @@ class Unprivileged(Server):
         sys.executable,
         "-c",
         "import encodings.idna, importlib, os, pkgutil, sys, uvloop;"
-        "import msmq_fast.cli.serve, msmq_fast.cli.main, msmq_fast.server as rooms;"
+        "import msmq_fast.cli.commands.serve, msmq_fast.cli.main, msmq_fast.server as rooms;"
         "found = pkgutil.iter_modules(rooms.__path__, 'msmq_fast.server.');"
         "[importlib.import_module(module.name) for module in found];"
         "os.geteuid() or os.setresuid(65534, 65534, 65534);"
@@ -206,7 +208,7 @@ def test_a_socket_of_another_user(server: Server) -> None:
     )
     assert (done.returncode, done.stdout) == (5, b"")
     assert done.stderr.decode() == (
-        f"msmq-fast queue: no permission to connect to {server.data / 'app.sock'}: "
+        f"msmq-fast queue list: no permission to connect to {server.data / 'app.sock'}: "
         "only the user that runs the server and root may\n"
     )
 

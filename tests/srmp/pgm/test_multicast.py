@@ -299,10 +299,10 @@ def test_it_is_off_by_default_and_refused_then(tmp_path: Path) -> None:
         assert server.ok("stats")[0]["srmp_pgm_support"] is False
         done = server.run("send", NAME, "--body", "x")
         assert done.returncode != 0
-        assert b"this server does not send by multicast (pgm.enabled)" in done.stderr
+        assert b"sending by multicast is off here (pgm.enabled)" in done.stderr
         assert server.ok("stats")[0]["srmp_http_support"] is False
         done = server.run("send", "DIRECT=HTTP://127.0.0.1/msmq/private$/x", "--body", "x")
-        assert b"this server does not send by HTTP (srmp.sending)" in done.stderr
+        assert b"sending by HTTP is off here (srmp.sending)" in done.stderr
     finally:
         server.kill()
 
@@ -313,7 +313,8 @@ def test_mistakes_are_explained_in_one_line(tmp_path: Path) -> None:
         ("ttl", "0", "expected a whole number from 1 to 255"),
     ):
         done = command(
-            "serve", "--data", str(tmp_path / "x"), environment=pgm("127.0.0.1", 0, **{key: value})
+            *("serve", "--data", str(tmp_path / "x"), "--port", "0", "--ping-port", "0"),
+            environment=pgm("127.0.0.1", 0, **{key: value}),
         )
         assert done.returncode != 0
         (only,) = done.stderr.decode().splitlines()
