@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from msmq_fast.packet.message import Message
@@ -46,7 +48,9 @@ def send(world: World, name: str) -> OutgoingQueue:
 def test_each_kind_of_name_has_its_carrier() -> None:
     world = World(http=True, multicast=True)
     carriers = {kind: Carrier() for kind in NAMES}
-    Dispatcher(world.manager, carriers["mqqb"], carriers["http"], carriers["multicast"]).start()
+    asyncio.run(
+        Dispatcher(world.manager, carriers["mqqb"], carriers["http"], carriers["multicast"]).listen({})
+    )
     for name in NAMES.values():
         queue = send(world, name)
         world.manager.pause(queue)
@@ -61,7 +65,7 @@ def test_each_kind_of_name_has_its_carrier() -> None:
 def test_without_a_carrier_messages_wait() -> None:
     world = World(http=True, multicast=True)
     usual = Carrier()
-    Dispatcher(world.manager, usual, None, None).start()
+    asyncio.run(Dispatcher(world.manager, usual, None, None).listen({}))
     queues = [send(world, name) for name in NAMES.values()]
     assert [queue.messages for queue in queues] == [1, 1, 1]
     assert {name for _, name in usual.told} == {NAMES["mqqb"]}

@@ -25,6 +25,7 @@ from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.services import State
 from msmq_fast.qm.settings import UNLIMITED
 from msmq_fast.server.assembly import Assembly
+from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
 from msmq_fast.server.net.accepting import Acceptors, Factory
 from msmq_fast.server.net.connections import ConnectionTable, Share
 from msmq_fast.server.runtime.refusals import About, RefusalCounters
@@ -170,14 +171,15 @@ class SimulatedServer(Assembly):
     async def _close_store(self, store: Store, counters: dict[bytes, int]) -> None:
         store.close(counters)
 
-    async def _listen(self, bound: dict[str, Any]) -> None:
-        await super()._listen(bound)
+    def _front_ends_of(self, runtime: Runtime, bound: Bound) -> list[FrontEnd]:
+        found = super()._front_ends_of(runtime, bound)
         self._mqqb._network._socket = lambda address: Socket()  # type: ignore[method-assign]
         if self._srmp.sending is not None:
             self._srmp.sending.pool._socket = lambda address: Socket()  # type: ignore[method-assign]
         loop, shared = self._loop, self._srmp.listener.shared
         assert isinstance(loop, ComputerLoop)
         shared.handler = TroubledFront(shared.handler, self.web, loop, loop.random)
+        return found
 
     def _space(self) -> SpaceFigures:
         return PLENTY

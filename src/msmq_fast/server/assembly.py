@@ -15,19 +15,17 @@ from uuid import UUID
 from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast._native.lmdbthreads import LmdbReader, LmdbWriter
 from msmq_fast.admin.view import Labelled
-from msmq_fast.app.service import Counters, Service
-from msmq_fast.bulk.callers import Access
+from msmq_fast.app.service import Counters
 from msmq_fast.config.sections import Config
 from msmq_fast.protocol.errors import InvalidParameter
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.release import release
 from msmq_fast.server.access import AccessControl
-from msmq_fast.server.admin.bulk import BULK_PATH, BulkService
-from msmq_fast.server.admin.listener import AdminListener
+from msmq_fast.server.admin.front_end import ADMIN, AdminFrontEnd
 from msmq_fast.server.admin.view import Figures, ServerView
-from msmq_fast.server.app.listener import AppListener
+from msmq_fast.server.app.front_end import SOCKET, AppFrontEnd
 from msmq_fast.server.credentials import TlsFiles, token_table, warn_of_readable_files
 from msmq_fast.server.declarations import DeclarationError, declare
+from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
 from msmq_fast.server.message_security import MessageSecurity, refuse_lost_key
 from msmq_fast.server.mqqb.listener import MqqbListener
 from msmq_fast.server.net import sockets
@@ -49,7 +47,6 @@ from msmq_fast.server.review import summary
 from msmq_fast.server.rpc.listener import RpcListener
 from msmq_fast.server.rpc.ports import bind_rpc
 from msmq_fast.server.rpc.remote_reading import RemoteReading
-from msmq_fast.server.rpc.services import acceptors
 from msmq_fast.server.runtime.clock import SystemClock
 from msmq_fast.server.runtime.descriptors import connection_limits
 from msmq_fast.server.runtime.disk import DISK_LOW, DiskGuard
@@ -100,10 +97,7 @@ class Assembly:
         self._stalls: StallWatch | None = None
         self._store: Store | None = None
         self._commit_loop: CommitLoop | None = None
-        self._admin: AdminListener | None = None
-        self._bulk: BulkService | None = None
-        self._remote: RemoteReading | None = None
-        self._pgm: PgmListener | None = None
+        self._front_ends: list[FrontEnd] = []
         self._pgm_sockets: PgmSockets | None = None
         self._refused = RefusalCounters(self._clock.monotonic, config.log.refusals_per_second)
         self._acceptors = Acceptors(loop, self._clock.monotonic, self._connections())
@@ -123,7 +117,7 @@ class Assembly:
         """Open the store, recover, open the listeners. Raises StoreError, ListenError, DeclarationError."""
         config = self._config
         # Ports first: a taken one is the commonest mistake, and recovery may take seconds.
-        listening = self._bind()
+        bound = self._bind()
         store = self._store = self._open_store()
         access = self._access = AccessControl(config, self._clock.monotonic)
         self._manager = manager = QueueManager(
@@ -139,9 +133,8 @@ class Assembly:
         manager.start()
         self._note_name(store)
         declare(manager, config.queues)
-        self._tokens = token_table(config, access.logons)
+        tokens = token_table(config, access.logons)
         warn_of_readable_files(config)
-        self._quarantine = access.quarantine(manager)
         commit_loop = self._commit_loop = CommitLoop(
             self._loop,
             self._clock.monotonic,
@@ -149,9 +142,9 @@ class Assembly:
             submit=store.writer.submit_or_commit,
             faults=manager.faults,
         )
-        self._security = MessageSecurity(config, manager, self._clock.monotonic, commit_loop.touch)
+        security = MessageSecurity(config, manager, self._clock.monotonic, commit_loop.touch)
         store.commit()
-        self._snapshots = Snapshots(
+        snapshots = Snapshots(
             cast(LmdbTables, store.tables),
             lambda: self._clock.wall_us() // 1_000_000,
             self._loop.call_soon_threadsafe,
@@ -160,7 +153,7 @@ class Assembly:
         commit_loop.watch(cast(LmdbReader, store.reader))
         commit_loop.add(manager)
         commit_loop.add(access)
-        commit_loop.add(self._security)
+        commit_loop.add(security)
         self._disk = DiskGuard(
             config.store.disk_low,
             config.store.disk_check_interval,
@@ -172,8 +165,27 @@ class Assembly:
         self._disk.expire(self._clock.monotonic())
         commit_loop.add(self._disk)
         commit_loop.add(FeedTrimmer(self._clock.monotonic, self._trim_feed))
-        await self._listen(listening)
-        self._security.make_keys()
+        self._runtime = Runtime(
+            config,
+            self._loop,
+            self._clock,
+            self._random,
+            store,
+            manager,
+            commit_loop,
+            self._refused,
+            self._acceptors,
+            access,
+            security,
+            tokens,
+            self._tls,
+            snapshots,
+        )
+        bound |= self._bind_socket()
+        self._front_ends = self._front_ends_of(self._runtime, bound)
+        for front_end in self._front_ends:
+            await front_end.listen(bound)
+        security.make_keys()
         _log.info("%s", summary(config))
         self._not_ready = None
         if self._real_time:  # a start takes as long as the store is large
@@ -207,6 +219,16 @@ class Assembly:
         if self._pgm_sockets is not None:
             self._addresses["pgm"] = [self._pgm_sockets.shown]
         return bound
+
+    def _bind_socket(self) -> dict[str, list[socket.socket]]:
+        """The socket for programs, in the data directory that the store has made."""
+        path = self._config.app_socket
+        if path is None:
+            return {}
+        listener = sockets.unix_socket(path, self._config.listen.app.socket_mode)
+        self._bound.append(listener)
+        self._addresses[SOCKET] = [str(path)]
+        return {SOCKET: [listener]}
 
     def _open_store(self) -> Store:
         config = self._config
@@ -251,187 +273,55 @@ class Assembly:
         with store.unit():
             store.put_meta(MetaName.COMPUTER_NAME, name)
 
-    async def _listen(self, bound: dict[str, list[socket.socket]]) -> None:
-        config, manager, commit_loop = self._config, self._manager, self._commit_loop
-        assert commit_loop is not None  # noqa: S101 - set by start() before
-        ports = self._acceptors
+    def _front_ends_of(self, runtime: Runtime, bound: Bound) -> list[FrontEnd]:
+        """The ways into and out of this server, in the order in which they stop.
+
+        Programs and remote readers go first, so that they get answers while messages still move.
+        """
         counters = Counters()
-        queues_changed = manager.changes.changed
-        self._mqqb = MqqbListener(
-            config,
-            manager,
-            self._store_of(),
-            self._clock,
-            self._loop,
-            commit_loop,
-            self._refused,
-            self._access.gate(),
-            self._quarantine,
-            ports,
-            self._security,
-            queues_changed,
-        )
-        self._srmp = Srmp(
-            config,
-            manager,
-            self._mqqb,
-            self._security,
-            self._clock,
-            self._loop,
-            commit_loop,
-            self._refused,
-            ports,
-            queues_changed,
-        )
+        mqqb = self._mqqb = MqqbListener(runtime)
+        srmp = self._srmp = Srmp(runtime, mqqb)
+        pgm = None
         if self._pgm_sockets is not None:
-            self._pgm = PgmListener(
-                config,
-                manager,
-                self._pgm_sockets,
-                self._srmp.receiving.pipeline,
-                self._srmp.requests,
-                self._srmp.report,
-                self._clock,
-                self._loop,
-                commit_loop,
-                self._refused,
-                self._random,
-                queues_changed,
-            )
-        multicast = None if self._pgm is None else self._pgm.sending
-        self._outgoing = Dispatcher(manager, self._mqqb, self._srmp.sending, multicast)
-        self._outgoing.start()
-        self._access.users_changed.connect(self._mqqb.session_context.forget_routes)
-        self._app = AppListener(
-            ports, config.limits.handshake_timeout, commit_loop.touch, self._refused.refuse
-        )
-        self._rpc = RpcListener(
-            config,
-            manager,
-            self._clock,
-            self._loop,
-            commit_loop,
-            self._refused,
-            acceptors(config, manager, self._access.principals, self._clock.wall_s, self._access.logons),
-            bound,
-            ports,
-            self._security.signing,
-        )
-        if config.remote.enabled:
-            self._remote = RemoteReading(
-                config,
-                manager,
-                self._access.principals,
-                self._clock,
-                self._loop,
-                commit_loop.touch,
-                ports.table.outgoing.share("outgoing rpc connection"),
-            )
-            commit_loop.add(self._remote)
+            receiving = srmp.receiving
+            pgm = PgmListener(runtime, self._pgm_sockets, receiving.pipeline, srmp.requests, srmp.report)
+        multicast = None if pgm is None else pgm.sending
+        outgoing = Dispatcher(runtime.manager, mqqb, srmp.sending, multicast)
+        rpc = RpcListener(runtime, bound)
         view = ServerView(
-            manager,
-            self._store_of(),
+            runtime.manager,
+            runtime.store,
             counters,
             self._refused,
             Figures(
-                sessions=lambda: self._mqqb.connections,
-                app_connections=lambda: self._app.connections,
-                messages_in=lambda: self._mqqb.messages_in,
-                messages_out=lambda: self._outgoing.messages_out,
+                sessions=lambda: mqqb.connections,
+                app_connections=lambda: app.connections,
+                messages_in=lambda: mqqb.messages_in,
+                messages_out=lambda: outgoing.messages_out,
                 space=lambda: self._disk.space,
                 not_ready=self._why_not_ready,
-                denied=lambda: self._access.audit.total,
-                streams=lambda: self._mqqb.streams,
-                order_acks=lambda: self._mqqb.order_acks,
-                final_acks=lambda: self._mqqb.final_acks,
+                denied=lambda: runtime.access.audit.total,
+                streams=lambda: mqqb.streams,
+                order_acks=lambda: mqqb.order_acks,
+                final_acks=lambda: mqqb.final_acks,
                 labelled=self._labelled,
-                rpc_connections=lambda: self._rpc.connections,
-                readers=lambda: self._rpc.readers(),
-                resends=lambda: self._mqqb.resends,
+                rpc_connections=lambda: rpc.connections,
+                readers=rpc.readers,
+                resends=lambda: mqqb.resends,
             ),
         )
-        software = f"msmq-fast {release()}"
-        principals = self._access.principals
-        keyring, certificates = self._security.keyring, self._security.certificates
-        local = Service(
-            manager,
-            software,
-            statistics=view.stats,
-            counters=counters,
-            principals=principals,
-            certificates=certificates,
-            keyring=keyring,
-            signing=self._security.signing,
-            snapshots=self._snapshots,
-            reload=None if self._load is None else self._reload_for,
-        )
-        path = config.app_socket
-        if path is not None:
-            listener = sockets.unix_socket(path, config.listen.app.socket_mode)
-            self._bound.append(listener)
-            self._addresses["app"] = [str(path)]
-            self._app.listen(listener, local)
-        if "app-tcp" in bound:
-            remote = Service(
-                manager,
-                software,
-                self._tokens,
-                statistics=view.stats,
-                counters=counters,
-                principals=principals,
-                certificates=certificates,
-                keyring=keyring,
-                signing=self._security.signing,
-                snapshots=self._snapshots,
-                reload=local.reload,
-            )
-            for listener in bound["app-tcp"]:
-                self._app.listen(
-                    listener,
-                    remote,
-                    self._tls.context(
-                        config.listen.app.tls_certificate,
-                        config.listen.app.tls_key,
-                        "listen.app.tls_certificate",
-                    ),
-                )
-        await self._mqqb.listen(bound.get("mqqb", []), bound.get("ping", []))
-        self._rpc.listen()
-        self._srmp.listen(bound)
-        if "admin" in bound:
-            await self._listen_admin(bound["admin"], view)
-
-    async def _listen_admin(self, listeners: list[socket.socket], view: ServerView) -> None:
-        config, commit_loop = self._config, self._commit_loop
-        assert commit_loop is not None  # noqa: S101 - set by start() before
-        parts = {}
-        if config.bulk.access != Access.OFF:
-            self._bulk = BulkService(
-                config,
-                self._manager,
-                self._store_of(),
-                self._snapshots,
-                self._access.principals,
-                self._tokens,
-                self._refused,
-                self._clock,
-                commit_loop.touch,
-                lambda: self._not_ready,
-                self._security.signing,
-            )
-            parts[BULK_PATH] = self._bulk.application
-        admin = config.listen.admin
-        tls = self._tls.context(admin.tls_certificate, admin.tls_key, "listen.admin.tls_certificate")
-        self._admin = AdminListener(
-            view,
-            config.limits.metric_queues,
-            self._refused.refuse,
-            self._acceptors,
-            self._manager.settings.local_hosts,
-            tls=tls,
-            parts=parts,
-        )
-        await self._admin.listen(listeners)
+        app = AppFrontEnd(runtime, counters, view.stats, None if self._load is None else self._reload_for)
+        found: list[FrontEnd | None] = [
+            app,
+            rpc,
+            outgoing,
+            srmp,
+            pgm,
+            mqqb,
+            RemoteReading(runtime) if runtime.config.remote.enabled else None,
+            AdminFrontEnd(runtime, view, lambda: self._not_ready) if ADMIN in bound else None,
+        ]
+        return [front_end for front_end in found if front_end is not None]
 
     def _store_of(self) -> Store:
         assert self._store is not None  # noqa: S101 - set by start() before
@@ -445,16 +335,15 @@ class Assembly:
 
     def reload(self) -> Reload:
         """What takes over a changed configuration."""
-        assert self._commit_loop is not None  # noqa: S101 - set by start() before
         assert self._load is not None  # noqa: S101 - the caller has given it
         parts: list[Part] = [
             log_settings,
-            partial(user_tokens, self._tokens),
+            partial(user_tokens, self._runtime.tokens),
             self._tls.prepare,
             self._srmp.listener.certificates.prepare,
             lambda config: partial(self._mqqb.set_routes, config),
             self._prepare_limits,
-            partial(queue_declarations, self._manager, self._commit_loop.touch),
+            partial(queue_declarations, self._manager, self._runtime.commit_loop.touch),
         ]
         return Reload(self._config, self._load, parts)
 
@@ -473,10 +362,8 @@ class Assembly:
 
         def change() -> None:
             self._acceptors.table.resize(limits, scale)
-            self._app.set_limits()
-            self._mqqb.set_limits(config)
-            self._srmp.listener.set_limits(config)
-            self._rpc.set_limits(config)
+            for front_end in self._front_ends:
+                front_end.set_limits(config)
             self._refused.set_rate(config.log.refusals_per_second)
 
         return change
@@ -502,12 +389,8 @@ class Assembly:
 
     def _labelled(self) -> Iterator[Labelled]:
         yield from self._acceptors.labelled()
-        yield from self._rpc.labelled()
-        yield from self._srmp.listener.labelled()
-        if self._pgm is not None:
-            yield from self._pgm.labelled()
-        if self._bulk is not None:
-            yield from self._bulk.labelled()
+        for front_end in self._front_ends:
+            yield from front_end.labelled()
 
     def _why_not_ready(self) -> str | None:
         stalled = self._stalls.why_not_ready if self._stalls is not None else None
@@ -529,33 +412,22 @@ class Assembly:
         any case.
         """
         self._not_ready = "draining"
-        self._step("flushing the audit", lambda: self._access.audit.flush(everything=True))
-        self._step("stopping programs", self._app.stop_accepting)
-        self._step("stopping RPC", self._rpc.stop_accepting)
-        self._step("stopping outgoing queues", self._outgoing.stop)
-        self._step("stopping SRMP", self._srmp.stop)
-        if self._pgm is not None:
-            await self._finish("stopping PGM", self._pgm.stop(self._config.server.drain_timeout / 2))
-        self._step("stopping MS-MQQB", self._mqqb.stop)
+        runtime = self._runtime
+        self._step("flushing the audit", lambda: runtime.access.audit.flush(everything=True))
+        for front_end in self._front_ends:
+            await self._finish(f"stopping {type(front_end).__name__}", front_end.stop())
         self._step("stopping the queue manager", self._manager.stop)
-        await self._finish("stopping message security", self._security.stop())
+        await self._finish("stopping message security", runtime.security.stop())
         # What completed is answered in the next iterations of the loop, before the connections close.
         await self._settle()
-        self._step("closing programs", self._app.close)
-        await self._finish("closing RPC", self._rpc.close())
-        if self._remote is not None:
-            self._step("closing remote reading", self._remote.close)
-        await self._settle()
-        if self._admin is not None:
-            await self._finish("closing the admin port", self._admin.close())
+        for front_end in self._front_ends:
+            await self._finish(f"closing {type(front_end).__name__}", front_end.close())
+            await self._settle()
         self._step("closing the acceptors", self._acceptors.close)
         # A disk that hangs must not hang the loop.
-        await self._finish("closing snapshots", asyncio.to_thread(self._snapshots.close))
-        if self._bulk is not None:
-            await self._finish("closing the bulk API", asyncio.to_thread(self._bulk.close))
-        if self._commit_loop is not None:
-            self._commit_loop.stop()
-        await self._close_store(self._store_of(), self._manager.counters())
+        await self._finish("closing snapshots", asyncio.to_thread(runtime.snapshots.close))
+        runtime.commit_loop.stop()
+        await self._close_store(runtime.store, self._manager.counters())
         path = self._config.app_socket
         if path is not None:
             path.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ from msmq_fast.packet.names import NameKind
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.opening import is_http
 from msmq_fast.qm.queues.outgoing import Channel, OutgoingQueue
+from msmq_fast.server.front_end import Bound, FrontEnd
 
 __all__ = ["Carrier", "Dispatcher"]
 
@@ -22,7 +23,7 @@ class Carrier(Protocol):
         """A queue exists no more."""
 
 
-class Dispatcher:
+class Dispatcher(FrontEnd):
     """Opens a channel for each outgoing queue, once; the queue tells its channel of messages from then on.
     Those by MULTICAST and HTTP names have carriers of their own; without one they wait until they expire. All
     others are `usual`.
@@ -37,14 +38,14 @@ class Dispatcher:
         self._multicast = multicast
         self._left = 0  # messages that left queues which are no more
 
-    def start(self) -> None:
-        """Carriers are there: what waits is handed to them."""
+    async def listen(self, bound: Bound) -> None:
+        """Hand what waits to the carriers."""
         self._manager.outgoing_queues.opened.connect(self._added)
         self._manager.outgoing_queues.removed.connect(self._removed)
         for queue in self._manager.outgoing():
             self._added(queue)
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Nothing is handed to a carrier any more."""
         self._manager.outgoing_queues.bring_online(False)
 

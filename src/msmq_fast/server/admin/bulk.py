@@ -10,22 +10,14 @@ from typing import Final
 from aiohttp import web
 
 from msmq_fast.admin.view import Labelled
-from msmq_fast.app.auth import TokenTable
 from msmq_fast.bulk import copying, leasing, planning, publishing, rows, slots
 from msmq_fast.bulk.application import build
 from msmq_fast.bulk.callers import Access
 from msmq_fast.bulk.context import Context, Limits
 from msmq_fast.bulk.reader import BulkReader
-from msmq_fast.config.sections import Config
-from msmq_fast.qm.identity.signing import Signing
-from msmq_fast.qm.manager import QueueManager
 from msmq_fast.release import release
-from msmq_fast.security.principals import Principals
 from msmq_fast.server.admin.bulk_access import bulk_callers
-from msmq_fast.server.runtime.clock import SystemClock
-from msmq_fast.server.runtime.refusals import RefusalCounters
-from msmq_fast.store.snapshots import Snapshots
-from msmq_fast.store.store import Store
+from msmq_fast.server.front_end import Runtime
 
 __all__ = ["BULK_PATH", "BulkService"]
 
@@ -35,32 +27,20 @@ BULK_PATH: Final = "/v1/bulk"
 class BulkService:
     """Made when the queue manager runs. `application` is what the admin port serves under /v1/bulk."""
 
-    def __init__(
-        self,
-        config: Config,
-        manager: QueueManager,
-        store: Store,
-        snapshots: Snapshots,
-        principals: Principals,
-        tokens: TokenTable,
-        refused: RefusalCounters,
-        clock: SystemClock,
-        touch: Callable[[], None],
-        not_ready: Callable[[], str | None],
-        signing: Signing | None,
-    ) -> None:
+    def __init__(self, runtime: Runtime, not_ready: Callable[[], str | None]) -> None:
+        config, manager, store, clock = runtime.config, runtime.manager, runtime.store, runtime.clock
         bulk = config.bulk
         context = Context(
             manager,
-            bulk_callers(Access(bulk.access), tokens, principals, clock.monotonic),
-            touch,
+            bulk_callers(Access(bulk.access), runtime.tokens, runtime.access.principals, clock.monotonic),
+            runtime.commit_loop.touch,
             not_ready,
-            refused.refuse,
+            runtime.refusals.refuse,
             store.incarnation,
             clock.wall_us(),
             release(),
             Limits(bulk.streams, config.limits.slow_reader_timeout, bulk.max_stage_bytes, bulk.uploads),
-            signing=signing,
+            signing=runtime.security.signing,
         )
         self._figures = context.figures
         self._subscriptions = manager.events.subscriptions
@@ -83,7 +63,7 @@ class BulkService:
                 *leasing.routes(context, manager.leases, bulk.lease),
                 *publishing.routes(context, self._stagers),
                 *slots.routes(context, events.subscriptions),
-                *copying.routes(context, snapshots),
+                *copying.routes(context, runtime.snapshots),
             ],
         )
 

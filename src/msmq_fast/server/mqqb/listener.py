@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Callable, Mapping
 from functools import partial
 from uuid import UUID
 
 from msmq_fast._native.instream import InStreams
-from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.receive import Receiver
 from msmq_fast.config.sections import Config
 from msmq_fast.mqqb.channel import ChannelContext, OutgoingChannel
-from msmq_fast.mqqb.destination import Gate, destination_of, destinations
+from msmq_fast.mqqb.destination import destination_of, destinations
 from msmq_fast.mqqb.endpoint import Endpoint
 from msmq_fast.mqqb.history import load_history
 from msmq_fast.mqqb.hooks import Hooks
@@ -37,18 +35,14 @@ from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.security.addresses import address_group
 from msmq_fast.security.encryption import Failure
 from msmq_fast.security.keyturns import KeyNeeded
-from msmq_fast.server.message_security import MessageSecurity
+from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
 from msmq_fast.server.mqqb.sockets import AcceptedSession, DialledSession, PingResponder, SocketContext
-from msmq_fast.server.net.accepting import Acceptors
 from msmq_fast.server.net.addresses import is_own_address, source_address
 from msmq_fast.server.net.allowed import allowed_addresses
 from msmq_fast.server.net.connections import Slot
 from msmq_fast.server.net.dialing import Network, PeerPorts
 from msmq_fast.server.routing import Routing, named_routers, pinned_addresses
 from msmq_fast.server.runtime.clock import SystemClock
-from msmq_fast.server.runtime.loop import CommitLoop
-from msmq_fast.server.runtime.refusals import RefusalCounters
-from msmq_fast.signals import Signal
 from msmq_fast.store.schema import Table
 from msmq_fast.store.store import Store
 
@@ -60,24 +54,13 @@ _IDLE, _ROUTER_IDLE = 300.0, 120.0  # seconds (3.1.2.2)
 _FLOOD_MARGIN = 256  # connections above listen.mqqb.max_connections that still get an answer
 
 
-class MqqbListener:
+class MqqbListener(FrontEnd):
     """Everything of MS-MQQB that one server runs."""
 
-    def __init__(
-        self,
-        config: Config,
-        manager: QueueManager,
-        store: Store,
-        clock: SystemClock,
-        loop: asyncio.AbstractEventLoop,
-        commit_loop: CommitLoop,
-        refused: RefusalCounters,
-        gate: Gate,
-        quarantine: Callable[[], QueueCore | None] | None,
-        acceptors: Acceptors,
-        security: MessageSecurity,
-        queues_changed: Signal[[]],
-    ) -> None:
+    def __init__(self, runtime: Runtime) -> None:
+        config, manager, store, clock = runtime.config, runtime.manager, runtime.store, runtime.clock
+        loop, commit_loop, acceptors = runtime.loop, runtime.commit_loop, runtime.acceptors
+        refused, security = runtime.refusals, runtime.security
         self._turns = security.turns
         self._sent_protection = security.sent
         self._manager = manager
@@ -127,8 +110,8 @@ class MqqbListener:
             limits=_limits(config),
             peers=peers,
             on_refusal=self._message_refused,
-            gate=gate,
-            quarantine=quarantine,
+            gate=runtime.access.gate(),
+            quarantine=runtime.access.quarantine(manager),
             nack=manager.ack_policy.reject,
             order_acks=self._order_acks,
             hooks=Hooks(
@@ -184,7 +167,8 @@ class MqqbListener:
         )
         commit_loop.add(self)
         commit_loop.add(self._routing)
-        queues_changed.connect(self.session_context.forget_routes)
+        manager.changes.changed.connect(self.session_context.forget_routes)
+        runtime.access.users_changed.connect(self.session_context.forget_routes)
         manager.flow.watch(self._short)
 
     def set_routes(self, config: Config) -> None:
@@ -250,11 +234,10 @@ class MqqbListener:
 
     # -------------------------------------------------------------------------------- connections
 
-    async def listen(self, tcp: list[socket.socket], udp: list[socket.socket]) -> None:
-        """Accept on bound sockets."""
-        for listener in tcp:
+    async def listen(self, bound: Bound) -> None:
+        for listener in bound.get("mqqb", ()):
             self._stop_accepting.append(self._acceptors.accept(listener, self._share, self._accepted))
-        for listener in udp:
+        for listener in bound.get("ping", ()):
             transport, _ = await self._loop.create_datagram_endpoint(
                 lambda: PingResponder(self.endpoint, self._clock.monotonic, self._allowed), sock=listener
             )
@@ -352,8 +335,7 @@ class MqqbListener:
         """Run what is due."""
         self.endpoint.expire(now)
 
-    def stop(self) -> None:
-        """Accept nothing more, end all sessions."""
+    async def stop(self) -> None:
         for stop in self._stop_accepting:
             stop()
         for transport in self._pings:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -12,16 +11,11 @@ from ipaddress import IPv4Address
 from typing import Final
 
 from msmq_fast.admin.view import Labelled
-from msmq_fast.config.sections import Config
 from msmq_fast.qm.faults import for_each
-from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.queue import QueueKind
+from msmq_fast.server.front_end import FrontEnd, Runtime
 from msmq_fast.server.pgm.sending import PgmSending
 from msmq_fast.server.pgm.sockets import PgmSockets
-from msmq_fast.server.runtime.clock import SystemClock
-from msmq_fast.server.runtime.loop import CommitLoop
-from msmq_fast.server.runtime.refusals import RefusalCounters
-from msmq_fast.signals import Signal
 from msmq_fast.srmp.apdus import Texts
 from msmq_fast.srmp.outgoing import Requests
 from msmq_fast.srmp.pgm.model import Group, ReceiverStatistics, Tsi
@@ -42,27 +36,23 @@ _BOUND: Final = (QueueKind.PUBLIC, QueueKind.PRIVATE)
 _log = logging.getLogger("msmq_fast.pgm")
 
 
-class PgmListener:
+class PgmListener(FrontEnd):
     """`sending` carries the outgoing queues; groups follow the multicast addresses of queues."""
 
     def __init__(
         self,
-        config: Config,
-        manager: QueueManager,
+        runtime: Runtime,
         sockets: PgmSockets,
         pipeline: Pipeline,
         requests: Requests,
         report: Report | None,
-        clock: SystemClock,
-        loop: asyncio.AbstractEventLoop,
-        commit_loop: CommitLoop,
-        refused: RefusalCounters,
-        randomness: random.Random,
-        queues_changed: Signal[[]],
     ) -> None:
+        config, manager, clock = runtime.config, runtime.manager, runtime.clock
+        commit_loop, refused, randomness = runtime.commit_loop, runtime.refusals, runtime.random
         self._manager = manager
         self._sockets = sockets
         self._pipeline = pipeline
+        self._drain = config.server.drain_timeout / 2  # seconds
         self._monotonic = clock.monotonic
         self._touch = commit_loop.touch
         self._random = randomness
@@ -87,8 +77,8 @@ class PgmListener:
             config.srmp.idle_timeout,
             report,
         )
-        queues_changed.connect(self._queues_changed)
-        sockets.watch(loop, self._readable)
+        manager.changes.changed.connect(self._queues_changed)
+        sockets.watch(runtime.loop, self._readable)
         commit_loop.add(self)
 
     # -------------------------------------------------------------------------------- groups
@@ -205,15 +195,15 @@ class PgmListener:
 
         for_each(due, expire)
 
-    async def stop(self, seconds: float) -> None:
-        """End the sessions of this server. Receivers may ask for what they miss until it is quiet, for so
-        many seconds at most.
+    async def stop(self) -> None:
+        """End the sessions of this server. Receivers may ask for what they miss until it is quiet, for at
+        most half of the drain timeout.
         """
         begun = self._last_packet = self._monotonic()
         busy = self.sending.busy
         self.sending.stop(begun)
         # Nothing says that nobody will ask any more.
-        while busy and self._last_packet + _QUIET > self._monotonic() < begun + seconds:  # noqa: ASYNC110
+        while busy and self._last_packet + _QUIET > self._monotonic() < begun + self._drain:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         self._sockets.close()
 

@@ -14,9 +14,6 @@ from typing import Final
 from msmq_fast.admin.view import Labelled
 from msmq_fast.config.sections import Config
 from msmq_fast.protocol.resources import ReaderInfo
-from msmq_fast.qm.identity.signing import Signing
-from msmq_fast.qm.manager import QueueManager
-from msmq_fast.rpc.auth.acceptors import Acceptors
 from msmq_fast.rpc.interface import Service
 from msmq_fast.rpc.limits import RpcCounters
 from msmq_fast.rpc.protocol import RpcProtocol, on_threads
@@ -26,13 +23,10 @@ from msmq_fast.rpc.services.epm import EndpointMapper, RegisteredEndpoint
 from msmq_fast.rpc.services.mgmt import Management
 from msmq_fast.rpc.services.ports import RpcPorts
 from msmq_fast.rpc.syntaxes import SyntaxId
-from msmq_fast.server.net.accepting import Acceptors as Ports
+from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
 from msmq_fast.server.net.connections import Slot, Standing
 from msmq_fast.server.rpc.ports import EPM, QM2QM, RPC
-from msmq_fast.server.rpc.services import ANNOTATIONS, RpcServices, limits, principal_names
-from msmq_fast.server.runtime.clock import SystemClock
-from msmq_fast.server.runtime.loop import CommitLoop
-from msmq_fast.server.runtime.refusals import RefusalCounters
+from msmq_fast.server.rpc.services import ANNOTATIONS, RpcServices, acceptors, limits, principal_names
 
 __all__ = ["RpcListener"]
 
@@ -42,22 +36,14 @@ _FAREWELL: Final = 2.0  # seconds that clients have at a stop to take what they 
 _PROBES: Final = 5  # of a silent host, each a tenth of rpc.keep_alive after the one before
 
 
-class RpcListener:
+class RpcListener(FrontEnd):
     """Everything of RPC that one server runs: an endpoint for each of the ports that `bound` has."""
 
-    def __init__(
-        self,
-        config: Config,
-        manager: QueueManager,
-        clock: SystemClock,
-        loop: asyncio.AbstractEventLoop,
-        commit_loop: CommitLoop,
-        refused: RefusalCounters,
-        acceptors: Acceptors,
-        bound: Mapping[str, list[socket.socket]],
-        ports: Ports,
-        signing: Signing | None,
-    ) -> None:
+    def __init__(self, runtime: Runtime, bound: Bound) -> None:
+        config, manager, clock, loop = runtime.config, runtime.manager, runtime.clock, runtime.loop
+        commit_loop, refused, ports = runtime.commit_loop, runtime.refusals, runtime.acceptors
+        access, signing = runtime.access, runtime.security.signing
+        mechanisms = acceptors(config, manager, access.principals, clock.wall_s, access.logons)
         self._loop = loop
         self._accepting = ports
         self._stop_accepting: list[Callable[[], None]] = []
@@ -69,7 +55,7 @@ class RpcListener:
         }
         self._monotonic = clock.monotonic
         self._touch = commit_loop.touch
-        self._acceptors = acceptors
+        self._acceptors = mechanisms
         self.socket_options = tuple(_keep_alive(config.rpc.keep_alive, config.limits.slow_reader_timeout))
         self._bound = {name: bound[name] for name in (RPC, QM2QM, EPM) if name in bound}
         self._endpoints: dict[str, RpcServer] = {}
@@ -88,7 +74,7 @@ class RpcListener:
         for name, listeners in self._bound.items():
             endpoint = self._endpoints[name] = RpcServer(
                 str(_port(listeners)),
-                acceptors=acceptors,
+                acceptors=mechanisms,
                 random=manager.random_bytes,
                 limits=limits(config),
                 refuse=refused.refuse,
@@ -166,8 +152,7 @@ class RpcListener:
         for share in self._shares.values():
             share.resize(listen.max_connections, listen.max_connections_per_address)
 
-    def listen(self) -> None:
-        """Accept on the bound sockets."""
+    async def listen(self, bound: Bound) -> None:
         for name, listeners in self._bound.items():
             endpoint = self._endpoints[name]
             factory = partial(_Connection, self, endpoint, self._loop, self._monotonic, self._touch)
@@ -184,8 +169,7 @@ class RpcListener:
         if not self._open:
             self._all_gone.set()
 
-    def stop_accepting(self) -> None:
-        """Close the listening sockets."""
+    async def stop(self) -> None:
         for stop in self._stop_accepting:
             stop()
         self._stop_accepting.clear()

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from msmq_fast.config.sections import Config, RemoteConfig
+from msmq_fast.config.sections import RemoteConfig
 from msmq_fast.packet.names import FormatName
 from msmq_fast.protocol.errors import AccessDenied
 from msmq_fast.qm.manager import QueueManager
@@ -21,13 +21,12 @@ from msmq_fast.rpc.client.opening import ReaderSettings, RemoteQueues
 from msmq_fast.rpc.client.protocol import ClientProtocol
 from msmq_fast.rpc.client.timers import Timers
 from msmq_fast.rpc.protocol import on_threads
-from msmq_fast.security.principals import Principals
 from msmq_fast.security.token import Token
 from msmq_fast.security.users import UsersFileError
 from msmq_fast.server.declarations import DeclarationError
+from msmq_fast.server.front_end import FrontEnd, Runtime
 from msmq_fast.server.net.addresses import source_address
-from msmq_fast.server.net.connections import Share, Slot
-from msmq_fast.server.runtime.clock import SystemClock
+from msmq_fast.server.net.connections import Slot
 
 __all__ = ["RemoteReading"]
 
@@ -42,20 +41,14 @@ _LEVELS: Final = {
 _TYPES: Final = {"ntlm": AuthType.NTLM, "kerberos": AuthType.KERBEROS, "negotiate": AuthType.SPNEGO}
 
 
-class RemoteReading:
+class RemoteReading(FrontEnd):
     """Gives a queue manager its RemoteReader. Has deadlines, so it is a part of the commit loop."""
 
-    def __init__(
-        self,
-        config: Config,
-        manager: QueueManager,
-        principals: Principals,
-        clock: SystemClock,
-        loop: asyncio.AbstractEventLoop,
-        touch: Callable[[], None],
-        share: Share,
-    ) -> None:
-        """`share` counts the connections. Raises DeclarationError for a password file that cannot be read."""
+    def __init__(self, runtime: Runtime) -> None:
+        """Raises DeclarationError for a password file that cannot be read."""
+        config, manager, clock, loop = runtime.config, runtime.manager, runtime.clock, runtime.loop
+        touch, principals = runtime.commit_loop.touch, runtime.access.principals
+        share = runtime.acceptors.table.outgoing.share("outgoing rpc connection")
         remote = config.remote
         self._loop = loop
         self._touch = touch
@@ -144,7 +137,7 @@ class RemoteReading:
             connected.setsockopt(socket.IPPROTO_TCP, option, value)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Give up what is being dialled."""
         for task in self._tasks:
             task.cancel()

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from msmq_fast._native.framing import parse
+from msmq_fast.admin.view import Labelled
 from msmq_fast.config.sections import Config
 from msmq_fast.mqqb.trace import Reports
-from msmq_fast.qm.manager import QueueManager
-from msmq_fast.server.message_security import MessageSecurity
+from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
 from msmq_fast.server.mqqb.listener import MqqbListener
-from msmq_fast.server.net.accepting import Acceptors
-from msmq_fast.server.runtime.clock import SystemClock
-from msmq_fast.server.runtime.loop import CommitLoop
-from msmq_fast.server.runtime.refusals import RefusalCounters
 from msmq_fast.server.srmp.listener import HTTP, HTTPS, SrmpListener
 from msmq_fast.server.srmp.names import redirector, verifier
 from msmq_fast.server.srmp.receiving import SrmpReceiving
 from msmq_fast.server.srmp.sending import SrmpSending, sends_http
-from msmq_fast.signals import Signal
 from msmq_fast.srmp.compose import Spelling
 from msmq_fast.srmp.outgoing import Requests
 from msmq_fast.srmp.sending import Report, StreamReceipts
@@ -30,23 +23,14 @@ from msmq_fast.srmp.signature import outgoing_signature
 __all__ = ["Srmp"]
 
 
-class Srmp:
+class Srmp(FrontEnd):
     """`receiving` is None where nothing listens, `sending` where nothing is sent."""
 
-    def __init__(
-        self,
-        config: Config,
-        manager: QueueManager,
-        mqqb: MqqbListener,
-        security: MessageSecurity,
-        clock: SystemClock,
-        loop: asyncio.AbstractEventLoop,
-        commit_loop: CommitLoop,
-        refused: RefusalCounters,
-        acceptors: Acceptors,
-        queues_changed: Signal[[]],
-    ) -> None:
+    def __init__(self, runtime: Runtime, mqqb: MqqbListener) -> None:
         """Raises DeclarationError, ListenError: something that the configuration names cannot be used."""
+        config, manager, clock = runtime.config, runtime.manager, runtime.clock
+        loop, commit_loop, acceptors = runtime.loop, runtime.commit_loop, runtime.acceptors
+        refused, security = runtime.refusals, runtime.security
         settings = config.srmp
         self.report = None if mqqb.reports is None else _sent(mqqb.reports)
         self.redirector = redirector(settings, manager.registry, manager.settings)
@@ -83,7 +67,7 @@ class Srmp:
             security.turns,
             None if mqqb.reports is None else _arrived(mqqb.reports),
             refused,
-            queues_changed,
+            manager.changes.changed,
         )
         commit_loop.add(self.receiving)
         self.listener = SrmpListener(
@@ -95,13 +79,18 @@ class Srmp:
         """Connections to other computers."""
         return 0 if self.sending is None else self.sending.pool.connections
 
-    def listen(self, bound: dict[str, list[socket.socket]]) -> None:
-        """Accept on the sockets of `bind_http`."""
+    async def listen(self, bound: Bound) -> None:
         for name in (HTTP, HTTPS):
             self.redirector.own.listen(name, [each.getsockname()[1] for each in bound.get(name, [])])
         self.listener.listen(bound)
 
-    def stop(self) -> None:
+    def set_limits(self, config: Config) -> None:
+        self.listener.set_limits(config)
+
+    def labelled(self) -> Iterator[Labelled]:
+        return self.listener.labelled()
+
+    async def stop(self) -> None:
         """End the connections to other computers; those that came end behind the answers they wait for."""
         self.listener.stop_accepting()
         if self.sending is not None:

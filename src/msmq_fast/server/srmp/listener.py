@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import cast
 
 from msmq_fast.admin.view import Labelled
@@ -152,7 +152,7 @@ class SrmpListener:
             grows=False,
         )
 
-    def listen(self, bound: dict[str, list[socket.socket]]) -> None:
+    def listen(self, bound: Mapping[str, list[socket.socket]]) -> None:
         """Accept on the sockets of `bind_http`."""
         loop = asyncio.get_running_loop()
         for name in (HTTP, HTTPS):

@@ -1,0 +1,76 @@
+"""The application protocol: the Unix socket, whose peers the kernel names, and the TCP port with tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from msmq_fast.app.service import Counters, Service
+from msmq_fast.config.sections import Config
+from msmq_fast.release import release
+from msmq_fast.server.app.listener import AppListener
+from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
+
+__all__ = ["SOCKET", "TCP", "AppFrontEnd"]
+
+SOCKET, TCP = "app", "app-tcp"
+
+
+class AppFrontEnd(FrontEnd):
+    """Serves programs. `counters` count what they do, over all connections."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        counters: Counters,
+        statistics: Callable[[], Mapping[str, Any]],
+        reload: Callable[[str], Mapping[str, Any]] | None,
+    ) -> None:
+        """`reload` takes the name of the user who asks; None: nothing can be reloaded."""
+        security = runtime.security
+        self._runtime = runtime
+        self._service = Service(
+            runtime.manager,
+            f"msmq-fast {release()}",
+            statistics=statistics,
+            counters=counters,
+            principals=runtime.access.principals,
+            certificates=security.certificates,
+            keyring=security.keyring,
+            signing=security.signing,
+            snapshots=runtime.snapshots,
+            reload=reload,
+        )
+        self._listener = AppListener(
+            runtime.acceptors,
+            runtime.config.limits.handshake_timeout,
+            runtime.commit_loop.touch,
+            runtime.refusals.refuse,
+        )
+
+    @property
+    def connections(self) -> int:
+        """Open connections."""
+        return self._listener.connections
+
+    async def listen(self, bound: Bound) -> None:
+        for listener in bound.get(SOCKET, ()):
+            self._listener.listen(listener, self._service)
+        if TCP in bound:
+            settings = self._runtime.config.listen.app
+            tls = self._runtime.tls.context(
+                settings.tls_certificate, settings.tls_key, "listen.app.tls_certificate"
+            )
+            with_tokens = replace(self._service, tokens=self._runtime.tokens)
+            for listener in bound[TCP]:
+                self._listener.listen(listener, with_tokens, tls)
+
+    def set_limits(self, config: Config) -> None:
+        self._listener.set_limits()
+
+    async def stop(self) -> None:
+        self._listener.stop_accepting()
+
+    async def close(self) -> None:
+        self._listener.close()

@@ -1,0 +1,79 @@
+"""What the ways into a server have in common, and what they share.
+
+To add a front end:
+
+1. Give it a package in `server/` with one class that derives from `FrontEnd` and takes a `Runtime`.
+2. Bind its sockets in `Assembly._bind`: a taken port must be known before the store is opened.
+3. Put it into the list in `Assembly._front_ends_of`, at its place in the order of stopping.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from msmq_fast.admin.view import Labelled
+from msmq_fast.app.auth import TokenTable
+from msmq_fast.config.sections import Config
+from msmq_fast.qm.manager import QueueManager
+from msmq_fast.server.access import AccessControl
+from msmq_fast.server.credentials import TlsFiles
+from msmq_fast.server.message_security import MessageSecurity
+from msmq_fast.server.net.accepting import Acceptors
+from msmq_fast.server.runtime.clock import SystemClock
+from msmq_fast.server.runtime.loop import CommitLoop
+from msmq_fast.server.runtime.refusals import RefusalCounters
+from msmq_fast.store.snapshots import Snapshots
+from msmq_fast.store.store import Store
+
+__all__ = ["Bound", "FrontEnd", "Runtime"]
+
+Bound = Mapping[str, list[socket.socket]]
+"""Bound sockets by the name of their port, as the ready line calls it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """What the front ends of one server share."""
+
+    config: Config
+    loop: asyncio.AbstractEventLoop
+    clock: SystemClock
+    random: random.Random
+    store: Store
+    manager: QueueManager
+    commit_loop: CommitLoop
+    refusals: RefusalCounters
+    acceptors: Acceptors
+    access: AccessControl
+    security: MessageSecurity
+    tokens: TokenTable
+    tls: TlsFiles
+    snapshots: Snapshots
+
+
+class FrontEnd:
+    """One way into the server, or out of it. Its methods are called in the order in which they stand here; a
+    front end has those that it needs.
+    """
+
+    async def listen(self, bound: Bound) -> None:
+        """Accept on those of the bound sockets that are its own."""
+
+    def set_limits(self, config: Config) -> None:
+        """Take over the limits of a configuration that was read again."""
+
+    def labelled(self) -> Iterable[Labelled]:
+        """Return figures for the metrics."""
+        return ()
+
+    async def stop(self) -> None:
+        """Accept nothing more, and end what can end now. The store still takes work."""
+
+    async def close(self) -> None:
+        """Close the connections, behind the answers that were still to come. What this leaves to the store is
+        written before the next front end is closed.
+        """
