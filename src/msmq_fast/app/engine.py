@@ -15,7 +15,7 @@ from msmq_fast.app.dispatch import dispatch
 from msmq_fast.app.framebuffer import FrameBuffer
 from msmq_fast.app.service import Service
 from msmq_fast.app.session import Session
-from msmq_fast.protocol.errors import AccessDenied, InvalidParameter, IOTimeout, MSMQError
+from msmq_fast.protocol.errors import AccessDenied, BufferTooSmall, InvalidParameter, IOTimeout, MSMQError
 from msmq_fast.protocol.frames import (
     MAX_HELLO,
     MAX_MESSAGE,
@@ -147,7 +147,10 @@ class AppEngine:
         """Answer a request with an error."""
         if not isinstance(error, IOTimeout):  # an empty queue is an answer
             self.service.counters.errors += 1
-        self.reply(Frame.ERROR, request_id, [error.code, error.name, error.detail])
+        payload: list[Any] = [error.code, error.name, error.detail]
+        if isinstance(error, BufferTooSmall):  # only a client that gave limits gets such an error
+            payload.append(error.needed)
+        self.reply(Frame.ERROR, request_id, payload)
 
     def break_off(self, request_id: int, error: MSMQError) -> None:
         """Answer with an error and close: the peer broke the protocol or may not enter."""

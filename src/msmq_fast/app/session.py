@@ -15,6 +15,7 @@ from msmq_fast.app.delivery import ClientDelivery
 from msmq_fast.app.fanout import FanOut
 from msmq_fast.app.read_budget import ReadBudget
 from msmq_fast.app.sending import SendResult, SendTarget
+from msmq_fast.app.sizelimits import LimitedRead
 from msmq_fast.protocol.errors import (
     InsufficientResources,
     InvalidHandle,
@@ -51,7 +52,7 @@ class Handle:
     reading: OpenQueue | None = None
     remote: RemoteQueue | None = None  # instead, where another computer has the queue
     moving: OpenQueue | None = None  # a target of moves
-    reads: dict[int, ReadRequest | RemoteRead] = field(default_factory=dict)  # by request id
+    reads: dict[int, ReadRequest | RemoteRead | LimitedRead] = field(default_factory=dict)  # by request id
 
     def source(self) -> OpenQueue | RemoteQueue:
         """What is read, wherever it is. Raises UnsupportedAccessMode if it was not opened for that."""
@@ -231,7 +232,7 @@ class Session:
                 f"{MAX_READS} reads are waiting on this connection; that is the limit"
             )
 
-    def read(self, request_id: int, handle: Handle, read: ReadRequest | RemoteRead) -> None:
+    def read(self, request_id: int, handle: Handle, read: ReadRequest | RemoteRead | LimitedRead) -> None:
         """MESSAGE when the read ends."""
         self.pending.add(request_id)
         self.reads[request_id] = handle

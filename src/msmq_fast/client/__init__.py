@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from msmq_fast.client.transaction import SINGLE_MESSAGE, Transaction
     from msmq_fast.protocol.classes import MessageClass
     from msmq_fast.protocol.errors import MSMQError
-    from msmq_fast.protocol.frames import Access, Lookup, Share
+    from msmq_fast.protocol.frames import Access, Lookup, MessageSizes, Share
     from msmq_fast.protocol.properties import (
         Acknowledge,
         Authentication,
@@ -51,6 +51,7 @@ __all__ = [
     "MSMQError",
     "Message",
     "MessageClass",
+    "MessageSizes",
     "PrivacyLevel",
     "Queue",
     "ReceivedMessage",
@@ -87,6 +88,7 @@ _MODULES = {
     "MSMQError": "msmq_fast.protocol.errors",
     "Access": "msmq_fast.protocol.frames",
     "Lookup": "msmq_fast.protocol.frames",
+    "MessageSizes": "msmq_fast.protocol.frames",
     "Share": "msmq_fast.protocol.frames",
     "Acknowledge": "msmq_fast.protocol.properties",
     "Authentication": "msmq_fast.protocol.properties",

@@ -10,7 +10,7 @@ from msmq_fast.client.message import ReceivedMessage
 from msmq_fast.client.transaction import Transaction, number_of
 from msmq_fast.client.transport import Link
 from msmq_fast.protocol.errors import IOTimeout
-from msmq_fast.protocol.frames import INFINITE, CursorRead, Frame
+from msmq_fast.protocol.frames import INFINITE, CursorRead, Frame, MessageSizes
 
 
 class Cursor:
@@ -38,28 +38,42 @@ class Cursor:
         """Close it; a waiting call raises OperationCancelled. Raises InvalidHandle if it is closed."""
         await self._link.request(Frame.CURSOR_CLOSE, [self._number])
 
-    async def peek(self, timeout: float | None = None) -> ReceivedMessage:  # noqa: ASYNC109 - the server waits
+    async def peek(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - the server waits
+        *,
+        limits: MessageSizes | None = None,
+    ) -> ReceivedMessage:
         """The message it stands on, or the next one if it stands on none; waits up to `timeout` seconds.
 
-        Raises IOTimeout, MessageAlreadyReceived.
+        Raises IOTimeout, MessageAlreadyReceived; BufferTooSmall, but stands on the message then.
         """
-        return await self._read(CursorRead.PEEK, timeout)
+        return await self._read(CursorRead.PEEK, timeout, limits=limits)
 
-    async def peek_next(self, timeout: float | None = None) -> ReceivedMessage:  # noqa: ASYNC109 - the server waits
-        """The message behind the one peeked last. Raises IOTimeout, IllegalCursorAction if none was."""
-        return await self._read(CursorRead.PEEK_NEXT, timeout)
+    async def peek_next(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - the server waits
+        *,
+        limits: MessageSizes | None = None,
+    ) -> ReceivedMessage:
+        """The message behind the one peeked last. Raises IOTimeout, IllegalCursorAction if none was;
+        BufferTooSmall, but stands on the message then: `peek` with more room returns it.
+        """
+        return await self._read(CursorRead.PEEK_NEXT, timeout, limits=limits)
 
     async def receive(
         self,
         timeout: float | None = None,  # noqa: ASYNC109 - the server waits
         *,
         transaction: Transaction | None = None,
+        limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
         """Remove and return the message it stands on, or the next one if it stands on none.
 
-        Raises MessageAlreadyReceived; MessageNotFound with a `timeout` of 0; IOTimeout.
+        Raises MessageAlreadyReceived; MessageNotFound with a `timeout` of 0; IOTimeout; BufferTooSmall for a
+        message that does not fit into `limits`: it stays, and the cursor where it was.
         """
-        return await self._read(CursorRead.RECEIVE, timeout, transaction)
+        return await self._read(CursorRead.RECEIVE, timeout, transaction, limits)
 
     async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
         action = CursorRead.PEEK
@@ -76,10 +90,11 @@ class Cursor:
         action: CursorRead,
         timeout: float | None,  # noqa: ASYNC109 - the server waits
         transaction: Transaction | None = None,
+        limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
         wait = None if timeout is None else min(max(int(timeout * 1000), 0), INFINITE - 1)
         number = self._link.next_id()
-        payload = [self._number, wait, int(action), *number_of(transaction)]
+        payload = [self._number, wait, int(action), *number_of(transaction, limits)]
         future = self._link.request(Frame.CURSOR_READ, payload, number)
         try:
             return ReceivedMessage(await future)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msmq_fast.protocol.errors import MSMQError, ServiceNotAvailable, error
+from msmq_fast.protocol.errors import BufferTooSmall, MSMQError, ServiceNotAvailable, error
 
 if TYPE_CHECKING:
     from msmq_fast.client.message import Message
@@ -61,6 +61,8 @@ class BatchRefused(MSMQError):
         self.refusals = refusals
 
 
-def from_wire(code: int, detail: str) -> MSMQError:
-    """The exception for what an ERROR frame says."""
+def from_wire(code: int, detail: str, needed: Sequence[int] | None = None, *_: object) -> MSMQError:
+    """The exception for what an ERROR frame says; positions of later versions are ignored."""
+    if needed is not None:
+        return BufferTooSmall(detail, code=code, needed=needed)
     return error(code, detail)

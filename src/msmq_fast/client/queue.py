@@ -18,7 +18,7 @@ from msmq_fast.client.subscription import Subscription
 from msmq_fast.client.transaction import Single, Transaction, number_of
 from msmq_fast.client.transport import Link
 from msmq_fast.protocol.errors import MSMQError
-from msmq_fast.protocol.frames import INFINITE, Access, Frame, Lookup, SendFlag, Share
+from msmq_fast.protocol.frames import INFINITE, Access, Frame, Lookup, MessageSizes, SendFlag, Share
 
 
 class Queue:
@@ -185,18 +185,27 @@ class Queue:
         timeout: float | None = None,  # noqa: ASYNC109 - the server waits
         *,
         transaction: Transaction | None = None,
+        limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
         """Remove and return the first message, waiting for one up to `timeout` seconds (None: for ever). In a
-        `transaction` it is removed with the commit.
+        `transaction` it is removed with the commit. One that does not fit into `limits` stays, and raises
+        BufferTooSmall with the sizes that it needs.
 
         Raises IOTimeout. If the call is cancelled, a message that was on its way goes back only if the
         server still had it; use an acknowledging subscription where that matters.
         """
-        return await self._read(timeout, False, transaction)
+        return await self._read(timeout, False, transaction, limits)
 
-    async def peek(self, timeout: float | None = None) -> ReceivedMessage:  # noqa: ASYNC109 - the server waits
-        """The first message, which stays in the queue; waits like `receive`. Raises IOTimeout."""
-        return await self._read(timeout, True, None)
+    async def peek(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - the server waits
+        *,
+        limits: MessageSizes | None = None,
+    ) -> ReceivedMessage:
+        """The first message, which stays in the queue; waits like `receive`. Raises IOTimeout,
+        BufferTooSmall.
+        """
+        return await self._read(timeout, True, None, limits)
 
     async def lookup(
         self,
@@ -205,14 +214,15 @@ class Queue:
         *,
         receive: bool = False,
         transaction: Transaction | None = None,
+        limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
         """The message with a lookup id, or the one next to it, or the first or last; `receive` removes it, in
         a `transaction` with the commit.
 
-        Raises MessageNotFound.
+        Raises MessageNotFound, BufferTooSmall.
         """
         link = await self.live()
-        payload = [self._handle, lookup_id, int(operation), not receive, *number_of(transaction)]
+        payload = [self._handle, lookup_id, int(operation), not receive, *number_of(transaction, limits)]
         return ReceivedMessage(await link.request(Frame.LOOKUP, payload))
 
     async def _read(
@@ -220,11 +230,12 @@ class Queue:
         timeout: float | None,  # noqa: ASYNC109 - the server waits
         peek: bool,
         transaction: Transaction | None,
+        limits: MessageSizes | None,
     ) -> ReceivedMessage:
         wait = None if timeout is None else min(max(int(timeout * 1000), 0), INFINITE - 1)
         link = await self.live()
         number = link.next_id()
-        payload = [self._handle, wait, peek, *number_of(transaction)]
+        payload = [self._handle, wait, peek, *number_of(transaction, limits)]
         future = link.request(Frame.RECEIVE, payload, number)
         try:
             return ReceivedMessage(await future)

@@ -24,7 +24,7 @@ from msmq_fast.client.message import Message, ReceivedMessage
 from msmq_fast.client.transaction import SINGLE_MESSAGE as SINGLE_MESSAGE
 from msmq_fast.client.transaction import Single
 from msmq_fast.protocol.errors import MSMQError
-from msmq_fast.protocol.frames import Access, Frame, Lookup, Share
+from msmq_fast.protocol.frames import Access, Frame, Lookup, MessageSizes, Share
 from msmq_fast.protocol.resources import (
     AccessDecision,
     AccessList,
@@ -134,25 +134,34 @@ class Cursor(ClosingWrapper[_cursor.Cursor]):
         """Close it; a waiting call raises OperationCancelled. Raises InvalidHandle if it is closed."""
         run(self._inner.close())
 
-    def peek(self, timeout: float | None = None) -> ReceivedMessage:
+    def peek(self, timeout: float | None = None, *, limits: MessageSizes | None = None) -> ReceivedMessage:
         """The message it stands on, or the next one if it stands on none; waits up to `timeout` seconds.
 
-        Raises IOTimeout, MessageAlreadyReceived.
+        Raises IOTimeout, MessageAlreadyReceived; BufferTooSmall, but stands on the message then.
         """
-        return run(self._inner.peek(timeout))
+        return run(self._inner.peek(timeout, limits=limits))
 
-    def peek_next(self, timeout: float | None = None) -> ReceivedMessage:
-        """The message behind the one peeked last. Raises IOTimeout, IllegalCursorAction if none was."""
-        return run(self._inner.peek_next(timeout))
+    def peek_next(
+        self, timeout: float | None = None, *, limits: MessageSizes | None = None
+    ) -> ReceivedMessage:
+        """The message behind the one peeked last. Raises IOTimeout, IllegalCursorAction if none was;
+        BufferTooSmall, but stands on the message then: `peek` with more room returns it.
+        """
+        return run(self._inner.peek_next(timeout, limits=limits))
 
     def receive(
-        self, timeout: float | None = None, *, transaction: Transaction | None = None
+        self,
+        timeout: float | None = None,
+        *,
+        transaction: Transaction | None = None,
+        limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
         """Remove and return the message it stands on, or the next one if it stands on none.
 
-        Raises MessageAlreadyReceived; MessageNotFound with a `timeout` of 0; IOTimeout.
+        Raises MessageAlreadyReceived; MessageNotFound with a `timeout` of 0; IOTimeout; BufferTooSmall for a
+        message that does not fit into `limits`: it stays, and the cursor where it was.
         """
-        return run(self._inner.receive(timeout, transaction=unwrap(transaction)))
+        return run(self._inner.receive(timeout, transaction=unwrap(transaction), limits=limits))
 
     def __iter__(self) -> Iterator[ReceivedMessage]:
         return iterate(self._inner)
@@ -276,19 +285,26 @@ class Queue(ClosingWrapper[_queue.Queue]):
         return Sender(inner)
 
     def receive(
-        self, timeout: float | None = None, *, transaction: Transaction | None = None
+        self,
+        timeout: float | None = None,
+        *,
+        transaction: Transaction | None = None,
+        limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
         """Remove and return the first message, waiting for one up to `timeout` seconds (None: for ever). In a
-        `transaction` it is removed with the commit.
+        `transaction` it is removed with the commit. One that does not fit into `limits` stays, and raises
+        BufferTooSmall with the sizes that it needs.
 
         Raises IOTimeout. If the call is cancelled, a message that was on its way goes back only if the
         server still had it; use an acknowledging subscription where that matters.
         """
-        return run(self._inner.receive(timeout, transaction=unwrap(transaction)))
+        return run(self._inner.receive(timeout, transaction=unwrap(transaction), limits=limits))
 
-    def peek(self, timeout: float | None = None) -> ReceivedMessage:
-        """The first message, which stays in the queue; waits like `receive`. Raises IOTimeout."""
-        return run(self._inner.peek(timeout))
+    def peek(self, timeout: float | None = None, *, limits: MessageSizes | None = None) -> ReceivedMessage:
+        """The first message, which stays in the queue; waits like `receive`. Raises IOTimeout,
+        BufferTooSmall.
+        """
+        return run(self._inner.peek(timeout, limits=limits))
 
     def lookup(
         self,
@@ -297,13 +313,18 @@ class Queue(ClosingWrapper[_queue.Queue]):
         *,
         receive: bool = False,
         transaction: Transaction | None = None,
+        limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
         """The message with a lookup id, or the one next to it, or the first or last; `receive` removes it, in
         a `transaction` with the commit.
 
-        Raises MessageNotFound.
+        Raises MessageNotFound, BufferTooSmall.
         """
-        return run(self._inner.lookup(lookup_id, operation, receive=receive, transaction=unwrap(transaction)))
+        return run(
+            self._inner.lookup(
+                lookup_id, operation, receive=receive, transaction=unwrap(transaction), limits=limits
+            )
+        )
 
     def cursor(self) -> Cursor:
         """A cursor before the first message: see Cursor. Raises AccessDenied."""

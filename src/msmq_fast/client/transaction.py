@@ -10,7 +10,7 @@ from msmq_fast.client.channel import Channel
 from msmq_fast.client.errors import CommitInDoubt, ConnectionLost
 from msmq_fast.client.transport import Link
 from msmq_fast.protocol.errors import TransactionSequence
-from msmq_fast.protocol.frames import Frame
+from msmq_fast.protocol.frames import Frame, MessageSizes
 
 
 class Single(Enum):
@@ -93,12 +93,12 @@ class Transaction:
         return self._link
 
 
-def number_of(transaction: Transaction | None) -> list[Any]:
-    """The last value of a request that may name a transaction.
+def number_of(transaction: Transaction | None, limits: MessageSizes | None = None) -> list[Any]:
+    """The last values of a request that may name a transaction and limits.
 
-    Raises ConnectionLost, TransactionSequence if it is not open any more.
+    Raises ConnectionLost, TransactionSequence if the transaction is not open any more.
     """
     if transaction is None:
-        return []
+        return [] if limits is None else [None, list(limits)]
     transaction.link()
-    return [transaction.number]
+    return [transaction.number] if limits is None else [transaction.number, list(limits)]

@@ -181,8 +181,8 @@ class Link(asyncio.Protocol):
             sink(kind, value)
             return
         if kind == Frame.ERROR:
-            code, _, text = value
-            error = from_wire(code, text)
+            code, _, text, *needed = value
+            error = from_wire(code, text, *needed)
             if request_id == 0:
                 self._end(ConnectionLost(f"the queue manager closed the connection: {error}"))
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import ClassVar
 
@@ -24,6 +25,19 @@ class MSMQError(Exception):
         self.name = HRESULTS.get(self.code, f"0x{self.code:08X}")
         self.detail = detail
         super().__init__(f"{self.name} (0x{self.code:08X}){': ' + detail if detail else ''}")
+
+
+class BufferTooSmall(MSMQError):
+    """A message does not fit into the sizes that its reader allows. It stays in its queue.
+
+    `needed` are its sizes: see `protocol.frames.MessageSizes`. The code says what did not fit first.
+    """
+
+    default_code = _NAMES["MQ_ERROR_BUFFER_OVERFLOW"]
+
+    def __init__(self, detail: str = "", *, code: int | None = None, needed: Sequence[int] = ()) -> None:
+        super().__init__(detail, code=code)
+        self.needed = tuple(needed)
 
 
 class PropertyError(MSMQError):

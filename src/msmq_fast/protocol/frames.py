@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum, IntFlag
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgpack
 
@@ -222,6 +222,21 @@ IN_DEFAULTS: Final[tuple[Any, ...]] = (
     0, b"", "", 0, 3, 0, 0, bytes(CORRELATION_ID_SIZE), b"", None, None, 0, 0, 0, b"", 0, 0, 0, None, 0, None,
     0, 0, LONG_LIVED, INFINITE, 0,
 )  # fmt: skip
+
+
+class MessageSizes(NamedTuple):
+    """Sizes of the parts of a message whose size varies: bytes, and UTF-16 code units of texts without a NUL.
+
+    As limits of a read, INFINITE means any size. As what a message needs, 0 means that it has no such part.
+    """
+
+    body: int = INFINITE
+    label: int = INFINITE
+    extension: int = INFINITE
+    response_queue: int = INFINITE
+    admin_queue: int = INFINITE
+    destination_queue: int = INFINITE
+    sender_id: int = INFINITE
 
 
 class InFlag(IntFlag):

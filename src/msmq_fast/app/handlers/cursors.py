@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.session import Handle, Handler, Session
+from msmq_fast.app.sizelimits import LimitedRead, checked, limits_of
 from msmq_fast.protocol.errors import InsufficientResources, InvalidHandle, InvalidParameter
-from msmq_fast.protocol.frames import INFINITE, CursorRead, Frame
+from msmq_fast.protocol.frames import INFINITE, CursorRead, Frame, MessageSizes
 from msmq_fast.qm.reading.cursor import Cursor
 
 if TYPE_CHECKING:
     from msmq_fast.qm.reading.readers import ReadRequest
     from msmq_fast.qm.reading.remote import RemoteCursor, RemoteRead
+    from msmq_fast.qm.transactions.transaction import Transaction
 
 _HANDLE = Field("handle", int)
 _CURSOR = Field("cursor", int)
 _TRANSACTION = Field("transaction", int, type(None), default=None)
-_READ = (_CURSOR, Field("timeout", int, type(None)), Field("action", int, maximum=2), _TRANSACTION)
+_READ = (
+    _CURSOR,
+    Field("timeout", int, type(None)),
+    Field("action", int, maximum=2),
+    _TRANSACTION,
+    Field("limits", list, type(None), default=None),
+)
 _MOVE = (
     _HANDLE,
     Field("target handle", int),
@@ -46,31 +54,71 @@ def _close(session: Session, request_id: int, payload: memoryview) -> None:
 
 
 def _read(session: Session, request_id: int, payload: memoryview) -> None:
-    number, timeout, action, transaction = arguments(payload, *_READ)
+    number, timeout, action, transaction, given = arguments(payload, *_READ)
+    limits = limits_of(given)
     handle, cursor = _find(session, number)
     session.may_wait()
     wait = None if timeout == INFINITE else timeout
-    if transaction is not None and action != CursorRead.RECEIVE:
+    peek = action != CursorRead.RECEIVE
+    if transaction is not None and peek:
         raise InvalidParameter(
             "a transaction cannot peek; receive the message, or peek without the transaction"
         )
-    read: ReadRequest | RemoteRead
-    match action:
-        case CursorRead.PEEK:
-            read = cursor.peek(wait, gate=session.gate)
-        case CursorRead.PEEK_NEXT:
-            read = cursor.peek_next(wait, gate=session.gate)
-        case _ if transaction is not None:
-            read = _receive_inside(session, handle, cursor, wait, transaction)
-        case _:
-            read = cursor.receive(wait, gate=session.gate)
-    session.read(request_id, handle, read)
+    owner = None if transaction is None else session.transaction(transaction)
+    if limits is not None:
+        session.read(request_id, handle, _limited(session, handle, cursor, wait, action, owner, limits))
+    elif owner is not None:
+        session.read(request_id, handle, _receive_inside(session, handle, cursor, wait, owner))
+    elif peek:
+        session.read(request_id, handle, _peek(session, cursor, wait, action))
+    else:
+        session.read(request_id, handle, cursor.receive(wait, gate=session.gate))
+
+
+def _peek(
+    session: Session, cursor: Cursor | RemoteCursor, wait: int | None, action: int
+) -> ReadRequest | RemoteRead:
+    if action == CursorRead.PEEK:
+        return cursor.peek(wait, gate=session.gate)
+    return cursor.peek_next(wait, gate=session.gate)
+
+
+def _limited(
+    session: Session,
+    handle: Handle,
+    cursor: Cursor | RemoteCursor,
+    wait: int | None,
+    action: int,
+    owner: Transaction | None,
+    limits: MessageSizes,
+) -> LimitedRead:
+    """A message that does not fit leaves a cursor that receives where it was; one that peeks has advanced."""
+    opened = handle.reader()
+    assert isinstance(cursor, Cursor)  # noqa: S101 - of a queue of this computer, as `opened` is
+    place = cursor.place
+    if action == CursorRead.PEEK:
+        request = cursor.peek(wait, gate=session.gate)
+    elif action == CursorRead.PEEK_NEXT:
+        request = cursor.peek_next(wait, gate=session.gate)
+    elif owner is not None:
+        request = _receive_inside(session, handle, cursor, wait, owner)
+    else:
+        request = opened.begin(wait, gate=session.gate, cursor=cursor)
+    done = checked(
+        request.completion,
+        limits,
+        opened,
+        peek=action != CursorRead.RECEIVE,
+        transaction=owner,
+        back=lambda: cursor.put_back(place),
+    )
+    return LimitedRead(request, done)
 
 
 def _receive_inside(
-    session: Session, handle: Handle, cursor: Cursor | RemoteCursor, wait: int | None, transaction: int
+    session: Session, handle: Handle, cursor: Cursor | RemoteCursor, wait: int | None, owner: Transaction
 ) -> ReadRequest:
-    inside = handle.inside(session.transaction(transaction))
+    inside = handle.inside(owner)
     assert isinstance(cursor, Cursor)  # noqa: S101 - of a queue of this computer, as `inside` is
     return inside.receive(wait, gate=session.gate, cursor=cursor)
 
