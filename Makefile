@@ -71,6 +71,7 @@ build: $(VENV)/.build-tools $(VENV)/.wheel-tools
 	export SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || date +%s)} \
 	  && $(BIN)/python -m build --sdist --no-isolation --quiet --outdir dist \
 	  && $(BIN)/python -m tools.wheels dist \
+	  && $(BIN)/python -m build --no-isolation --quiet --outdir dist packaging/client \
 	  && $(BIN)/python -m tools.sbom dist
 	cd dist && sha256sum * > SHA256SUMS.tmp && mv SHA256SUMS.tmp SHA256SUMS
 

@@ -1,8 +1,6 @@
 """What people install: sdist → wheel → clean environment, and the editable install, on each CPython found."""
 
-import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -10,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging.environments import make_environment, run
 from tools.wheels import interpreters
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,15 +25,6 @@ for name in names:
 native = [name for name in names if name.startswith("msmq_fast._native.") and "._native._" not in name]
 print(len(names), len(native), msmq_fast.__file__)
 """
-
-
-def run(*command: str | Path, cwd: Path) -> str:
-    environment = {
-        key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")
-    }
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=900)
-    assert done.returncode == 0, f"{command} failed:\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
 def native_modules() -> set[str]:
@@ -57,11 +47,6 @@ def sdist(checkout: Path) -> Path:
     run(sys.executable, "-m", "build", "--sdist", "--outdir", "dist", cwd=checkout)
     (archive,) = (checkout / "dist").glob("*.tar.gz")
     return archive
-
-
-def make_environment(python: str, folder: Path) -> Path:
-    run(python, "-m", "venv", folder, cwd=folder.parent)
-    return folder / "bin"
 
 
 @pytest.mark.long(seconds=20)

@@ -28,7 +28,8 @@ def _disown_links() -> None:
         link.disown()
 
 
-os.register_at_fork(after_in_child=_disown_links)
+if hasattr(os, "register_at_fork"):  # not on Windows, where no process forks
+    os.register_at_fork(after_in_child=_disown_links)
 
 
 class Requester(Protocol):
@@ -224,6 +225,8 @@ async def open_link(endpoint: Endpoint, tls: ssl.SSLContext | None, ended: Calla
 
     try:
         if endpoint.path:
+            if not hasattr(loop, "create_unix_connection"):
+                raise ConnectionLost(f"no Unix sockets on this system for {endpoint}: use tcp:// or tls://")
             _, link = await loop.create_unix_connection(made, endpoint.path)
         else:
             context = (tls or ssl.create_default_context()) if endpoint.tls else None
