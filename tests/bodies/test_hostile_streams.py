@@ -121,11 +121,51 @@ def test_depth_is_bounded_inline_and_by_references() -> None:
     assert f"more than {MAX_DEPTH} deep" in _error(linked + OBJECTS + _i(deep, 0) + END)
 
 
+def test_dimensions_count_as_depth() -> None:
+    """Arrays of 32 dimensions in one another would be lists of lists a thousand deep."""
+    shape = b"\2" + _i(32) + _i(1) * 32 + b"\2"
+    arrays = b"".join(
+        b"\x07" + _i(level) + shape + REFERENCE + _i(level + 1) for level in range(1, MAX_DEPTH // 2)
+    )
+    assert f"more than {MAX_DEPTH} deep" in _error(arrays + OBJECTS + _i(MAX_DEPTH // 2, 0) + END)
+
+
 def test_a_long_string_that_is_repeated() -> None:
     count = 5000
     text = "x" * 16_000
     stream = OBJECTS + _i(1, count) + b"\x06" + _i(2) + _text(text) + (REFERENCE + _i(2)) * (count - 1)
-    assert "repeated strings have more than" in _error(stream + END)
+    assert "strings that are repeated have more than" in _error(stream + END)
+
+
+def test_a_long_name_that_is_repeated() -> None:
+    """Each object of the class is 9 bytes, and has the name of the class and its member again."""
+    name = "x" * 16_000
+    large = b"\x04" + _i(2) + _text(name) + _i(1) + _text(name) + b"\0\x08" + _i(7)
+    others = b"".join(b"\x01" + _i(number, 2) + _i(7) for number in range(3, 3000))
+    stream = OBJECTS + _i(1, 2998) + large + others + END
+    assert "names and strings that are repeated have more than" in _error(stream)
+
+
+def test_places_with_long_names_cost_nothing() -> None:
+    """A place is named only where something refers to it."""
+    members = _text("y" * 16_000) + _text("z")
+    head = b"\x04" + _i(1) + _text("C") + _i(2) + members + b"\5\2"
+    stream = head + OBJECTS + _i(2, 5000)
+    for number in range(3, 5003):
+        stream += OBJECTS + _i(number, 0)
+    with _little_memory():
+        found = decode(HEAD + stream + REFERENCE + _i(2) + END)
+    assert found.error is None
+    assert found.value["z"] == {"__ref__": "$." + "y" * 36 + "..."}
+    assert len(found.value["y" * 16_000]) == 5000
+
+
+@pytest.mark.parametrize("name", ["System.Int32", "System.DateTime", "System.Guid", "System.Decimal"])
+def test_a_boxed_value_that_refers_to_itself(name: str) -> None:
+    member = {"System.Int32": "m_value", "System.DateTime": "dateData"}.get(name, "_a")
+    head = b"\x04" + _i(1) + _text(name) + _i(1) + _text(member) + b"\2"
+    found = decode(HEAD + head + REFERENCE + _i(1) + END)
+    assert found.value == {"__class__": name, member: {"__ref__": "$"}}
 
 
 def test_many_objects_of_a_large_class() -> None:

@@ -10,7 +10,7 @@ Reading goes in two steps, so that nothing of a hostile stream is expanded befor
    comes out whose size is linear in that of the stream.
 
 No name of the stream is ever looked up as code. Bounds: MAX_VALUES members and elements, MAX_DEPTH levels,
-MAX_TEXT characters of strings that are repeated by reference.
+MAX_TEXT characters of names and strings that are repeated by reference.
 """
 
 from __future__ import annotations
@@ -206,6 +206,25 @@ def _span(ticks: int) -> timedelta:
     return timedelta(microseconds=ticks // TICKS_PER_MICROSECOND)
 
 
+class _Place:
+    """Where something is in the tree: a member or an element of what has it, which has a place itself."""
+
+    __slots__ = ("key", "owner")
+
+    def __init__(self, owner: _Place | None, key: str | int) -> None:
+        self.owner = owner
+        self.key = key
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        place: _Place | None = self
+        while place is not None:
+            key = place.key
+            parts.append(f"[{key}]" if isinstance(key, int) else key if len(key) <= 40 else key[:37] + "...")
+            place = place.owner
+        return "".join(reversed(parts))
+
+
 class _Tree:
     """Plain data of the root of a stream."""
 
@@ -213,15 +232,16 @@ class _Tree:
         self.notes: dict[str, None] = {}
         self._objects = values.objects
         self._root = values.root
-        self._places: dict[int, str] = {}
+        self._places: dict[int, _Place] = {}
         self._text = 0
 
     def root(self) -> Any:
         if self._root not in self._objects:
             raise BodyError(f"the stream has no object {self._root}, which its header names as the root")
-        return self._expanded(_Reference(self._root), "$", 0)
+        return self._expanded(_Reference(self._root), None, "$", 0)
 
-    def _expanded(self, value: Any, path: str, depth: int) -> Any:
+    def _expanded(self, value: Any, owner: _Place | None, key: str | int, depth: int) -> Any:
+        """The plain data of a member or element `key` of what is at `owner`."""
         if isinstance(value, _Moment):
             return self._moment(value)
         if not isinstance(value, _Reference):
@@ -231,38 +251,53 @@ class _Tree:
         identifier = value.identifier
         found = self._objects.get(identifier)
         if isinstance(found, str):
-            self._text += len(found)
-            if self._text > MAX_TEXT:
-                raise BodyError(f"repeated strings have more than {MAX_TEXT} characters")
+            self._spend(len(found))
             return found
+        place = _Place(owner, key)
         if found is None:
-            raise BodyError(f"object {identifier}, which {path} refers to, is not in the stream")
-        first = self._places.setdefault(identifier, path)
-        if first is not path:
-            return {REFERENCE: first}
+            raise BodyError(f"object {identifier}, which {place} refers to, is not in the stream")
+        first = self._first(identifier, place)
+        if first is not place:
+            path = str(first)
+            self._spend(len(path))
+            return {REFERENCE: path}
         if isinstance(found, _Object):
-            return self._object(found, path, depth + 1)
-        return self._array(found, path, depth + 1)
+            return self._object(found, place, depth + 1)
+        return self._array(found, place, depth + 1)
 
-    def _array(self, found: _Array, path: str, depth: int) -> Any:
+    def _first(self, identifier: int, place: _Place) -> _Place:
+        """Where the object was first; the place itself if that is here."""
+        return self._places.setdefault(identifier, place)
+
+    def _spend(self, characters: int) -> None:
+        """Count text that the stream has once and the tree more often."""
+        self._text += characters
+        if self._text > MAX_TEXT:
+            raise BodyError(f"names and strings that are repeated have more than {MAX_TEXT} characters")
+
+    def _array(self, found: _Array, place: _Place, depth: int) -> Any:
         elements = found.elements
+        depth += len(found.lengths) - 1  # lists within lists
+        if depth > MAX_DEPTH:
+            raise BodyError(f"objects are nested more than {MAX_DEPTH} deep")
         if isinstance(elements, bytes):
             return elements if len(found.lengths) == 1 else _shaped(list(elements), found.lengths)
-        flat = [self._expanded(one, f"{path}[{index}]", depth) for index, one in enumerate(elements)]
+        flat = [self._expanded(one, place, index, depth) for index, one in enumerate(elements)]
         return _shaped(flat, found.lengths)
 
-    def _object(self, found: _Object, path: str, depth: int) -> Any:
+    def _object(self, found: _Object, place: _Place, depth: int) -> Any:
         name = found.found.name
         fields = dict(zip(found.found.names, found.members, strict=True))
         known = self._known(name, fields)
         if known is not None:
             return known
         if name.startswith(_LIST) and set(fields) == {"_items", "_size", "_version"}:
-            items, size = self._expanded(fields["_items"], path, depth), fields["_size"]
+            items, size = self._expanded(fields["_items"], place, "._items", depth), fields["_size"]
             if isinstance(items, list | bytes) and isinstance(size, int) and 0 <= size <= len(items):
                 return items[:size]
             fields["_items"] = items
-        expanded = {key: self._expanded(one, f"{path}.{key}", depth) for key, one in fields.items()}
+        self._spend(len(name) + sum(map(len, fields)))
+        expanded = {key: self._expanded(one, place, f".{key}", depth) for key, one in fields.items()}
         if name.startswith(_DICTIONARY):
             pairs = _pairs(expanded.get("KeyValuePairs"))
             if pairs is not None:
@@ -272,7 +307,8 @@ class _Tree:
     def _known(self, name: str, fields: dict[str, Any]) -> Any:
         """The Python value of an object of a well-known type; None: it is another, or not whole."""
         if name in _BOXED and set(fields) == {"m_value"}:
-            return self._expanded(fields["m_value"], "$", 0)
+            value = fields["m_value"]
+            return None if isinstance(value, _Reference | _Moment) else value
         reader = _KNOWN.get(name)
         if reader is None:
             return None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from msmq_fast.bodies.errors import BodyError
 from msmq_fast.bodies.text import text
+
+MAX_DEPTH: Final = 100
+"""Levels of lists and maps; Newtonsoft.Json reads 64."""
 
 
 def encode(value: Any) -> bytes:
@@ -21,8 +24,27 @@ def decode(body: bytes, body_type: int | None) -> Any:
     """The value of a document. BodyError: the bytes are not JSON, or are nested too deeply."""
     document = text(body, body_type).lstrip("\ufeff").rstrip("\0")
     try:
-        return json.loads(document)
+        value = json.loads(document)
     except RecursionError:
-        raise BodyError("the JSON document is nested too deeply") from None
+        raise BodyError(f"the JSON document is nested more than {MAX_DEPTH} deep") from None
     except ValueError as error:
         raise BodyError(f"the body is not JSON: {error}") from None
+    if document.count("[") + document.count("{") > MAX_DEPTH:
+        _check_depth(value)
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    """Level by level, as a reader that recurses could not."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                inner += one.values()
+            elif isinstance(one, list):
+                inner += one
+        if not inner:
+            return
+        level = inner
+    raise BodyError(f"the JSON document is nested more than {MAX_DEPTH} deep")
