@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from msmq_fast.security.logons import LogonLimits
+from msmq_fast.security.users import Users
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +21,17 @@ class Identity:
 
 
 class TokenTable:
-    """The tokens of the users of TCP connections."""
+    """The tokens of programs: those of the users file, and of the [[users]] of the configuration."""
 
     def __init__(
         self,
         users: Mapping[str, str | bytes],
-        groups: dict[str, tuple[str, ...]] | None = None,
+        groups: Mapping[str, tuple[str, ...]] | None = None,
         logons: LogonLimits | None = None,
+        accounts: Callable[[], Users] | None = None,
     ) -> None:
-        """`users` maps names to tokens (text) or to their SHA-256 (32 bytes), `groups` some of them to
-        groups. `logons` slows down who guesses.
+        """`users` maps names of [[users]] to tokens (text) or to their SHA-256 (32 bytes), `groups` some of
+        them to groups. `logons` slows down callers that guess. `accounts` gives the users file as it is now.
 
         Raises ValueError for an empty token, which would admit everyone.
         """
@@ -37,6 +39,7 @@ class TokenTable:
             if not token:
                 raise ValueError(f"the token of {name} is empty")
         self._logons = logons
+        self._accounts = accounts
         given = groups or {}
         self._tokens = [
             (
@@ -51,14 +54,14 @@ class TokenTable:
         self._tokens = other._tokens
 
     def identify(self, token: str, address: str) -> Identity | None:
-        """The identity that belongs to `token`, or None: the token is wrong, or too many were that came from
-        this address.
+        """Return the identity that belongs to `token`, or None: the token is wrong, or too many were that
+        came from this address.
 
         The digests of all tokens are compared in full, so the time taken tells nothing about any of them.
         """
         found: Identity | None = None
         given = _digest(token)
-        for identity, expected in self._tokens:
+        for identity, expected in self._all():
             if hmac.compare_digest(given, expected):
                 found = identity
         if self._logons is not None:
@@ -66,6 +69,17 @@ class TokenTable:
             if self._logons.admit(account, address, proven=found is not None) is not None:
                 return None
         return found
+
+    def _all(self) -> Iterator[tuple[Identity, bytes]]:
+        yield from self._tokens
+        if self._accounts is not None:
+            for user in self._accounts().users.values():
+                yield from ((Identity(user.name), digest) for digest in user.tokens)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no token now, so that no caller can log on with one."""
+        return next(self._all(), None) is None
 
 
 def _digest(token: str) -> bytes:

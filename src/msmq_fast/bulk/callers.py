@@ -23,7 +23,7 @@ __all__ = ["Access", "Address", "Callers"]
 
 _SCHEME: Final = "bearer "
 _OF_OTHERS: Final = ("Origin", "Forwarded", "X-Forwarded-For", "X-Real-IP", "Via")
-_ADVICE: Final = "send Authorization: Bearer with the token of a [[users]] entry"
+_ADVICE: Final = "send Authorization: Bearer with the token of a user (msmq-fast user token NAME)"
 
 
 class Access(StrEnum):

@@ -27,10 +27,6 @@ def check_together(config: Config) -> list[Mistake]:
         mistakes.append(
             Mistake(config.source, None, "rpc.qm2qm needs rpc.qmcomm: its callers open queues there")
         )
-    if listen.app.port is not None and not config.users:
-        mistakes.append(
-            Mistake(config.source, None, "listen.app.port needs at least one [[users]] entry with a token")
-        )
     mistakes.extend(
         Mistake(config.source, None, f'user "{user.name}": give one of token, token_file and token_sha256')
         for user in config.users

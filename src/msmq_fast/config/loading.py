@@ -139,6 +139,12 @@ class _FileReader:
             line = self._lines.line(name) or self._lines.line("", name)
             self._wrong(line, f'"{name}" is a list of tables: write [[{name}]]')
             return
+        if name == "users":
+            command = "msmq-fast user token NAME"
+            remark = (
+                f'"[[users]]" is an old place for tokens: add the users to the users file with "{command}"'
+            )
+            self._config.warnings.append(str(Mistake(str(self._file), self._lines.line(name), remark)))
         for index, item in enumerate(content):
             entry = LISTS[name]()
             for key, value in item.items():

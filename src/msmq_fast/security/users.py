@@ -21,7 +21,7 @@ from msmq_fast.security.sid import (
     sid,
 )
 
-__all__ = ["WELL_KNOWN", "User", "Users", "UsersFileError"]
+__all__ = ["MAX_TOKENS", "WELL_KNOWN", "User", "Users", "UsersFileError"]
 
 WELL_KNOWN: Final = {
     "administrators": ADMINISTRATORS,
@@ -32,6 +32,8 @@ WELL_KNOWN: Final = {
     "authenticated": AUTHENTICATED_USERS,
 }
 _MAX_NAME: Final = 104
+MAX_TOKENS: Final = 8
+"""Tokens of one user: enough to give each of a few programs a new one before the old one is revoked."""
 
 
 class UsersFileError(ValueError):
@@ -40,7 +42,9 @@ class UsersFileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One account. `password` is a line of `passwords.hash_password`, `nt_hash` 16 bytes; empty: none."""
+    """One account. `password` is a line of `passwords.hash_password`, `nt_hash` 16 bytes; empty: none.
+    `tokens` are SHA-256 digests, 32 bytes each, of secrets that programs present.
+    """
 
     name: str
     sid: Sid
@@ -48,6 +52,7 @@ class User:
     groups: tuple[str, ...] = ()
     password: str = ""
     nt_hash: bytes = b""
+    tokens: tuple[bytes, ...] = ()
 
 
 @dataclass(slots=True)
@@ -145,13 +150,30 @@ class Users:
 
     def set_password(self, name: str, password: str, random_bytes: Callable[[int], bytes]) -> None:
         """Keep a password as salted hash and as NT hash. Raises UsersFileError."""
-        user = self.find(name)
-        if user is None:
-            raise UsersFileError(f"there is no user {name!r}")
+        user = self._known(name)
         if not password:
             raise UsersFileError("the password is empty")
         hashed = hash_password(password, random_bytes(SALT_SIZE))
         self.users[name.casefold()] = replace(user, password=hashed, nt_hash=nt_hash(password))
+
+    def add_token(self, name: str, digest: bytes) -> None:
+        """Keep the SHA-256 of one more token. Raises UsersFileError, also for one token too many."""
+        user = self._known(name)
+        if len(user.tokens) >= MAX_TOKENS:
+            raise UsersFileError(f"{user.name!r} has {MAX_TOKENS} tokens; revoke them first")
+        self.users[name.casefold()] = replace(user, tokens=(*user.tokens, digest))
+
+    def revoke_tokens(self, name: str) -> int:
+        """Remove all tokens of an account. Return how many there were. Raises UsersFileError."""
+        user = self._known(name)
+        self.users[name.casefold()] = replace(user, tokens=())
+        return len(user.tokens)
+
+    def _known(self, name: str) -> User:
+        user = self.find(name)
+        if user is None:
+            raise UsersFileError(f"there is no user {name!r}")
+        return user
 
     def _need_group(self, name: str) -> None:
         try:

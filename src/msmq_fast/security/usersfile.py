@@ -14,12 +14,14 @@ uid = 1000                       # the Unix user that she is
 groups = ["operators", "administrators"]
 password = "scrypt$…"
 nt_hash = "…"
+tokens = ["…"]                   # SHA-256 of each, in hexadecimal
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +29,7 @@ from typing import Any
 
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.sid import FIRST_ACCOUNT_RID, sid
-from msmq_fast.security.users import User, Users, UsersFileError
+from msmq_fast.security.users import MAX_TOKENS, User, Users, UsersFileError
 
 __all__ = ["UsersSource", "load_users", "save_users"]
 
@@ -51,7 +53,7 @@ def _from_toml(content: dict[str, Any]) -> Users:
             raise UsersFileError(f"group {name!r} occurs twice")
         users.groups[name.casefold()] = (name, sid(_text(entry, "sid")))
     for entry in _tables(content, "users"):
-        _only(entry, {"name", "sid", "uid", "groups", "password", "nt_hash"}, "a user")
+        _only(entry, {"name", "sid", "uid", "groups", "password", "nt_hash", "tokens"}, "a user")
         user = _user(entry)
         if users.find(user.name) is not None or users.by_sid(user.sid) is not None:
             raise UsersFileError(f"user {user.name!r} or its SID occurs twice")
@@ -80,7 +82,19 @@ def _user(entry: dict[str, Any]) -> User:
         tuple(groups),
         _text(entry, "password", ""),
         hashed,
+        _digests(entry),
     )
+
+
+def _digests(entry: dict[str, Any]) -> tuple[bytes, ...]:
+    """The tokens of a user. Raises UsersFileError."""
+    given = entry.get("tokens", [])
+    if not isinstance(given, list) or len(given) > MAX_TOKENS:
+        raise UsersFileError(f"tokens is a list of at most {MAX_TOKENS} SHA-256 digests")
+    for text in given:
+        if not isinstance(text, str) or not re.fullmatch("[0-9a-fA-F]{64}", text):
+            raise UsersFileError("each of tokens has 64 hexadecimal digits")
+    return tuple(map(bytes.fromhex, given))
 
 
 def _only(entry: dict[str, Any], known: set[str], what: str) -> None:
@@ -140,6 +154,8 @@ def _to_toml(users: Users) -> str:
             lines.append(f"password = {_quoted(user.password)}")
         if user.nt_hash:
             lines.append(f'nt_hash = "{user.nt_hash.hex()}"')
+        if user.tokens:
+            lines.append(f"tokens = [{', '.join(_quoted(digest.hex()) for digest in user.tokens)}]")
     return "\n".join(lines) + "\n"
 
 

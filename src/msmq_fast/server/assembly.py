@@ -133,7 +133,12 @@ class Assembly:
         manager.start()
         self._note_name(store)
         declare(manager, config.queues)
-        tokens = token_table(config, access.logons)
+        tokens = token_table(config, access.logons, lambda: access.principals.users)
+        if config.listen.app.port is not None and tokens.empty:
+            _log.warning(
+                "no user has a token yet, so that no program can log on at listen.app.port: "
+                "create one with msmq-fast user token NAME"
+            )
         warn_of_readable_files(config)
         commit_loop = self._commit_loop = CommitLoop(
             self._loop,

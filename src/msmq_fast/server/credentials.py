@@ -14,6 +14,7 @@ from typing import Final
 from msmq_fast.app.auth import TokenTable
 from msmq_fast.config.sections import Config
 from msmq_fast.security.logons import LogonLimits
+from msmq_fast.security.users import Users
 from msmq_fast.server.declarations import DeclarationError
 
 __all__ = ["SHORT_TOKEN", "TlsFiles", "token_table", "warn_of_readable_files"]
@@ -38,8 +39,12 @@ def warn_of_readable_files(config: Config) -> None:
                 _log.warning("%s can be read by every user of this computer, and holds a secret", path)
 
 
-def token_table(config: Config, logons: LogonLimits | None = None) -> TokenTable:
-    """The tokens of the [[users]]; `logons` slows down who guesses them. Short ones are logged.
+def token_table(
+    config: Config, logons: LogonLimits | None = None, accounts: Callable[[], Users] | None = None
+) -> TokenTable:
+    """Return the tokens of the [[users]], and of the users file, which `accounts` gives as it is now.
+
+    `logons` slows down callers that guess. Short tokens are logged.
 
     Raises DeclarationError for a file that cannot be read or is empty.
     """
@@ -59,12 +64,12 @@ def token_table(config: Config, logons: LogonLimits | None = None) -> TokenTable
         if len(token) < SHORT_TOKEN:
             _log.warning(
                 'the token of user "%s" can be guessed: it has fewer than %d characters; '
-                "openssl rand -hex 32 makes a long one",
+                "msmq-fast user token makes a long one",
                 user.name,
                 SHORT_TOKEN,
             )
         users[user.name] = token
-    return TokenTable(users, {user.name: user.groups for user in config.users}, logons)
+    return TokenTable(users, {user.name: user.groups for user in config.users}, logons, accounts)
 
 
 @dataclass(slots=True)

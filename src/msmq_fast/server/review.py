@@ -276,7 +276,7 @@ def _programs(config: Config) -> Iterator[Opening]:
             "callers that guess them",
             State.OPEN,
             f"fewer than {SHORT_TOKEN} characters: {', '.join(short)}",
-            "a longer token in [[users]]",
+            "msmq-fast user token, in place of [[users]]",
         )
 
 
@@ -295,7 +295,7 @@ def _bulk(config: Config) -> Opening:
     elif access == "loopback":
         state = State.OPEN
     _, exposed = _reach(config.listen.admin.host)
-    if state is not State.CLOSED and exposed and config.listen.admin.tls_certificate is None and config.users:
+    if state is not State.CLOSED and exposed and config.listen.admin.tls_certificate is None:
         return Opening(
             "bulk API",
             to,

@@ -39,8 +39,8 @@ class ListenApp:
     """Section [listen.app]: programs, by the application protocol.
 
     The Unix socket gives access to every user that can open it: `socket_mode = "0660"` admits the group of
-    the server. Programs over TCP present a token. Without `tls_certificate` the token and the messages cross
-    the network in clear text.
+    the server. Programs over TCP present a token, which `msmq-fast user token` makes. Without
+    `tls_certificate` the token and the messages cross the network in clear text.
     """
 
     socket: str = key(

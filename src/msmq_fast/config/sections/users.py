@@ -1,4 +1,4 @@
-"""Tables [[users]]: programs that connect over TCP or use the bulk API."""
+"""Tables [[users]]: tokens of programs that connect over TCP or use the bulk API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ __all__ = ["UserDeclaration"]
 
 @dataclass(slots=True)
 class UserDeclaration:
-    """Tables [[users]]: programs that connect over TCP or use the bulk API.
+    """Tables [[users]]: tokens of programs that connect over TCP or use the bulk API.
+
+    Deprecated: `msmq-fast user token NAME` puts the token of a user into the users file, hashed, and a
+    running server accepts it at once.
 
     Set one of `token`, `token_file` and `token_sha256`. In a container, `token_file` suits a mounted
     secret. `openssl rand -hex 32` makes a token, and `printf %s TOKEN | sha256sum` its digest. The server
