@@ -11,7 +11,6 @@ from msmq_fast.config.kinds import TEXT, TEXTS, TEXTS_SCHEMA, Kind
 from msmq_fast.packet.names import multicast_group, parse_path
 from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.protocol.text import quoted
-from msmq_fast.srmp.returnpath import is_allowed_text
 
 __all__ = [
     "ADDRESSES",
@@ -91,6 +90,14 @@ def _is_hop(text: str) -> bool:
     return _is_computer(text) and text.count(":") != 1
 
 
+def _is_receiver(text: str) -> bool:
+    """A host, a pattern of hosts, an address or a network that receipts may go to."""
+    # Imported late: this loads the queue manager, and a command needs the configuration for the socket only.
+    from msmq_fast.srmp.returnpath import is_allowed_text
+
+    return is_allowed_text(text)
+
+
 def _is_proxy(text: str) -> bool:
     name, _, port = text.rpartition(":")
     return bool(name) and port.isascii() and port.isdecimal() and 0 < int(port) <= 0xFFFF
@@ -115,5 +122,5 @@ GROUP: Final = _text(
 PROXY: Final = _text("a text such as proxy:3128", _is_proxy)
 HOSTS: Final = _texts(
     "a text or a list of texts: host names, *.example.org, addresses or networks such as 10.0.0.0/8",
-    is_allowed_text,
+    _is_receiver,
 )

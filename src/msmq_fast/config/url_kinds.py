@@ -1,13 +1,18 @@
-"""The kinds of configuration keys that hold URLs and digests of SRMP."""
+"""The kinds of configuration keys that hold URLs and digests of SRMP.
+
+What reads a URL is imported when the first URL is read: it loads the queue manager, and a command of the
+client needs the configuration for the socket only.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msmq_fast.config import kinds
 from msmq_fast.config.kinds import TEXTS, TEXTS_SCHEMA, Kind
-from msmq_fast.srmp.redirection import Pair
-from msmq_fast.srmp.urls import parse_url
+
+if TYPE_CHECKING:
+    from msmq_fast.srmp.redirection import Pair
 
 __all__ = ["DIGESTS", "PAIRS", "PATTERNS", "URL"]
 
@@ -15,18 +20,27 @@ _ARROW: Final = "->"
 _DIGESTS: Final = ("sha1", "md5", "sha256", "sha512")
 
 
+def _check_url(text: str) -> None:
+    """Raises ValueError."""
+    from msmq_fast.srmp.urls import parse_url
+
+    parse_url(text)
+
+
 def _pattern(text: str) -> str:
     if not text.endswith("*"):
-        parse_url(text)
+        _check_url(text)
     return text
 
 
 def _pair(text: str) -> Pair:
+    from msmq_fast.srmp.redirection import Pair
+
     source, arrow, target = (piece.strip() for piece in text.partition(_ARROW))
     try:
         if not arrow:
             raise ValueError
-        parse_url(target)
+        _check_url(target)
         return Pair(_pattern(source), target)
     except ValueError:
         raise ValueError(
@@ -54,7 +68,7 @@ def _url(value: object) -> str:
     text = str(kinds.TEXT.check(value))
     if text:
         try:
-            parse_url(text)
+            _check_url(text)
         except ValueError as problem:
             raise ValueError(f'{problem}, got "{text}"') from None
     return text

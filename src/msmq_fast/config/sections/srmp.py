@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msmq_fast.config import kinds, name_kinds
 from msmq_fast.config.kinds import key
 from msmq_fast.config.url_kinds import DIGESTS, PAIRS, PATTERNS, URL
-from msmq_fast.srmp.redirection import Pair
+
+if TYPE_CHECKING:
+    from msmq_fast.srmp.redirection import Pair
 
 __all__ = ["SrmpConfig"]
 
