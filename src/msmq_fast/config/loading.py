@@ -25,6 +25,7 @@ from msmq_fast.config.toml_lines import LineIndex
 __all__ = ["ENVIRONMENT_PREFIX", "load", "variable"]
 
 ENVIRONMENT_PREFIX = "MSMQ_FAST_"
+_LARGEST = 8 << 20  # bytes of a file
 _GROUPS = {name.partition(".")[0] for name in SECTIONS if "." in name}
 
 
@@ -79,7 +80,12 @@ class _FileReader:
 
     def _document(self) -> dict[str, Any]:
         try:
-            text = self._file.read_text(encoding="utf-8")
+            with self._file.open("rb") as file:
+                content = file.read(_LARGEST + 1)
+            if len(content) > _LARGEST:
+                self._wrong(None, f"is larger than {_LARGEST >> 20} MiB")
+                return {}
+            text = content.decode("utf-8")
         except OSError as error:
             self._wrong(None, f"cannot be read: {error.strerror or error}")
         except UnicodeDecodeError as error:
