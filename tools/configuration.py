@@ -16,6 +16,7 @@ from dataclasses import Field
 from pathlib import Path
 from typing import Any
 
+from msmq_fast.config.renamed import RENAMED
 from msmq_fast.config.schema import json_schema, purpose
 from msmq_fast.config.sections import LISTS, LIVE_LISTS, SECTIONS, keys_of
 from msmq_fast.config.toml_text import toml_text
@@ -101,7 +102,20 @@ def page() -> str:
     parts += ["\n".join(_section(f"[[{name}]]", name, table)) for name, table in LISTS.items()]
     rows = [f"| {variable} | {meaning} |" for variable, meaning in VARIABLES.items()]
     client = ["## Variables of the client commands", "", "| variable | meaning |", "|---|---|", *rows, ""]
-    return "\n".join([*parts, *client])
+    return "\n".join([*parts, *client, *_old_names()])
+
+
+def _old_names() -> Iterator[str]:
+    yield "## Old names"
+    yield ""
+    yield "These keys and their variables have another name today. The old names are read with a warning."
+    yield ""
+    yield "| old name | name |"
+    yield "|---|---|"
+    yield from (f"| `{old}` | `{renamed.name}` |" for old, renamed in RENAMED.items())
+    yield ""
+    yield "The values of the old quotas are numbers of KB; 4294967295 is `unlimited` today."
+    yield ""
 
 
 def _section(header: str, name: str, section: type) -> Iterator[str]:
