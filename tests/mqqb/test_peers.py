@@ -179,6 +179,20 @@ def test_a_pinned_peer_has_no_other_address() -> None:
     )
 
 
+def test_a_session_from_elsewhere_speaks_no_more_for_a_peer_that_is_pinned_later() -> None:
+    host = Host()
+    believed = host.session_context.peers
+    away = met(host, AWAY, 100.0)
+    assert believed.holds(away)
+    believed.set_pinned({wire.PEER: frozenset((FIRST,))})
+    assert not believed.holds(away)
+    first = met(host, FIRST, 101.0)
+    assert believed.holds(first)
+    assert met(host, SECOND, 102.0).reason is CloseReason.PINNED_GUID
+    believed.set_pinned({})
+    assert met(host, SECOND, 103.0).reason is None
+
+
 def test_several_peers_at_one_address() -> None:
     """Behind one address translator, which answers for one of them or for none."""
     host = Host()

@@ -159,6 +159,28 @@ def test_routes_change_for_messages_that_wait(tmp_path: Path) -> None:
         assert reloaded(server)["changed"] == []
 
 
+def test_addresses_that_are_not_allowed_any_more_lose_their_sessions(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text("")
+
+    def dial(server: Server, source: str) -> socket.socket:
+        target = (server.host, server.port("mqqb"))
+        return socket.create_connection(target, 10, source_address=(source, 0))
+
+    with serving(file) as server, contextlib.ExitStack() as open_ones:
+        blocked, allowed = (
+            open_ones.enter_context(dial(server, each)) for each in ("127.0.56.81", "127.0.56.82")
+        )
+        file.write_text('[mqqb]\nallow = "127.0.56.82"\n')
+        assert reloaded(server)["changed"] == ["mqqb.allow"]
+        assert blocked.recv(1) == b""
+        assert open_ones.enter_context(dial(server, "127.0.56.81")).recv(1) == b""
+        allowed.setblocking(False)
+        with pytest.raises(BlockingIOError):  # still open: there is nothing to read
+            allowed.recv(1)
+        assert server.ok("stats")[0]["refusals"]["session: address not allowed"] == 2
+
+
 def test_limits_of_connections_change(tmp_path: Path) -> None:
     file = tmp_path / "server.toml"
     file.write_text(ROUTED.format(hop="127.0.56.91", queue=""))
@@ -234,6 +256,8 @@ def test_each_live_key_has_a_part_that_takes_it_over() -> None:
         if entry.metadata["live"]
     }
     assert {name for name in live if not name.startswith(("listen.", "limits."))} == {
+        "mqqb.allow",
+        "mqqb.routers",
         "log.level",
         "log.format",
         "log.refusals_per_second",

@@ -78,7 +78,7 @@ class TokenTable:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no token now, so that no caller can log on with one."""
+        """Whether no user has a token now."""
         return next(self._all(), None) is None
 
 

@@ -116,12 +116,21 @@ class Peers:
             return min(pins)
         return self._homes.get((guid, 4)) or self._homes.get((guid, 6)) or ""
 
+    def set_pinned(self, pinned: Mapping[UUID, frozenset[str]]) -> None:
+        """Replace the addresses of GUIDs by the configuration. Sessions from other addresses stay open, and
+        no longer speak for the GUID.
+        """
+        self._pinned = pinned
+
     # ---- who speaks for a GUID
 
     def holds(self, session: PeerSession) -> bool:
         """Whether a session speaks for the queue manager that its peer says it is."""
         guid = session.peer_guid
-        if self._several_addresses or guid in self._pinned:
+        pins = self._pinned.get(guid)
+        if pins is not None:  # a session that is older than the pins may come from elsewhere
+            return session.peer_address in pins
+        if self._several_addresses:
             return True
         return self._homes.get((guid, _family(session.peer_address))) == session.peer_address
 

@@ -347,6 +347,7 @@ class Assembly:
             self._tls.prepare,
             self._srmp.listener.certificates.prepare,
             lambda config: partial(self._mqqb.set_routes, config),
+            lambda config: partial(self._mqqb.set_peers, config),
             self._prepare_limits,
             partial(queue_declarations, self._manager, self._runtime.commit_loop.touch),
         ]

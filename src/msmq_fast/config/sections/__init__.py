@@ -184,7 +184,7 @@ LISTS: dict[str, type] = {
 }
 """Sections that are lists of tables."""
 
-LIVE_LISTS = frozenset(("queues", "users", "routes"))
+LIVE_LISTS = frozenset(("queues", "users", "routes", "peers"))
 """Those that change while the server runs."""
 
 NEEDED: dict[str, tuple[str, ...]] = {

@@ -16,7 +16,10 @@ class MqqbConfig:
 
     window: int = key(kinds.integer(1, 65535), 64, "messages in flight on one session")
     allow: tuple[str, ...] = key(
-        kinds.NETWORKS, (), "addresses and networks that may open sessions and ping; empty: all"
+        kinds.NETWORKS,
+        (),
+        "addresses and networks that may open sessions and ping; empty: all",
+        live=True,
     )
     peer_port: int = key(
         kinds.integer(0, 65535), 0, "TCP port of other queue managers; 0: the same as listen.mqqb.port"
@@ -47,6 +50,7 @@ class MqqbConfig:
         name_kinds.PEERS,
         (),
         "addresses and GUIDs of routers, whose acknowledgments for other queue managers are accepted",
+        live=True,
     )
     router: bool = key(kinds.FLAG, False, "forward messages for other queue managers")
     resend_short: float = key(

@@ -76,7 +76,7 @@ class MqqbListener(FrontEnd):
             config.listen.mqqb.max_connections,
             config.listen.mqqb.max_connections_per_address,
             _FLOOD_MARGIN,
-            self._allowed,
+            self._is_allowed,
             resumes=True,
         )
         self._delivered = 0  # by sessions that have ended
@@ -175,6 +175,18 @@ class MqqbListener(FrontEnd):
         """Take over the [[routes]] of a configuration."""
         self._routing.set_static(config.routes)
 
+    def set_peers(self, config: Config) -> None:
+        """Take over mqqb.allow, mqqb.routers and the [[peers]] of a configuration. Sessions of addresses that
+        are not allowed any more end.
+        """
+        self._allowed = allowed_addresses(config.mqqb.allow)
+        self._routers = named_routers(config.mqqb.routers)
+        self.session_context.peers.set_pinned(pinned_addresses(config.peers))
+        self._share.expel()
+
+    def _is_allowed(self, address: str) -> bool:
+        return self._allowed(address)
+
     def set_limits(self, config: Config) -> None:
         """Take over the limits of connections, sessions and pings of a configuration."""
         mqqb = config.listen.mqqb
@@ -239,7 +251,7 @@ class MqqbListener(FrontEnd):
             self._stop_accepting.append(self._acceptors.accept(listener, self._share, self._accepted))
         for listener in bound.get("ping", ()):
             transport, _ = await self._loop.create_datagram_endpoint(
-                lambda: PingResponder(self.endpoint, self._clock.monotonic, self._allowed), sock=listener
+                lambda: PingResponder(self.endpoint, self._clock.monotonic, self._is_allowed), sock=listener
             )
             self._pings.append(transport)
 

@@ -225,6 +225,13 @@ class Share:
         self.pool.entered(slot)
         return slot
 
+    def expel(self) -> None:
+        """Close the connections of addresses that may not connect any more."""
+        for slot in self.pool.of_share(self):
+            if self._allowed is not None and not self._allowed(slot.address):
+                self.pool.refuse(self.what, "address not allowed", slot.address)
+                slot.end()
+
     def _make_room(self, group: str) -> str | None:
         """Why there is no room."""
         if self._counts[group] >= self._per_address and not self.evict(group):
@@ -353,6 +360,10 @@ class Pool:
         self._per_address = self.scaled(per_address)
         for share in self._shares:
             share.rescale()
+
+    def of_share(self, share: Share) -> list[Slot]:
+        """The open connections of a share."""
+        return [slot for slot in self._slots if slot.share is share]
 
     @property
     def shares(self) -> Iterator[Share]:
