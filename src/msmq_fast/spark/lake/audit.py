@@ -84,7 +84,7 @@ def _add_arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a queue manager that is no more, by name or GUID: its events need not go on; several times",
+        help="a queue manager that was removed, by name or GUID: its events may end; several times",
     )
     add_output(parser)
 
