@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
+from msmq_fast import sync
 from tests.support.processes.guides import Reader, blocks, matches, steps
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -28,6 +31,17 @@ def test_the_tutorial_does_what_it_says(reader: Reader) -> None:
     assert reader.follow(page) > 15
     (program,) = blocks(page, "python")
     assert reader.python(program) == "b'from Python'\n"
+
+
+def test_the_calls_beside_the_cmdlets_exist(reader: Reader) -> None:
+    page = (DOCS / "how-to" / "migrate-from-windows.md").read_text(encoding="utf-8")
+    calls = set(re.findall(r"`(?:with )?(connection|queue)\.([\w.]+)\(", page))
+    assert len(calls) > 15
+    reader.follow(DOCS / "tutorial" / "first-queue.md")
+    assert reader.server is not None
+    with sync.connect(reader.server.endpoint) as connection, connection.open("orders") as queue:
+        places = {"connection": connection, "queue": queue}
+        assert [call for call in calls if not callable(attrgetter(call[1])(places[call[0]]))] == []
 
 
 @pytest.mark.parametrize(
