@@ -34,7 +34,7 @@ class Argument:
     required: bool
     several: bool  # takes more than one value
     choices: tuple[str, ...]
-    kind: Callable[[str], object] | None  # what reads the value
+    parse: Callable[[str], object] | None  # what reads the value
 
     @property
     def shown(self) -> str:

@@ -27,7 +27,7 @@ class AppFrontEnd(FrontEnd):
         statistics: Callable[[], Mapping[str, Any]],
         reload: Callable[[str], Mapping[str, Any]] | None,
     ) -> None:
-        """`reload` takes the name of the user who asks; None: nothing can be reloaded."""
+        """`reload` takes the name of the user that asks; None: nothing can be reloaded."""
         security = runtime.security
         self._runtime = runtime
         self._service = Service(
