@@ -51,6 +51,7 @@ lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
 	$(BIN)/python -m tools.prose
 	$(BIN)/python -m tools.configuration
 	$(BIN)/python -m tools.names
+	$(BIN)/python -m tools.commands
 	$(BIN)/hadolint Dockerfile
 
 docs: $(VENV)/.docs-tools

@@ -38,7 +38,7 @@ def names(server: Server, *words: str) -> list[str]:
 def test_all_has_system_queues_and_journals(server: Server) -> None:
     assert names(server) == ["order-archive", "orders", "payments"]
     every = server.ok("queue", "list", "--all")
-    assert {queue["kind"] for queue in every} == {"user", "system", "journal"}
+    assert {queue["kind"] for queue in every} >= {"queue", "deadletter", "xact_deadletter", "journal"}
     assert {r"ALPHA\system$;deadxact", r"ALPHA\private$\orders;JOURNAL"} < {queue["name"] for queue in every}
     head, *lines = text(server, "queue", "list", "--all")
     assert head.split() == ["NAME", "KIND", "MESSAGES", "BYTES", "TRANSACTIONAL", "JOURNAL", "QUOTA", "LABEL"]

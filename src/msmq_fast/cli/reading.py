@@ -18,7 +18,7 @@ from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Lookup
 from msmq_fast.terminal.output import Form, show
 from msmq_fast.terminal.parser import Parser
-from msmq_fast.terminal.values import duration, number
+from msmq_fast.terminal.values import duration, number, queue_name
 
 __all__ = ["ENDLESS", "Deadline", "Writer", "add_choice", "add_raw", "check_choice", "looked_up", "peek"]
 
@@ -28,7 +28,7 @@ _SHOWN = 64  # bytes of a body that is not text
 
 def add_choice(parser: Parser) -> None:
     """Add the queue and the options that choose messages. `--follow` and `--count` end up in `count`."""
-    parser.add_argument("name", metavar="NAME", help="path or format name of the queue")
+    parser.add_argument("name", metavar="NAME", type=queue_name, help="path or format name of the queue")
     parser.add_argument("--count", type=number(1, 100_000_000), metavar="N", help="at most N messages (1)")
     parser.add_argument(
         "--timeout",

@@ -16,9 +16,11 @@ _SECTIONS: Final = (
     ("queues", ("queue", "outgoing", "directory")),
     ("access and protection", ("acl", "user", "certificate", "key")),
     ("store", ("backup", "restore", "snapshot", "compact")),
-    ("more", ("lake", "help")),
+    ("more", ("lake", "completion", "help")),
 )
 
+_VISIBLE: Final = tuple(name for _, names in _SECTIONS for name in names)
+_HIDDEN: Final = ("complete",)
 _ELSEWHERE: Final = {
     "check-config": f"{_HERE}.check_config",
     "import": f"{_HERE}.import_",
@@ -30,9 +32,7 @@ ROOT: Final = Group(
     name="msmq-fast",
     help="A queue manager that speaks MSMQ, and its tools",
     description="A queue manager that speaks MSMQ, and its tools. `msmq-fast --version` prints the version.",
-    commands=Modules(
-        {name: _ELSEWHERE.get(name, f"{_HERE}.{name}") for _, names in _SECTIONS for name in names}
-    ),
+    commands=Modules({name: _ELSEWHERE.get(name, f"{_HERE}.{name}") for name in (*_VISIBLE, *_HIDDEN)}),
     sections=_SECTIONS,
 )
 """No command is imported before it is named: a short command starts without the server."""

@@ -56,14 +56,14 @@ def arguments_of(command: Command, prog: str) -> list[Argument]:
 def _argument(action: argparse.Action, heading: str) -> Argument:
     choices = tuple(map(str, action.choices or ()))
     metavar = action.metavar if isinstance(action.metavar, str) else "|".join(choices) or action.dest.upper()
-    optional = action.nargs in ("?", "*")
+    optional = action.nargs in ("?", "*", argparse.REMAINDER)
     return Argument(
         spellings=tuple(action.option_strings),
         value="" if action.nargs == 0 else metavar,
         about=str(action.help or ""),
         heading=heading,
         required=action.required and not optional,
-        several=action.nargs in ("*", "+"),
+        several=action.nargs in ("*", "+", argparse.REMAINDER),
         choices=choices,
         kind=action.type if callable(action.type) else None,
     )

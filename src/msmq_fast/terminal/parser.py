@@ -17,7 +17,7 @@ __all__ = ["Parser", "did_you_mean", "filled", "terminal_width"]
 _CHOICE = re.compile(
     r"argument (?P<name>\S+): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)", re.DOTALL
 )
-_NUMBERS: dict[int | str | None, str] = {None: "{}", "?": "[{}]", "*": "[{} …]", "+": "{} …"}
+_NUMBERS: dict[int | str | None, str] = {None: "{}", "?": "[{}]", "*": "[{} …]", "...": "[{} …]", "+": "{} …"}
 _COLUMN = 30  # where the help texts of options begin
 
 

@@ -10,7 +10,7 @@ from msmq_fast.protocol.units import UnitError, parse_duration, parse_rate, pars
 
 _Value = TypeVar("_Value")
 
-__all__ = ["duration", "hexadecimal", "number", "rate", "size"]
+__all__ = ["duration", "hexadecimal", "number", "outgoing_name", "queue_name", "rate", "size"]
 
 
 def number(low: int, high: int) -> Callable[[str], int]:
@@ -47,6 +47,16 @@ def size(text: str) -> int:
 def rate(text: str) -> int:
     """Bytes per second, as "50 MiB/s", "50 MiB", or a bare number."""
     return _parsed(parse_rate, text)
+
+
+def queue_name(text: str) -> str:
+    """The name of a queue. It marks the argument for completion; the queue manager judges names."""
+    return text
+
+
+def outgoing_name(text: str) -> str:
+    """The name of an outgoing queue. It marks the argument for completion."""
+    return text
 
 
 def hexadecimal(text: str) -> bytes:

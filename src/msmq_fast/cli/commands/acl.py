@@ -14,6 +14,7 @@ from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.terminal.commands import Command, Example, Group, members
 from msmq_fast.terminal.output import Form, show, show_table
 from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.values import queue_name
 
 __all__ = ["COMMAND"]
 
@@ -21,7 +22,7 @@ _COLUMNS = ("entry", "type", "who", "rights")
 
 
 def _add_object(parser: Parser) -> None:
-    parser.add_argument("name", metavar="QUEUE", nargs="?", help="the queue")
+    parser.add_argument("name", metavar="QUEUE", type=queue_name, nargs="?", help="the queue")
     parser.add_argument(
         "--machine", action="store_true", help="the queue manager itself, in place of a queue"
     )

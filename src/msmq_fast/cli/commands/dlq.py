@@ -19,6 +19,7 @@ from msmq_fast.protocol.frames import Access
 from msmq_fast.terminal.commands import Command, Example, Group, members
 from msmq_fast.terminal.output import Form, show_table
 from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.values import queue_name
 
 __all__ = ["COMMAND"]
 
@@ -28,7 +29,10 @@ _COLUMNS = ("lookup_id", "reason", "destination_queue", "label", "arrived_time",
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "--queue", metavar="NAME", help="queue to look into; default: the two dead-letter queues"
+        "--queue",
+        metavar="NAME",
+        type=queue_name,
+        help="queue to look into; default: the two dead-letter queues",
     )
     add_filter(parser)
     add_client(parser)

@@ -23,6 +23,7 @@ from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import Form, show
 from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Progress
+from msmq_fast.terminal.values import queue_name
 
 __all__ = ["COMMAND"]
 
@@ -38,7 +39,7 @@ class _Counts:
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("names", nargs="*", metavar="QUEUE", help="queues to export")
+    parser.add_argument("names", nargs="*", metavar="QUEUE", type=queue_name, help="queues to export")
     parser.add_argument("--all", action="store_true", help="export all user and system queues")
     parser.add_argument(
         "--format", choices=("msgpack", "jsonl"), default="msgpack", help="format of the file (msgpack)"

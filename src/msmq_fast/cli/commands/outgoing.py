@@ -11,6 +11,7 @@ from msmq_fast.protocol.exits import Exit
 from msmq_fast.terminal.commands import Command, Example, Group, members
 from msmq_fast.terminal.output import Form, show, show_table
 from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.values import outgoing_name
 
 __all__ = ["COMMAND"]
 
@@ -19,7 +20,9 @@ _HISTORY_COLUMNS = ("time", "status", "error", "address", "detail")
 
 
 def _add_name(parser: Parser) -> None:
-    parser.add_argument("name", metavar="FORMATNAME", help="name that `outgoing list` shows")
+    parser.add_argument(
+        "name", metavar="FORMATNAME", type=outgoing_name, help="name that `outgoing list` shows"
+    )
     add_client(parser)
 
 

@@ -20,7 +20,7 @@ from msmq_fast.protocol.frames import INFINITE, Access
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import Form, show
 from msmq_fast.terminal.parser import Parser
-from msmq_fast.terminal.values import duration, hexadecimal, number
+from msmq_fast.terminal.values import duration, hexadecimal, number, queue_name
 
 __all__ = ["COMMAND"]
 
@@ -40,7 +40,9 @@ _READ_LIMIT = 0x0040_0000  # of one message packet; no larger body can be sent
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="FORMATNAME", help="queue, or several with commas between them")
+    parser.add_argument(
+        "name", metavar="FORMATNAME", type=queue_name, help="queue, or several with commas between them"
+    )
     body = parser.add_mutually_exclusive_group()
     body.add_argument("--body", metavar="TEXT", help="the body, as UTF-8")
     body.add_argument("--file", metavar="PATH", help="file that holds the body")

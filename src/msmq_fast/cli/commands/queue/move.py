@@ -12,13 +12,14 @@ from msmq_fast.client.exchange import Done, move
 from msmq_fast.protocol.frames import Access
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.values import queue_name
 
 __all__ = ["COMMAND"]
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("source", metavar="SOURCE", help="queue with the messages")
-    parser.add_argument("target", metavar="TARGET", help="queue that gets them")
+    parser.add_argument("source", metavar="SOURCE", type=queue_name, help="queue with the messages")
+    parser.add_argument("target", metavar="TARGET", type=queue_name, help="queue that gets them")
     add_filter(parser)
     add_client(parser)
 

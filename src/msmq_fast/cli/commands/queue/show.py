@@ -11,12 +11,13 @@ from msmq_fast.protocol.exits import Exit
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import Form, show
 from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.values import queue_name
 
 __all__ = ["COMMAND"]
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME", help="path or format name of the queue")
+    parser.add_argument("name", metavar="NAME", type=queue_name, help="path or format name of the queue")
     add_client(parser)
 
 
