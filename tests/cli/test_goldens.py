@@ -25,7 +25,8 @@ SID = re.compile(r"S-1-(?:5-21|22)(?:-\d+)+")
 DATE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?")
 ZERO = "00000000-0000-0000-0000-000000000000"
 VOLATILE = {
-    "lookup_id", "arrival_seq", "created", "modified", "began", "sent_time", "arrived_time", "time",
+    "lookup_id", "arrival_seq", "event_time", "feed_seq",
+    "created", "modified", "began", "sent_time", "arrived_time", "time",
     "seconds",
     "rate", "incarnation", "next_attempt", "before", "after", "feed_next", "port", "sent", "journal_quota_kb",
     "digest", "certificate_b64", "blob_b64", "sender_id_b64", "registered", "not_after", "history", "user",
@@ -118,7 +119,8 @@ def queues(check: Any) -> None:
 def messages(check: Any, tmp_path: Path) -> None:
     check("send", "send", "orders", "--body", "<order/>", "--label", "one", "--recoverable")
     check("send-count", "send", "orders", "--body", "x", "--count", "9")
-    check("peek", "peek", "orders")
+    (first,) = check("peek", "peek", "orders")
+    check("trace", "trace", first["message_id"])
     check("receive", "receive", "orders")
     check("", "send", "payments", "--body", "pay", "--transaction")
     check("receive-transaction", "receive", "payments", "--transaction")

@@ -60,6 +60,7 @@ def test_rights(server: Server, tmp_path: Path) -> None:
         "move": ("queue", "move", "source", "target"),
         "copy": ("queue", "copy", "source", "target"),
         "dead letters": ("dlq", "resubmit"),
+        "trace": ("trace", r"{ca67622c-7290-4658-b39b-f700fff64801}\5"),
     }
     for verb in verbs.values():
         done = as_billing(server, *verb)

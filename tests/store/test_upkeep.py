@@ -291,6 +291,44 @@ def test_feed_is_read_by_ranges_and_trimmed() -> None:
     assert [(event.kind, event.queue, event.time_us) for event in last] == [(EventKind.STOPPED, 3, 5)]
 
 
+def test_the_events_of_a_message_are_found_piece_by_piece() -> None:
+    store = Store.in_memory(now_s=1, random=random.Random(1))
+    feed = Feed(store)
+    assert feed.find(bytes(16), 9, 0, 1000) == ([], 1)
+    source = bytes(range(16))
+    numbers = []
+    for seed in range(6):
+        fill_feed_again(store, seed)
+        event = decode.FeedEvent(0, EventKind.ARRIVED, 1, 0, 7, 5, 6, 1, source, 9, 100)
+        numbers.append(store.writer.add_entry(Table.FEED, records.feed_entry(event)))
+        other = event._replace(ordinal=10)
+        store.writer.add_entry(Table.FEED, records.feed_entry(other))
+        store.commit()
+    following = feed.bounds()[1]
+    found, stop = feed.find(source, 9, 0, 1 << 30)
+    assert ([event.number for event in found], stop) == (numbers, following)
+    pieces: list[int] = []
+    start, rounds = 0, 0
+    while start < following:
+        found, after = feed.find(source, 9, start, 100)
+        assert after > start, "each request goes on"
+        pieces += [event.number for event in found]
+        start, rounds = after, rounds + 1
+    assert pieces == numbers
+    assert rounds > 3
+    assert feed.find(source, 9, following, 100) == ([], following)
+
+
+def fill_feed_again(store: Store, seed: int) -> None:
+    """Events of other messages, in commits of different sizes."""
+    rng = random.Random(seed)
+    for _ in range(rng.choice((1, 5, 20))):
+        for _ in range(rng.choice((1, 2, 50))):
+            event = decode.FeedEvent(0, EventKind.ARRIVED, 1, 0, 7, 5, 6, 1, rng.randbytes(16), 9, 100)
+            store.writer.add_entry(Table.FEED, records.feed_entry(event))
+        store.commit()
+
+
 def test_a_feed_that_is_off_writes_nothing() -> None:
     store = Store.in_memory(now_s=1, random=random.Random(1))
     assert Feed(store, enabled=False).append(EventKind.STARTED, 1) == 0

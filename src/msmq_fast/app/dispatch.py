@@ -21,6 +21,7 @@ from msmq_fast.app.handlers import (
     sending,
     snapshot,
     subscriptions,
+    tracing,
     transactions,
 )
 from msmq_fast.app.session import Handler, Session
@@ -43,6 +44,7 @@ _HANDLERS: dict[int, Handler] = {
     **sending.HANDLERS,
     **snapshot.HANDLERS,
     **subscriptions.HANDLERS,
+    **tracing.HANDLERS,
     **transactions.HANDLERS,
 }
 

@@ -12,7 +12,7 @@ _HERE: Final = "msmq_fast.cli.commands"
 
 _SECTIONS: Final = (
     ("server", ("serve", "health", "ping", "stats", "config", "check-config", "security")),
-    ("messages", ("send", "receive", "peek", "dlq", "export", "import", "transaction")),
+    ("messages", ("send", "receive", "peek", "trace", "dlq", "export", "import", "transaction")),
     ("queues", ("queue", "outgoing", "directory")),
     ("access and protection", ("acl", "user", "certificate", "key")),
     ("store", ("backup", "restore", "snapshot", "compact")),

@@ -16,6 +16,7 @@ from msmq_fast.protocol.resources import (
     AccessList,
     CertificateInfo,
     KeysInfo,
+    MessageEvent,
     OutgoingQueueInfo,
     QueueInfo,
     SnapshotInfo,
@@ -50,6 +51,19 @@ class Admin:
         nothing has changed. Raises AccessDenied.
         """
         return dict(await self._link.request(Frame.RELOAD, []))
+
+    async def trace(self, message_id: bytes) -> list[MessageEvent]:
+        """What happened to a message at this queue manager, as far back as the event feed goes.
+
+        `message_id` has 20 bytes, as `ReceivedMessage.id`. Raises AccessDenied.
+        """
+        events: list[MessageEvent] = []
+        following, finished = 0, False
+        while not finished:
+            page = await self._link.request(Frame.TRACE, [message_id, following])
+            events += [MessageEvent.from_map(event) for event in page["events"]]
+            following, finished = page["next"], page["finished"]
+        return events
 
     async def snapshot(self, directory: str, bytes_per_second: int | None = None) -> SnapshotInfo:
         """Copy the running store into a new directory of the server's machine.

@@ -30,6 +30,7 @@ from msmq_fast.protocol.resources import (
     AccessList,
     CertificateInfo,
     KeysInfo,
+    MessageEvent,
     OutgoingQueueInfo,
     QueueInfo,
     SnapshotInfo,
@@ -420,6 +421,13 @@ class Admin(Wrapper[_admin.Admin]):
         nothing has changed. Raises AccessDenied.
         """
         return run(self._inner.reload())
+
+    def trace(self, message_id: bytes) -> list[MessageEvent]:
+        """What happened to a message at this queue manager, as far back as the event feed goes.
+
+        `message_id` has 20 bytes, as `ReceivedMessage.id`. Raises AccessDenied.
+        """
+        return run(self._inner.trace(message_id))
 
     def snapshot(self, directory: str, bytes_per_second: int | None = None) -> SnapshotInfo:
         """Copy the running store into a new directory of the server's machine.

@@ -46,6 +46,7 @@ class Frame(IntEnum):
     SNAPSHOT = 0x04
     SHOW_SNAPSHOT = 0x05
     RELOAD = 0x06
+    TRACE = 0x07
     CREATE_QUEUE = 0x10
     DELETE_QUEUE = 0x11
     GET_QUEUE = 0x12

@@ -25,6 +25,7 @@ __all__ = [
     "ConnectionAttempt",
     "IncomingTransferInfo",
     "KeysInfo",
+    "MessageEvent",
     "MessageInfo",
     "OutgoingQueueInfo",
     "PublicKeyInfo",
@@ -291,6 +292,30 @@ class KeysInfo(Resource):
     own: bool = False
     keys: tuple[PublicKeyInfo, ...] = field(default=(), metadata={"of": PublicKeyInfo})
     blob: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEvent(Resource):
+    """What happened to a message, as the event feed has it: names as in the columns of events in bulk."""
+
+    feed_seq: int = 0
+    """The number of the event; it grows with time."""
+    event: str = ""
+    """`arrived`, `received`, … in lower case."""
+    event_time: int = 0
+    queue: str = ""
+    """Where the message is, came to or left; empty if the queue manager knows the queue no more."""
+    queue_kind: str = ""
+    origin_queue: str = ""
+    """Of a message that was moved."""
+    lookup_id: int = 0
+    arrival_seq: int = 0
+    message_class: int = 0
+    """Of `acked` and `nacked` that of the acknowledgment."""
+    reason: int = 0
+    """The class that says why the message failed, else 0."""
+    transport: str = ""
+    """How it came, or in an outgoing queue how it goes: `local`, `mqqb`, `mqqp` or `srmp`."""
 
 
 @dataclass(frozen=True, slots=True)

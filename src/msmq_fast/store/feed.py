@@ -7,6 +7,7 @@ of the change they tell of; this class adds the rare ones, reads ranges and trim
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
@@ -17,6 +18,7 @@ from msmq_fast.store import decode, records
 from msmq_fast.store.decode import EventKind, FeedEvent
 from msmq_fast.store.schema import NUMBER_KEY, Table
 
+_IDENTIFIER: Final = struct.Struct("<16sI")  # as feed entries hold it
 _LOOK: Final = 16  # records read at a time for a trim: one may have a megabyte
 
 
@@ -75,6 +77,33 @@ class Feed:
                     return
                 if event.number >= start:
                     yield event
+
+    def find(self, source: bytes, ordinal: int, start: int, budget: int) -> tuple[list[FeedEvent], int]:
+        """Durable events of the message with this identifier, from number `start` on, and the number with
+        which to go on: that of the next event when nothing is left.
+
+        Looks through about `budget` bytes of records; decodes only those that have the identifier in them.
+        """
+        wanted = _IDENTIFIER.pack(source, ordinal)
+        events: list[FeedEvent] = []
+        lower, following = self._record_with(start), start
+        while True:
+            found = self.store.tables.scan(Table.FEED, lower, None, _LOOK)
+            for key, value in found:
+                budget -= len(value)
+                following = max(following, _span(key, value).stop)
+                if wanted in value:
+                    events += [
+                        event
+                        for event in decode.feed(key, value)
+                        if event.number >= start and (event.source, event.ordinal) == (source, ordinal)
+                    ]
+                if budget <= 0:
+                    return events, following
+            if len(found) < _LOOK:
+                break
+            lower = NUMBER_KEY.pack(following)
+        return events, max(following, self.bounds()[1])
 
     def _record_with(self, number: int) -> bytes:
         """The key of the record that holds event `number`: the last one that begins at or before it."""

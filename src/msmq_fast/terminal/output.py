@@ -30,6 +30,7 @@ _TIMES = frozenset(  # values in Unix seconds, 0 for none: people see the time o
         "arrived_time",
         "began",
         "created",
+        "event_time",
         "last_ack_time",
         "modified",
         "next_attempt",

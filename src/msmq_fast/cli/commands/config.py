@@ -128,9 +128,9 @@ COMMAND = Group(
         Command(
             name="reload",
             help="have the running server read its configuration again",
-            description="""For administrators. Certificates, users, routes, declared queues, the log and the
-                limits of connections change at once; prints these keys, and those that take a restart. A
-                configuration with mistakes changes nothing.""",
+            description="""For administrators. Certificates, users, routes, declared queues, the log and
+                the limits of connections change at once; prints these keys, and those that take a
+                restart. A configuration with mistakes changes nothing.""",
             run=connected(_reload),
             add_arguments=add_client,
             examples=(Example("", "after a change of the file"),),

@@ -84,7 +84,7 @@ def _add_arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="a queue manager that was removed, by name or GUID: its events may end; several times",
+        help="name or GUID of a queue manager that was removed: its events may end; may be repeated",
     )
     add_output(parser)
 

@@ -59,8 +59,7 @@ COMMAND = Command(
     name="list",
     help="list queues",
     description="""Lists the queues of this queue manager that programs use, by name. With --all the
-        dead-letter queues, the journals and
-        the subqueues are in the list too.""",
+        dead-letter queues, the journals and the subqueues are in the list too.""",
     run=connected(_list),
     add_arguments=_add_arguments,
     examples=(

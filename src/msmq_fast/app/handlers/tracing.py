@@ -1,0 +1,77 @@
+"""Requests about what happened to a message (section 8.3 of the protocol)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.session import Handler, Session
+from msmq_fast.protocol.errors import InvalidParameter
+from msmq_fast.protocol.frames import Frame
+from msmq_fast.protocol.resources import MessageEvent
+from msmq_fast.qm.queues.kinds import kind_of
+from msmq_fast.store.decode import EventKind, FeedEvent, Transport
+
+if TYPE_CHECKING:
+    from msmq_fast.qm.manager import QueueManager
+
+_BUDGET: Final = 1 << 20  # bytes of the feed that one request looks through: a few milliseconds
+_MOST: Final = 1 << 62
+_ID_SIZE: Final = 20
+_NO_NAME: Final = ("", "")
+
+
+def _trace(session: Session, request_id: int, payload: memoryview) -> None:
+    message_id, start = arguments(payload, Field("message id", bytes), Field("from", int, maximum=_MOST))
+    session.manager.guard.administer(session.token, "trace a message")
+    if len(message_id) != _ID_SIZE:
+        raise InvalidParameter(f"a message id has {_ID_SIZE} bytes, not {len(message_id)}")
+    feed = session.manager.events.feed
+    ordinal = int.from_bytes(message_id[16:], "little")
+    found, following = feed.find(message_id[:16], ordinal, start, _BUDGET)
+    names = _names(session.manager) if found else {}
+    session.reply(
+        request_id,
+        {
+            "next": following,
+            "finished": following >= feed.bounds()[1],
+            "events": [_shown(event, names).as_map() for event in found],
+        },
+    )
+
+
+def _names(manager: QueueManager) -> dict[int, tuple[str, str]]:
+    """Name and kind of each queue that events may mean, by its ordinal."""
+    names = {ordinal: (name, kind) for ordinal, (name, _, kind) in manager.events.names.gone().items()}
+    for queue in (*manager.registry.local(), *manager.outgoing()):
+        names[queue.ordinal] = (queue.name, kind_of(queue))
+    return names
+
+
+def _shown(event: FeedEvent, names: dict[int, tuple[str, str]]) -> MessageEvent:
+    queue, kind = names.get(event.queue, _NO_NAME)
+    return MessageEvent(
+        feed_seq=event.number,
+        event=_word(EventKind, event.kind),
+        event_time=event.time_us // 1_000_000,
+        queue=queue,
+        queue_kind=kind,
+        origin_queue=names.get(event.origin, _NO_NAME)[0],
+        lookup_id=event.lookup_id,
+        arrival_seq=event.arrival_seq,
+        message_class=event.message_class,
+        reason=event.reason,
+        transport=_word(Transport, event.flags),
+    )
+
+
+def _word(kind: type[IntEnum], number: int) -> str:
+    """The name of a number of the feed; the number if a later version wrote it."""
+    try:
+        return kind(number).name.lower()
+    except ValueError:
+        return str(number)
+
+
+HANDLERS: dict[int, Handler] = {Frame.TRACE: _trace}

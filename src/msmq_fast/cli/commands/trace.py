@@ -1,0 +1,198 @@
+"""`msmq-fast trace`: where a message is, and what became of it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from msmq_fast.cli.classes import class_text
+from msmq_fast.cli.session import add_client, connected
+from msmq_fast.client.connection import Connection
+from msmq_fast.client.exchange import browse
+from msmq_fast.protocol.errors import AccessDenied, MessageNotFound, MSMQError
+from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.protocol.frames import Access, Lookup
+from msmq_fast.protocol.resources import MessageEvent
+from msmq_fast.protocol.text import printable
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import Form, coloured, show, show_table
+from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.progress import Progress
+
+__all__ = ["COMMAND"]
+
+_COLUMNS = ("event_time", "event", "queue", "detail")
+_ENTERS = frozenset(("sent", "arrived", "journaled", "dead_lettered", "moved"))
+_IDENTIFIER = re.compile(r"\{?([0-9A-Fa-f-]{36})\}?\\([0-9]{1,10})")
+_FAILURES = frozenset(("expired", "purged", "removed", "nacked", "dead_lettered"))
+# Where a packet has its identifier: SourceQM and MessageID of the UserHeader (MS-MQMQ 2.2.20.1), which
+# follows the BaseHeader of 16 bytes.
+_SOURCE, _ORDINAL = slice(16, 32), slice(56, 60)
+
+
+def _message_id(text: str) -> bytes:
+    matched = _IDENTIFIER.fullmatch(text.strip())
+    try:
+        if matched is not None and int(matched[2]) < 1 << 32:
+            return UUID(matched[1]).bytes_le + int(matched[2]).to_bytes(4, "little")
+    except ValueError:
+        pass  # digits and hyphens, but not a GUID
+    raise argparse.ArgumentTypeError(
+        rf"{text!r} is not a message id: write it as `send` prints it, for example {{GUID}}\12"
+    )
+
+
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "message_id",
+        metavar="MESSAGE-ID",
+        type=_message_id,
+        help=r"identifier as `send` and `peek` print it, {GUID}\NUMBER",
+    )
+    parser.add_argument(
+        "--search", action="store_true", help="look into every queue, also if the event feed has the message"
+    )
+    add_client(parser)
+
+
+async def _trace(connection: Connection, arguments: argparse.Namespace) -> int:
+    wanted: bytes = arguments.message_id
+    events = await connection.admin.trace(wanted)
+    places = await _places(connection, wanted, events)
+    if arguments.search or not events:
+        known = {(place["queue"], place["lookup_id"]) for place in places}
+        found = await _search(connection, wanted)
+        places += [place for place in found if (place["queue"], place["lookup_id"]) not in known]
+    shown_id = f"{{{UUID(bytes_le=wanted[:16])}}}\\{int.from_bytes(wanted[16:], 'little')}"
+    if not events and not places:
+        raise CommandError(Exit.NOT_FOUND, f"{shown_id}: neither in a queue nor in the event feed")
+    if arguments.form is Form.JSON:
+        show(
+            {"message_id": shown_id, "events": [each.as_map() for each in events], "places": places},
+            Form.JSON,
+        )
+        return Exit.OK
+    if events or arguments.form is Form.RAW:
+        show_table([_row(event) for event in events], _COLUMNS, arguments.form)
+    else:
+        print("the event feed does not have this message; these queues do:")
+    if arguments.form is Form.TABLE:
+        _show_places(places, events)
+    return Exit.OK
+
+
+def _row(event: MessageEvent) -> dict[str, Any]:
+    details = []
+    if event.reason or event.event in ("acked", "nacked"):
+        details.append(class_text(event.reason or event.message_class))
+    if event.origin_queue:
+        details.append(f"from {event.origin_queue}")
+    if event.event in ("arrived", "sent", "acked") and event.transport not in ("", "local"):
+        details.append(f"by {event.transport}")
+    return {
+        "event_time": event.event_time,
+        "event": event.event,
+        "queue": event.queue,
+        "detail": ", ".join(details),
+    }
+
+
+def _show_places(places: Sequence[dict[str, Any]], events: Sequence[MessageEvent]) -> None:
+    for place in places:
+        where = f"{place['queue']} (lookup id {place['lookup_id']})"
+        state = f": {place['state']}" if place["state"] else ""
+        print(coloured(printable(f"now in {where}{state}"), "green"))
+    if not places:
+        last = events[-1]
+        text = f"in no queue of this computer: {last.event} at last"
+        print(coloured(text, "yellow" if last.event in _FAILURES else "bold"))
+
+
+async def _places(
+    connection: Connection, wanted: bytes, events: Sequence[MessageEvent]
+) -> list[dict[str, Any]]:
+    """Where the message is now, of the places that the events name."""
+    places: list[dict[str, Any]] = []
+    last = {event.queue: event for event in events if event.queue and event.lookup_id}
+    for name, event in last.items():
+        if event.queue_kind == "outgoing":
+            state = await _waiting(connection, name) if event.event in _ENTERS else None
+        else:
+            state = await _in_queue(connection, name, event.lookup_id, wanted)
+        if state is not None:
+            places.append(
+                {
+                    "queue": name,
+                    "queue_kind": event.queue_kind,
+                    "lookup_id": event.lookup_id,
+                    "state": state,
+                }
+            )
+    return places
+
+
+async def _waiting(connection: Connection, name: str) -> str | None:
+    """Why a message is in an outgoing queue still; None: the queue is gone, and the message with it."""
+    try:
+        queue = await connection.admin.outgoing.get(name)
+    except MSMQError:
+        return None
+    return queue.stalled or f"waits to be sent, the queue is {queue.state.replace('_', ' ')}"
+
+
+async def _in_queue(connection: Connection, name: str, lookup_id: int, wanted: bytes) -> str | None:
+    """What holds a message back in a queue, "" if it can be received; None: it is not there."""
+    try:
+        async with await connection.open(name, Access.PEEK) as queue:
+            message = await queue.lookup(lookup_id, Lookup.CURRENT)
+    except AccessDenied:
+        return "you may not look into this queue"
+    except MessageNotFound:
+        return None
+    except MSMQError as error:
+        return str(error)
+    return "" if message.id == wanted else None
+
+
+async def _search(connection: Connection, wanted: bytes) -> list[dict[str, Any]]:
+    """Look at every message of every queue that the caller may read."""
+    found: list[dict[str, Any]] = []
+    queues = [queue for queue in await connection.admin.queues.all("all") if queue.kind != "outgoing"]
+    with Progress("search", sum(queue.messages for queue in queues)) as progress:
+        for info in queues:
+            try:
+                queue = await connection.open(info.name, Access.PEEK)
+            except MSMQError:
+                continue  # an internal queue, or one that the caller may not read
+            after = upto = 0
+            finished = False
+            while not finished:
+                page = await browse(queue, after=after, upto=upto)
+                after, upto, finished = page.next, page.upto, page.finished
+                found += [
+                    {"queue": info.name, "queue_kind": info.kind, "lookup_id": each.lookup_id, "state": ""}
+                    for each in page.messages
+                    if each.packet[_SOURCE] + each.packet[_ORDINAL] == wanted
+                ]
+                progress.add(len(page.messages))
+            await queue.close()
+    return found
+
+
+COMMAND = Command(
+    name="trace",
+    help="find out where a message is and what became of it",
+    description="""Shows the events of a message in the order in which they happened at this queue
+        manager, as far back as the event feed goes, and the queues that hold the message now: queues of
+        programs, journals, outgoing queues and dead-letter queues. If the feed does not know the message,
+        every queue is searched. Reading the feed needs the rights of an administrator.""",
+    run=connected(_trace),
+    add_arguments=_add_arguments,
+    examples=(
+        Example(r"'{ca67622c-7290-4658-b39b-f700fff64801}\627598800'", "an identifier that `send` printed"),
+        Example(r"'{ca67622c-7290-4658-b39b-f700fff64801}\627598800' --json | jq .places", "where it is now"),
+    ),
+)

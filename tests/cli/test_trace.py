@@ -1,0 +1,122 @@
+"""`trace`: what happened to a message, and where it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from msmq_fast.client import sync
+from msmq_fast.protocol.errors import InvalidParameter
+from msmq_fast.protocol.exits import Exit
+from tests.support.processes.servers import Server, data_directory, until
+
+FAR = r"DIRECT=TCP:127.0.0.88\private$\far"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with data_directory() as data:
+        running = Server(data, "--name", "ALPHA").start()
+        try:
+            running.ok("queue", "create", "orders", "--journal")
+            yield running
+        finally:
+            running.kill()
+
+
+def sent(server: Server, queue: str, *flags: str) -> str:
+    (answer,) = server.ok("send", queue, "--body", "x", *flags)
+    return str(answer["message_id"])
+
+
+def trace(server: Server, message_id: str, *flags: str) -> dict[str, Any]:
+    (found,) = server.ok("trace", message_id, *flags)
+    assert found["message_id"] == message_id
+    return dict(found)
+
+
+def events(found: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(event["event"], event["queue"].rpartition("\\")[2]) for event in found["events"]]
+
+
+def places(found: dict[str, Any]) -> list[str]:
+    return [place["queue"].rpartition("\\")[2] for place in found["places"]]
+
+
+def test_a_message_is_followed_from_its_arrival_to_the_journal(server: Server) -> None:
+    message_id = sent(server, "orders", "--recoverable")
+    waiting = trace(server, message_id)
+    assert events(waiting) == [("arrived", "orders")]
+    assert places(waiting) == ["orders"]
+    assert waiting["places"][0]["state"] == ""
+    (received,) = server.ok("receive", "orders")
+    assert received["message_id"] == message_id
+    gone = trace(server, message_id)
+    assert sorted(events(gone)[1:]) == [("journaled", "orders;JOURNAL"), ("received", "orders")]
+    assert places(gone) == ["orders;JOURNAL"]
+    assert [event["feed_seq"] for event in gone["events"]] == sorted(
+        event["feed_seq"] for event in gone["events"]
+    )
+
+
+def test_a_message_that_left_no_copy_is_in_no_queue(server: Server) -> None:
+    server.ok("queue", "create", "plain")
+    message_id = sent(server, "plain", "--recoverable")
+    server.ok("receive", "plain")
+    assert places(trace(server, message_id)) == []
+    shown = server.run("trace", message_id).stdout.decode().splitlines()
+    assert shown[0].split() == ["EVENT_TIME", "EVENT", "QUEUE", "DETAIL"]
+    assert shown[-1] == "in no queue of this computer: received at last"
+
+
+def test_a_message_for_another_computer_waits_in_its_outgoing_queue(server: Server) -> None:
+    server.ok("send", FAR, "--body", "first", "--recoverable")
+    server.ok("outgoing", "pause", FAR)
+    message_id = sent(server, FAR, "--recoverable")
+    found = trace(server, message_id)
+    assert events(found) == [("sent", "far")]
+    assert found["places"][0]["queue"] == FAR
+    assert "hold" in found["places"][0]["state"]
+
+
+def test_a_dead_letter_has_its_reason(server: Server) -> None:
+    message_id = sent(server, "orders", "--recoverable", "--dead-letter", "--ttbr", "1s")
+    until(lambda: "system$;deadletter" in "".join(places(trace(server, message_id))), what="a dead letter")
+    shown = server.run("trace", message_id).stdout.decode()
+    assert "NACK_RECEIVE_TIMEOUT (was not received in time)" in shown
+    assert r"now in ALPHA\system$;deadletter" in shown
+
+
+def test_an_express_message_is_searched_for(server: Server) -> None:
+    server.ok("queue", "create", "express")
+    message_id = sent(server, "express")
+    assert places(trace(server, message_id, "--search")) == ["express"]
+
+
+def test_an_unknown_message(server: Server) -> None:
+    done = server.run("trace", r"{ca67622c-7290-4658-b39b-f700fff64801}\5")
+    assert done.returncode == Exit.NOT_FOUND
+    assert b"neither in a queue nor in the event feed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text", ["5", r"{ca67622c}\5", r"{ca67622c-7290-4658-b39b-f700fff64801}", "-" * 36 + r"\5", r"\5"]
+)
+def test_what_is_not_an_identifier(server: Server, text: str) -> None:
+    done = server.run("trace", "--", text)
+    assert done.returncode == Exit.USAGE
+    assert b"is not a message id: write it as `send` prints it" in done.stderr
+
+
+def test_the_client_traces_too(server: Server) -> None:
+    with sync.connect(server.endpoint) as connection:
+        with connection.open("orders") as queue:
+            sent_id = queue.send(b"x", delivery=1)
+            message = queue.receive(5)
+        assert message.message_id == sent_id
+        found = connection.admin.trace(message.id)
+        assert found[0].event == "arrived"
+        with pytest.raises(InvalidParameter, match="20 bytes"):
+            connection.admin.trace(b"short")
