@@ -157,7 +157,7 @@ def test_other_framings() -> None:
         (b"\0\1\0\2\x05ab", "5 bytes are missing"),
         (b"\0\1\0\2\xff\xff\xff\xff\xff", "longer than 31 bits"),
         (b"\0\1\0\2\1\xff", "not UTF-8"),
-        (b"\0\1\0\x08\x04oops", "the fault oops"),
+        (b"\0\1\0\x08\x05oops\n", r"the fault 'oops\\n'"),
     ],
 )
 def test_damaged_framings(body: bytes, reason: str) -> None:

@@ -15,7 +15,8 @@ import os, sys
 from msmq_fast import ConnectionLost, sync
 
 endpoint = sys.argv[1]
-with sync.connect(endpoint) as connection, connection.open("q") as queue:
+lasting = sys.argv[2] == "True"
+with sync.connect(endpoint, reconnect=lasting) as connection, connection.open("q") as queue:
     queue.send(b"parent")
     child = os.fork()
     if child == 0:
@@ -40,16 +41,18 @@ with sync.connect(endpoint) as connection, connection.open("q") as queue:
 def server() -> Iterator[Server]:
     with data_directory() as data:
         running = Server(data).start()
+        running.ok("queue", "create", "q")
         try:
             yield running
         finally:
             running.kill()
 
 
-def test_a_forked_child_has_connections_of_its_own(server: Server) -> None:
-    server.ok("queue", "create", "q")
+@pytest.mark.parametrize("lasting", [False, True])
+def test_a_forked_child_has_connections_of_its_own(server: Server, lasting: bool) -> None:
+    """Also of a connection that reconnects: in the child it does not."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, server.endpoint],
+        [sys.executable, "-c", PROGRAM, server.endpoint, str(lasting)],
         capture_output=True,
         text=True,
         timeout=60,

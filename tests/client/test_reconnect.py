@@ -23,6 +23,7 @@ from msmq_fast import (
     Reconnect,
     SendInDoubt,
     errors,
+    sync,
 )
 from msmq_fast.client.channel import Channel
 from msmq_fast.client.transport import Link
@@ -260,6 +261,29 @@ async def test_closing_while_the_connection_is_lost(server: Server, connection: 
         for call in waiting:
             with pytest.raises(ConnectionLost, match="by this program"):
                 await call
+
+
+def test_the_blocking_client_waits_for_the_server_that_starts_again() -> None:
+    with data_directory() as data:
+        server = Process(data).start()
+        try:
+            reconnect = Reconnect(first=0.01, most=0.1)
+            with sync.connect(server.ready["app"], reconnect=reconnect) as connection:
+                connection.admin.queues.create("orders")
+                with connection.open("orders") as queue, queue.subscribe() as messages:
+                    queue.send(b"1", delivery=1)
+                    assert [message.body for message in messages.batch()] == [b"1"]
+                    server.kill()
+                    server.start()
+                    (again,) = messages.batch()
+                    assert again.body == b"1"
+                    messages.acknowledge(again)
+                    queue.send(b"2", delivery=1)
+                    (other,) = messages.batch()
+                    messages.acknowledge(other)
+                    assert connection.admin.queues.get("orders").messages == 0
+        finally:
+            server.kill()
 
 
 # ------------------------------------------------------------------------------- kills of a real server

@@ -220,7 +220,11 @@ class _Place:
         place: _Place | None = self
         while place is not None:
             key = place.key
-            parts.append(f"[{key}]" if isinstance(key, int) else key if len(key) <= 40 else key[:37] + "...")
+            if isinstance(key, int):
+                parts.append(f"[{key}]")
+            else:
+                short = key if len(key) <= 40 else key[:37] + "..."
+                parts.append(short if short.isprintable() else ascii(short)[1:-1])
             place = place.owner
         return "".join(reversed(parts))
 

@@ -71,7 +71,7 @@ def framing(body: bytes) -> Framing:
             continue
         elif record == _FAULT:
             fault, at = _string(body, at)
-            raise BodyError(f"the framing ends with the fault {fault}")
+            raise BodyError(f"the framing ends with the fault {fault[:60]!a}")
         else:
             raise BodyError(f"framing record {record} is not known")
         # The one message of the sized mode follows its encoding without a head of its own.

@@ -152,7 +152,7 @@ class _Reader:
                 return self._simple(element.name, text, kind)
             if element.type_name is None and not element.name.startswith("ArrayOf"):
                 if root:
-                    self._note(f"the root element is {element.name}")
+                    self._note(f"the root element is {element.name[:60]}")
                 return text
         if _is_list(element):
             return [value for _, value in element.children]
@@ -162,7 +162,7 @@ class _Reader:
         try:
             return from_text(text, kind)
         except BodyError as error:
-            self._note(f"element {name}: {error}")
+            self._note(f"element {name[:60]}: {error}")
             return text
 
     def _note(self, text: str) -> None:
