@@ -90,11 +90,14 @@ class Channel:
     async def open(cls, dial: Dial, policy: Reconnect | None) -> Channel:
         """The channel with its first link. Raises ConnectionLost, AccessDenied."""
         channel = cls(dial, policy)
-        channel._link, channel._hello = await dial(channel._ended)
-        channel._ready.set()
-        if channel._link.lost is not None:
-            channel._ended()
+        await channel._begin()
         return channel
+
+    async def _begin(self) -> None:
+        self._link, self._hello = await self._dial(self._ended)
+        self._ready.set()
+        if self._link.lost is not None:
+            self._ended()
 
     @property
     def hello(self) -> dict[str, Any]:

@@ -65,5 +65,5 @@ def _argument(action: argparse.Action, heading: str) -> Argument:
         required=action.required and not optional,
         several=action.nargs in ("*", "+", argparse.REMAINDER),
         choices=choices,
-        kind=action.type if callable(action.type) else None,
+        parse=action.type if callable(action.type) else None,
     )

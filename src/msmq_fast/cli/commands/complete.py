@@ -41,7 +41,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _of_server(argument: Argument, words: Sequence[str]) -> Iterable[Candidate]:
     """Names of queues; none if no server answers in time: completion never complains."""
-    if argument.kind not in (queue_name, outgoing_name):
+    if argument.parse not in (queue_name, outgoing_name):
         return []
     parser = Parser(add_help=False)
     add_client(parser)
@@ -49,7 +49,7 @@ def _of_server(argument: Argument, words: Sequence[str]) -> Iterable[Candidate]:
 
     async def ask(connection: Connection, _: argparse.Namespace) -> int:
         async with asyncio.timeout(_PATIENCE):
-            if argument.kind is outgoing_name:
+            if argument.parse is outgoing_name:
                 found.extend(
                     Candidate(str(queue["name"]), "outgoing") for queue in await connection.outgoing()
                 )
