@@ -152,6 +152,8 @@ def outgoing(check: Any) -> None:
 
 def operation(check: Any, server: Server, tmp_path: Path) -> None:
     check("stats", "stats", counters=True)
+    check("status", "status", counters=True)
+    check("top", "top", "--count", "1")
     check("snapshot", "snapshot", str(tmp_path / "snapshot"), counters=True)
     check("backup", "backup", str(tmp_path / "backup"), "--data", str(server.data), local=True, counters=True)
     data = ("--data", str(tmp_path / "data"))

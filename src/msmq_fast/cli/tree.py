@@ -11,7 +11,7 @@ __all__ = ["ROOT"]
 _HERE: Final = "msmq_fast.cli.commands"
 
 _SECTIONS: Final = (
-    ("server", ("serve", "health", "ping", "stats", "config", "check-config", "security")),
+    ("server", ("serve", "status", "top", "health", "ping", "stats", "config", "check-config", "security")),
     ("messages", ("send", "receive", "peek", "trace", "dlq", "export", "import", "transaction")),
     ("queues", ("queue", "outgoing", "directory")),
     ("access and protection", ("acl", "user", "certificate", "key")),

@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 from msmq_fast.protocol.text import printable
 
-__all__ = ["Form", "add_output", "coloured", "show", "show_table"]
+__all__ = ["Form", "add_output", "coloured", "short_size", "show", "show_table"]
 
 _TIMES = frozenset(  # values in Unix seconds, 0 for none: people see the time of day, programs the number
     (
@@ -91,6 +91,16 @@ def show_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], form: 
     for number, line in enumerate(cells):
         text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         sys.stdout.write(f"{coloured(text, 'bold') if number == 0 else text}\n")
+
+
+def short_size(size: int) -> str:
+    """Return a size in bytes with at most four digits and a binary unit, rounded: `1.4 GiB`."""
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
 
 
 def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:

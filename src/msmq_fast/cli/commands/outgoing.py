@@ -15,7 +15,7 @@ from msmq_fast.terminal.values import outgoing_name
 
 __all__ = ["COMMAND"]
 
-_COLUMNS = ("name", "state", "messages", "bytes", "next_hops")
+_COLUMNS = ("name", "state", "messages", "bytes", "next_hops", "stalled")
 _HISTORY_COLUMNS = ("time", "status", "error", "address", "detail")
 
 
@@ -62,12 +62,12 @@ async def _delete(connection: Connection, arguments: argparse.Namespace) -> int:
 
 
 def _show_outgoing(queue: dict[str, Any], form: Form) -> None:
-    """One outgoing queue, and for people below it the history of its connections, the latest last."""
+    """One outgoing queue; for people without what is empty, and below it the history of its connections."""
     if form is not Form.TABLE:
         show(queue, form)
         return
     history = queue.pop("history", [])
-    show(queue, form)
+    show({key: value for key, value in queue.items() if value or key in ("messages", "bytes")}, form)
     rows = [
         {
             "time": event["time"],

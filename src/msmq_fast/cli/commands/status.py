@@ -1,0 +1,124 @@
+"""`msmq-fast status`: whether the server is well, on one screen."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msmq_fast.cli.session import add_client, connected
+from msmq_fast.client.connection import Connection
+from msmq_fast.protocol.exits import Exit
+from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo
+from msmq_fast.protocol.text import printable
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import Form, coloured, short_size, show
+
+__all__ = ["COMMAND"]
+
+_DEAD = ("deadletter", "xact_deadletter")
+_SHOWN = 10  # problems that are listed for people
+
+
+async def _status(connection: Connection, arguments: argparse.Namespace) -> int:
+    admin = connection.admin
+    stats = await admin.stats()
+    queues = await admin.queues.all("all")
+    outgoing = await admin.outgoing.all()
+    transactions = await admin.transactions.all()
+    local = [queue for queue in queues if queue.kind != "outgoing"]
+    summary: dict[str, Any] = {
+        "name": str(stats["name"]),
+        "guid": str(stats["guid"]),
+        "version": str(connection.hello["server"]),
+        "ready": not stats["not_ready"],
+        "queues": sum(queue.kind == "queue" for queue in local),
+        "messages": sum(queue.messages for queue in local),
+        "bytes": sum(queue.bytes for queue in local),
+        "dead_letters": sum(queue.messages for queue in local if queue.kind in _DEAD),
+        "outgoing_queues": len(outgoing),
+        "outgoing_messages": sum(queue.messages for queue in outgoing),
+        "transactions": len(transactions),
+        "sessions": int(stats["sessions"]),
+        "programs": int(stats["app_connections"]),
+        "store_file_bytes": int(stats["store_file_bytes"]),
+        "store_available_bytes": int(stats["store_available_bytes"]),
+        "problems": _problems(stats, local, outgoing),
+    }
+    if arguments.form is Form.TABLE:
+        _show(summary)
+    else:
+        show(summary, arguments.form)
+    return Exit.OK
+
+
+def _problems(
+    stats: Mapping[str, Any], queues: Sequence[QueueInfo], outgoing: Sequence[OutgoingQueueInfo]
+) -> list[str]:
+    """What an operator should look at, the worst first."""
+    found = [f"not ready: {stats['not_ready']}"] if stats["not_ready"] else []
+    if stats["faults"]:
+        found.append(f"faults: {stats['faults']}; the log has the cause of each")
+    if stats["shortage"]:
+        found.append(str(stats["shortage"]))
+    found += [
+        f"{_count(queue.messages)} in {queue.name}"
+        for queue in queues
+        if queue.kind in _DEAD and queue.messages
+    ]
+    found += [
+        f"{_count(queue.messages)} for {queue.name}: {_reason(queue)}"
+        for queue in sorted(outgoing, key=lambda queue: -queue.messages)
+        if queue.messages and (queue.stalled or queue.state != "connected")
+    ]
+    return found
+
+
+def _count(messages: int) -> str:
+    return f"{messages} message{'s' if messages != 1 else ''}"
+
+
+def _reason(queue: OutgoingQueueInfo) -> str:
+    """Why an outgoing queue does not send: what stalls it, its state, and how the last attempt failed."""
+    failed = next((attempt.detail for attempt in reversed(queue.history) if attempt.detail), "")
+    state = queue.stalled or queue.state.replace("_", " ")
+    return f"{state} ({failed})" if failed and not queue.stalled else state
+
+
+def _show(summary: Mapping[str, Any]) -> None:
+    ready = coloured("ready", "green") if summary["ready"] else coloured("not ready", "red")
+    print(f"{coloured(printable(summary['name']), 'bold')}  {ready}  {summary['version']}")
+    held, file, free = (
+        short_size(summary[name]) for name in ("bytes", "store_file_bytes", "store_available_bytes")
+    )
+    show(
+        {
+            "queues": f"{summary['queues']}, with {_count(summary['messages'])} ({held})",
+            "outgoing": f"{summary['outgoing_queues']}, with {_count(summary['outgoing_messages'])}",
+            "dead letters": summary["dead_letters"],
+            "transactions": summary["transactions"],
+            "connections": f"{summary['sessions']} queue managers, {summary['programs']} programs",
+            "store": f"{file}, {free} free on the disk",
+        },
+        Form.TABLE,
+    )
+    problems = summary["problems"]
+    for problem in problems[:_SHOWN]:
+        print(f"{coloured('!', 'yellow')} {printable(problem)}")
+    if len(problems) > _SHOWN:
+        print(f"  and {len(problems) - _SHOWN} more: see `msmq-fast outgoing list`")
+
+
+COMMAND = Command(
+    name="status",
+    help="show on one screen whether the server is well",
+    description="""Shows whether the server is ready, how many messages it holds, and what needs
+        attention: dead letters, outgoing queues that do not move, faults, a lack of disk space. The exit
+        code is 0 whenever the server answers; `msmq-fast health` is for scripts.""",
+    run=connected(_status),
+    add_arguments=add_client,
+    examples=(
+        Example("", "the server of this machine"),
+        Example("--json | jq -r '.problems[]'", "what needs attention, one a line"),
+    ),
+)

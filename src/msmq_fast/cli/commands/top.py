@@ -1,0 +1,132 @@
+"""`msmq-fast top`: the queues and their rates, again and again."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from msmq_fast.cli.reading import ENDLESS
+from msmq_fast.cli.session import add_client, connected
+from msmq_fast.client.connection import Connection
+from msmq_fast.protocol.exits import Exit
+from msmq_fast.protocol.resources import QueueInfo
+from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.output import Form, coloured, short_size, show_table
+from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.values import duration, number
+
+__all__ = ["COMMAND"]
+
+_COLUMNS = ("name", "messages", "bytes", "in_rate", "out_rate")
+_SORTS = ("rate", "messages", "bytes", "name")
+_SHORTEST = 0.1  # seconds between two looks
+_ENTER, _LEAVE = "\x1b[?1049h", "\x1b[?1049l"  # the second screen of a terminal
+_HOME = "\x1b[H\x1b[J"
+
+
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "--interval", type=duration(86_400), default=2.0, metavar="TIME", help="time between two looks (2s)"
+    )
+    parser.add_argument(
+        "--count", type=number(1, 1_000_000), default=ENDLESS, metavar="N", help="end after N looks"
+    )
+    parser.add_argument("--all", action="store_true", help="also system queues, journals and subqueues")
+    parser.add_argument("--sort", choices=_SORTS, default="rate", help="what comes first (rate)")
+    add_client(parser)
+
+
+async def _top(connection: Connection, arguments: argparse.Namespace) -> int:
+    screen = arguments.form is Form.TABLE and sys.stdout.isatty()
+    interval = max(_SHORTEST, arguments.interval)
+    before: dict[str, QueueInfo] = {}
+    looked = time.monotonic()
+    sys.stdout.write(_ENTER if screen else "")
+    try:
+        for look in range(arguments.count):
+            if look:
+                await asyncio.sleep(interval)
+            stats = await connection.admin.stats()
+            queues = await connection.admin.queues.all("all" if arguments.all else "user")
+            now = time.monotonic()
+            rows = [
+                _row(queue, before.get(queue.name), now - looked)
+                for queue in queues
+                if queue.kind != "outgoing"
+            ]
+            before, looked = {queue.name: queue for queue in queues}, now
+            rows.sort(key=_key(arguments.sort))
+            if screen:
+                rows = _fitting(rows)
+            if arguments.form is Form.TABLE:
+                _head(stats, screen=screen)
+            show_table(rows, _COLUMNS, arguments.form)
+            sys.stdout.flush()
+    finally:
+        sys.stdout.write(_LEAVE if screen else "")
+    return Exit.OK
+
+
+def _row(queue: QueueInfo, before: QueueInfo | None, seconds: float) -> dict[str, Any]:
+    """A queue with its rates since the look before; 0 for a queue that is new."""
+    arrived = left = 0.0
+    if before is not None and seconds > 0:
+        arrived = max(0, queue.arrived - before.arrived) / seconds
+        left = max(0, queue.removed + queue.expired - before.removed - before.expired) / seconds
+    return {
+        "name": queue.name,
+        "kind": queue.kind,
+        "messages": queue.messages,
+        "bytes": queue.bytes,
+        "in_rate": round(arrived, 1),
+        "out_rate": round(left, 1),
+    }
+
+
+def _fitting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that a screen has room for, with names that leave room for the numbers."""
+    size = os.get_terminal_size(sys.stdout.fileno())
+    longest = max(20, size.columns - 45)
+    return [
+        {**row, "name": row["name"] if len(row["name"]) <= longest else f"{row['name'][: longest - 1]}…"}
+        for row in rows[: max(1, size.lines - 4)]
+    ]
+
+
+def _key(sort: str) -> Any:
+    if sort == "name":
+        return lambda row: row["name"].lower()
+    if sort == "rate":
+        return lambda row: (-row["in_rate"] - row["out_rate"], -row["messages"], row["name"].lower())
+    return lambda row: (-row[sort], row["name"].lower())
+
+
+def _head(stats: Mapping[str, Any], *, screen: bool) -> None:
+    state = coloured("ready", "green") if not stats["not_ready"] else coloured(str(stats["not_ready"]), "red")
+    sys.stdout.write(_HOME if screen else "")
+    print(
+        f"{coloured(str(stats['name']), 'bold')}  {time.strftime('%H:%M:%S')}  {state}  "
+        f"{stats['sessions']} queue managers, {stats['app_connections']} programs, "
+        f"{short_size(stats['bytes'])} of messages, {short_size(stats['store_available_bytes'])} free"
+    )
+
+
+COMMAND = Command(
+    name="top",
+    help="show queues and their rates again and again, like top",
+    description="""Shows the queues with the most traffic, and redraws the screen until Ctrl+C ends it.
+        Into a pipe or a file it writes one table after another, or with --json one object for each queue
+        and look. The first look has no rates.""",
+    run=connected(_top),
+    add_arguments=_add_arguments,
+    examples=(
+        Example("", "a screen that is redrawn every two seconds"),
+        Example("--all --sort messages --interval 10s", "every queue, the fullest first"),
+        Example("--count 2 --interval 1m --json", "rates over one minute, for a script"),
+    ),
+)
