@@ -97,3 +97,27 @@ def test_msmq_lake_says_what_is_wrong_in_one_line_too(capsys: pytest.CaptureFixt
     shown = capsys.readouterr().err
     assert shown.startswith("msmq-lake")
     assert shown.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("former", "present"),
+    [
+        ("queue move a b --older 60 --newer 120", "queue move a b --older-than 1m --newer-than 2m"),
+        ("queue copy a b --anew", "queue copy a b --restart"),
+        ("import f --anew", "import f --restart"),
+        ("send q --xact --deadletter", "send q --transaction --dead-letter"),
+        ("receive q --xact --timeout 1.5", "receive q --transaction --timeout 1500ms"),
+        ("queue create q --quota 1024", "queue create q --quota 1MiB"),
+        ("send q --ttrq 60 --ttbr 3600", "send q --ttrq 1m --ttbr 1h"),
+    ],
+)
+def test_former_spellings_work(former: str, present: str) -> None:
+    assert vars(parsed(*former.split())) == vars(parsed(*present.split()))
+
+
+def test_former_spellings_are_not_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed("queue", "copy", "--help")
+    page = capsys.readouterr().out
+    assert "--restart" in page
+    assert "--anew" not in page

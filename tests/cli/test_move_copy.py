@@ -112,9 +112,9 @@ def test_only_what_the_filter_means(server: Server) -> None:
     assert summary(server, "queue", "move", "mixed", "some", "--older", "3600")["moved"] == 0
     time.sleep(1.1)
     fill(server, "mixed", 5, start=500)
-    assert summary(server, "queue", "move", "mixed", "some", "--older", "1")["moved"] == 93
+    assert summary(server, "queue", "move", "mixed", "some", "--older-than", "1s")["moved"] == 93
     assert numbers(server, "mixed") == Counter(range(500, 505))
-    assert summary(server, "queue", "move", "mixed", "some", "--newer", "60")["moved"] == 5
+    assert summary(server, "queue", "move", "mixed", "some", "--newer-than", "1m")["moved"] == 5
 
 
 def test_express_messages_move_too(server: Server) -> None:

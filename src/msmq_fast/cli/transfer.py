@@ -37,15 +37,35 @@ def _class(text: str) -> int:
 def add_filter(parser: Parser) -> None:
     """Add the options that select messages."""
     group = parser.add_argument_group("selection")
-    group.add_argument("--label", metavar="GLOB", help="messages with such a label, with * ? and []")
-    group.add_argument("--class", dest="message_class", type=_class, metavar="NAME", help="of this class")
-    group.add_argument("--older", type=duration(), metavar="TIME", help="that arrived at least this long ago")
-    group.add_argument("--newer", type=duration(), metavar="TIME", help="that arrived at most this long ago")
+    group.add_argument("--label", metavar="GLOB", help="label, with * ? and []")
+    group.add_argument(
+        "--class",
+        dest="message_class",
+        type=_class,
+        metavar="NAME",
+        help="message class; of a dead letter why it is one",
+    )
+    older = group.add_argument(
+        "--older-than",
+        dest="older",
+        type=duration(),
+        metavar="TIME",
+        help="at least this old",
+    )
+    newer = group.add_argument(
+        "--newer-than",
+        dest="newer",
+        type=duration(),
+        metavar="TIME",
+        help="at most this old",
+    )
+    parser.add_former(older, "--older")
+    parser.add_former(newer, "--newer")
     group.add_argument("--limit", type=number(1, 2**63), metavar="N", help="at most N messages")
 
 
 def message_filter(arguments: argparse.Namespace, now: float) -> Filter:
-    """What --label, --class, --older and --newer mean at a time (Unix seconds)."""
+    """What --label, --class, --older-than and --newer-than mean at a time (Unix seconds)."""
     return Filter(
         arguments.label,
         arguments.message_class,

@@ -43,6 +43,11 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unknown option {name!r}{did_you_mean(name, self.options(), behind=': ')}")
         return arguments
 
+    def add_former(self, action: argparse.Action, *spellings: str) -> None:
+        """Let `spellings`, which an option had before, work as well. No help page shows them."""
+        for spelling in spellings:
+            self._option_string_actions[spelling] = action
+
     def options(self) -> list[str]:
         """Return the spellings of all options that the help shows."""
         return [

@@ -114,7 +114,7 @@ COMMAND = Group(
             add_arguments=_add_arguments,
             examples=(
                 Example("", "both dead-letter queues"),
-                Example("--class NACK_BAD_DST_Q --newer 1h", "what found no queue in the last hour"),
+                Example("--class NACK_BAD_DST_Q --newer-than 1h", "what found no queue in the last hour"),
             ),
         ),
         Command(

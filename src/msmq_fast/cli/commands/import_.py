@@ -104,7 +104,10 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--skip-existing", action="store_true", help="skip messages that are in the queue already"
     )
-    parser.add_argument("--anew", action="store_true", help="do not resume an interrupted import")
+    restart = parser.add_argument(
+        "--restart", action="store_true", help="do not resume an interrupted import"
+    )
+    parser.add_former(restart, "--anew")
     add_client(parser)
 
 
@@ -171,7 +174,7 @@ class _Run:
         header = next(records)
         if not isinstance(header, Header):
             raise BadFile("a file begins with its header")
-        running = await Import.open(self._connection, self._job(header), anew=self._arguments.anew)
+        running = await Import.open(self._connection, self._job(header), anew=self._arguments.restart)
         earlier = running.done
         try:
             with Progress("import", total) as progress:

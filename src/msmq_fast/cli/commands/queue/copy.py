@@ -23,7 +23,8 @@ __all__ = ["COMMAND"]
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("source", metavar="SOURCE", type=queue_name, help="queue with the messages")
     parser.add_argument("target", metavar="TARGET", type=queue_name, help="queue that gets the copies")
-    parser.add_argument("--anew", action="store_true", help="do not resume an interrupted copy")
+    restart = parser.add_argument("--restart", action="store_true", help="do not resume an interrupted copy")
+    parser.add_former(restart, "--anew")
     add_filter(parser)
     add_client(parser)
 
@@ -37,7 +38,7 @@ async def _copy(connection: Connection, arguments: argparse.Namespace) -> int:
     job = _job(arguments, connection) if arguments.limit is None else None
 
     async def batch(after: int | None, upto: int, limit: int) -> Done:
-        first = None if job is not None and not upto and not arguments.anew else after
+        first = None if job is not None and not upto and not arguments.restart else after
         return await copy(source, target, wanted, first, upto, limit, job=job)
 
     run = Run("copy", arguments, total)

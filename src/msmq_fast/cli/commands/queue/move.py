@@ -47,7 +47,7 @@ COMMAND = Command(
     run=connected(_move),
     add_arguments=_add_arguments,
     examples=(
-        Example("orders orders-old --older 2d", "messages that arrived at least two days ago"),
+        Example("orders orders-old --older-than 2d", "messages that arrived at least two days ago"),
         Example("'orders;poison' orders", "poison messages back into their queue"),
     ),
 )
