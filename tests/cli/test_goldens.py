@@ -25,7 +25,7 @@ SID = re.compile(r"S-1-(?:5-21|22)(?:-\d+)+")
 DATE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?")
 ZERO = "00000000-0000-0000-0000-000000000000"
 VOLATILE = {
-    "lookup_id", "arrival_seq", "event_time", "feed_seq",
+    "token", "lookup_id", "arrival_seq", "event_time", "feed_seq",
     "created", "modified", "began", "sent_time", "arrived_time", "time",
     "seconds",
     "rate", "incarnation", "next_attempt", "before", "after", "feed_next", "port", "sent", "journal_quota_kb",
@@ -174,6 +174,7 @@ def access(check: Any, server: Server, tmp_path: Path) -> None:
     check("acl-explain", "acl", "explain", "other", "--user", "everyone", "--right", "receive")
     data = ("--data", str(tmp_path / "data"))
     check("user-add", "user", "add", "alice", "--group", "staff", *data, stdin=b"a secret\n", local=True)
+    check("user-token", "user", "token", "alice", *data, local=True)
     check("user-list", "user", "list", *data, local=True)
     check("user-remove", "user", "remove", "alice", *data, local=True)
     (made,) = check("certificate-create", "certificate", "create")
