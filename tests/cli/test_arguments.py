@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from uuid import UUID
 
 import pytest
 
@@ -121,3 +122,9 @@ def test_former_spellings_are_not_in_the_help(capsys: pytest.CaptureFixture[str]
     page = capsys.readouterr().out
     assert "--restart" in page
     assert "--anew" not in page
+
+
+def test_a_correlation_id_may_be_the_identifier_of_a_message() -> None:
+    guid = "00112233-4455-6677-8899-aabbccddeeff"
+    arguments = parsed("send", "q", "--correlation-id", rf"{{{guid}}}\258")
+    assert arguments.correlation_id == UUID(guid).bytes_le + b"\x02\x01\x00\x00"

@@ -37,7 +37,9 @@ def _class(text: str) -> int:
 def add_filter(parser: Parser) -> None:
     """Add the options that select messages."""
     group = parser.add_argument_group("selection")
-    group.add_argument("--label", metavar="GLOB", help="label, with * ? and []")
+    group.add_argument(
+        "--label", metavar="GLOB", help="only messages whose label fits a pattern with * ? and []"
+    )
     group.add_argument(
         "--class",
         dest="message_class",
@@ -50,14 +52,14 @@ def add_filter(parser: Parser) -> None:
         dest="older",
         type=duration(),
         metavar="TIME",
-        help="at least this old",
+        help="only messages that arrived at least this long ago",
     )
     newer = group.add_argument(
         "--newer-than",
         dest="newer",
         type=duration(),
         metavar="TIME",
-        help="at most this old",
+        help="only messages that arrived at most this long ago",
     )
     parser.add_former(older, "--older")
     parser.add_former(newer, "--newer")

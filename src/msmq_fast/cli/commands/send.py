@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
+from msmq_fast.cli.messageid import message_id
 from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.errors import ConnectionLost
@@ -60,8 +61,8 @@ def _add_message(parser: Parser) -> None:
     group.add_argument(
         "--correlation-id",
         type=_correlation_id,
-        metavar="HEX",
-        help="40 hexadecimal digits",
+        metavar="ID",
+        help="message identifier that this one answers, or 40 hexadecimal digits",
     )
     group.add_argument(
         "--app-specific", type=number(0, 2**32 - 1), default=0, metavar="N", help="number for the application"
@@ -139,6 +140,8 @@ def _add_protection(parser: Parser) -> None:
 
 
 def _correlation_id(text: str) -> bytes:
+    if "\\" in text:
+        return message_id(text)
     value = hexadecimal(text)
     if len(value) != 20:
         raise argparse.ArgumentTypeError(

@@ -30,7 +30,7 @@ _FLAGS = {
     "ping_port": ("N", "UDP port of the ping (3527)"),
     "name": ("COMPUTER", "computer name"),
     "admin_port": ("N|off", "HTTP port of health, metrics and API (1802)"),
-    "admin_host": ("ADDR", "address of that port (the loopback addresses)"),
+    "admin_host": ("ADDR", "address of the admin port (loopback)"),
     "app_socket": ("PATH", "Unix socket for programs"),
     "app_port": ("N|off", "TCP port for programs (off)"),
     "peer_port": ("N", "TCP port at which other queue managers listen (the own one)"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from msmq_fast.cli.classes import class_text
+from msmq_fast.cli.messageid import message_id
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.exchange import browse
@@ -26,30 +26,17 @@ __all__ = ["COMMAND"]
 
 _COLUMNS = ("event_time", "event", "queue", "detail")
 _ENTERS = frozenset(("sent", "arrived", "journaled", "dead_lettered", "moved"))
-_IDENTIFIER = re.compile(r"\{?([0-9A-Fa-f-]{36})\}?\\([0-9]{1,10})")
 _FAILURES = frozenset(("expired", "purged", "removed", "nacked", "dead_lettered"))
 # Where a packet has its identifier: SourceQM and MessageID of the UserHeader (MS-MQMQ 2.2.20.1), which
 # follows the BaseHeader of 16 bytes.
 _SOURCE, _ORDINAL = slice(16, 32), slice(56, 60)
 
 
-def _message_id(text: str) -> bytes:
-    matched = _IDENTIFIER.fullmatch(text.strip())
-    try:
-        if matched is not None and int(matched[2]) < 1 << 32:
-            return UUID(matched[1]).bytes_le + int(matched[2]).to_bytes(4, "little")
-    except ValueError:
-        pass  # digits and hyphens, but not a GUID
-    raise argparse.ArgumentTypeError(
-        rf"{text!r} is not a message id: write it as `send` prints it, for example {{GUID}}\12"
-    )
-
-
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "message_id",
         metavar="MESSAGE-ID",
-        type=_message_id,
+        type=message_id,
         help=r"identifier as `send` and `peek` print it, {GUID}\NUMBER",
     )
     parser.add_argument(

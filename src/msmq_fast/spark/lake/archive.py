@@ -214,30 +214,52 @@ class Archive:
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("--lake", required=True, metavar="DIR", help="a directory, or any path of Spark's")
+    parser.add_argument(
+        "--lake", required=True, metavar="DIR", help="directory of the lake, or a path that Spark can write"
+    )
     parser.add_argument(
         "--url",
         required=True,
         action="append",
         metavar="msmq+bulk://HOST:PORT",
-        help="a queue manager's admin port; several times, or several with commas",
+        help="admin port of a queue manager; may be repeated, or several with commas",
     )
     mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--once", action="store_true", help="what is there now, then end (the default)")
-    mode.add_argument("--follow", action="store_true", help="go on until it is stopped")
-    parser.add_argument("--interval", default="5 seconds", help="between two batches of --follow")
-    parser.add_argument(
-        "--content", default=",".join((EVENTS, *MESSAGES_OF)), help="of events,messages,journal,deadletter"
+    mode.add_argument(
+        "--once", action="store_true", help="archive what the queue managers have now, then end (default)"
     )
-    parser.add_argument("--queues", default=".*", metavar="REGEX", help="queues whose messages are kept")
-    parser.add_argument("--no-bodies", action="store_true", help="headers and hashes of bodies only")
-    parser.add_argument("--redact", default="", metavar="COLUMNS", help="message columns written as null")
-    parser.add_argument("--subscription", help="make the servers keep their events until they are archived")
-    parser.add_argument("--name", default="main", help="of this job, when several fill one lake")
+    mode.add_argument("--follow", action="store_true", help="archive until SIGINT or SIGTERM")
+    parser.add_argument(
+        "--interval", default="5 seconds", help="time between two batches of --follow (5 seconds)"
+    )
+    parser.add_argument(
+        "--content",
+        default=",".join((EVENTS, *MESSAGES_OF)),
+        help="what to archive, separated by commas (all of them)",
+    )
+    parser.add_argument(
+        "--queues", default=".*", metavar="REGEX", help="archive the messages of these queues only (all)"
+    )
+    parser.add_argument(
+        "--no-bodies", action="store_true", help="archive headers and hashes of bodies, not the bodies"
+    )
+    parser.add_argument(
+        "--redact",
+        default="",
+        metavar="COLUMNS",
+        help="columns of messages to write as null, separated by commas",
+    )
+    parser.add_argument(
+        "--subscription", help="name of a feed subscription: servers keep events until they are archived"
+    )
+    parser.add_argument("--name", default="main", help="name of this job, if several fill one lake (main)")
     parser.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
     parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust for https:// (PEM)")
     parser.add_argument(
-        "--max-rows", type=number(1, 1_000_000_000), default=1_000_000, help="rows of one batch"
+        "--max-rows",
+        type=number(1, 1_000_000_000),
+        default=1_000_000,
+        help="most rows of one batch (1000000)",
     )
     add_output(parser)
 

@@ -56,28 +56,31 @@ class Rules:
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("--lake", required=True, metavar="DIR", help="directory of the lake")
     parser.add_argument(
-        "--day", type=day_argument, metavar="YYYY-MM-DD", help="a day (UTC), default: every day that is there"
+        "--day",
+        type=day_argument,
+        metavar="YYYY-MM-DD",
+        help="day to audit, in UTC; default: every day in the lake",
     )
     parser.add_argument(
         "--lookback",
         type=number(0, 100_000),
         default=7,
         metavar="DAYS",
-        help="days around it that are searched too",
+        help="days before and after that are searched too (7)",
     )
     parser.add_argument(
         "--grace",
         type=duration(315_360_000),
         default=3600.0,
         metavar="TIME",
-        help="how long a message may be on its way, and how old what the lake has of today",
+        help="how long a message may be on its way, and how old the newest data may be (1h)",
     )
     parser.add_argument(
         "--poison-aborts",
         type=number(1, 100_000),
         default=3,
         metavar="N",
-        help="aborts that make a message poison",
+        help="aborted receives that make a message poison (3)",
     )
     parser.add_argument(
         "--gone",

@@ -34,13 +34,16 @@ _TIMES: Final = {"events": "event_time", "messages": "arrived_time", "counters":
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("--lake", required=True, metavar="DIR", help="directory of the lake")
     parser.add_argument(
-        "--keep-bronze", type=number(0, 100_000), metavar="DAYS", help="older archived batches are deleted"
+        "--keep-bronze",
+        type=number(0, 100_000),
+        metavar="DAYS",
+        help="delete archived batches that are older",
     )
     parser.add_argument(
         "--keep-silver",
         type=number(0, 100_000),
         metavar="DAYS",
-        help="older events and lifecycles go",
+        help="delete events and lifecycles that are older",
     )
     add_output(parser)
 

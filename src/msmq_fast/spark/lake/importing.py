@@ -95,13 +95,19 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "files", nargs="+", metavar="FILE", help="*.parquet or *.jsonl, or directories of them"
     )
-    parser.add_argument("--url", required=True, metavar="msmq+bulk://HOST:PORT", help="of the queue manager")
-    parser.add_argument("--to", required=True, metavar="QUEUE", help="path name")
+    parser.add_argument(
+        "--url", required=True, metavar="msmq+bulk://HOST:PORT", help="admin port of the queue manager"
+    )
+    parser.add_argument("--to", required=True, metavar="QUEUE", help="path of the queue for the messages")
     mode = parser.add_mutually_exclusive_group(required=True)
     mode.add_argument("--dry-run", action="store_true", help="check everything, write nothing")
     mode.add_argument("--apply", action="store_true", help="check everything, then write")
-    parser.add_argument("--name", default="", help="sends again what an import without it has sent")
-    parser.add_argument("--drop-security", action="store_true", help="signed messages lose their signatures")
+    parser.add_argument(
+        "--name", default="", help="another name writes again what was written under the first"
+    )
+    parser.add_argument(
+        "--drop-security", action="store_true", help="write signed messages without their signatures"
+    )
     parser.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
     parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust for https:// (PEM)")
     add_output(parser)

@@ -223,17 +223,26 @@ class Pace:
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("--lake", required=True, metavar="DIR", help="directory of the lake")
-    parser.add_argument("--url", required=True, metavar="msmq+bulk://HOST:PORT", help="of the queue manager")
-    parser.add_argument("--to", required=True, metavar="QUEUE", help="path or format name")
     parser.add_argument(
-        "--where", default="true", metavar="SQL", help="condition on the columns of bronze/messages"
+        "--url", required=True, metavar="msmq+bulk://HOST:PORT", help="admin port of the queue manager"
     )
-    parser.add_argument("--rate", type=_rate, metavar="N/s", help="messages a second")
-    parser.add_argument("--name", default="", help="sends again what a replay without it has sent")
     parser.add_argument(
-        "--drop-security", action="store_true", help="signed and encrypted messages lose that"
+        "--to", required=True, metavar="QUEUE", help="queue for the messages: path or format name"
     )
-    parser.add_argument("--dry-run", action="store_true", help="say what would be sent")
+    parser.add_argument(
+        "--where",
+        default="true",
+        metavar="SQL",
+        help="condition on the columns of bronze/messages (all messages)",
+    )
+    parser.add_argument("--rate", type=_rate, metavar="N/s", help="most messages per second")
+    parser.add_argument("--name", default="", help="another name sends again what was sent under the first")
+    parser.add_argument(
+        "--drop-security",
+        action="store_true",
+        help="send signed and encrypted messages without signature and encryption",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be sent")
     parser.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
     parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust for https:// (PEM)")
     add_output(parser)

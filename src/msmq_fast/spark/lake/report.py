@@ -23,11 +23,11 @@ from msmq_fast.terminal.parser import Parser
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("--lake", required=True, metavar="DIR", help="directory of the lake")
     parser.add_argument(
-        "--day", type=day_argument, metavar="YYYY-MM-DD", help="default: the last audited day"
+        "--day", type=day_argument, metavar="YYYY-MM-DD", help="audited day; default: the last one"
     )
-    parser.add_argument("--html", metavar="FILE", help="a page with plots (the default: msmq-DAY.html)")
+    parser.add_argument("--html", metavar="FILE", help="page with plots; default: msmq-DAY.html")
     parser.add_argument("--markdown", metavar="FILE", help="the report as Markdown")
-    parser.add_argument("--json", action="store_true", help="JSON on standard output")
+    parser.add_argument("--json", action="store_true", help="the report as JSON on stdout")
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -26,8 +26,8 @@ def _add_arguments(parser: Parser) -> None:
         metavar="msmq+bulk://HOST:PORT",
         help="a queue manager of the query; may be repeated",
     )
-    parser.add_argument("--subscription", required=True, help="that of the query")
-    parser.add_argument("--dry-run", action="store_true", help="only tell what would be removed")
+    parser.add_argument("--subscription", required=True, help="subscription of the query")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be removed")
     parser.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
     parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust for https:// (PEM)")
     add_output(parser)

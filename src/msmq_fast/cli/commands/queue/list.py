@@ -25,10 +25,15 @@ _SORTS = ("name", "messages", "bytes")
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "glob", metavar="GLOB", nargs="?", help="only queues with such a name, with * ? and []; orders, 'or*'"
+        "glob", metavar="GLOB", nargs="?", help="only queues whose name fits a pattern with * ? and []"
     )
     parser.add_argument("--all", action="store_true", help="also system queues, journals and subqueues")
-    parser.add_argument("--sort", choices=_SORTS, default="name", help="the largest numbers first (name)")
+    parser.add_argument(
+        "--sort",
+        choices=_SORTS,
+        default="name",
+        help="order: by name (default), or the largest numbers first",
+    )
     add_client(parser)
 
 

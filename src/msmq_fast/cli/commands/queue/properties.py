@@ -61,7 +61,9 @@ def add_properties(parser: Parser) -> None:
         help="move a message to the subqueue ;poison after its receive was aborted N times; 0: never",
     )
     group.add_argument(
-        "--multicast", metavar="ADDRESS:PORT", help="receive messages of this multicast group; empty: of none"
+        "--multicast",
+        metavar="ADDRESS:PORT",
+        help="receive the messages of this multicast group; empty: of no group",
     )
     group.add_argument(
         "--authenticated",

@@ -1,0 +1,24 @@
+"""Message identifiers as people write them: `{guid}\\number`, 20 bytes in packets."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from uuid import UUID
+
+__all__ = ["message_id"]
+
+_IDENTIFIER = re.compile(r"\{?([0-9A-Fa-f-]{36})\}?\\([0-9]{1,10})")
+
+
+def message_id(text: str) -> bytes:
+    """Return the 20 bytes of an identifier. Raises ArgumentTypeError."""
+    matched = _IDENTIFIER.fullmatch(text.strip())
+    try:
+        if matched is not None and int(matched[2]) < 1 << 32:
+            return UUID(matched[1]).bytes_le + int(matched[2]).to_bytes(4, "little")
+    except ValueError:
+        pass  # digits and hyphens, but not a GUID
+    raise argparse.ArgumentTypeError(
+        rf"{text!r} is not a message id: write it as `send` prints it, for example {{GUID}}\12"
+    )
