@@ -128,3 +128,22 @@ def test_an_acknowledgment_says_what_it_is(server: Server) -> None:
     (message,) = server.ok("receive", "acks")
     assert message["class"] == 0xC001
     assert isinstance(message["arrived_time"], int)
+
+
+@pytest.mark.parametrize(
+    ("body", "body_type", "shown"),
+    [
+        (b"<order/>", 0, "<order/>"),
+        ("müßig".encode("utf-16-le"), 8, "müßig"),
+        ((5).to_bytes(4, "little"), 3, "5 (number)"),
+        (b"\xff\xfe\x00", 0, "0xfffe00"),
+        (b"\xff" * 100, 0x2011, "0x" + "ff" * 64 + "…"),
+        (b"\x1b[31m", 0, r"\x1b[31m"),
+    ],
+)
+def test_people_see_the_value_of_a_body(server: Server, body: bytes, body_type: int, shown: str) -> None:
+    name = f"values{body_type}{len(body)}"
+    server.ok("queue", "create", name)
+    server.ok("send", name, "-", "--body-type", str(body_type), stdin=body)
+    lines = output(server, "receive", name).decode().splitlines()
+    assert next(line for line in lines if line.startswith("body:")).split(maxsplit=1)[1] == shown

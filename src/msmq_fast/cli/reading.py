@@ -7,10 +7,11 @@ import json
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from msmq_fast.cli.classes import class_text
-from msmq_fast.client.message import ReceivedMessage, format_message_id
+from msmq_fast.client.message import VT_BSTR, VT_LPSTR, VT_LPWSTR, ReceivedMessage, format_message_id
 from msmq_fast.client.queue import Queue
 from msmq_fast.client.transaction import Transaction
 from msmq_fast.protocol.errors import IOTimeout, MessageNotFound
@@ -23,6 +24,7 @@ from msmq_fast.terminal.values import duration, number, queue_name
 __all__ = ["ENDLESS", "Deadline", "Writer", "add_choice", "add_raw", "check_choice", "looked_up", "peek"]
 
 ENDLESS = 1 << 62  # the count of --follow
+_TEXTS = (0, VT_BSTR, VT_LPSTR, VT_LPWSTR)  # body types of text; 0 says nothing
 _SHOWN = 64  # bytes of a body that is not text
 
 
@@ -169,7 +171,11 @@ def _delivery(message: ReceivedMessage) -> str:
 
 
 def _body(message: ReceivedMessage) -> str:
-    try:
-        return message.text
-    except UnicodeDecodeError:
-        return f"0x{bytes(message.body[:_SHOWN]).hex()}{'…' if len(message.body) > _SHOWN else ''}"
+    """Text as it is, other values as formatters of .NET and COM read them, the rest in hexadecimal."""
+    if message.body_type in _TEXTS:
+        with suppress(UnicodeDecodeError):
+            return message.text
+    found = message.decoded
+    if found.error is None and not isinstance(found.value, bytes):
+        return f"{found.value} ({found.kind})"
+    return f"0x{bytes(message.body[:_SHOWN]).hex()}{'…' if len(message.body) > _SHOWN else ''}"
