@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from msmq_fast.cli.confirm import add_yes, asks, confirm
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import Exit
@@ -24,6 +25,11 @@ def _add_name(parser: Parser) -> None:
         "name", metavar="FORMATNAME", type=outgoing_name, help="name that `outgoing list` shows"
     )
     add_client(parser)
+
+
+def _add_purge(parser: Parser) -> None:
+    add_yes(parser)
+    _add_name(parser)
 
 
 async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
@@ -50,6 +56,9 @@ async def _resume(connection: Connection, arguments: argparse.Namespace) -> int:
 
 
 async def _purge(connection: Connection, arguments: argparse.Namespace) -> int:
+    if asks(arguments):
+        queue = await connection.show_outgoing(arguments.name)
+        confirm(f"purge {queue['name']}", queue["messages"])
     purged = await connection.purge_outgoing(arguments.name)
     show({"purged": purged, "name": arguments.name}, arguments.form)
     return Exit.OK
@@ -119,7 +128,7 @@ COMMAND = Group(
             name="purge",
             help="delete the messages of an outgoing queue",
             run=connected(_purge),
-            add_arguments=_add_name,
+            add_arguments=_add_purge,
             examples=(Example(_NAME, "the number of deleted messages"),),
         ),
         Command(

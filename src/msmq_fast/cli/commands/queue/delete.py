@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from msmq_fast.cli.confirm import add_yes, asks, confirm
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import Exit
@@ -17,10 +18,14 @@ __all__ = ["COMMAND"]
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME", type=queue_name, help="path or format name of the queue")
+    add_yes(parser)
     add_client(parser)
 
 
 async def _delete(connection: Connection, arguments: argparse.Namespace) -> int:
+    if asks(arguments):
+        queue = await connection.queue(arguments.name)
+        confirm(f"delete {queue['name']}", queue["messages"] + queue.get("journal_messages", 0))
     await connection.delete_queue(arguments.name)
     show({"deleted": arguments.name}, arguments.form)
     return Exit.OK
@@ -29,7 +34,9 @@ async def _delete(connection: Connection, arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     name="delete",
     help="delete a queue and its messages",
+    description="""Deletes the queue, its journal and all their messages. On a terminal it asks first if
+        there are messages.""",
     run=connected(_delete),
     add_arguments=_add_arguments,
-    examples=(Example("orders", "the queue, its journal and all their messages"),),
+    examples=(Example("orders --yes", "without a question"),),
 )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 
+from msmq_fast.cli.confirm import add_yes, asks, confirm
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.client.connection import Connection
+from msmq_fast.protocol.errors import QueueNotFound
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.protocol.frames import Access
 from msmq_fast.terminal.commands import Command, Example
@@ -18,10 +21,15 @@ __all__ = ["COMMAND"]
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME", type=queue_name, help="path or format name of the queue")
+    add_yes(parser)
     add_client(parser)
 
 
 async def _purge(connection: Connection, arguments: argparse.Namespace) -> int:
+    if asks(arguments):
+        with suppress(QueueNotFound):  # a queue of another computer, which does not tell how many it holds
+            held = (await connection.queue(arguments.name))["messages"]
+            confirm(f"purge {arguments.name}", held)
     queue = await connection.open(arguments.name, Access.RECEIVE)
     show({"purged": await queue.purge(), "name": arguments.name}, arguments.form)
     return Exit.OK
@@ -30,6 +38,8 @@ async def _purge(connection: Connection, arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     name="purge",
     help="delete the messages of a queue",
+    description="""Deletes all messages of the queue; on a terminal it asks first. Senders that asked for
+        it get a negative acknowledgment.""",
     run=connected(_purge),
     add_arguments=_add_arguments,
     examples=(

@@ -1,0 +1,41 @@
+"""Asks before messages are lost, where a person can answer."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.protocol.text import printable
+from msmq_fast.terminal.parser import Parser
+
+__all__ = ["add_yes", "asks", "confirm"]
+
+
+def add_yes(parser: Parser) -> None:
+    """Add `--yes`."""
+    parser.add_argument(
+        "--yes",
+        "-y",
+        action="store_true",
+        help="do not ask; only terminals are asked at all",
+    )
+
+
+def asks(arguments: argparse.Namespace) -> bool:
+    """Return whether the command asks: on a terminal, without `--yes`. A question would stop a script."""
+    return not arguments.yes and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def confirm(what: str, messages: int) -> None:
+    """Ask whether `messages` messages may be lost, if there are some.
+
+    Raises CommandError if the answer is not yes.
+    """
+    if not messages:
+        return
+    plural = "s" if messages != 1 else ""
+    sys.stderr.write(f"{printable(what)} with {messages} message{plural}? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise CommandError(Exit.FAILURE, "nothing was changed")
