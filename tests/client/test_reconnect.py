@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -242,6 +243,53 @@ def test_a_wrong_token_is_not_tried_again(tmp_path: Path) -> None:
                     await channel.live()
                 await channel.close()
             assert dials == 2
+
+    asyncio.run(asyncio.wait_for(main(), 10))
+
+
+@lasting
+async def test_a_queue_that_is_closed_meanwhile_stays_closed(server: Server, connection: Connection) -> None:
+    """Its old number may be that of another queue on the next connection."""
+    await connection.admin.queues.create("other")
+    closed = await connection.open("orders")
+    async with connection.open("other") as kept:
+        await _dropped(server, connection)
+        await closed.close()
+        await kept.send(b"x")
+        assert kept.handle == 1
+        assert (await kept.receive(0)).body == b"x"
+
+
+def test_what_nobody_foresaw_ends_the_waiting(tmp_path: Path) -> None:
+    async def main() -> None:
+        async def broken(ended: Callable[[], None]) -> tuple[Link, dict[str, Any]]:
+            raise ZeroDivisionError("a bug")
+
+        async with (
+            running(tmp_path / "app.sock") as server,
+            msmq_fast.connect(server.path, reconnect=QUICK) as connection,
+        ):
+            connection._channel._dial = broken
+            await _dropped(server, connection)
+            with pytest.raises(ConnectionLost, match="a bug"):
+                await connection.ping()
+
+    asyncio.run(asyncio.wait_for(main(), 10))
+
+
+def test_a_computer_that_is_gone_is_noticed(tmp_path: Path) -> None:
+    """By the kernel, also while nothing is under way."""
+
+    async def main() -> None:
+        async with running(tmp_path / "app.sock") as server:
+            token = "s" * 8
+            server.world.tokens(tester=token)
+            async with msmq_fast.connect(f"tcp://127.0.0.1:{server.port}", token=token) as connection:
+                transport = connection._channel.link._transport
+                assert transport is not None
+                found = transport.get_extra_info("socket")
+                assert found.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+                assert found.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
 
     asyncio.run(asyncio.wait_for(main(), 10))
 

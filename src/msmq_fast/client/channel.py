@@ -159,7 +159,8 @@ class Channel:
             try:
                 self._link, self._hello = await self._dial(self._ended)
                 for opened in list(self._open):
-                    await opened.restore(self._link)
+                    if opened in self._open:  # not closed meanwhile
+                        await opened.restore(self._link)
             except ServiceNotAvailable as error:  # ConnectionLost is one
                 attempt += 1
                 if attempt == policy.attempts:
@@ -169,6 +170,10 @@ class Channel:
             except MSMQError as error:  # a token that is not valid any more: no pause cures that
                 _LOG.error("not connected again: %s", error)
                 self._give_up(error)
+                return
+            except Exception as error:  # nothing else would wake those that wait
+                _LOG.exception("not connected again")
+                self._give_up(ConnectionLost(f"not connected again: {error!r}"))
                 return
             else:
                 break

@@ -34,6 +34,7 @@ class Queue:
         self._access = access
         self._share = share
         self._handle = 0
+        self._link = channel.link  # on which it is open
         self.ended: MSMQError | None = None
         """Why it could not be opened again."""
 
@@ -60,6 +61,7 @@ class Queue:
 
     async def _open(self, link: Link) -> None:
         (self._handle,) = await link.request(Frame.OPEN, [self.name, int(self._access), int(self._share)])
+        self._link = link
 
     async def __aenter__(self) -> Queue:
         return self
@@ -67,9 +69,9 @@ class Queue:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.ended is None and self._channel.link.lost is None:
-            await self.close()
         self._channel.remove(self)
+        if self.ended is None and self._link.lost is None:
+            await self.close()
 
     @property
     def handle(self) -> int:
@@ -93,7 +95,8 @@ class Queue:
         Raises InvalidHandle if it is closed already.
         """
         self._channel.remove(self)
-        await (await self.live()).request(Frame.CLOSE, [self._handle])
+        if self._link.lost is None or not self._channel.lasting:  # else the server closed it with its link
+            await self._link.request(Frame.CLOSE, [self._handle])
 
     # ------------------------------------------------------------------------------------------- sending
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import ssl
 import weakref
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,12 @@ from msmq_fast.protocol.frames import Frame, FrameCutter, WireError, pack_frame,
 FrameSink = Callable[[int, Any], None]
 
 _LAST_ID = 0xFFFF_FFFF
+_KEEP_ALIVE = {
+    "TCP_KEEPIDLE": 30,  # seconds
+    "TCP_KEEPINTVL": 10,
+    "TCP_KEEPCNT": 3,
+    "TCP_USER_TIMEOUT": 60_000,  # milliseconds, of what was sent and not confirmed
+}
 
 _links: weakref.WeakSet[Link] = weakref.WeakSet()  # those of this process, for the moment of a fork
 
@@ -216,6 +223,15 @@ def _swallow(future: asyncio.Future[Any]) -> None:
         future.exception()
 
 
+def _keep_alive(connected: socket.socket) -> None:
+    """Notice within a minute that the other computer is gone, also while nothing is under way."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEP_ALIVE.items():
+        option = getattr(socket, name, None)  # not on every system
+        if option is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
 async def open_link(endpoint: Endpoint, tls: ssl.SSLContext | None, ended: Callable[[], None]) -> Link:
     """Connect. Raises ConnectionLost with the reason in one line."""
     loop = asyncio.get_running_loop()
@@ -230,7 +246,8 @@ async def open_link(endpoint: Endpoint, tls: ssl.SSLContext | None, ended: Calla
             _, link = await loop.create_unix_connection(made, endpoint.path)
         else:
             context = (tls or ssl.create_default_context()) if endpoint.tls else None
-            _, link = await loop.create_connection(made, endpoint.host, endpoint.port, ssl=context)
+            transport, link = await loop.create_connection(made, endpoint.host, endpoint.port, ssl=context)
+            _keep_alive(transport.get_extra_info("socket"))
     except PermissionError:
         raise ConnectionLost(
             f"no permission to connect to {endpoint}: only the user that runs the server and root may"
