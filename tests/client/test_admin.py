@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 import msmq_fast
 from msmq_fast import Access, Connection, errors
+from msmq_fast.app.handlers import administration
 from msmq_fast.protocol.resources import (
     AccessDecision,
     AccessEntry,
     AccessList,
     OutgoingQueueInfo,
     QueueInfo,
+    QueueProperties,
     TransactionInfo,
 )
 from tests.client.connecting import connected
@@ -38,6 +41,11 @@ async def test_queues(server: Server, connection: Connection) -> None:
     await queues.delete("orders")
     with pytest.raises(errors.QueueNotFound):
         await queues.get("orders")
+
+
+def test_every_property_of_a_queue_is_a_keyword() -> None:
+    assert QueueProperties.__optional_keys__ == administration._SETTABLE
+    assert QueueProperties.__optional_keys__ <= {field.name for field in dataclasses.fields(QueueInfo)}
 
 
 @connected

@@ -7,7 +7,7 @@ with a map.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from msmq_fast.client.transport import Requester
 from msmq_fast.protocol.frames import Frame
@@ -19,6 +19,7 @@ from msmq_fast.protocol.resources import (
     MessageEvent,
     OutgoingQueueInfo,
     QueueInfo,
+    QueueProperties,
     SnapshotInfo,
     TransactionInfo,
 )
@@ -91,8 +92,8 @@ class _Subject:
 class QueueAdmin(_Subject):
     """Queues of this queue manager."""
 
-    async def create(self, name: str, **properties: Any) -> QueueInfo:
-        """Create a queue. Properties: `label`, `transactional`, `journal`, `quota_kb`, `authenticated`, …
+    async def create(self, name: str, **properties: Unpack[QueueProperties]) -> QueueInfo:
+        """Create a queue: `create("orders", transactional=True, label="Incoming orders")`.
 
         Raises QueueExists, IllegalQueuePathName, PropertyError.
         """
@@ -102,7 +103,7 @@ class QueueAdmin(_Subject):
         """Properties and counts of a queue. Raises QueueNotFound."""
         return QueueInfo.from_map(await self._link.request(Frame.GET_QUEUE, [name]))
 
-    async def set(self, name: str, **properties: Any) -> QueueInfo:
+    async def set(self, name: str, **properties: Unpack[QueueProperties]) -> QueueInfo:
         """Change properties of a queue. Raises QueueNotFound, PropertyError."""
         return QueueInfo.from_map(await self._link.request(Frame.SET_QUEUE, [name, properties]))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Unpack
 from uuid import UUID
 
 from msmq_fast.client import admin as _admin
@@ -33,6 +33,7 @@ from msmq_fast.protocol.resources import (
     MessageEvent,
     OutgoingQueueInfo,
     QueueInfo,
+    QueueProperties,
     SnapshotInfo,
     TransactionInfo,
 )
@@ -448,8 +449,8 @@ class Admin(Wrapper[_admin.Admin]):
 class QueueAdmin(Wrapper[_admin.QueueAdmin]):
     """Queues of this queue manager."""
 
-    def create(self, name: str, **properties: Any) -> QueueInfo:
-        """Create a queue. Properties: `label`, `transactional`, `journal`, `quota_kb`, `authenticated`, …
+    def create(self, name: str, **properties: Unpack[QueueProperties]) -> QueueInfo:
+        """Create a queue: `create("orders", transactional=True, label="Incoming orders")`.
 
         Raises QueueExists, IllegalQueuePathName, PropertyError.
         """
@@ -459,7 +460,7 @@ class QueueAdmin(Wrapper[_admin.QueueAdmin]):
         """Properties and counts of a queue. Raises QueueNotFound."""
         return run(self._inner.get(name))
 
-    def set(self, name: str, **properties: Any) -> QueueInfo:
+    def set(self, name: str, **properties: Unpack[QueueProperties]) -> QueueInfo:
         """Change properties of a queue. Raises QueueNotFound, PropertyError."""
         return run(self._inner.set(name, **properties))
 

@@ -30,6 +30,7 @@ __all__ = [
     "OutgoingQueueInfo",
     "PublicKeyInfo",
     "QueueInfo",
+    "QueueProperties",
     "ReaderInfo",
     "Resource",
     "SnapshotInfo",
@@ -136,6 +137,28 @@ class QueueInfo(Resource):
         default=None, metadata={"of": IncomingTransferInfo}
     )
     """Of a transactional queue."""
+
+
+class QueueProperties(TypedDict, total=False):
+    """What a queue is created with, and what may be changed; the meaning is that of the fields of
+    QueueInfo.
+    """
+
+    label: str
+    transactional: bool
+    """Only when it is created."""
+    journal: bool
+    quota_kb: int
+    journal_quota_kb: int
+    authenticated: bool
+    base_priority: int
+    privacy_level: int
+    security: str | bytes
+    """A descriptor in SDDL, or its bytes."""
+    multicast_address: str
+    poison_after: int
+    type: str | bytes
+    """A GUID."""
 
 
 @dataclass(frozen=True, slots=True)
