@@ -19,6 +19,7 @@ from msmq_fast import (
     CommitInDoubt,
     Connection,
     ConnectionLost,
+    Lookup,
     Message,
     Queue,
     Reconnect,
@@ -90,6 +91,24 @@ async def test_a_call_under_way_ends_with_the_connection(server: Server, connect
         server.drop()
         with pytest.raises(ConnectionLost, match="closed the connection"):
             await waiting
+
+
+@lasting
+async def test_a_call_that_changes_nothing_is_repeated(server: Server, connection: Connection) -> None:
+    async with connection.open("orders") as queue:
+        peeking = asyncio.ensure_future(queue.peek())
+        await connection.ping()
+        pinging = asyncio.ensure_future(connection.ping())
+        asking = asyncio.ensure_future(connection.admin.queues.get("orders"))
+        finding = asyncio.ensure_future(queue.lookup(operation=Lookup.FIRST))
+        await asyncio.sleep(0)
+        await _dropped(server, connection)
+        await pinging
+        assert (await asking).label == ""
+        with pytest.raises(errors.MessageNotFound):
+            await finding
+        await queue.send(b"x")
+        assert (await peeking).body == b"x"
 
 
 @lasting

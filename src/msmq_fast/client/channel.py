@@ -1,10 +1,11 @@
 """The connection of a program: one link at a time, and the next one when it is lost, if the program wants
 that.
 
-1. A link ends. Its calls raise ConnectionLost (sends: SendInDoubt), its transactions are aborted.
+1. A link ends. Its calls raise ConnectionLost (sends: SendInDoubt), but for those that change nothing; its
+   transactions are aborted.
 2. `_run` connects again, after pauses that double from `Reconnect.first` to `Reconnect.most` seconds.
 3. What was open is opened again on the new link, in the order in which it was opened: `Restorable.restore`.
-4. Calls that came meanwhile go on: they wait in `live`.
+4. Calls that came meanwhile go on: they wait in `live`, and so do those that change nothing.
 
 To let something survive a lost link: implement Restorable, and `add` it when it is open and `remove` it when
 it is closed.
@@ -17,7 +18,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from msmq_fast.client.errors import ConnectionLost
 from msmq_fast.client.transport import Link
@@ -28,6 +29,25 @@ Dial = Callable[[Callable[[], None]], Awaitable[tuple[Link, dict[str, Any]]]]
 """Connects and says hello, with the callback for the end of the link; the link and the answer to
 the hello.
 """
+
+_REPEATABLE: Final = frozenset(  # requests that change nothing
+    (
+        Frame.PING,
+        Frame.STATS,
+        Frame.SHOW_SNAPSHOT,
+        Frame.GET_QUEUE,
+        Frame.LIST_QUEUES,
+        Frame.SHOW_ACL,
+        Frame.EXPLAIN,
+        Frame.LIST_OUTGOING,
+        Frame.SHOW_OUTGOING,
+        Frame.LIST_DIRECTORY,
+        Frame.SHOW_DIRECTORY,
+        Frame.LIST_TRANSACTIONS,
+        Frame.LIST_CERTIFICATES,
+        Frame.SHOW_KEYS,
+    )
+)
 
 _LOG = logging.getLogger("msmq_fast.client")
 
@@ -123,8 +143,14 @@ class Channel:
         return self._link
 
     async def request(self, kind: Frame, payload: Any) -> Any:
-        """One request on the live link."""
-        return await (await self.live()).request(kind, payload)
+        """One request on the live link; one that changes nothing is repeated on the next link."""
+        while True:
+            link = await self.live()
+            try:
+                return await link.request(kind, payload)
+            except ConnectionLost:
+                if kind not in _REPEATABLE or not self.lasting:
+                    raise
 
     def add(self, opened: Restorable) -> None:
         """It is open on the link."""

@@ -108,9 +108,10 @@ def connect(
     ValueError for a bad endpoint, ConnectionLost, AccessDenied for a wrong token.
 
     With `reconnect` a connection that is lost later is made again, with the pauses of `Reconnect`. Queues,
-    senders and subscriptions go on; later calls wait. A call that was under way raises ConnectionLost, a send
-    SendInDoubt, a commit CommitInDoubt; open transactions are aborted, cursors are gone. It is off unless a
-    program asks for it, since only the program can say what becomes of a message that is in doubt.
+    senders and subscriptions go on; later calls wait, and those that change nothing are repeated. Another
+    call that was under way raises ConnectionLost, a send SendInDoubt, a commit CommitInDoubt; open
+    transactions are aborted, cursors are closed. It is off unless a program asks for it, since only the
+    program can say what becomes of a message that is in doubt.
     """
     target = parse_endpoint(endpoint)
     policy = (Reconnect() if reconnect else None) if isinstance(reconnect, bool) else reconnect

@@ -224,9 +224,14 @@ class Queue:
 
         Raises MessageNotFound, BufferTooSmall.
         """
-        link = await self.live()
-        payload = [self._handle, lookup_id, int(operation), not receive, *number_of(transaction, limits)]
-        return ReceivedMessage(await link.request(Frame.LOOKUP, payload))
+        while True:
+            link = await self.live()
+            payload = [self._handle, lookup_id, int(operation), not receive, *number_of(transaction, limits)]
+            try:
+                return ReceivedMessage(await link.request(Frame.LOOKUP, payload))
+            except ConnectionLost:
+                if receive or not self._channel.lasting:
+                    raise
 
     async def _read(
         self,
@@ -236,15 +241,19 @@ class Queue:
         limits: MessageSizes | None,
     ) -> ReceivedMessage:
         wait = None if timeout is None else min(max(int(timeout * 1000), 0), INFINITE - 1)
-        link = await self.live()
-        number = link.next_id()
-        payload = [self._handle, wait, peek, *number_of(transaction, limits)]
-        future = link.request(Frame.RECEIVE, payload, number)
-        try:
-            return ReceivedMessage(await future)
-        except asyncio.CancelledError:
-            link.post_cancel(number)
-            raise
+        while True:
+            link = await self.live()
+            number = link.next_id()
+            payload = [self._handle, wait, peek, *number_of(transaction, limits)]
+            future = link.request(Frame.RECEIVE, payload, number)
+            try:
+                return ReceivedMessage(await future)
+            except asyncio.CancelledError:
+                link.post_cancel(number)
+                raise
+            except ConnectionLost:
+                if not peek or not self._channel.lasting:
+                    raise
 
     def cursor(self) -> Opening[Cursor]:
         """A cursor before the first message: see Cursor. Raises AccessDenied."""
