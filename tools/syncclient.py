@@ -1,12 +1,13 @@
 """Writes src/msmq_fast/client/sync.py, the client without asyncio, from the one with it:
 
-    python -m tools.syncclient             says whether the file is what it would be made
-    python -m tools.syncclient --write     makes it
+python -m tools.syncclient             says whether the file is what it would be made python -m
+tools.syncclient --write     makes it
 
 Each public class becomes one around it; `blocking.py` runs what it calls in a background thread. The rules:
 
-1. A coroutine is run to its end. What it or a method returns of the classes here is wrapped, and arguments of
-   these classes are unwrapped. An iterable is read by the calling thread.
+1. A coroutine is run to its end; enumerations and dataclasses stay what they are. What it or a method
+   returns of the classes here is wrapped, and arguments of these classes are unwrapped. An iterable is read
+   by the calling thread.
 2. `async with`, `async for` and `await` become `with`, `for` and nothing, in the docstrings as well.
 3. What belongs to the inside (INSIDE) stays away. OVERRIDES are the methods that are not made by rule.
 
@@ -25,7 +26,7 @@ from typing import TypeVar, cast
 ROOT = Path(__file__).resolve().parent.parent
 CLIENT = ROOT / "src" / "msmq_fast" / "client"
 TARGET = CLIENT / "sync.py"
-MODULES = ("transaction", "subscription", "cursor", "sender", "queue", "admin", "connection")
+MODULES = ("transaction", "subscription", "cursor", "sender", "queue", "exchange", "admin", "connection")
 BASES = {"FormerMethods": "former"}  # whose methods become those of the classes that inherit them
 INSIDE = frozenset(
     ("restore", "give_up", "live", "link", "ready", "handle", "hello", "number", "acknowledging")
@@ -86,10 +87,12 @@ class Generator:
             elif isinstance(node, ast.ClassDef) and node.name in BASES:
                 self.bases[node.name] = node
             elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                if any(isinstance(base, ast.Name) and base.id == "Enum" for base in node.bases):
+                if _is_value(node):
                     self.names[node.name] = f"msmq_fast.client.{module}"
                 else:
                     self.classes[node.name] = (module, node)
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                self.names[node.targets[0].id] = f"msmq_fast.client.{module}"
             elif isinstance(node, ast.FunctionDef) and node.name == "connect":
                 self.functions.append((module, node))
 
@@ -276,6 +279,16 @@ class Generator:
             plain = [name for name in modules[module] if " as " not in name]
             lines += [_import(module, plain)] if plain else []
         return "\n".join(lines) + "\n"
+
+
+def _is_value(node: ast.ClassDef) -> bool:
+    """An enumeration or a dataclass, which has no call to wait for."""
+    marks = (*node.bases, *node.decorator_list)
+    return any(
+        isinstance(one, ast.Name) and one.id in ("Enum", "dataclass")
+        for mark in marks
+        for one in ast.walk(mark)
+    )
 
 
 def _quoted(default: ast.expr) -> str:

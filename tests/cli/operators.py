@@ -19,7 +19,7 @@ from uuid import uuid4
 from msmq_fast.cli.exportfile import ExportWriter, Header, Section
 from msmq_fast.client import sync
 from msmq_fast.client.connection import connect
-from msmq_fast.client.exchange import Stored, browse
+from msmq_fast.client.exchange import Stored
 from msmq_fast.client.message import Message
 from msmq_fast.packet import message as packet
 from msmq_fast.packet.names import parse_format_name
@@ -74,7 +74,7 @@ def numbers(server: Server, *queues: str) -> Counter[int]:
                 after = upto = 0
                 finished = False
                 while not finished:
-                    page = await browse(queue, after=after, upto=upto)
+                    page = await connection.admin.messages.browse(queue, after=after, upto=upto)
                     after, upto, finished = page.next, page.upto, page.finished
                     found.update(number_of(message.packet) for message in page.messages)
         return found

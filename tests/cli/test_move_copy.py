@@ -14,7 +14,7 @@ import pytest
 
 from msmq_fast.cli.exportfile import read_export
 from msmq_fast.client.connection import connect
-from msmq_fast.client.exchange import Stored, copy, end_job
+from msmq_fast.client.exchange import Stored
 from msmq_fast.packet.message import Message
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.protocol.frames import Access
@@ -81,16 +81,18 @@ def test_a_copy_whose_end_nobody_heard_of_is_not_repeated(server: Server) -> Non
         async with await connect(server.endpoint) as connection:
             source = await connection.open("unheard", Access.PEEK)
             target = await connection.open("heard", Access.SEND)
-            done = await copy(source, target, job=job)
+            done = await connection.admin.messages.copy(source, target, job=job)
             copied = done.count
             while not done.finished:
-                done = await copy(source, target, after=done.next, upto=done.upto, job=job)
+                done = await connection.admin.messages.copy(
+                    source, target, after=done.next, upto=done.upto, job=job
+                )
                 copied += done.count
         return copied
 
     async def heard() -> None:
         async with await connect(server.endpoint) as connection:
-            await end_job(connection, job)
+            await connection.admin.messages.end_job(job)
 
     assert [asyncio.run(attempt()), asyncio.run(attempt())] == [1500, 0]
     asyncio.run(heard())

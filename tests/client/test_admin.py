@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import msmq_fast
-from msmq_fast import Access, Connection, errors
+from msmq_fast import Access, Connection, Message, errors
 from msmq_fast.app.handlers import administration
+from msmq_fast.client.exchange import Filter
 from msmq_fast.protocol.resources import (
     AccessDecision,
     AccessEntry,
@@ -46,6 +47,26 @@ async def test_queues(server: Server, connection: Connection) -> None:
 def test_every_property_of_a_queue_is_a_keyword() -> None:
     assert QueueProperties.__optional_keys__ == administration._SETTABLE
     assert QueueProperties.__optional_keys__ <= {field.name for field in dataclasses.fields(QueueInfo)}
+
+
+@connected
+async def test_messages_in_batches(server: Server, connection: Connection) -> None:
+    for name in ("orders", "later"):
+        await connection.admin.queues.create(name)
+    messages = connection.admin.messages
+    async with connection.open("orders") as orders, connection.open("later") as later:
+        await orders.send_many([Message(b"%d" % number, label=str(number)) for number in range(5)])
+        first = await messages.browse(orders, limit=2)
+        rest = await messages.browse(orders, after=first.next, upto=first.upto)
+        assert (len(first.messages), first.finished, len(rest.messages), rest.finished) == (2, False, 3, True)
+        moved = await messages.move(orders, later, Filter(label="[01]"))
+        assert (moved.count, moved.finished, moved.refusals) == (2, True, {})
+        copied = await messages.copy(orders, later, job=bytes(16))
+        assert (copied.count, (await connection.admin.queues.get("later")).messages) == (3, 5)
+        await messages.end_job(bytes(16))
+        incoming = await messages.open_import(bytes(15) + b"1")
+        assert await incoming.put("later", rest.messages, skip=True) == (0, 3)
+        await incoming.end()
 
 
 @connected

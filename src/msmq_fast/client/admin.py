@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
+from msmq_fast.client.exchange import MessageAdmin
 from msmq_fast.client.transport import Requester
 from msmq_fast.protocol.frames import Frame
 from msmq_fast.protocol.resources import (
@@ -36,7 +37,13 @@ class Admin:
         self.certificates = CertificateAdmin(link)
         self.keys = KeyAdmin(link)
         self.directory = DirectoryAdmin(link)
+        self._messages = MessageAdmin(link)
         self._link = link
+
+    @property
+    def messages(self) -> MessageAdmin:
+        """Messages in batches."""
+        return self._messages
 
     async def stats(self) -> dict[str, Any]:
         """Counters of the queue manager."""

@@ -1,7 +1,7 @@
 """What an operator does with many messages: list, move, copy, send again, import. One batch a call.
 
 A batch tells how far it came; the next call goes on there. Each batch that changes something is one durable
-unit of the queue manager.
+unit of the queue manager. See `connection.admin.messages`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from msmq_fast.client.connection import Connection
 from msmq_fast.client.queue import Queue
+from msmq_fast.client.transport import Requester
 from msmq_fast.protocol.frames import Frame
 
 
@@ -84,82 +84,93 @@ class Done:
         )
 
 
-async def browse(
-    queue: Queue, wanted: Filter = EVERYTHING, after: int = 0, upto: int = 0, limit: int = 1000
-) -> Page:
-    """The next messages of a queue in the order of arrival; they stay. `upto` 0: what is there now.
+class MessageAdmin:
+    """Messages in batches, of the queues of one connection.
 
-    Raises AccessDenied, QueueDeleted.
+    A batch examines what arrived behind `after` (0: from the start) up to `upto` (0: what is there now), at
+    most `limit` messages; `next` and `upto` of its result are where the next one begins.
     """
-    reply = await queue.request(Frame.BROWSE, wanted.to_wire(), after, upto, limit)
-    messages = [Stored(*fields) for fields in reply["messages"]]
-    return Page(reply["next"], reply["upto"], reply["finished"], reply["locked"], messages)
 
+    def __init__(self, link: Requester) -> None:
+        self._link = link
 
-async def move(
-    source: Queue,
-    target: Queue,
-    wanted: Filter = EVERYTHING,
-    after: int = 0,
-    upto: int = 0,
-    limit: int = 1000,
-) -> Done:
-    """Move the next batch from one queue to another of the same queue manager. Identifiers stay.
+    async def browse(
+        self, queue: Queue, wanted: Filter = EVERYTHING, after: int = 0, upto: int = 0, limit: int = 1000
+    ) -> Page:
+        """The next messages of a queue in the order of arrival; they stay. Raises AccessDenied,
+        QueueDeleted.
+        """
+        reply = await queue.request(Frame.BROWSE, wanted.to_wire(), after, upto, limit)
+        messages = [Stored(*fields) for fields in reply["messages"]]
+        return Page(reply["next"], reply["upto"], reply["finished"], reply["locked"], messages)
 
-    Raises the refusal of the target if it takes not even the first message.
-    """
-    fields = [target.handle, False, wanted.to_wire(), after, upto, limit]
-    return Done.from_wire(await source.request(Frame.RELOCATE, *fields))
+    async def move(
+        self,
+        source: Queue,
+        target: Queue,
+        wanted: Filter = EVERYTHING,
+        after: int = 0,
+        upto: int = 0,
+        limit: int = 1000,
+    ) -> Done:
+        """Move the next batch from one queue to another of the same queue manager. Identifiers stay.
 
+        Raises the refusal of the target if it takes not even the first message.
+        """
+        fields = [target.handle, False, wanted.to_wire(), after, upto, limit]
+        return Done.from_wire(await source.request(Frame.RELOCATE, *fields))
 
-async def copy(
-    source: Queue,
-    target: Queue,
-    wanted: Filter = EVERYTHING,
-    after: int | None = None,
-    upto: int = 0,
-    limit: int = 1000,
-    *,
-    job: bytes | None = None,
-) -> Done:
-    """Copy the next batch, like `move`.
+    async def copy(
+        self,
+        source: Queue,
+        target: Queue,
+        wanted: Filter = EVERYTHING,
+        after: int | None = None,
+        upto: int = 0,
+        limit: int = 1000,
+        *,
+        job: bytes | None = None,
+    ) -> Done:
+        """Copy the next batch, like `move`.
 
-    With `job`, 16 bytes that name what is to be done, the queue manager keeps how far it is, and `after`
-    None goes on there.
-    """
-    fields = [target.handle, True, wanted.to_wire(), after, upto, limit, job]
-    return Done.from_wire(await source.request(Frame.RELOCATE, *fields))
+        With `job`, 16 bytes that name what is to be done, the queue manager keeps how far it is, and `after`
+        None goes on there, also after a crash.
+        """
+        fields = [target.handle, True, wanted.to_wire(), after, upto, limit, job]
+        return Done.from_wire(await source.request(Frame.RELOCATE, *fields))
 
+    async def end_job(self, job: bytes) -> None:
+        """The queue manager forgets a copy that is finished: the same job is new work from now on."""
+        await self._link.request(Frame.END_JOB, [job])
 
-async def end_job(connection: Connection, job: bytes) -> None:
-    """The queue manager forgets a copy that is finished: the same job is new work from now on."""
-    await connection.request(Frame.END_JOB, [job])
+    async def resubmit(
+        self,
+        dead_letters: Queue,
+        wanted: Filter = EVERYTHING,
+        after: int = 0,
+        upto: int = 0,
+        limit: int = 1000,
+    ) -> Done:
+        """Send the next batch to its original destinations again; what was sent leaves the dead letters."""
+        reply = await dead_letters.request(Frame.RESUBMIT, wanted.to_wire(), after, upto, limit)
+        return Done.from_wire(reply)
 
+    async def open_import(self, job: bytes, *, anew: bool = False) -> Import:
+        """Begin, or go on with, the import that `job` (16 bytes) names; `anew` forgets an earlier attempt.
 
-async def resubmit(
-    dead_letters: Queue, wanted: Filter = EVERYTHING, after: int = 0, upto: int = 0, limit: int = 1000
-) -> Done:
-    """Send the next batch to its original destinations again; what was sent leaves the dead letters."""
-    reply = await dead_letters.request(Frame.RESUBMIT, wanted.to_wire(), after, upto, limit)
-    return Done.from_wire(reply)
+        Raises AccessDenied, SharingViolation if it is under way.
+        """
+        number, done = await self._link.request(Frame.OPEN_IMPORT, [job, anew])
+        return Import(self._link, number, done)
 
 
 class Import:
     """An import of the messages of a file. `done`: how many records an earlier attempt brought in."""
 
-    def __init__(self, connection: Connection, number: int, done: int) -> None:
+    def __init__(self, link: Requester, number: int, done: int) -> None:
         self.done = done
-        self._connection = connection
+        self._link = link
         self._number = number
-
-    @classmethod
-    async def open(cls, connection: Connection, job: bytes, *, anew: bool = False) -> Import:
-        """Begin, or go on with, the import that `job` (16 bytes) names; `anew` forgets an earlier attempt.
-
-        Raises AccessDenied, SharingViolation if it is under way.
-        """
-        number, done = await connection.request(Frame.OPEN_IMPORT, [job, anew])
-        return cls(connection, number, done)
 
     async def put(self, name: str, messages: list[Stored], *, skip: bool = False) -> tuple[int, int]:
         """Bring the next records into a queue; (imported, skipped), when they are durable.
@@ -169,11 +180,11 @@ class Import:
         """
         first, self.done = self.done, self.done + len(messages)
         entries = [[m.packet, m.arrived_us, m.abort_count, m.move_count, m.reason] for m in messages]
-        imported, skipped = await self._connection.request(
+        imported, skipped = await self._link.request(
             Frame.IMPORT, [self._number, name, first, entries, skip, False]
         )
         return imported, skipped
 
     async def end(self) -> None:
         """All records are there: the queue manager forgets how far the import got."""
-        await self._connection.request(Frame.IMPORT, [self._number, None, self.done, [], False, True])
+        await self._link.request(Frame.IMPORT, [self._number, None, self.done, [], False, True])

@@ -13,6 +13,7 @@ from uuid import UUID
 from msmq_fast.client import admin as _admin
 from msmq_fast.client import connection as _connection
 from msmq_fast.client import cursor as _cursor
+from msmq_fast.client import exchange as _exchange
 from msmq_fast.client import queue as _queue
 from msmq_fast.client import sender as _sender
 from msmq_fast.client import subscription as _subscription
@@ -20,6 +21,7 @@ from msmq_fast.client import transaction as _transaction
 from msmq_fast.client.blocking import ClosingWrapper, Wrapper, iterate, on_loop, run, unwrap
 from msmq_fast.client.channel import Reconnect
 from msmq_fast.client.errors import Refusal
+from msmq_fast.client.exchange import EVERYTHING, Done, Filter, Page, Stored
 from msmq_fast.client.message import Message, ReceivedMessage
 from msmq_fast.client.transaction import SINGLE_MESSAGE as SINGLE_MESSAGE
 from msmq_fast.client.transaction import Single
@@ -370,6 +372,98 @@ class Queue(ClosingWrapper[_queue.Queue]):
         return run(self._inner.purge())
 
 
+class MessageAdmin(Wrapper[_exchange.MessageAdmin]):
+    """Messages in batches, of the queues of one connection.
+
+    A batch examines what arrived behind `after` (0: from the start) up to `upto` (0: what is there now), at
+    most `limit` messages; `next` and `upto` of its result are where the next one begins.
+    """
+
+    def browse(
+        self, queue: Queue, wanted: Filter = EVERYTHING, after: int = 0, upto: int = 0, limit: int = 1000
+    ) -> Page:
+        """The next messages of a queue in the order of arrival; they stay. Raises AccessDenied,
+        QueueDeleted.
+        """
+        return run(self._inner.browse(unwrap(queue), wanted, after, upto, limit))
+
+    def move(
+        self,
+        source: Queue,
+        target: Queue,
+        wanted: Filter = EVERYTHING,
+        after: int = 0,
+        upto: int = 0,
+        limit: int = 1000,
+    ) -> Done:
+        """Move the next batch from one queue to another of the same queue manager. Identifiers stay.
+
+        Raises the refusal of the target if it takes not even the first message.
+        """
+        return run(self._inner.move(unwrap(source), unwrap(target), wanted, after, upto, limit))
+
+    def copy(
+        self,
+        source: Queue,
+        target: Queue,
+        wanted: Filter = EVERYTHING,
+        after: int | None = None,
+        upto: int = 0,
+        limit: int = 1000,
+        *,
+        job: bytes | None = None,
+    ) -> Done:
+        """Copy the next batch, like `move`.
+
+        With `job`, 16 bytes that name what is to be done, the queue manager keeps how far it is, and `after`
+        None goes on there, also after a crash.
+        """
+        return run(self._inner.copy(unwrap(source), unwrap(target), wanted, after, upto, limit, job=job))
+
+    def end_job(self, job: bytes) -> None:
+        """The queue manager forgets a copy that is finished: the same job is new work from now on."""
+        run(self._inner.end_job(job))
+
+    def resubmit(
+        self,
+        dead_letters: Queue,
+        wanted: Filter = EVERYTHING,
+        after: int = 0,
+        upto: int = 0,
+        limit: int = 1000,
+    ) -> Done:
+        """Send the next batch to its original destinations again; what was sent leaves the dead letters."""
+        return run(self._inner.resubmit(unwrap(dead_letters), wanted, after, upto, limit))
+
+    def open_import(self, job: bytes, *, anew: bool = False) -> Import:
+        """Begin, or go on with, the import that `job` (16 bytes) names; `anew` forgets an earlier attempt.
+
+        Raises AccessDenied, SharingViolation if it is under way.
+        """
+        return Import(run(self._inner.open_import(job, anew=anew)))
+
+
+class Import(Wrapper[_exchange.Import]):
+    """An import of the messages of a file. `done`: how many records an earlier attempt brought in."""
+
+    @property
+    def done(self) -> int:
+        """See the client with asyncio."""
+        return self._inner.done
+
+    def put(self, name: str, messages: list[Stored], *, skip: bool = False) -> tuple[int, int]:
+        """Bring the next records into a queue; (imported, skipped), when they are durable.
+
+        `skip` passes over messages that are in the queue. Raises what the queue refuses the first of them
+        with; what came before is kept.
+        """
+        return run(self._inner.put(name, messages, skip=skip))
+
+    def end(self) -> None:
+        """All records are there: the queue manager forgets how far the import got."""
+        run(self._inner.end())
+
+
 class Admin(Wrapper[_admin.Admin]):
     """The subjects, and what belongs to the queue manager as a whole."""
 
@@ -407,6 +501,11 @@ class Admin(Wrapper[_admin.Admin]):
     def directory(self) -> DirectoryAdmin:
         """See the client with asyncio."""
         return DirectoryAdmin(self._inner.directory)
+
+    @property
+    def messages(self) -> MessageAdmin:
+        """Messages in batches."""
+        return MessageAdmin(self._inner.messages)
 
     def stats(self) -> dict[str, Any]:
         """Counters of the queue manager."""

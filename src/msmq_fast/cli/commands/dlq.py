@@ -11,7 +11,7 @@ from msmq_fast.cli.classes import class_text
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.cli.transfer import BATCH, Run, add_filter, message_filter
 from msmq_fast.client.connection import Connection
-from msmq_fast.client.exchange import Stored, browse, resubmit
+from msmq_fast.client.exchange import Stored
 from msmq_fast.packet.message import Message
 from msmq_fast.protocol.classes import name_of
 from msmq_fast.protocol.exits import Exit
@@ -51,7 +51,9 @@ async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
         after = upto = 0
         finished = False
         while not finished and (left is None or left):
-            page = await browse(queue, wanted, after, upto, BATCH if left is None else min(left, BATCH))
+            page = await connection.admin.messages.browse(
+                queue, wanted, after, upto, BATCH if left is None else min(left, BATCH)
+            )
             after, upto, finished = page.next, page.upto, page.finished
             rows = [_row(name, message, arguments.form) for message in page.messages]
             if arguments.form is Form.JSON:
@@ -98,7 +100,7 @@ async def _resubmit(connection: Connection, arguments: argparse.Namespace) -> in
     with run.progress:
         for name in names:
             queue = await connection.open(name, Access.RECEIVE)
-            await run.repeat(partial(resubmit, queue, wanted))
+            await run.repeat(partial(connection.admin.messages.resubmit, queue, wanted))
             await queue.close()
     return run.show()
 

@@ -15,7 +15,6 @@ from typing import Any, BinaryIO
 from msmq_fast.cli.exportfile import ExportWriter, Header, Section
 from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
-from msmq_fast.client.exchange import browse
 from msmq_fast.protocol.errors import AccessDenied, UnsupportedAccessMode
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access
@@ -144,7 +143,7 @@ async def _export_queue(
     locked = 0
     finished = False
     while not finished:
-        page = await browse(queue, after=after, upto=upto)
+        page = await connection.admin.messages.browse(queue, after=after, upto=upto)
         for message in page.messages:
             writer.message(message)
         after, upto, finished, locked = page.next, page.upto, page.finished, page.locked

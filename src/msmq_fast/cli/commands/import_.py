@@ -174,7 +174,9 @@ class _Run:
         header = next(records)
         if not isinstance(header, Header):
             raise BadFile("a file begins with its header")
-        running = await Import.open(self._connection, self._job(header), anew=self._arguments.restart)
+        running = await self._connection.admin.messages.open_import(
+            self._job(header), anew=self._arguments.restart
+        )
         earlier = running.done
         try:
             with Progress("import", total) as progress:

@@ -11,7 +11,6 @@ from msmq_fast.cli.classes import class_text
 from msmq_fast.cli.messageid import message_id
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.client.connection import Connection
-from msmq_fast.client.exchange import browse
 from msmq_fast.protocol.errors import AccessDenied, MessageNotFound, MSMQError
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access, Lookup
@@ -157,7 +156,7 @@ async def _search(connection: Connection, wanted: bytes) -> list[dict[str, Any]]
             after = upto = 0
             finished = False
             while not finished:
-                page = await browse(queue, after=after, upto=upto)
+                page = await connection.admin.messages.browse(queue, after=after, upto=upto)
                 after, upto, finished = page.next, page.upto, page.finished
                 found += [
                     {"queue": info.name, "queue_kind": info.kind, "lookup_id": each.lookup_id, "state": ""}

@@ -11,7 +11,7 @@ from msmq_fast.cli.session import add_client, connected
 from msmq_fast.cli.transfer import Run, add_filter, message_filter
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.errors import ConnectionLost
-from msmq_fast.client.exchange import Done, copy, end_job
+from msmq_fast.client.exchange import Done
 from msmq_fast.protocol.frames import Access
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.parser import Parser
@@ -39,7 +39,7 @@ async def _copy(connection: Connection, arguments: argparse.Namespace) -> int:
 
     async def batch(after: int | None, upto: int, limit: int) -> Done:
         first = None if job is not None and not upto and not arguments.restart else after
-        return await copy(source, target, wanted, first, upto, limit, job=job)
+        return await connection.admin.messages.copy(source, target, wanted, first, upto, limit, job=job)
 
     run = Run("copy", arguments, total)
     with run.progress:
@@ -47,7 +47,7 @@ async def _copy(connection: Connection, arguments: argparse.Namespace) -> int:
     if job is not None and run.complete:
         # Everything is copied and kept, whatever becomes of this request.
         with suppress(ConnectionLost):
-            await end_job(connection, job)
+            await connection.admin.messages.end_job(job)
     return run.show()
 
 

@@ -8,7 +8,7 @@ import time
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.cli.transfer import Run, add_filter, message_filter
 from msmq_fast.client.connection import Connection
-from msmq_fast.client.exchange import Done, move
+from msmq_fast.client.exchange import Done
 from msmq_fast.protocol.frames import Access
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.parser import Parser
@@ -31,7 +31,7 @@ async def _move(connection: Connection, arguments: argparse.Namespace) -> int:
     wanted = message_filter(arguments, time.time())
 
     async def batch(after: int | None, upto: int, limit: int) -> Done:
-        return await move(source, target, wanted, after or 0, upto, limit)
+        return await connection.admin.messages.move(source, target, wanted, after or 0, upto, limit)
 
     run = Run("move", arguments, total)
     with run.progress:
