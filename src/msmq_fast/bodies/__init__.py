@@ -1,8 +1,11 @@
 """What message bodies and extensions hold, found out without running anything, and bodies for programs in
 .NET and COM: `decode(body, body_type)` and `encode(value, formatter="xml")`.
 
-The package imports the standard library alone. To add a format: a module with `decode` and `encode` that
-raise BodyError, a kind in `kind.py` if its bytes can be told, and its lines in `formats.py`.
+The package imports the standard library alone.
+
+To add a format: 1. write a module with `decode` and `encode` that raise BodyError and bound what they make;
+2. give it a kind in `kind.py` if its bytes can be recognised; 3. add its lines to `formats.py`; 4. put
+goldens of the program that writes it into tests/bodies, and seeds into tests/faults/bodies_inputs.py.
 """
 
 from msmq_fast.bodies.errors import BodyError

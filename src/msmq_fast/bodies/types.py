@@ -2,7 +2,9 @@
 fit.
 
 A type is named as in .NET, in lower case and with its size (`int16`, `single`, `datetime`); `[]` behind a
-name means an array. To add a type: add a row to TYPES; the formatters read all that they need from it.
+name means an array.
+
+To add a type: add a row to `_ROWS`, and its range to `_in_range`; the formatters read the rest from the row.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """What operators do, by subject: `connection.admin.queues.create(…)`, `connection.admin.outgoing.pause(…)`.
 
 Answers are the dataclasses of `msmq_fast.protocol.resources`; fields that an earlier server does not send
-have their defaults. To add a request: a method in the class of its subject, and a dataclass if it answers
-with a map.
+have their defaults.
+
+To add a request: 1. write a method in the class of its subject, and a dataclass if the answer is a map;
+2. run `python -m tools.syncclient --write` for the blocking client.
 """
 
 from __future__ import annotations
