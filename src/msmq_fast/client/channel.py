@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -65,6 +64,8 @@ class Reconnect:
 
     def pause(self, attempt: int) -> float:
         """The pause before an attempt, which counts from 0."""
+        import random  # late: few programs lose their connection
+
         longest = min(self.first * 2.0 ** min(attempt, 60), self.most)
         return longest * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 

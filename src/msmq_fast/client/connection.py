@@ -7,10 +7,9 @@ import ssl
 from collections.abc import Callable
 from itertools import count
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from msmq_fast.client.admin import Admin
 from msmq_fast.client.channel import Channel, Reconnect
 from msmq_fast.client.endpoint import Endpoint, parse_endpoint
 from msmq_fast.client.errors import ConnectionLost
@@ -20,6 +19,9 @@ from msmq_fast.client.queue import Queue
 from msmq_fast.client.transaction import Transaction
 from msmq_fast.client.transport import Link, open_link
 from msmq_fast.protocol.frames import PROTOCOL_VERSION, Access, Frame, Share
+
+if TYPE_CHECKING:
+    from msmq_fast.client.admin import Admin
 
 
 class Connection(FormerMethods):
@@ -32,7 +34,16 @@ class Connection(FormerMethods):
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._numbers = count(1)
-        self.admin = Admin(channel)
+        self._admin: Admin | None = None
+
+    @property
+    def admin(self) -> Admin:
+        """What operators do, by subject: see Admin."""
+        if self._admin is None:
+            from msmq_fast.client.admin import Admin  # late: its many types take as long as all the rest
+
+            self._admin = Admin(self._channel)
+        return self._admin
 
     @property
     def hello(self) -> dict[str, Any]:

@@ -31,10 +31,10 @@ from msmq_fast.protocol.properties import (
     Journal,
     PrivacyLevel,
 )
-from msmq_fast.protocol.resources import MessageInfo
 
 if TYPE_CHECKING:
     from msmq_fast.bodies import Decoded
+    from msmq_fast.protocol.resources import MessageInfo
 
 VT_BSTR = 8  # UTF-16 text
 VT_LPSTR = 30  # 8-bit text

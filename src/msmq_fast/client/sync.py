@@ -715,7 +715,7 @@ class Connection(ClosingWrapper[_connection.Connection]):
 
     @property
     def admin(self) -> Admin:
-        """See the client with asyncio."""
+        """What operators do, by subject: see Admin."""
         return Admin(self._inner.admin)
 
     @property
