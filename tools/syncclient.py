@@ -26,7 +26,17 @@ from typing import TypeVar, cast
 ROOT = Path(__file__).resolve().parent.parent
 CLIENT = ROOT / "src" / "msmq_fast" / "client"
 TARGET = CLIENT / "sync.py"
-MODULES = ("transaction", "subscription", "cursor", "sender", "queue", "exchange", "admin", "connection")
+MODULES = (
+    "transaction",
+    "subscription",
+    "cursor",
+    "sender",
+    "queue",
+    "exchange",
+    "securityadmin",
+    "admin",
+    "connection",
+)
 BASES = {"FormerMethods": "former"}  # whose methods become those of the classes that inherit them
 INSIDE = frozenset(
     ("restore", "give_up", "live", "link", "ready", "handle", "hello", "number", "acknowledging")

@@ -12,15 +12,8 @@ import msmq_fast
 from msmq_fast import Access, Connection, Message, errors
 from msmq_fast.app.handlers import administration
 from msmq_fast.client.exchange import Filter
-from msmq_fast.protocol.resources import (
-    AccessDecision,
-    AccessEntry,
-    AccessList,
-    OutgoingQueueInfo,
-    QueueInfo,
-    QueueProperties,
-    TransactionInfo,
-)
+from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo, QueueProperties, TransactionInfo
+from msmq_fast.protocol.security import AccessDecision, AccessEntry, AccessList
 from tests.client.connecting import connected
 from tests.client.server import Server, running
 

@@ -9,16 +9,12 @@ To add a request: 1. write a method in the class of its subject, and a dataclass
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from msmq_fast.client.exchange import MessageAdmin
+from msmq_fast.client.subject import Subject
 from msmq_fast.client.transport import Requester
 from msmq_fast.protocol.frames import Frame
 from msmq_fast.protocol.resources import (
-    AccessDecision,
-    AccessList,
-    CertificateInfo,
-    KeysInfo,
     MessageEvent,
     OutgoingQueueInfo,
     QueueInfo,
@@ -26,6 +22,10 @@ from msmq_fast.protocol.resources import (
     SnapshotInfo,
     TransactionInfo,
 )
+
+if TYPE_CHECKING:
+    from msmq_fast.client.exchange import MessageAdmin
+    from msmq_fast.client.securityadmin import AccessAdmin, CertificateAdmin, KeyAdmin
 
 
 class Admin:
@@ -35,17 +35,38 @@ class Admin:
         self.queues = QueueAdmin(link)
         self.outgoing = OutgoingAdmin(link)
         self.transactions = TransactionAdmin(link)
-        self.access = AccessAdmin(link)
-        self.certificates = CertificateAdmin(link)
-        self.keys = KeyAdmin(link)
         self.directory = DirectoryAdmin(link)
-        self._messages = MessageAdmin(link)
         self._link = link
+
+    # These are imported when they are first used: their types take longer than all the rest.
 
     @property
     def messages(self) -> MessageAdmin:
         """Messages in batches."""
-        return self._messages
+        from msmq_fast.client.exchange import MessageAdmin
+
+        return MessageAdmin(self._link)
+
+    @property
+    def access(self) -> AccessAdmin:
+        """Access control lists."""
+        from msmq_fast.client.securityadmin import AccessAdmin
+
+        return AccessAdmin(self._link)
+
+    @property
+    def certificates(self) -> CertificateAdmin:
+        """Certificates with which messages of users are signed."""
+        from msmq_fast.client.securityadmin import CertificateAdmin
+
+        return CertificateAdmin(self._link)
+
+    @property
+    def keys(self) -> KeyAdmin:
+        """Keys with which messages are encrypted for queue managers."""
+        from msmq_fast.client.securityadmin import KeyAdmin
+
+        return KeyAdmin(self._link)
 
     async def stats(self) -> dict[str, Any]:
         """Counters of the queue manager."""
@@ -93,12 +114,7 @@ class Admin:
         return None if reply is None else (reply[0], reply[1])
 
 
-class _Subject:
-    def __init__(self, link: Requester) -> None:
-        self._link = link
-
-
-class QueueAdmin(_Subject):
+class QueueAdmin(Subject):
     """Queues of this queue manager."""
 
     async def create(self, name: str, **properties: Unpack[QueueProperties]) -> QueueInfo:
@@ -125,7 +141,7 @@ class QueueAdmin(_Subject):
         return [QueueInfo.from_map(one) for one in await self._link.request(Frame.LIST_QUEUES, [kind])]
 
 
-class OutgoingAdmin(_Subject):
+class OutgoingAdmin(Subject):
     """Outgoing queues, by the format name of their destination."""
 
     async def all(self) -> list[OutgoingQueueInfo]:
@@ -149,7 +165,7 @@ class OutgoingAdmin(_Subject):
         return int(await self._link.request(Frame.PURGE_OUTGOING, [name]))
 
 
-class TransactionAdmin(_Subject):
+class TransactionAdmin(Subject):
     """Transactions of all programs."""
 
     async def all(self) -> list[TransactionInfo]:
@@ -169,84 +185,7 @@ class TransactionAdmin(_Subject):
         await self._link.request(Frame.END_TRANSACTION, [identifier, "abort"])
 
 
-class AccessAdmin(_Subject):
-    """Access control lists of queues; of the queue manager for the name None."""
-
-    async def get(self, name: str | None) -> AccessList:
-        """The owner and the entries. Raises QueueNotFound, AccessDenied."""
-        return AccessList.from_map(await self._link.request(Frame.SHOW_ACL, [name]))
-
-    async def grant(self, name: str | None, account: str, rights: str) -> AccessList:
-        """Allow rights (`send,peek`) to an account. Raises QueueNotFound, AccessDenied, InvalidParameter."""
-        return await self._edit(name, "grant", account, rights)
-
-    async def deny(self, name: str | None, account: str, rights: str) -> AccessList:
-        """Deny rights to an account. Raises QueueNotFound, AccessDenied, InvalidParameter."""
-        return await self._edit(name, "deny", account, rights)
-
-    async def revoke(self, name: str | None, account: str, rights: str = "") -> AccessList:
-        """Remove rights of an account from the list, all of them without `rights`. Raises as `grant`."""
-        return await self._edit(name, "revoke", account, rights)
-
-    async def set_owner(self, name: str | None, account: str) -> AccessList:
-        """Make an account the owner. Raises as `grant`."""
-        return await self._edit(name, "own", account, "")
-
-    async def set(self, name: str | None, descriptor: str) -> AccessList:
-        """Replace owner and list by those of a descriptor in SDDL. Raises as `grant`."""
-        return await self._edit(name, "set", descriptor, "")
-
-    async def explain(self, name: str | None, account: str, rights: str) -> AccessDecision:
-        """Whether an account (the caller for "") has rights, and which entry decides. Raises as `get`."""
-        return AccessDecision.from_map(await self._link.request(Frame.EXPLAIN, [name, account, rights]))
-
-    async def _edit(self, name: str | None, action: str, account: str, rights: str) -> AccessList:
-        return AccessList.from_map(await self._link.request(Frame.EDIT_ACL, [name, action, account, rights]))
-
-
-class CertificateAdmin(_Subject):
-    """Certificates with which messages of users are signed. The user "" is the caller."""
-
-    async def all(self, user: str | None = "") -> list[CertificateInfo]:
-        """The certificates of a user, of all users for None. Raises AccessDenied."""
-        reply = await self._link.request(Frame.LIST_CERTIFICATES, [user])
-        return [CertificateInfo.from_map(one) for one in reply]
-
-    async def create(self, user: str = "") -> CertificateInfo:
-        """Make an internal certificate in place of the one before. Raises AccessDenied."""
-        return CertificateInfo.from_map(await self._link.request(Frame.CREATE_CERTIFICATE, [user]))
-
-    async def add(
-        self, certificate: bytes, private_key: bytes | None = None, user: str = ""
-    ) -> CertificateInfo:
-        """Register an external certificate (PEM or DER), with its private key (PEM) if the server is to sign
-        with it. Raises AccessDenied, MSMQError for INVALID_CERTIFICATE.
-        """
-        reply = await self._link.request(Frame.ADD_CERTIFICATE, [user, certificate, private_key])
-        return CertificateInfo.from_map(reply)
-
-    async def remove(self, identifier: str, user: str = "") -> None:
-        """Remove a certificate and its private key. Raises AccessDenied."""
-        await self._link.request(Frame.REMOVE_CERTIFICATE, [user, identifier])
-
-
-class KeyAdmin(_Subject):
-    """Keys with which messages are encrypted for queue managers."""
-
-    async def all(self) -> list[KeysInfo]:
-        """The keys of this queue manager, and those of others that it knows."""
-        return [KeysInfo.from_map(one) for one in await self._link.request(Frame.SHOW_KEYS, [])]
-
-    async def add(self, guid: str, keys: bytes) -> None:
-        """Keep the keys (MQDSPUBLICKEYS) of another queue manager. Raises AccessDenied, InvalidParameter."""
-        await self._link.request(Frame.TELL_KEYS, [guid, keys])
-
-    async def remove(self, guid: str) -> None:
-        """Forget the keys of another queue manager. Raises AccessDenied, InvalidParameter."""
-        await self._link.request(Frame.TELL_KEYS, [guid, None])
-
-
-class DirectoryAdmin(_Subject):
+class DirectoryAdmin(Subject):
     """Objects of the directory. Their attributes depend on the type, so they are maps."""
 
     async def all(self, kind: str, after: str = "", limit: int = 1000) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from msmq_fast.client.queue import Queue
+from msmq_fast.client.subject import Subject
 from msmq_fast.client.transport import Requester
 from msmq_fast.protocol.frames import Frame
 
@@ -84,15 +85,12 @@ class Done:
         )
 
 
-class MessageAdmin:
+class MessageAdmin(Subject):
     """Messages in batches, of the queues of one connection.
 
     A batch examines what arrived behind `after` (0: from the start) up to `upto` (0: what is there now), at
     most `limit` messages; `next` and `upto` of its result are where the next one begins.
     """
-
-    def __init__(self, link: Requester) -> None:
-        self._link = link
 
     async def browse(
         self, queue: Queue, wanted: Filter = EVERYTHING, after: int = 0, upto: int = 0, limit: int = 1000

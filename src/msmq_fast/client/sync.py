@@ -15,6 +15,7 @@ from msmq_fast.client import connection as _connection
 from msmq_fast.client import cursor as _cursor
 from msmq_fast.client import exchange as _exchange
 from msmq_fast.client import queue as _queue
+from msmq_fast.client import securityadmin as _securityadmin
 from msmq_fast.client import sender as _sender
 from msmq_fast.client import subscription as _subscription
 from msmq_fast.client import transaction as _transaction
@@ -28,10 +29,6 @@ from msmq_fast.client.transaction import Single
 from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.protocol.frames import Access, Frame, Lookup, MessageSizes, Share
 from msmq_fast.protocol.resources import (
-    AccessDecision,
-    AccessList,
-    CertificateInfo,
-    KeysInfo,
     MessageEvent,
     OutgoingQueueInfo,
     QueueInfo,
@@ -39,6 +36,7 @@ from msmq_fast.protocol.resources import (
     SnapshotInfo,
     TransactionInfo,
 )
+from msmq_fast.protocol.security import AccessDecision, AccessList, CertificateInfo, KeysInfo
 
 
 class Transaction(ClosingWrapper[_transaction.Transaction]):
@@ -464,6 +462,76 @@ class Import(Wrapper[_exchange.Import]):
         run(self._inner.end())
 
 
+class AccessAdmin(Wrapper[_securityadmin.AccessAdmin]):
+    """Access control lists of queues; of the queue manager for the name None."""
+
+    def get(self, name: str | None) -> AccessList:
+        """The owner and the entries. Raises QueueNotFound, AccessDenied."""
+        return run(self._inner.get(name))
+
+    def grant(self, name: str | None, account: str, rights: str) -> AccessList:
+        """Allow rights (`send,peek`) to an account. Raises QueueNotFound, AccessDenied, InvalidParameter."""
+        return run(self._inner.grant(name, account, rights))
+
+    def deny(self, name: str | None, account: str, rights: str) -> AccessList:
+        """Deny rights to an account. Raises QueueNotFound, AccessDenied, InvalidParameter."""
+        return run(self._inner.deny(name, account, rights))
+
+    def revoke(self, name: str | None, account: str, rights: str = "") -> AccessList:
+        """Remove rights of an account from the list, all of them without `rights`. Raises as `grant`."""
+        return run(self._inner.revoke(name, account, rights))
+
+    def set_owner(self, name: str | None, account: str) -> AccessList:
+        """Make an account the owner. Raises as `grant`."""
+        return run(self._inner.set_owner(name, account))
+
+    def set(self, name: str | None, descriptor: str) -> AccessList:
+        """Replace owner and list by those of a descriptor in SDDL. Raises as `grant`."""
+        return run(self._inner.set(name, descriptor))
+
+    def explain(self, name: str | None, account: str, rights: str) -> AccessDecision:
+        """Whether an account (the caller for "") has rights, and which entry decides. Raises as `get`."""
+        return run(self._inner.explain(name, account, rights))
+
+
+class CertificateAdmin(Wrapper[_securityadmin.CertificateAdmin]):
+    """Certificates with which messages of users are signed. The user "" is the caller."""
+
+    def all(self, user: str | None = "") -> list[CertificateInfo]:
+        """The certificates of a user, of all users for None. Raises AccessDenied."""
+        return run(self._inner.all(user))
+
+    def create(self, user: str = "") -> CertificateInfo:
+        """Make an internal certificate in place of the one before. Raises AccessDenied."""
+        return run(self._inner.create(user))
+
+    def add(self, certificate: bytes, private_key: bytes | None = None, user: str = "") -> CertificateInfo:
+        """Register an external certificate (PEM or DER), with its private key (PEM) if the server is to sign
+        with it. Raises AccessDenied, MSMQError for INVALID_CERTIFICATE.
+        """
+        return run(self._inner.add(certificate, private_key, user))
+
+    def remove(self, identifier: str, user: str = "") -> None:
+        """Remove a certificate and its private key. Raises AccessDenied."""
+        run(self._inner.remove(identifier, user))
+
+
+class KeyAdmin(Wrapper[_securityadmin.KeyAdmin]):
+    """Keys with which messages are encrypted for queue managers."""
+
+    def all(self) -> list[KeysInfo]:
+        """The keys of this queue manager, and those of others that it knows."""
+        return run(self._inner.all())
+
+    def add(self, guid: str, keys: bytes) -> None:
+        """Keep the keys (MQDSPUBLICKEYS) of another queue manager. Raises AccessDenied, InvalidParameter."""
+        run(self._inner.add(guid, keys))
+
+    def remove(self, guid: str) -> None:
+        """Forget the keys of another queue manager. Raises AccessDenied, InvalidParameter."""
+        run(self._inner.remove(guid))
+
+
 class Admin(Wrapper[_admin.Admin]):
     """The subjects, and what belongs to the queue manager as a whole."""
 
@@ -483,21 +551,6 @@ class Admin(Wrapper[_admin.Admin]):
         return TransactionAdmin(self._inner.transactions)
 
     @property
-    def access(self) -> AccessAdmin:
-        """See the client with asyncio."""
-        return AccessAdmin(self._inner.access)
-
-    @property
-    def certificates(self) -> CertificateAdmin:
-        """See the client with asyncio."""
-        return CertificateAdmin(self._inner.certificates)
-
-    @property
-    def keys(self) -> KeyAdmin:
-        """See the client with asyncio."""
-        return KeyAdmin(self._inner.keys)
-
-    @property
     def directory(self) -> DirectoryAdmin:
         """See the client with asyncio."""
         return DirectoryAdmin(self._inner.directory)
@@ -506,6 +559,21 @@ class Admin(Wrapper[_admin.Admin]):
     def messages(self) -> MessageAdmin:
         """Messages in batches."""
         return MessageAdmin(self._inner.messages)
+
+    @property
+    def access(self) -> AccessAdmin:
+        """Access control lists."""
+        return AccessAdmin(self._inner.access)
+
+    @property
+    def certificates(self) -> CertificateAdmin:
+        """Certificates with which messages of users are signed."""
+        return CertificateAdmin(self._inner.certificates)
+
+    @property
+    def keys(self) -> KeyAdmin:
+        """Keys with which messages are encrypted for queue managers."""
+        return KeyAdmin(self._inner.keys)
 
     def stats(self) -> dict[str, Any]:
         """Counters of the queue manager."""
@@ -612,76 +680,6 @@ class TransactionAdmin(Wrapper[_admin.TransactionAdmin]):
     def abort(self, identifier: str) -> None:
         """Abort a transaction. Raises TransactionSequence, AccessDenied."""
         run(self._inner.abort(identifier))
-
-
-class AccessAdmin(Wrapper[_admin.AccessAdmin]):
-    """Access control lists of queues; of the queue manager for the name None."""
-
-    def get(self, name: str | None) -> AccessList:
-        """The owner and the entries. Raises QueueNotFound, AccessDenied."""
-        return run(self._inner.get(name))
-
-    def grant(self, name: str | None, account: str, rights: str) -> AccessList:
-        """Allow rights (`send,peek`) to an account. Raises QueueNotFound, AccessDenied, InvalidParameter."""
-        return run(self._inner.grant(name, account, rights))
-
-    def deny(self, name: str | None, account: str, rights: str) -> AccessList:
-        """Deny rights to an account. Raises QueueNotFound, AccessDenied, InvalidParameter."""
-        return run(self._inner.deny(name, account, rights))
-
-    def revoke(self, name: str | None, account: str, rights: str = "") -> AccessList:
-        """Remove rights of an account from the list, all of them without `rights`. Raises as `grant`."""
-        return run(self._inner.revoke(name, account, rights))
-
-    def set_owner(self, name: str | None, account: str) -> AccessList:
-        """Make an account the owner. Raises as `grant`."""
-        return run(self._inner.set_owner(name, account))
-
-    def set(self, name: str | None, descriptor: str) -> AccessList:
-        """Replace owner and list by those of a descriptor in SDDL. Raises as `grant`."""
-        return run(self._inner.set(name, descriptor))
-
-    def explain(self, name: str | None, account: str, rights: str) -> AccessDecision:
-        """Whether an account (the caller for "") has rights, and which entry decides. Raises as `get`."""
-        return run(self._inner.explain(name, account, rights))
-
-
-class CertificateAdmin(Wrapper[_admin.CertificateAdmin]):
-    """Certificates with which messages of users are signed. The user "" is the caller."""
-
-    def all(self, user: str | None = "") -> list[CertificateInfo]:
-        """The certificates of a user, of all users for None. Raises AccessDenied."""
-        return run(self._inner.all(user))
-
-    def create(self, user: str = "") -> CertificateInfo:
-        """Make an internal certificate in place of the one before. Raises AccessDenied."""
-        return run(self._inner.create(user))
-
-    def add(self, certificate: bytes, private_key: bytes | None = None, user: str = "") -> CertificateInfo:
-        """Register an external certificate (PEM or DER), with its private key (PEM) if the server is to sign
-        with it. Raises AccessDenied, MSMQError for INVALID_CERTIFICATE.
-        """
-        return run(self._inner.add(certificate, private_key, user))
-
-    def remove(self, identifier: str, user: str = "") -> None:
-        """Remove a certificate and its private key. Raises AccessDenied."""
-        run(self._inner.remove(identifier, user))
-
-
-class KeyAdmin(Wrapper[_admin.KeyAdmin]):
-    """Keys with which messages are encrypted for queue managers."""
-
-    def all(self) -> list[KeysInfo]:
-        """The keys of this queue manager, and those of others that it knows."""
-        return run(self._inner.all())
-
-    def add(self, guid: str, keys: bytes) -> None:
-        """Keep the keys (MQDSPUBLICKEYS) of another queue manager. Raises AccessDenied, InvalidParameter."""
-        run(self._inner.add(guid, keys))
-
-    def remove(self, guid: str) -> None:
-        """Forget the keys of another queue manager. Raises AccessDenied, InvalidParameter."""
-        run(self._inner.remove(guid))
 
 
 class DirectoryAdmin(Wrapper[_admin.DirectoryAdmin]):

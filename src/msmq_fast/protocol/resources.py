@@ -17,18 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypedDict
 
 __all__ = [
-    "AccessDecision",
-    "AccessEntry",
-    "AccessList",
-    "AccountInfo",
-    "CertificateInfo",
     "ConnectionAttempt",
     "IncomingTransferInfo",
-    "KeysInfo",
     "MessageEvent",
     "MessageInfo",
     "OutgoingQueueInfo",
-    "PublicKeyInfo",
     "QueueInfo",
     "QueueProperties",
     "ReaderInfo",
@@ -223,98 +216,6 @@ class ReaderInfo(Resource):
     unacknowledged: int = 0
     """Messages that the reader has and did not acknowledge."""
     cursors: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AccountInfo(Resource):
-    """A user or a group; the name is empty if this computer knows none."""
-
-    sid: str = ""
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AccessEntry(Resource):
-    """An entry of an access control list."""
-
-    index: int = 0
-    type: str = ""
-    """`allow`, `deny` or `other`."""
-    flags: int = 0
-    mask: int = 0
-    rights: tuple[str, ...] = ()
-    text: str = ""
-    """In SDDL."""
-    sid: str = ""
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AccessList(Resource):
-    """The access control list of a queue; of the queue manager if `queue` is None."""
-
-    queue: str | None = None
-    owner: AccountInfo = field(default=AccountInfo(), metadata={"of": AccountInfo})
-    group: AccountInfo = field(default=AccountInfo(), metadata={"of": AccountInfo})
-    sddl: str = ""
-    descriptor: bytes = b""
-    """Self-relative (MS-DTYP 2.4.6)."""
-    entries: tuple[AccessEntry, ...] | None = field(default=None, metadata={"of": AccessEntry})
-    """None: without a list, every caller has all rights."""
-
-
-@dataclass(frozen=True, slots=True)
-class AccessDecision(Resource):
-    """Whether a caller has rights, and what decides it."""
-
-    queue: str | None = None
-    caller: str = ""
-    sids: tuple[AccountInfo, ...] = field(default=(), metadata={"of": AccountInfo})
-    rights: tuple[str, ...] = ()
-    """What was asked for."""
-    granted: bool = False
-    reason: str = ""
-    missing: tuple[str, ...] = ()
-    entry: AccessEntry | None = field(default=None, metadata={"of": AccessEntry})
-    """The entry that decides."""
-    owner: AccountInfo = field(default=AccountInfo(), metadata={"of": AccountInfo})
-
-
-@dataclass(frozen=True, slots=True)
-class CertificateInfo(Resource):
-    """A certificate of a user; `certificate` is DER, times are ISO 8601."""
-
-    user: str = ""
-    name: str = ""
-    identifier: str = ""
-    digest: str = ""
-    internal: bool = False
-    signs: bool = False
-    """The queue manager has its private key."""
-    registered: bool = False
-    certificate: bytes = b""
-    subject: str = ""
-    issuer: str = ""
-    not_before: str = ""
-    not_after: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PublicKeyInfo(Resource):
-    """A public key for a provider."""
-
-    provider: str = ""
-    bits: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class KeysInfo(Resource):
-    """The encryption keys of a queue manager; `blob` is its MQDSPUBLICKEYS."""
-
-    guid: str = ""
-    own: bool = False
-    keys: tuple[PublicKeyInfo, ...] = field(default=(), metadata={"of": PublicKeyInfo})
-    blob: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
