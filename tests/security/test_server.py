@@ -239,8 +239,9 @@ def test_unix_users(tmp_path: Path) -> None:
             def run(uid: int, *arguments: str) -> int:
                 # A client of its own: another user may not be able to read where the package lies.
                 script = (
-                    "import os, sys; from msmq_fast.cli.main import main; import msmq_fast.cli.send, "
-                    f"msmq_fast.cli.receive, msmq_fast.cli.session; os.setgid({uid}); os.setuid({uid}); "
+                    "import os, sys; from msmq_fast.cli.main import main; "
+                    "import msmq_fast.cli.commands.send, msmq_fast.cli.commands.receive; "
+                    f"os.setgid({uid}); os.setuid({uid}); "
                     "sys.exit(main(sys.argv[1:]))"
                 )
                 environment = {**os.environ, "MSMQ_FAST_ENDPOINT": server.endpoint}
