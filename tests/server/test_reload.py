@@ -204,6 +204,33 @@ def test_limits_of_connections_change(tmp_path: Path) -> None:
         until(lambda: server.run("stats").returncode == Exit.OK, what="room again")
 
 
+@pytest.mark.parametrize(
+    ("key", "listener", "data", "reason"),
+    [
+        ("first_byte_timeout", "mqqb", b"", "session: no byte received in time"),
+        ("handshake_timeout", "mqqb", b"\x10", "session: handshake timeout"),
+        ("handshake_timeout", "app-tcp", b"\0", "app connection: handshake timeout"),
+    ],
+)
+def test_times_for_beginning_change(
+    tmp_path: Path, key: str, listener: str, data: bytes, reason: str
+) -> None:
+    file = tmp_path / "server.toml"
+    settings = "[listen.app]\nport = 0\n[limits]\nfirst_byte_timeout = 60\nhandshake_timeout = 60\n"
+    file.write_text(settings)
+    with serving(file) as server:
+        host, port = server.ready[listener].split(",")[0].rsplit(":", 1)
+        with socket.create_connection((host, int(port)), 20) as older:
+            file.write_text(settings.replace(f"{key} = 60", f"{key} = 0.3"))
+            assert reloaded(server)["changed"] == [f"limits.{key}"]
+            with socket.create_connection((host, int(port)), 20) as slow:
+                slow.sendall(data)
+                assert slow.recv(1) == b""
+            if key == "first_byte_timeout":
+                assert older.recv(1) == b""
+        assert reason in server.ok("stats")[0]["refusals"]
+
+
 def test_a_certificate_in_another_file(tmp_path: Path) -> None:
     certify(tmp_path / "server.key", tmp_path / "server.pem", "subjectAltName=IP:127.0.0.1")
     certify(tmp_path / "other.key", tmp_path / "other.pem", "subjectAltName=IP:127.0.0.1")

@@ -96,9 +96,11 @@ class Endpoint:
         self._timed.add("windows", _Part(session_context.windows.next_deadline, self._widen))
         self._timed.add("the duplicate history", _Part(self._history_next, self._expire_history))
 
-    def set_limits(self, limits: Limits) -> None:
-        """Replace the limits of sessions, pings and attempts to connect. Open sessions stay."""
-        self.session_context.set_limits(limits)
+    def set_limits(self, limits: Limits, session_init: float) -> None:
+        """Replace the limits of sessions, pings and attempts to connect, and the seconds of the Session
+        Initialization Timer. Open sessions stay.
+        """
+        self.session_context.set_limits(limits, session_init)
         self._admission.limits = limits
         self._responder.set_rate(limits.pings_per_address)
         self.transfer.dials.resize(limits.dials)

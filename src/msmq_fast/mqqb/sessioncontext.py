@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -96,11 +97,13 @@ class SessionContext:
             self._stream_shares,
         )
 
-    def set_limits(self, limits: Limits) -> None:
-        """Replace the limits. A session keeps the rate of session keys that it began with, and `unfinished`
-        stays as it is.
+    def set_limits(self, limits: Limits, session_init: float) -> None:
+        """Replace the limits, and the seconds of the Session Initialization Timer.
+
+        A session keeps the rate of session keys that it began with, and `unfinished` stays as it is.
         """
         self.limits = limits
+        self.timers = replace(self.timers, session_init=session_init)
         self._stream_shares.most = limits.streams_per_address
 
     def forget_routes(self) -> None:

@@ -367,7 +367,7 @@ class Assembly:
             raise DeclarationError(str(error)) from None
 
         def change() -> None:
-            self._acceptors.table.resize(limits, scale)
+            self._acceptors.set_limits(limits, scale, config.limits.first_byte_timeout)
             for front_end in self._front_ends:
                 front_end.set_limits(config)
             self._refused.set_rate(config.log.refusals_per_second)

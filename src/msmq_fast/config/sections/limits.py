@@ -33,8 +33,11 @@ class LimitsConfig:
         kinds.duration(0.1, 600),
         10.0,
         "a connection from another computer is closed if nothing arrives for this time",
+        live=True,
     )
-    handshake_timeout: float = key(kinds.duration(0.1, 600), 60.0, "time from accept to an open session")
+    handshake_timeout: float = key(
+        kinds.duration(0.1, 600), 60.0, "time from accept to an open session", live=True
+    )
     streams: int = key(
         kinds.integer(1, 10_000_000),
         100_000,

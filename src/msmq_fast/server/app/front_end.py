@@ -67,7 +67,7 @@ class AppFrontEnd(FrontEnd):
                 self._listener.listen(listener, with_tokens, tls)
 
     def set_limits(self, config: Config) -> None:
-        self._listener.set_limits()
+        self._listener.set_limits(config.limits.handshake_timeout)
 
     async def stop(self) -> None:
         self._listener.stop_accepting()

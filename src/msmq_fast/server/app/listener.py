@@ -109,8 +109,11 @@ class AppListener:
         self._open: set[_Connection] = set()
         self._stop_accepting: list[Callable[[], None]] = []
 
-    def set_limits(self) -> None:
-        """Take over the limit of the connection table, for programs over TCP too."""
+    def set_limits(self, handshake_timeout: float) -> None:
+        """Take over the limit of the connection table for programs over TCP, and the seconds in which a
+        program has to present its token.
+        """
+        self.handshake_timeout = handshake_timeout
         self._remote.resize(self._acceptors.table.limits.programs)
 
     @property

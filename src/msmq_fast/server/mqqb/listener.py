@@ -191,7 +191,7 @@ class MqqbListener(FrontEnd):
         """Take over the limits of connections, sessions and pings of a configuration."""
         mqqb = config.listen.mqqb
         self._share.resize(mqqb.max_connections, mqqb.max_connections_per_address)
-        self.endpoint.set_limits(_limits(config))
+        self.endpoint.set_limits(_limits(config), config.limits.handshake_timeout)
 
     def _contested(self, guid: UUID, home: str, other: str) -> None:
         self._refused.refuse(

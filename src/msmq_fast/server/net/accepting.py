@@ -17,7 +17,7 @@ from typing import Final
 
 from msmq_fast.admin.view import Labelled
 from msmq_fast.server.net.connections import ConnectionTable, Share, Slot
-from msmq_fast.server.runtime.descriptors import SpareDescriptors
+from msmq_fast.server.runtime.descriptors import ConnectionLimits, ConnectionScale, SpareDescriptors
 
 __all__ = ["Acceptors", "Factory"]
 
@@ -74,6 +74,13 @@ class Acceptors:
         self._ports.append(port)
         port.listen()
         return port.close
+
+    def set_limits(self, limits: ConnectionLimits, scale: ConnectionScale, first_byte: float) -> None:
+        """Set other limits of the connection table, and the seconds for the first byte."""
+        self.table.resize(limits, scale, first_byte)
+        if self._sweep is not None:
+            self._sweep.cancel()
+        self._watch()
 
     def close(self) -> None:
         """Accept nothing any more."""

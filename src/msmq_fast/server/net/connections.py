@@ -427,6 +427,12 @@ class Pool:
 
     # ---------------------------------------------------------------------------------- silent connections
 
+    def set_first_byte(self, seconds: float) -> None:
+        """Set another time for the first byte, which counts for connections that are silent now, too."""
+        change = seconds - self._first_byte
+        self._first_byte = seconds
+        self._young = deque((due + change, slot) for due, slot in self._young)
+
     def next_deadline(self) -> float | None:
         """When `expire` is due."""
         return self._young[0][0] if self._young else None
@@ -465,8 +471,10 @@ class ConnectionTable:
         self.outgoing = Pool(limits.outgoing, limits.outgoing, refuse, monotonic, scale=scale.outgoing)
         """Connections that this server opens."""
 
-    def resize(self, limits: ConnectionLimits, scale: ConnectionScale) -> None:
+    def resize(self, limits: ConnectionLimits, scale: ConnectionScale, first_byte: float) -> None:
         """Set other limits. Connections that are open stay, those beyond the limits too."""
+        self.network.set_first_byte(first_byte)
+        self.admin.set_first_byte(first_byte)
         self.limits = limits
         self.network.resize(limits.network, limits.network_per_address, scale.network)
         self.admin.resize(limits.admin, limits.admin, scale.admin)
