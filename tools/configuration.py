@@ -37,11 +37,12 @@ The server reads one TOML file, environment variables and flags. The last of the
    `MSMQ_FAST_SERVER__NAME=ORDERS01`; separate the items of a list with commas,
 4. a flag of `msmq-fast serve`.
 
-`msmq-fast check-config FILE` reads all of this without starting a server and reports each mistake with
-its line:
+`msmq-fast config check FILE` reads all of this without starting a server and reports each mistake with
+its line. `msmq-fast config show` prints every value in force, and the line, variable or profile that sets it.
+A mistake looks like this:
 
 ```
-msmq.toml:4: unknown key "prot" in [server]; did you mean "port"?
+msmq.toml:4: unknown key "prot" in [listen.mqqb]; did you mean "port"?
 ```
 
 The server does not start with an unknown key, a value of the wrong type or a value out of range.
@@ -90,7 +91,7 @@ VARIABLES = {
     "`MSMQ_FAST_ENDPOINT`": "the server that `send`, `receive`, `queue`, … use: `unix:/path`, "
     "`tcp://host:port` or `tls://host:port`; `--endpoint` and `--data` take precedence",
     "`MSMQ_FAST_TOKEN`, `MSMQ_FAST_TOKEN_FILE`": "the token for an endpoint over TCP, or the file of it",
-    "`MSMQ_FAST_CONFIG`": "the file that `serve` and `check-config` read when none is given",
+    "`MSMQ_FAST_CONFIG`": "the file that `serve` and `config` read when none is given",
 }
 """Variables of the client commands."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -79,6 +80,11 @@ def test_any_text_in_any_variable(environment: dict[str, str]) -> None:
 @given(st.lists(st.tuples(st.sampled_from([*SECTIONS, *LISTS, "listen", "other"]), VALUES), max_size=4))
 def test_any_value_in_place_of_a_section(entries: list[tuple[str, object]]) -> None:
     loaded(dotted(entries), {})
+
+
+@given(TEXTS, TEXTS)
+def test_any_name_of_a_section_or_a_key(section: str, key: str) -> None:
+    loaded(f"[{json.dumps(section)}]\n[log]\n{json.dumps(key)} = 1\n[{json.dumps(key)}.x]\n", {key: section})
 
 
 @given(st.text(alphabet=st.sampled_from("[]{}=.,#\"'\\ \n\tabc019_-"), max_size=120))

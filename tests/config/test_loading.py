@@ -192,7 +192,7 @@ def test_unknown_sections_and_keys_of_list_entries(tmp_path: Path) -> None:
     text = '[sever]\nport = 1\n[[queues]]\nname = "a"\n[[queues]]\nname = "b"\ntransactionl = true\n'
     assert mistakes(tmp_path, text) == [
         'msmq.toml:1: unknown section "sever"; did you mean "server"?',
-        'msmq.toml:7: unknown key "transactionl" in [queues]; did you mean "transactional"?',
+        'msmq.toml:7: unknown key "transactionl" in [[queues]]; did you mean "transactional"?',
     ]
 
 
@@ -209,6 +209,11 @@ def test_unknown_sections_and_keys_of_list_entries(tmp_path: Path) -> None:
             'server.drain_timeout: invalid duration "1 year": write a number with a unit',
         ),
         ("drain_timeout = 4000", "server.drain_timeout: expected a duration from 0 s to 1 h, such as 90"),
+        (
+            'socket = "~nowhere/x"',
+            'listen.app.socket: expected a path, got "~nowhere/x": there is no such user',
+        ),
+        ('tls_key = "a\\u0000b"', 'listen.app.tls_key: expected a path, got "a\\x00b"'),
         ("host = [1]", "listen.mqqb.host: expected a text or a list of texts"),
         ('name = "A B"', "server.name: expected a name of at most 15 characters without blanks"),
         ('name = "SIXTEEN-LETTERS1"', "server.name: expected a name of at most 15 characters"),

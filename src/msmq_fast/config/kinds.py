@@ -34,7 +34,9 @@ __all__ = [
     "MIB",
     "NETWORKS",
     "PATH",
+    "PATHS",
     "SHA256",
+    "SOCKET",
     "TEXT",
     "TEXTS",
     "TEXTS_SCHEMA",
@@ -131,7 +133,24 @@ def _digest(value: object) -> str:
 
 def _path(value: object) -> Path | None:
     text = _text(value)
-    return Path(text).expanduser() if text else None
+    if "\0" in text:
+        raise _mismatch("a path", value)
+    try:
+        return Path(text).expanduser() if text else None
+    except RuntimeError:
+        raise ValueError(f"expected a path, got {quoted(text)}: there is no such user") from None
+
+
+def _all_paths(texts: tuple[str, ...]) -> tuple[str, ...]:
+    for text in texts:
+        _path(text)
+    return texts
+
+
+def _socket(value: object) -> str:
+    if value != "off":
+        _path(value)
+    return _text(value)
 
 
 def _networks(value: object) -> tuple[str, ...]:
@@ -164,6 +183,14 @@ TEXTS = Kind("a text or a list of texts", _texts, _texts_text, TEXTS_SCHEMA, lis
 GUID = Kind("a GUID", _guid, _guid, {"type": "string", "pattern": "^([0-9a-fA-F{}-]{32,38})?$"})
 _DIGEST = "64 hexadecimal digits"
 SHA256 = Kind(_DIGEST, _digest, _digest, {"type": "string", "pattern": "^([0-9a-fA-F]{64})?$"})
+PATHS = Kind(
+    "a path or a list of paths",
+    lambda value: _all_paths(_texts(value)),
+    lambda text: _all_paths(_texts_text(text)),
+    TEXTS_SCHEMA,
+    list,
+)
+SOCKET = Kind('a path, or "off"', _socket, _socket, {"type": "string"})
 PATH = Kind("a path", _path, _path, {"type": "string"}, lambda value: "" if value is None else str(value))
 
 

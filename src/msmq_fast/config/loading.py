@@ -183,7 +183,8 @@ class _FileReader:
         close = suggestion(key, [*keys, *old])
         for name, new in old.items():
             close = close.replace(f'"{name}"', f'"{new}"')
-        self._wrong(line, f'unknown key "{key}" in [{section}]{close}')
+        header = f"[[{section}]]" if section in LISTS else f"[{section}]"
+        self._wrong(line, f'unknown key "{key}" in {header}{close}')
 
     def _wrong(self, line: int | None, text: str) -> None:
         self._mistakes.append(Mistake(str(self._file), line, text))

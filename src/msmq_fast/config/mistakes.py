@@ -5,11 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from msmq_fast.protocol.text import printable
+
 __all__ = ["ConfigError", "Mistake", "suggestion"]
 
 
 class Mistake:
-    """One mistake: the file or variable, its line there if it is known, and what is wrong."""
+    """One mistake: the file or variable, its line there if it is known, and what is wrong.
+
+    As text it is one line: names and values of the file may hold any character.
+    """
 
     __slots__ = ("line", "text", "where")
 
@@ -20,7 +25,7 @@ class Mistake:
 
     def __str__(self) -> str:
         place = f"{self.where}:{self.line}" if self.line is not None else self.where
-        return f"{place}: {self.text}"
+        return printable(f"{place}: {self.text}")
 
 
 class ConfigError(Exception):

@@ -44,7 +44,7 @@ class ListenApp:
     """
 
     socket: str = key(
-        kinds.TEXT,
+        kinds.SOCKET,
         "",
         'path of the Unix socket; empty: app.sock in the data directory; "off": no Unix socket',
     )
@@ -104,7 +104,7 @@ class ListenHttps:
     tls_certificate: Path | None = key(kinds.PATH, None, "certificate chain (PEM)", live=True)
     tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate", live=True)
     tls_more_certificates: tuple[str, ...] = key(
-        kinds.TEXTS,
+        kinds.PATHS,
         (),
         "files (PEM), each with a certificate chain and its key, for clients that ask for another name (SNI)",
     )
