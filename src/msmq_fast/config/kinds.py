@@ -4,6 +4,9 @@
 that the server uses and raise ValueError with half a sentence that says what was expected. `to_toml` is the
 inverse of `check`, and `schema` describes to an editor what `check` takes (JSON schema).
 
+The kinds are our own because every client command without an endpoint reads the configuration: importing
+pydantic and building models of these sections takes longer than all that such a command does.
+
 To add a key:
 
 1. Add a field to the dataclass of its section in `config/sections/`:
