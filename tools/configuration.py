@@ -150,6 +150,8 @@ def _default(entry: Field[Any]) -> str:
 def example() -> str:
     """Return a TOML file that changes nothing: every key is a comment with its default."""
     lines = [
+        "#:schema ./msmq-fast.schema.json",  # editors with Taplo read it
+        "",
         "# Configuration of msmq-fast: every key with its default. Remove the # before a key to change it.",
         "# Written by python -m tools.configuration --write.",
     ]
