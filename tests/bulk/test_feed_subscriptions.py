@@ -68,7 +68,7 @@ def test_positions_and_limits_have_bounds() -> None:
     world, subscriptions, feed = busy(3)
     first, following = feed.bounds()
     for position in (first - 1, following + 1, -1):
-        with pytest.raises(ValueError, match="no position"):
+        with pytest.raises(ValueError, match="not a position"):
             subscriptions.create("lake", position)
     for limit in (0, -1, module.LARGEST_LAG + 1):
         with pytest.raises(ValueError, match="max_lag_bytes"):

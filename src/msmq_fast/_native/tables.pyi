@@ -1,4 +1,4 @@
-"""Types of what is durable, for those who read it; see src/_native/tables.pyx."""
+"""Types of the durable tables, for readers; see src/_native/tables.pyx."""
 
 from collections.abc import Callable
 

@@ -46,7 +46,7 @@ class Field:
 def arguments(payload: memoryview, *fields: Field) -> list[Any]:
     """The checked values of a payload array.
 
-    Raises InvalidParameter, and WireError for what is no msgpack value.
+    Raises InvalidParameter, and WireError for bytes that are not a msgpack value.
     """
     values = unpack_payload(payload)
     if not isinstance(values, list) or len(values) > len(fields):

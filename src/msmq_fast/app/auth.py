@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection of the application protocol."""
+"""Identifies the peer of a connection of the application protocol."""
 
 from __future__ import annotations
 

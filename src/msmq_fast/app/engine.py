@@ -227,7 +227,7 @@ class AppEngine:
         try:
             dispatch(self._session, kind, request_id, payload)
         except MSMQError as error:
-            # A request without a reply has nobody to tell: its subscription may just have ended.
+            # A request without a reply gets no error: its subscription may just have ended.
             if request_id:
                 self.fail(request_id, error)
         except FrameFault as error:

@@ -56,7 +56,7 @@ class FanOut:
         self._builder = MessageBuilder(manager, NULL_GUID, sent_field(opened.names[0]), token, signing)
 
     def lane(self) -> LaneTarget | None:
-        """There is no plain path."""
+        """A name of several queues has no plain path."""
         return None
 
     def close(self) -> None:

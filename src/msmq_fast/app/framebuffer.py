@@ -67,7 +67,7 @@ class FrameBuffer:
     def run(self, lane: SendLane) -> None:
         """Let `lane` take the whole frames that it can, up to the first that is not for it.
 
-        What it raises ends the connection: nobody knows which frames were taken.
+        An exception ends the connection, because it is not known which frames were handled.
         """
         self._start = lane.run(self._buffer, self._start, self._end)
 

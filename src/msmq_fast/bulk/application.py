@@ -1,4 +1,4 @@
-"""The bulk API as an aiohttp application: who asks, errors as JSON, counts. Its calls stand in other modules.
+"""The bulk API as an aiohttp application: callers, errors as JSON, counts. Its calls are in other modules.
 
 The server puts it under /v1/bulk of the admin port.
 """

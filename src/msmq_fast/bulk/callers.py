@@ -1,4 +1,4 @@
-"""Who makes a request of the bulk API: the owner of a token, or a user of this machine."""
+"""Identifies the caller of the bulk API: the owner of a token, or a user of this machine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Access(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Callers:
     """`of_token` knows whose token a text is that came from an address, `of_local` whose the client's end of
-    a loopback connection is; None: nobody's.
+    a loopback connection is; None: not known.
     """
 
     access: Access
@@ -46,7 +46,7 @@ class Callers:
     of_local: Callable[[Address, Address], Token | None]
 
     def identify(self, request: web.Request) -> Token:
-        """Who asks. Raises Refusal: UNAUTHORIZED, ACCESS_DENIED."""
+        """Returns the caller. Raises Refusal: UNAUTHORIZED, ACCESS_DENIED."""
         header = request.headers.get("Authorization")
         if header is not None:
             known = self.of_token(_bearer(header), request.remote or "")

@@ -28,7 +28,7 @@ _MISSING: Final = object()
 
 class Fields:
     """Values by name. Every access raises Refusal (BAD_REQUEST) for what does not fit; so does `done` for
-    names that nobody asked for.
+    names that are not among the parameters.
     """
 
     def __init__(self, values: Mapping[str, Any], *, as_text: bool) -> None:

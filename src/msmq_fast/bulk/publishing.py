@@ -31,7 +31,7 @@ def routes(context: Context, workers: Executor) -> list[web.RouteDef]:
 
 
 def _owner(request: web.Request) -> str:
-    """Who stages is who publishes."""
+    """Returns the owner of stages: only the caller that uploaded a stage may publish it."""
     return str(caller(request).user)
 
 

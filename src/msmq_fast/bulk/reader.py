@@ -38,14 +38,14 @@ __all__ = ["UNLIMITED_BYTES", "BulkReader", "EventsGone", "Figures", "Part"]
 _log = logging.getLogger(__name__)
 
 Part: TypeAlias = bytes | memoryview
-"""Of a stream; nobody changes it."""
+"""A part of a stream. Its receivers do not change it."""
 
 ROWS: Final = 4096
 BYTES: Final = 1 << 20
 """Of packets in a batch."""
 
 UNLIMITED_BYTES: Final = 2 << 20
-"""The same where reading in bulk may take all it can get: fewer turns of everybody on the way."""
+"""The same without a limit on the reader's share of a core: fewer hand-overs on the way."""
 
 HEADS_BYTES: Final = 16 << 20  # of packets that are looked at for a batch without bodies
 

@@ -79,7 +79,7 @@ class _Rows:
         return self._renewing(subscription, self._reader.chosen(queue, lookup_ids, numbers, columns))
 
     async def _renewing(self, subscription: str, parts: Parts) -> Parts:
-        """Whoever reads is alive, however long that takes."""
+        """Renews the lease with each part: a client that reads is alive, however long it takes."""
         try:
             async for part in parts:
                 self._context.manager.leases.renew(subscription)

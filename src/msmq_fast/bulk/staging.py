@@ -75,8 +75,8 @@ class StageUpload:
         most_bytes: int = 1 << 40,
         signing: Signing | None = None,
     ) -> None:
-        """`token` needs the right to send to every queue; None is the queue manager itself. `owner` names who
-        stages: only he publishes it. `touch` has what was put into the current batch written; `most_bytes`:
+        """`token` needs the right to send to every queue; None is the queue manager itself. `owner` names the
+        caller: only that caller may publish the stage. `touch` has the current batch written; `most_bytes`:
         of stored packets.
         """
         self._manager = manager

@@ -20,8 +20,8 @@ PATIENCE: Final = 0.05
 
 
 class Worker:
-    """Work is done in the order in which it was given. Whoever gives one bounded piece at a time gets a fair
-    part of the thread.
+    """Work is done in the order in which it was given. A stream that gives one bounded piece at a time gets a
+    fair part of the thread.
 
     `share`: of one core, 0 for no limit. A piece that took the processor for t seconds is followed by a pause
     until t / share seconds after its beginning; what the event loop does for readers makes it longer.

@@ -53,7 +53,7 @@ class DirectoryEnvironment:
 class EmbeddedDirectory(SearchableDirectory):
     """Fulfils `DirectoryProvider`. All objects are in memory; the store has one record for each.
 
-    An operation is not called inside a unit of work of somebody else: who has something to add to its unit
+    Do not call an operation inside another unit of work: a caller that has something to add to its unit
     passes `join`. A change is seen by reads at once, and taken back if its commit fails.
     """
 
@@ -253,7 +253,7 @@ def _object(kind: ObjectType, record: bytes) -> DirectoryObject:
 
 
 def _stored(kind: ObjectType, key: bytes, record: bytes) -> DirectoryObject:
-    """The object of a record that nobody has vouched for. Raises ValueError, TypeError, DirectoryError."""
+    """Returns the object of an unchecked record. Raises ValueError, TypeError, DirectoryError."""
     item = _object(kind, record)
     if _key(kind, item[IDENTIFIER]) != key:
         raise ValueError("the object belongs to another key")

@@ -32,7 +32,7 @@ class SenderGate:
         self, target: Destination, sender_type: int, sender_id: bytes, message: str, *, verified: bool = False
     ) -> bool:
         """`sender_type` and `sender_id` as in the SecurityHeader; `message` is the identifier, for records.
-        A `verified` sender is who it says, whatever the SID of an unsigned message counts for.
+        A `verified` sender is proven, whatever the SID of an unsigned message counts for.
 
         A sender whose identifier cannot be read is refused, even where anonymous ones may send: it claims to
         be somebody (QB-259).

@@ -24,7 +24,7 @@ class Destination:
     encrypted_only: bool = False
     clear_only: bool = False
     everybody: bool = True
-    """Whoever sends may; otherwise `security` and the sender decide."""
+    """True: every sender may; False: `security` and the sender decide."""
     security: SecurityDescriptor = field(default_factory=SecurityDescriptor)
     name: str = ""
 
@@ -55,7 +55,7 @@ class Gate(Protocol):
 def destinations(
     find_field: Callable[[int, bytes], Queue | None], open_to_everybody: Callable[[Queue], bool]
 ) -> Resolver:
-    """A resolver over `QueueRegistry.find_field`; nobody may send to the queue manager's own system queues.
+    """A resolver over `QueueRegistry.find_field`; no sender may use the queue manager's own system queues.
     `open_to_everybody` tells the queues to which every sender may send."""
 
     def resolve(dest_type: int, name: bytes) -> Destination | None:

@@ -123,5 +123,5 @@ class Backoff:
         return due if due > now else None
 
     def reset(self, way: Hashable) -> None:
-        """The host is there again, or somebody wants it to be tried now."""
+        """Ends the pause: the host is reachable again, or an operator asks for an attempt now."""
         self._failures.pop(way, None)

@@ -40,7 +40,7 @@ class SendPing:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What has a deadline and is no object of its own."""
+    """A deadline that belongs to the endpoint itself."""
 
     next_deadline: Callable[[], float | None]
     expire: Callable[[float], None]

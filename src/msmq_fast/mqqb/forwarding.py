@@ -17,8 +17,8 @@ from msmq_fast.packet.names import FormatName
 from msmq_fast.protocol.errors import IllegalFormatName, InsufficientResources, MSMQError
 
 MAX_UNROUTED = 1_000
-"""Outgoing queues that messages from elsewhere may open although nobody knows the way: names are what
-senders claim, and a route may be configured later."""
+"""Outgoing queues that messages in transit may open without a known route. Names are what senders claim, and
+a route may be configured later."""
 GREATEST_HOP_COUNT = 0x1D
 """UserHeader.Flags.RC (MS-MQMQ 2.2.20.1, AMB-62)."""
 _HOPS = 0x1F

@@ -38,7 +38,7 @@ class Limits:
 
 
 class KeyBudget:
-    """The session keys that one session has brought. Those of a second may come at once; whoever brings more
+    """The session keys of one session. The quota of a second may be used at once; a session with more
     is not listened to for a while. Times are monotonic seconds.
     """
 
@@ -56,7 +56,7 @@ class KeyBudget:
 class PartialPackets:
     """The large packets of all sessions that have not arrived in full, at most `limit` bytes of them.
 
-    Whoever begins one and leaves it makes room for the others: the oldest goes first.
+    A session that leaves a packet unfinished makes room for the others: the oldest first.
     """
 
     SMALL = 65_536
@@ -78,7 +78,7 @@ class PartialPackets:
 
     @property
     def excess(self) -> PeerSession | None:
-        """Who has to go, None while all of them have room."""
+        """Returns the session that must end, None while all of them have room."""
         return next(iter(self._held)) if self._total > self._limit else None
 
 

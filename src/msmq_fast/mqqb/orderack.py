@@ -193,7 +193,7 @@ class OrderAcks:
     def final(self, packet: bytes, reason: int) -> bool:
         """Tell the sender of a transactional message what became of it, in the unit of its cause.
 
-        False: nobody is told, since it was sent here or there is no room.
+        False: no acknowledgment is due, since it was sent here or there is no room.
         """
         parsed = parse(packet)
         if not parsed.transaction_offset or parsed.source == self._guid.bytes_le:

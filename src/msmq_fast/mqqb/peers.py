@@ -122,7 +122,7 @@ class Peers:
         """
         self._pinned = pinned
 
-    # ---- who speaks for a GUID
+    # ---- which address is the home of a GUID
 
     def holds(self, session: PeerSession) -> bool:
         """Whether a session speaks for the queue manager that its peer says it is."""

@@ -60,7 +60,7 @@ class Responder:
 class Inquirer:
     """Asks addresses which queue manager is there.
 
-    `cookie` gives 32 random bits: whoever could guess them could answer in place of the address.
+    `cookie` gives 32 random bits: a host that guessed them could answer in place of the address.
     """
 
     def __init__(self, own: UUID, timeout: float, cookie: Callable[[], int]) -> None:

@@ -89,7 +89,7 @@ class ReceivedProtection:
         header = security and replace(security, authenticated=False, authentication_level=0)
         signed = bool(message.signature_length or multi_signature(message))
         signer = self._signer(message, header) if signed and header is not None else None
-        # Anybody can make a certificate: who signed is known only of a sender that has registered it.
+        # Anyone can make a certificate: the signer is known only if the certificate is registered for it.
         known = header is not None and header.sender_id_type != SenderType.NONE
         if (signer is None and signed) or (target.authenticated and (signer is None or not known)):
             return Refusal.SIGNED

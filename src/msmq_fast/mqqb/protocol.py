@@ -152,7 +152,7 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
             if deadline is not None and deadline < self._timer.at:
                 self._timer.arm(deadline)
         elif session.opened_at is not None and transport.get_write_buffer_size():
-            transport.abort()  # nobody waits for a peer that does not take what an ended session had for it
+            transport.abort()  # do not wait for a peer that does not read the rest of an ended session
         else:
             transport.close()
 

@@ -138,7 +138,7 @@ class Pipeline:
         self, receiver: Receiver, now: float, messenger: Callable[[], Messenger]
     ) -> CloseReason | None:
         """The steps of 3.1.5.8 for the message that `receiver` stands at; `now` in monotonic seconds.
-        `messenger` gives who brings it.
+        `messenger` returns the peer that delivers it.
         """
         message = receiver.message()
         if message.ack_flags and message.admin_type and self.hooks.brought is not None:
@@ -197,7 +197,7 @@ class Pipeline:
     def _consume(
         self, receiver: Receiver, message: ParsedMessage, now: float, messenger: Callable[[], Messenger]
     ) -> bool:
-        """Whether a message was an OrderAck or a FinalAck: nobody but the queue manager sees it (QB-220)."""
+        """Whether a message was an OrderAck or a FinalAck: only the queue manager sees it (QB-220)."""
         try:
             ack = ordering_ack(message)
         except ValueError:
@@ -354,7 +354,7 @@ class Pipeline:
 
 
 def _unknown(dest_type: int, name: bytes) -> Refusal:
-    """Why there is no queue of this name."""
+    """Returns the reason why no queue has this name."""
     if dest_type == DIRECT and not is_name(direct_text(name)):
         return Refusal.BAD_NAME
     return Refusal.UNKNOWN_QUEUE

@@ -258,7 +258,7 @@ class Session:
         self.wake()
 
     def _messenger(self) -> Messenger:
-        """Who brings the acknowledgments that come on this session."""
+        """Returns the peer whose acknowledgments arrive on this session."""
         peers = self.session_context.peers
         manager = self.peer_guid if peers.holds(self) else None
         return Messenger(peers.addresses_of(self), manager, peers.is_router(self.peer_address, manager))
@@ -591,7 +591,7 @@ class Session:
         self.outbox.abandon(idle=reason is CloseReason.IDLE)
         if self._owner is not None:
             self._owner.closed(self, now)
-        self.wake()  # whoever ends it, its connection is closed
+        self.wake()  # so that the connection closes, whichever side ended the session
 
     def gone(self) -> None:
         """The transport is closed; called by the transport, once, after `close`."""

@@ -36,10 +36,10 @@ class SessionContext:
 
     `resolve` finds the local queue of a message, see `destination.Resolver`;
     `on_refusal(refusal, receiver)` hears of each message that was dropped while the receiver stands at it.
-    `gate` decides about senders to queues that not everybody may send to; without one nobody may.
+    `gate` decides about senders to queues with restricted access; without it, none of them may send.
     `quarantine` is where messages of refused senders go, if it gives a queue.
     `nack` does what follows when a message is refused.
-    `order_acks` acknowledges the streams that arrive; without it nobody hears of them.
+    `order_acks` acknowledges the streams that arrive; without it they get no acknowledgments.
     `hooks` may be set later too: what routing, security, tracing and outgoing sequences do with messages.
     `turns` are those for operations with keys that a message of a session asks for (`ReceivedKeys`).
     `peers` are the sessions by the queue manager at their other end; `order_acks` knows the same.

@@ -35,7 +35,7 @@ class Timers:
     order_ack_max: float = 10.0
     """MaximumOrderAckDelay: a stream that does not pause is acknowledged that often."""
     stream_lifetime: float = 90 * 86_400.0
-    """A stream of which nothing came for so long is forgotten."""
+    """Seconds after which an idle stream is deleted."""
     stream_cleanup: float = 3_600.0
     """How often that is looked after."""
     ping_response: float = 1.0

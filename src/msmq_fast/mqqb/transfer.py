@@ -48,7 +48,7 @@ _ORDERLY = (CloseReason.IDLE, CloseReason.STOPPED, CloseReason.SUPERSEDED)
 class Transfer:
     """Brings outgoing queues and sessions together.
 
-    `on_effect` is told what has to be done by somebody with sockets. A session is shared by all
+    `on_effect` is called with each effect that needs sockets. A session is shared by all
     queues that lead to its peer, also one that the peer opened. `is_own` tells the addresses of this
     computer, which never dials itself. Times are monotonic seconds.
 

@@ -183,7 +183,7 @@ def parse_path(text: str, computer: str) -> PathName:
     """A path name; `computer` is the local name.
 
     `.` stands for the local name, and `orders` alone for `.\\private$\\orders`.
-    IllegalQueuePathName: the text is no path name.
+    IllegalQueuePathName: the text is not a path name.
     """
     host, separator, rest = text.partition("\\")
     if not separator:
@@ -340,7 +340,7 @@ def parse_format_name(text: str) -> FormatName:
 def parse_format_names(text: str) -> tuple[FormatName, ...]:
     """A single or multiple-element format name (2.1.7).
 
-    IllegalFormatName: an element is no format name. UnsupportedFormatNameOperation: an element of a list
+    IllegalFormatName: an element is not a format name. UnsupportedFormatNameOperation: an element of a list
     names a machine, a journal or a dead-letter queue.
     """
     names = tuple(parse_format_name(element) for element in text.split(","))

@@ -31,7 +31,7 @@ def security_of(message: ParsedMessage) -> SecurityHeader | None:
 
 
 def unclaimed(message: ParsedMessage) -> bytes:
-    """The packet without SecurityHeader.Flags.AS, which nobody but its receiver says."""
+    """Returns the packet without SecurityHeader.Flags.AS, which only its receiver sets."""
     at = message.security_offset + 1
     if not message.security_offset or not message.packet[at] & _AUTHENTICATION:
         return message.packet

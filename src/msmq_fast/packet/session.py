@@ -33,7 +33,9 @@ def _internal(
 
 @dataclass(slots=True)
 class EstablishConnection:
-    """First packet of each side: who is calling whom (2.2.3). `timestamp`: ms since the initiator started."""
+    """First packet of each side: the caller and the called side (2.2.3). `timestamp`: ms since the initiator
+    started.
+    """
 
     SIZE: ClassVar[int] = 572
 
@@ -187,7 +189,7 @@ class Ping:
 
     @classmethod
     def decode(cls, data: bytes) -> Ping | None:
-        """None for a datagram that is no ping: it is ignored silently."""
+        """Returns None for a datagram that is not a ping: it is ignored."""
         if len(data) != cls.SIZE:
             return None
         flags, signature, cookie, manager = struct.unpack("<HHI16s", data)

@@ -188,7 +188,7 @@ class TransactionHeader:
 
 @dataclass(slots=True)
 class SecurityHeader:
-    """Who sent a message, and what signs and encrypts it. The byte fields are carried as they are."""
+    """The sender of a message, and what signs and encrypts it. Byte fields are carried unchanged."""
 
     FIXED: ClassVar[int] = 16
 

@@ -1,4 +1,4 @@
-"""The UserMessage packet header by header (MS-MQMQ 2.2.20): the whole codec, where speed is no matter."""
+"""The UserMessage packet header by header (MS-MQMQ 2.2.20): the complete codec, for use off the hot path."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ class QueueManager:
 
     def before_submit(self) -> None:
         """Serve readers: from what is available, then from what the coming commit makes durable (fused
-        receive). The fault of one reader is no other's.
+        receive). The fault of one reader does not affect others.
         """
         self._queue_records.before_submit()
         try:

@@ -40,9 +40,9 @@ class QueueManagerSettings:
     purge_batch: int = 1000  # messages deleted from the store in one unit (DU-08)
     expire_batch: int = 1000
     transaction_idle: float = 600.0  # seconds after which a transaction in which nothing happens is aborted
-    stage_lifetime: float = 3600.0  # seconds after which a stage goes that nobody publishes
+    stage_lifetime: float = 3600.0  # seconds after which an unpublished stage is deleted
     writer_lifetime: float = 7_776_000.0  # seconds after which a writer is forgotten that publishes nothing
-    outgoing_idle: float = 0.0  # seconds after which an outgoing queue goes that nobody needs; 0: never
+    outgoing_idle: float = 0.0  # seconds after which an idle outgoing queue is deleted; 0: never
     answers_per_address: int = 100  # outgoing queues that acknowledgments to one address may have in vain
     history_length: int = 10  # entries of a ConnectionHistory
     directory: DirectoryMode = DirectoryMode.EMBEDDED
@@ -69,5 +69,5 @@ class QueueManagerSettings:
 
 
 def quota_bytes(kilobytes: int) -> int:
-    """A quota for native code: 0xFFFFFFFF KB is no limit."""
+    """A quota for native code: 0xFFFFFFFF KB means unlimited."""
     return 0xFFFF_FFFF_FFFF_FFFF if kilobytes >= UNLIMITED else kilobytes * 1024

@@ -57,7 +57,7 @@ def _properties(given: dict[Any, Any]) -> dict[str, Any]:
         try:
             values["type"] = UUID(values["type"])
         except ValueError:
-            raise IllegalPropertyValue(f"type: {values['type']!r} is no GUID") from None
+            raise IllegalPropertyValue(f"type: {values['type']!r} is not a GUID") from None
     if "security" in values:
         values["security"] = descriptor_of(values["security"])
     return values

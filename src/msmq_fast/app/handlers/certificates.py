@@ -37,7 +37,7 @@ def _keyring(session: Session) -> Keyring:
 
 
 def _whose(session: Session, account: str) -> tuple[Sid, str]:
-    """SID and name of an account; who is not an administrator is the caller."""
+    """Returns the SID and name of an account; for a caller without administrator rights, its own."""
     principals = session.service.principals
     if not account:
         return session.token.user, session.token.name or str(session.token.user)
@@ -141,7 +141,7 @@ def _guid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise InvalidParameter(f"{text!r} is no GUID") from None
+        raise InvalidParameter(f"{text!r} is not a GUID") from None
 
 
 HANDLERS: dict[int, Handler] = {

@@ -78,7 +78,7 @@ def _own_queue(session: Session, item: DirectoryObject) -> Queue | None:
 
 
 def _shown(session: Session, item: DirectoryObject) -> dict[str, Any]:
-    """The entry of an object; the descriptor of an own queue is for those who may see it."""
+    """Returns the entry of an object; the descriptor of an own queue only if the caller may see it."""
     queue = _own_queue(session, item)
     if queue is not None and not session.manager.guard.sees_permissions(session.token, queue):
         item = item.only([name for name in item.values if name != "Security"])

@@ -70,8 +70,8 @@ def _rights(text: str, kind: ObjectKind) -> int:
         raise InvalidParameter(str(error)) from None
 
 
-def _named(users: Users, who: Sid | None) -> dict[str, str]:
-    return {"sid": "" if who is None else str(who), "name": "" if who is None else users.name_of(who)}
+def _named(users: Users, sid: Sid | None) -> dict[str, str]:
+    return {"sid": "" if sid is None else str(sid), "name": "" if sid is None else users.name_of(sid)}
 
 
 def _entry(users: Users, index: int, ace: Ace, kind: ObjectKind) -> dict[str, Any]:
@@ -117,10 +117,10 @@ def _edit(session: Session, request_id: int, payload: memoryview) -> None:
     queue, kind = _target(session, name)
     old = manager.guard.machine if queue is None else queue.security
     if action in _EDITS:
-        who = _account(session, account)
+        trustee = _account(session, account)
         everything = action == "revoke" and not rights
         mask = _EVERY_BIT if everything else _rights(rights, kind)
-        given = _EDITS[action](old, who, mask, kind.mapping)
+        given = _EDITS[action](old, trustee, mask, kind.mapping)
     elif action == "own":
         given = SecurityDescriptor.build(_account(session, account), None, None)
     elif action == "set":

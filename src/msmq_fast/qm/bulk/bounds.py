@@ -22,7 +22,7 @@ UNLIMITED: Final = (1 << 63) - 1
 
 
 class Bounds:
-    """The watermark of a queue manager. It is moved when somebody asks: the hot paths know nothing of it."""
+    """The watermark of a queue manager. It moves only when it is read, so it costs the hot paths nothing."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

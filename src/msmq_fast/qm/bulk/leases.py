@@ -1,11 +1,11 @@
 """Leases: messages of a queue that a subscription has for a while, to read them as often as it needs to and
 to acknowledge them in the end.
 
-A leased message is locked: no other reader gets it, no operator moves it; whoever looks at the queue without
-taking anything still sees it. Leases outlive the process. One that ends puts its messages back in their
-places; its numbers are void from then on.
+A leased message is locked: no other reader gets it, no operator moves it; a reader that looks at the queue
+without taking anything still sees it. Leases outlive the process. One that ends puts its messages back in
+their places; its numbers are void from then on.
 
-Long work (a lease, an acknowledgment, the end of a lease) is done in stretches, so that it keeps nobody
+Long work (a lease, an acknowledgment, the end of a lease) is done in stretches, so that it delays no other
 waiting; the requests of one subscription and queue are carried out one after the
 other.
 """
@@ -186,7 +186,7 @@ class Leases:
         return {holder.owner: holder.subscription for holder in self._all() if holder.held}
 
     def listed(self) -> list[Holding]:
-        """Who has what."""
+        """All leases, by subscription and queue."""
         now = self._services.monotonic()
         return [
             Holding(holder.subscription, holder.queue, holder.start, holder.next, max(holder.due - now, 0.0))
@@ -204,7 +204,7 @@ class Leases:
             holder.gone = True
             holder.delete()
 
-    # ---- who
+    # ---- holders
 
     def _find(self, subscription: str, queue: Queue) -> LeaseHolder | None:
         found = self._holders.get(queue.ordinal, {}).get(check_name(subscription))
@@ -220,7 +220,7 @@ class Leases:
             oldest = min(idle, key=lambda holder: holder.used)
             del self._holders[oldest.queue.ordinal][oldest.subscription]
             oldest.delete()
-            # Who comes back acknowledges numbers from before: they must not be given to other messages.
+            # A holder that returns acknowledges earlier numbers: they must not be given to other messages.
             self._floor = max(self._floor, oldest.next)
             self._records.set_meta(MetaName.LEASE_FLOOR, self._floor)
         owner = self._ledger.new_owner(lease=True)
@@ -328,7 +328,7 @@ class Leases:
         before = holder.start
         released = 0
         parts = holder.void(upto)
-        # The records first: nobody else gets a message that a start would take for leased.
+        # The records first: no other reader may get a message that a start would take for leased.
         written = True
         if holder.start > before or holder.broken:
             written = self._write(holder)
@@ -386,7 +386,7 @@ class Leases:
         return None if due == math.inf else due
 
     def expire(self, now: float) -> None:
-        """Go on with what is under way; end what nobody has renewed."""
+        """Continues work under way, and ends leases that were not renewed."""
         if self._due <= now:
             for holder in [one for one in self._all() if one.held and not one.jobs and one.due <= now]:
                 self._isolated(holder, self._end)
@@ -467,7 +467,7 @@ def _never_given(subscription: str, queue: Queue, upto: int, floor: int) -> Comp
 
 
 def _guarded(job: Iterator[bool], done: Completion[T]) -> Iterator[bool]:
-    """A job whose fault is told to whoever waits for it."""
+    """A job that reports its fault to the caller that waits for it."""
     try:
         yield from job
     except StoreError as error:

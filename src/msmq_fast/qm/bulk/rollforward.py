@@ -1,5 +1,5 @@
 """Published stages on their way into their queues, discarded ones on their way out of the store: in units so
-small that nobody notices, resumed by the next start.
+small that it delays no other work, resumed by the next start.
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ class Part(NamedTuple):
 
 
 class Stage:
-    """`owner` is who brought it; `created` are Unix seconds. `reserved` is what it holds of quotas, `names`
-    are its queues by ordinal, `rows` how many rows of the store have its messages.
+    """`owner` is the caller that uploaded it; `created` are Unix seconds. `reserved` is what it holds of
+    quotas, `names` are its queues by ordinal, `rows` how many rows of the store have its messages.
     """
 
     __slots__ = (
@@ -172,7 +172,7 @@ class OpenStage:
     def put(
         self, packets: PacketBlock, targets: array[int] | memoryview, queues: list[Queue], *, first: int = 0
     ) -> None:
-        """Take messages in: packets that nobody else has seen; `targets[i]` says which of `queues` gets
+        """Add messages: packets that no other code refers to; `targets[i]` says which of `queues` gets
         which.
 
         Those without an ordinal and a transaction number get theirs here. `first` is the number of the first

@@ -46,7 +46,7 @@ class Fenced(Exception):
 
 
 class StageNotFound(Exception):
-    """404 STAGE_NOT_FOUND: there is no such stage (any more)."""
+    """404 STAGE_NOT_FOUND: the stage does not exist (any more)."""
 
 
 class Published(NamedTuple):
@@ -89,7 +89,7 @@ class _Fence(NamedTuple):
 class Staging:
     """The stages, writers and publications of a queue manager: `QueueManager.staging`.
 
-    `lifetime`: seconds after which the stages of a batch go that nobody publishes, counted from the last one
+    `lifetime`: seconds after which the unpublished stages of a batch are deleted, counted from the last one
     that was brought; `writer_lifetime`: those after which a
     writer is forgotten that has published nothing more.
     """
@@ -108,7 +108,7 @@ class Staging:
         self._stages: dict[bytes, Stage] = {}
         self._open: dict[Stage, OpenStage] = {}
         self._idle: OrderedDict[_Key, _Batch] = OrderedDict()  # in the order in which they go
-        self._writers: dict[str, deque[_Waiting]] = {}  # who publishes, and what waits for its end
+        self._writers: dict[str, deque[_Waiting]] = {}  # publications under way and waiting, by writer
         self._rolling = RollForward(services)
         self._number = 0  # of the latest publication
 
@@ -163,7 +163,7 @@ class Staging:
             del self._idle[_key(stage)]
 
     def _remove(self, stages: Iterable[Stage]) -> int:
-        """Nobody publishes these; how many went. Their records have to go with the current unit."""
+        """Discards stages; returns their number. Their records must be deleted in the current unit."""
         count = 0
         for stage in stages:
             if stage.state is StageState.OPEN:
@@ -184,7 +184,7 @@ class Staging:
             self._store.writer.delete_record(Table.META, row_key(stage.identifier, 0))
 
     def discard(self, stages: Sequence[str], *, owner: str = "") -> Completion[int]:
-        """Forget stages; those that are unknown, somebody else's or being published are passed over.
+        """Discards stages; skips those that are unknown, of another caller, or being published.
 
         Resolved with how many went, when they do not come back.
         """
@@ -217,8 +217,9 @@ class Staging:
 
         Publications of one writer take their turns. All other stages of the batch go. Raises, or fails with:
         Fenced; StageNotFound; ValueError (a stage of another writer or batch, two attempts of one part, a
-        stage twice, a number out of range); QUEUE_DELETED; ACCESS_DENIED (the writer is somebody else's);
-        SERVICE_NOT_AVAILABLE; MESSAGE_STORAGE_FAILED. Then nothing becomes visible, and the stages stay.
+        stage twice, a number out of range); QUEUE_DELETED; ACCESS_DENIED (the writer belongs to another
+        caller); SERVICE_NOT_AVAILABLE; MESSAGE_STORAGE_FAILED. Then nothing becomes visible, and the stages
+        stay.
         """
         self._services.require_ready()
         check_writer(writer)

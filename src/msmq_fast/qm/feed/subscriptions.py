@@ -147,7 +147,7 @@ class Subscriptions:
             position = first if before is None else before.position
         if not first <= position <= following:
             raise Malformed(
-                f"the feed has events {first} to {following - 1}: {position} is no position in it"
+                f"the feed has events {first} to {following - 1}: {position} is not a position in it"
             )
         if max_lag_bytes is None:
             max_lag_bytes = DEFAULT_MAX_LAG if before is None else before.max_lag_bytes
@@ -163,7 +163,7 @@ class Subscriptions:
     def commit(self, name: str, position: int) -> Completion[Subscription]:
         """Everything before event `position` is done with. A lower position than before changes nothing.
 
-        As `alive`; ValueError: there is no such event yet.
+        As `alive`; ValueError: the event does not exist yet.
         """
         found = self.alive(name)
         _, following = self._feed.bounds()
@@ -205,7 +205,7 @@ class Subscriptions:
     # ---- for the feed
 
     def keep_from(self) -> int | None:
-        """Number of the first event that somebody may still ask for and has a right to; None if nobody."""
+        """Number of the first event to keep for a subscription within its lag; None if there is none."""
         return min(
             (
                 found.position

@@ -155,8 +155,8 @@ class OpenQueue:
 
     @property
     def destination_manager(self) -> UUID:
-        """UserHeader.QueueManagerAddress of what is sent here: NULL_GUID for direct names, and where nobody
-        knows whose queue it is. Routers go by it.
+        """UserHeader.QueueManagerAddress of messages sent here: NULL_GUID for direct names, and if the
+        manager of the queue is not known. Routers use it.
         """
         queue = self.queue
         known = queue.manager if isinstance(queue, OutgoingQueue) else None

@@ -52,7 +52,7 @@ class Opener:
         """Open a queue (DM-069 … DM-086).
 
         A queue of another computer can be opened for sending: an outgoing queue takes the messages.
-        `internal` opens queues that applications cannot; `token` is who asks, None for the queue manager
+        `internal` opens queues that applications cannot; `token` is the caller, None for the queue manager
         itself. Raises QUEUE_NOT_FOUND, SHARING_VIOLATION, ACCESS_DENIED, UNSUPPORTED_ACCESS_MODE,
         UNSUPPORTED_FORMATNAME_OPERATION, and what QueueRegistry.resolve raises.
         """
@@ -85,7 +85,7 @@ class Opener:
         return handle
 
     def _new_subqueue(self, target: Target, access: Access, token: Token | None) -> Queue | None:
-        """DM-087: opening a subqueue creates it, for those who may open its queue."""
+        """DM-087: opening a subqueue creates it, if the caller may open its queue."""
         found = self._registry.parent(target)
         if found is None:
             return None
@@ -130,7 +130,7 @@ class Opener:
         """For the queue that `token` chose for messages that fail (M-04): what send_packets takes, 0 if there
         is no such queue of programs here.
 
-        ACCESS_DENIED: `token` may not send to it; ILLEGAL_…: it is no name.
+        ACCESS_DENIED: `token` may not send to it; ILLEGAL_…: it is not a name.
         """
         target = self._registry.resolve(name)
         queue = self._registry.find(target) if target.local else None

@@ -98,7 +98,7 @@ class Certificates:
         return self._kept.get(user, ())
 
     def users(self) -> list[Sid]:
-        """Whoever has any."""
+        """The users that have certificates."""
         return sorted(self._kept, key=str)
 
     def registered(self, user: Sid) -> list[bytes]:

@@ -62,7 +62,7 @@ class Import:
         With `skip`, messages whose identifier is in the queue are passed over, else they are refused. `last`
         forgets how far the import got. What comes before a refused record is kept, then the refusal is raised
         and the import over. `queue` may be None without records. INVALID_PARAMETER: not the next record, a
-        record that is no message, a queue that takes no imports; QUEUE_DELETED; INSUFFICIENT_RESOURCES:
+        record that is not a message, a queue that takes no imports; QUEUE_DELETED; INSUFFICIENT_RESOURCES:
         quota; TRANSACTION_USAGE.
         """
         if not self._begun or self._closed or first != self.done:

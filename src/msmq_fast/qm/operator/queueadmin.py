@@ -58,8 +58,8 @@ class QueueAdmin:
     ) -> Completion[Queue]:
         """Create a queue of this computer; resolved when it is durable (DM-055 … DM-063, DU-10).
 
-        `token` is who asks, None for the queue manager itself; without `security` the queue gets the default
-        descriptor. Raises ILLEGAL_QUEUE_PATHNAME, QUEUE_EXISTS, PROPERTY, ILLEGAL_PROPERTY_VALUE,
+        `token` is the caller, None for the queue manager itself; without `security` the queue gets the
+        default descriptor. Raises ILLEGAL_QUEUE_PATHNAME, QUEUE_EXISTS, PROPERTY, ILLEGAL_PROPERTY_VALUE,
         ACCESS_DENIED. A public queue ends with what the directory says against it.
         """
         self._services.require_ready()

@@ -20,7 +20,7 @@ INSECURE: Final = frozenset(
         MessageClass.NACK_UNSUPPORTED_CRYPTO_PROVIDER,
     )
 )
-"""What tells a stranger which queues there are and who may do what (SendInsecureNacks)."""
+"""Classes that reveal to strangers which queues exist and their rights (SendInsecureNacks)."""
 
 
 def asked_for(message_class: int) -> Acknowledge:

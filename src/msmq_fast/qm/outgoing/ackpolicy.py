@@ -226,7 +226,7 @@ class AckPolicy:
         return MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER
 
     def no_room(self, ordinal: int) -> None:
-        """X-35, X-36: copies of messages are discarded, as those who run the computer have to know."""
+        """X-35, X-36: logs that copies of messages are discarded, because operators must know."""
         queue = self._registry.by_ordinal(ordinal)
         _log.warning(
             "%s has no room for copies of messages: %d were discarded since the start, for all queues",

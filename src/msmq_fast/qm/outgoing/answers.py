@@ -1,4 +1,4 @@
-"""Outgoing queues that answers to other queue managers open, within budgets for those who cause them.
+"""Outgoing queues that answers to other queue managers open, within budgets for the causing peers.
 
 Where an answer goes is what a peer says, so a peer can name any number of places that do not exist.
 
@@ -12,8 +12,8 @@ Where an answer goes is what a peer says, so a peer can name any number of place
    are too many: an empty one first, then the oldest of those that no session ever reached, then the oldest. A
    peer that is there, and takes nothing, keeps no other waiting. What is given up is deleted in later turns,
    a bounded number in each.
-4. Who caused an answer is known from the session that brought the message (`Origins`); an answer that is due
-   later finds it by the GUID of the sender.
+4. The cause of an answer is known from the session that delivered the message (`Origins`); an answer that is
+   due later finds it by the GUID of the sender.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST_ANSWERED = 10_000
 MOST_OF_GROUP = 1_000
 """Outgoing queues that answers to one address group may have."""
 UNKNOWN = "unknown"
-"""The group of answers of which nobody knows who caused them: the server was restarted meanwhile."""
+"""The group of answers whose cause is not known: the server was restarted meanwhile."""
 _ORIGINS = 16_384
 _GIVEN_UP = 256  # queues that wait to be deleted, at most
 _TURN = 50  # of them in one turn of the loop
@@ -192,7 +192,7 @@ class AnswerQueues:
             self._pool(queue).remove(queue)
 
     def claim(self, queue: OutgoingQueue) -> None:
-        """A program, or a message that passes through, uses a queue: it belongs to nobody's budget."""
+        """A program or a message in transit uses a queue: it leaves its budget."""
         if not queue.answers_only:
             return
         self._closed(queue)

@@ -34,7 +34,7 @@ class LoopbackDelivery:
     """Told of an outgoing queue whose next hop is this computer, hands its messages to the local queue, one
     batch at a time.
 
-    If a name has such a queue it counts as local from then on: whoever opens it again gets that queue.
+    If a name has such a queue it counts as local from then on: opening it again returns that queue.
     Messages that no local queue takes stay where they are, until there is one or their time is over. Nobody
     gets by another name into a queue that does not take its messages: they arrive as from another computer,
     and what is refused goes to a dead-letter queue if it asks for that.

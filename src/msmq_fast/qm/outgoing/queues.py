@@ -154,7 +154,7 @@ class OutgoingQueues:
         return ""
 
     def delete(self, queue: OutgoingQueue) -> Completion[None]:
-        """Delete an outgoing queue that nobody needs; resolved when it does not come back (DU-09).
+        """Deletes an unused outgoing queue; resolved when the deletion is durable (DU-09).
 
         SHARING_VIOLATION: it is in use.
         """

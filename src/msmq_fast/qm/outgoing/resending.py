@@ -21,7 +21,7 @@ from msmq_fast.qm.faults import Faults
 
 @dataclass(frozen=True, slots=True)
 class Messenger:
-    """Who brings an acknowledgment: the addresses for which its word counts, the queue manager that it is
+    """The peer of an acknowledgment: the addresses for which it counts, the queue manager that it is
     believed to be (None: not the one that it says), and whether it is a router, which brings what others say.
     """
 

@@ -1,1 +1,1 @@
-"""Queues of this computer and outgoing ones: what they are, who may use them, and their records."""
+"""Queues of this computer and outgoing ones: what they are, their rights, and their records."""

@@ -1,7 +1,7 @@
 """Messages of a queue that stay as they are, one bounded batch a call.
 
 A batch is named by arrival sequences: it examines what arrived behind `after` up to `upto`, so that a caller
-who stops may go on, and one who works beside senders comes to an end.
+a reader that stops may continue, and one that works beside senders comes to an end.
 """
 
 from __future__ import annotations

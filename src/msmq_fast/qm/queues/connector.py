@@ -152,7 +152,7 @@ class Connectors:
         return None if found is None else found.get(attribute)
 
     def _descriptor(self, site: UUID) -> SecurityDescriptor:
-        """Who may open the queues of a site; without a descriptor nobody but administrators."""
+        """The descriptor of the queues of a site; without one, only administrators may open them."""
         data = self._site(site, "Security")
         try:
             return SecurityDescriptor.from_bytes(data) if data else NOBODY

@@ -65,7 +65,7 @@ class Guard:
             return
         right, operation = _OPEN[access]
         if queue.kind is QueueKind.OUTGOING:
-            return  # whoever may talk to this queue manager may send to others; they check for themselves
+            return  # every caller may send to other queue managers; they check for themselves
         if queue.kind is QueueKind.CONNECTOR and queue.security is not NOBODY:
             self.authorizer.check(
                 token, queue.security, _CONNECTOR, CONNECTED_NETWORK, queue.name, f"{operation} from"
@@ -179,7 +179,7 @@ class Guard:
         new = merge(old, given)
         needed = needed_to_change(old, new)
         if not needed:
-            # Who may not change anything does not learn whether this would have been a change.
+            # A caller without the right does not learn whether this would have been a change.
             needed = int(Standard.WRITE_DAC)
         if queue is None:
             self._on_machine(token, needed, "change permissions")
@@ -189,7 +189,7 @@ class Guard:
         return _sound(new)
 
     def explain(self, token: Token, queue: Queue | None, desired: int) -> Decision:
-        """Who decides whether `token` has the rights `desired`; nothing is recorded."""
+        """Decides whether `token` has the rights `desired`; records nothing."""
         if queue is None:
             return self.authorizer.decide(token, self.machine, desired, MACHINE)
         return self.authorizer.decide(token, queue.security, desired, QUEUE)
@@ -203,7 +203,7 @@ class Guard:
     def _check_owner(
         self, token: Token | None, name: str, old: SecurityDescriptor | None, new: SecurityDescriptor
     ) -> None:
-        """Nobody but an administrator makes somebody else an owner."""
+        """Only an administrator may make another account the owner."""
         if token is None or token.administrator or new.owner in token.sids:
             return
         if old is None or old.owner != new.owner:

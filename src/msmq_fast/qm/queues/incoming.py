@@ -29,7 +29,7 @@ class IncomingTransfer:
     """IncomingTransactionalTransferInfo: a stream of transactional messages from one sender by one name."""
 
     queue: int
-    """Ordinal of QueueReference, 0 if there is no such queue."""
+    """Ordinal of QueueReference, 0 if the queue does not exist."""
     format_name: str
     sender: UUID
     sequence_id: int

@@ -70,7 +70,7 @@ def _stored_name(text: str) -> FormatName:
     """The destination of a record. Earlier versions kept names that break the rules of MS-MQMQ 2.1.2: such a
     queue is there again with its messages, which expire or are purged, and takes no others.
 
-    ILLEGAL_FORMATNAME: it is no name.
+    ILLEGAL_FORMATNAME: it is not a name.
     """
     try:
         return parse_format_name(text)
@@ -170,7 +170,7 @@ class OutgoingQueue(Queue):
 
     @property
     def active(self) -> bool:
-        """Q-20: messages wait for transfer, or somebody has it open."""
+        """Q-20: messages wait for transfer, or a handle has it open."""
         return bool(self.descriptors) or self.core.messages > 0
 
     def format_name(self, manager: UUID) -> FormatName:

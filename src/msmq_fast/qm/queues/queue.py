@@ -230,7 +230,7 @@ class Queue:
 
     @property
     def active(self) -> bool:
-        """Q-20: somebody has it open."""
+        """Q-20: a handle has it open."""
         return bool(self.descriptors)
 
     @property

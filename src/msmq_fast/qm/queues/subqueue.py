@@ -1,7 +1,7 @@
 """Subqueues (X-50 … X-53): `queue;name`, parts of a queue to which its messages are moved.
 
 A subqueue has nothing of its own but its messages: properties, rights and quota are those of its queue. It
-comes into being when it is first opened and goes when it is empty and nobody has it open.
+is created when it is first opened, and deleted when it is empty and no handle has it open.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.queues.system import INTERNAL_KEYS
 from msmq_fast.qm.services import Services
 
-SWEEP = 10.0  # seconds between two looks for subqueues that became empty while nobody had them open
+SWEEP = 10.0  # seconds between two searches for subqueues that became empty while they were not open
 RESERVED = frozenset(("journal", "deadletter", "deadxact"))
 
 
@@ -74,7 +74,7 @@ class Subqueues:
         self._ledger = services.ledger
         self._registry = registry
         self._changes = changes
-        self._idle: set[Subqueue] = set()  # nobody has them open
+        self._idle: set[Subqueue] = set()  # no handle has them open
         self._due: float | None = None
 
     def make(self, parent: Queue, name: str) -> Subqueue:
@@ -120,7 +120,7 @@ class Subqueues:
         self._add(queue)
 
     def idle(self, queue: Queue) -> None:
-        """Nobody has a subqueue open (DM-091)."""
+        """The last handle of a subqueue was closed (DM-091)."""
         if isinstance(queue, Subqueue) and not queue.descriptors:
             self._idle.add(queue)
             self._due = self._services.monotonic()

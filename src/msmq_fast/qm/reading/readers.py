@@ -40,7 +40,7 @@ class Gate(Protocol):
 
 
 class Hold(Protocol):
-    """Who keeps the message of a read locked instead of having it removed: a two-phase read, a
+    """Keeps the message of a read locked instead of having it removed: a two-phase read, a
     transaction.
     """
 
@@ -52,7 +52,7 @@ class Hold(Protocol):
         """A message was locked for the owner."""
 
     def unlocked(self, core: QueueCore, key: int) -> None:
-        """Nobody is there any more to whom the message could be handed."""
+        """The reader is gone, so the message cannot be delivered."""
 
 
 class ReadCursor(Protocol):
@@ -193,7 +193,7 @@ class ReadRequest:
             self.gate.leave(len(messages[0].packet) if messages else 0)
 
     def peeked(self, message: Received | None, status: int) -> bool:
-        """The message was read; False if nobody wants it any more."""
+        """The message was read; False if the reader no longer wants it."""
         if message is None:
             wanted = self.completion.fail(storage_error(status))
         else:
@@ -377,7 +377,7 @@ class Readers:
             self.core.nudge()
 
     def join(self, waited: set[Readers]) -> None:
-        """Stand in `waited` as long as somebody waits to take a message."""
+        """Adds itself to `waited` while a read waits to remove a message."""
         self._waited = waited
 
     def _note_interest(self) -> None:
@@ -395,7 +395,8 @@ class Readers:
             self.serve()
 
     def _serve_alone(self, reader: ReadRequest | Subscription) -> bool:
-        """Serve a read in two phases before which nobody waits, as `serve` would; False if it has to wait.
+        """Serves a two-phase read if no other read waits before it, as `serve` would; False if it has to
+        wait.
 
         Remote readers come one by one: a place in the row and out of it again costs them more than the rest.
         """
@@ -449,7 +450,7 @@ class Readers:
             request.completion.fail(IOTimeout())
 
     def serve(self, pending: bool = False) -> None:
-        """Hand out what is there: first to all who peek, then to those who take, in their order."""
+        """Delivers available messages: first to all peeks, then to the reads that remove, in their order."""
         if self._serving:
             return
         self._serving = True
@@ -516,7 +517,7 @@ class Readers:
                 return
 
     def _next_taker(self, pending: bool) -> ReadRequest | Subscription | None:
-        """Who is served next, in the order in which they came."""
+        """Returns the next read to serve, in the order of arrival."""
         head = self.core.head_in_memory(pending)
         if not head and not self._cursors:
             return None

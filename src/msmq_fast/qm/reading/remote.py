@@ -1,6 +1,6 @@
-"""Queues of other computers that are read from here: what front ends ask for, whoever does it.
+"""Queues of other computers that are read from here: the interface that front ends use.
 
-The queue manager is given a RemoteReader by who puts it together (`QueueManager.remote`); without one such
+The queue manager gets a RemoteReader when it is constructed (`QueueManager.remote`); without one such
 queues can only be sent to. What each method promises is in docs/how-to/remote-read.md.
 """
 
@@ -123,7 +123,7 @@ class RemoteQueue(Protocol):
         """
 
     def purge(self) -> Completion[None]:
-        """Remove every available message; how many, nobody tells."""
+        """Removes every available message; the number is not known."""
 
     def close(self) -> None:
         """Waiting reads end with OPERATION_CANCELLED, what is locked goes back. Does not wait for the other
@@ -138,6 +138,6 @@ class RemoteReader(Protocol):
     ) -> Completion[RemoteQueue]:
         """Open for receiving or peeking; resolved when the other computer has opened it too.
 
-        `token` is who asks, None for the queue manager itself. Fails with what the other computer refuses it
-        with, REMOTE_MACHINE_NOT_AVAILABLE, ACCESS_DENIED.
+        `token` is the caller, None for the queue manager itself. Fails with what the other computer refuses
+        it with, REMOTE_MACHINE_NOT_AVAILABLE, ACCESS_DENIED.
         """

@@ -29,7 +29,7 @@ class RemoteReadState(IntEnum):
 
 
 class TwoPhaseRead:
-    """One Dequeue Message Begin, a qm.reading.Hold: its lock is its own, nobody else can end it (DA-036)."""
+    """One Dequeue Message Begin, a qm.reading.Hold: only this read can end its lock (DA-036)."""
 
     __slots__ = ("_reads", "owner")
 

@@ -116,7 +116,7 @@ class TransactedQueue:
 
     def reject(self, lookup_id: int) -> None:
         """The application does not want a message that it has received in this transaction: with the commit
-        it is gone, its sender hears NACK_RECEIVE_REJECTED and has it as a dead letter, if he asked for that.
+        it is removed; its sender gets NACK_RECEIVE_REJECTED and a dead letter, if it asked for them.
 
         MESSAGE_NOT_FOUND: this transaction has not received it, or it was purged meanwhile.
         """

@@ -61,7 +61,7 @@ class Reader(Protocol):
 class Transaction:
     """One transaction. Made by Transactions.begin; a qm.reading.Hold for what is received in it.
 
-    `user` says who began it, for the operator. `on_end` is called when the transaction is gone, `on_ahead`
+    `user` is its owner, for the operator. `on_end` is called when the transaction has ended, `on_ahead`
     when what was written ahead is durable or was not kept; after `leave` neither is. Sends, receives and
     moves go through OpenQueue; they raise TRANSACTION_SEQUENCE once it ends.
     """
@@ -107,7 +107,7 @@ class Transaction:
         self._all.touched(self)
 
     def unlocked(self, core: QueueCore, key: int) -> None:
-        """Nobody is there any more to whom a message could be handed."""
+        """The owner is gone, so messages cannot be delivered."""
         if self.state is State.ACTIVE:
             self.operations.unlock(core, key)
 
@@ -160,7 +160,7 @@ class Transaction:
 
         def undecided(error: MSMQError) -> None:
             self.state = State.ACTIVE
-            self._all.touched(self)  # perhaps nobody is there any more who would abort it
+            self._all.touched(self)  # perhaps its owner is gone and cannot abort it
             done.fail(error)
 
         self.state = State.PREPARED
@@ -229,7 +229,7 @@ class Transaction:
         return before
 
     def leave(self) -> None:
-        """Who began it is gone, and hears of nothing more: it is aborted unless it was prepared (ST-3)."""
+        """The owner is gone and gets no more calls: aborts the transaction unless it was prepared (ST-3)."""
         self._on_end = self._on_ahead = None
         if self.state is State.ACTIVE:
             self.abort()
@@ -361,7 +361,7 @@ class Transactions:
                 _log.warning(
                     "the transaction %s of %s was idle for %g s and is aborted",
                     transaction.identifier,
-                    transaction.user or "nobody",
+                    transaction.user or "an unknown user",
                     self._idle_limit,
                 )
                 try:
