@@ -30,7 +30,7 @@ from msmq_fast.security.users import UsersFileError
 log = logging.getLogger("msmq_fast.app")
 
 
-def _nobody() -> None:
+def _ignore() -> None:
     """Whom to wake when the adapter is gone."""
 
 
@@ -120,7 +120,7 @@ class AppEngine:
             self._session = None
         # Garbage is collected rarely: nothing of a connection may wait for that.
         self._received.release()
-        self._wake = _nobody
+        self._wake = _ignore
 
     # ---------------------------------------------------------------------------------------- for the session
 

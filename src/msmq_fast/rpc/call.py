@@ -50,7 +50,7 @@ class Pending(ABC):
 
     @abstractmethod
     def abandon(self) -> None:
-        """Nobody waits for the reply any more. That it is already on its way is fine."""
+        """The caller no longer waits for the reply. The reply may be on its way already."""
 
 
 class Call:
@@ -143,8 +143,8 @@ class Call:
             self.port.fail(self, status)
 
     def abandon(self, pending: Pending | None) -> None:
-        """The runtime: nobody waits for the reply any more. `pending`: what the method returned. That a
-        service fails at it stops nobody else.
+        """Called by the runtime: the caller no longer waits. `pending`: what the method returned. If a
+        service raises here, the others are still called.
         """
         if self.alive:
             self.alive = False

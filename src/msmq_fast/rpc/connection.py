@@ -291,7 +291,7 @@ class ServerConnection:
             self._busy = False
         if self._kept or self._scanner.capacity > self._own_buffer:
             self._measure()
-        # Who is not listened to cannot go on.
+        # While reading is paused, the peer cannot finish its PDU.
         if (self._scanner.held or self._requests.receiving) and self.reading:
             self._deadlines.partial()
         else:

@@ -39,7 +39,7 @@ class UnderWay(NamedTuple):
     pending: Pending | None
 
     def abandon(self) -> None:
-        """Nobody waits for the reply any more."""
+        """The caller no longer waits for the reply."""
         self.call.abandon(self.pending)
 
 

@@ -22,7 +22,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class InterfacePolicy:
-    """Who may call an interface (QP-010, QP-011). Levels are those of MS-RPCE 2.2.1.1.8."""
+    """Which callers an interface accepts (QP-010, QP-011). Levels are those of MS-RPCE 2.2.1.1.8."""
 
     minimum_level: int = 1
     """The least authentication level: 1 none, 2 connect, 4 packet, 5 integrity, 6 privacy."""

@@ -58,7 +58,7 @@ class RpcCounters:
     abandoned: int = 0
     """Calls that were cancelled, orphaned, or whose connection was lost."""
     failures: int = 0
-    """Methods that failed in a way that nobody foresaw."""
+    """Methods that failed with an unexpected exception."""
     faults: Counter[int] = field(default_factory=Counter)
     """Fault PDUs by status."""
     refused: Counter[str] = field(default_factory=Counter)

@@ -38,7 +38,7 @@ __all__ = ["Negotiation"]
 _SMALLEST_FRAGMENT = 2048  # what Windows takes at least for the size of a fragment
 
 
-def _nobody(pdu: Pdu, refusal: PduRefused | BindRefused | None) -> None:
+def _ignore(pdu: Pdu, refusal: PduRefused | BindRefused | None) -> None:
     """Whom a leg finds that comes back too late."""
 
 
@@ -74,7 +74,7 @@ class Negotiation:
 
     def release(self) -> None:
         """The connection has ended."""
-        self._resume = _nobody
+        self._resume = _ignore
 
     def bind(self, pdu: Pdu) -> None:
         """A bind. Raises BindRefused."""

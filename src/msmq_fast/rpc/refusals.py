@@ -1,4 +1,4 @@
-"""PDUs that are refused: how the client learns it, and why, for those who run the server."""
+"""PDUs that are refused: the answer to the client, and the reason for the log."""
 
 from __future__ import annotations
 

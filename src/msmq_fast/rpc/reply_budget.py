@@ -15,8 +15,8 @@ MOST = 8
 """Messages under way at once: 4 MiB each at most."""
 
 
-def _nobody() -> None:
-    """Who is told where the connection has ended."""
+def _ignore() -> None:
+    """The listener after the connection has ended: it does nothing."""
 
 
 class ReplyBudget:
@@ -44,7 +44,7 @@ class ReplyBudget:
 
     def release(self) -> None:
         """The connection has ended."""
-        self._freed = _nobody
+        self._freed = _ignore
 
     def begin(self) -> None:
         """A message is taken for a call that does not wait."""

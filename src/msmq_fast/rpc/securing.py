@@ -47,7 +47,7 @@ class Security:
         return self.level == AuthLevel.PRIVACY
 
     def step(self, token: bytes) -> bytes:
-        """One leg; may be called on a thread. Raises AuthError, also for what nobody foresaw."""
+        """One leg; may be called on a thread. Raises AuthError, also for unexpected exceptions."""
         try:
             return self.context.step(token)
         except AuthError:
@@ -96,7 +96,7 @@ class SecurityTable:
         self._address = address
         self.unfinished: Security | None = None
         self.anonymous = Caller("", ANONYMOUS_TOKEN, AuthType.NONE, AuthLevel.NONE, address)
-        """Who calls without authentication."""
+        """The caller without authentication."""
 
     def begin(self, pdu: Pdu) -> Security:
         """The context that the sec_trailer of a bind or alter_context opens; `step` it next.

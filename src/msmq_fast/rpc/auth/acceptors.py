@@ -25,10 +25,10 @@ _NETBIOS_NAME: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class AcceptorPolicy:
-    """Who may log on how. `anonymous` is about NTLM without a name; without a keytab there is no Kerberos.
+    """Which log-ons are accepted. `anonymous`: NTLM without a name; without a keytab there is no Kerberos.
 
     `is_own_name` tells the names of this server that an NTLM client may ask for; None: any name. `logons`
-    slows down who guesses; None: nothing does.
+    slows down callers that guess; None: no limit.
     """
 
     ntlm: bool = True

@@ -55,7 +55,7 @@ class AuthFailure(StrEnum):
     TYPE = "type"  # the authentication type is not spoken, or not allowed here: bind_nak reason 8
     LEVEL = "level"  # not a level for a security context: bind_nak reason 0
     TOKEN = "token"  # noqa: S105 - malformed, or not what is due now: bind_nak reason 9
-    LOGON = "logon"  # unknown, disabled, wrong secret, wrong time, replayed, locked: nobody is told which
+    LOGON = "logon"  # unknown, disabled, wrong secret, wrong time, replayed or locked: the peer is not told
     WEAK = "weak"  # the peer offers less than is asked for
     SIGNATURE = "signature"  # a PDU was changed, repeated, or is out of sequence
 
@@ -70,7 +70,7 @@ class AuthError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls. `name` is empty for an anonymous caller; `address` is for people and the audit log."""
+    """The caller. `name` is empty for an anonymous one; `address` is for people and the audit log."""
 
     name: str
     token: Token
@@ -132,7 +132,7 @@ class SecurityContext(Protection, Protocol):
 
     @property
     def caller(self) -> Caller:
-        """Who the client is. Only on the server's side, and only when complete."""
+        """The identity of the client. Only on the server's side, and only when complete."""
 
     def step(self, token: bytes) -> bytes:
         """Take the peer's token and give the next one for it; empty: none.

@@ -1,4 +1,4 @@
-"""The client's side of authentication: a security context for a type, a level and whoever logs on."""
+"""The client's side of authentication: a security context for a type, a level and an account."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ __all__ = ["Credentials", "initiate"]
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who logs on. Without a user: anonymous by NTLM, and by Kerberos whoever the process is.
+    """The account that logs on. Without a user: anonymous with NTLM, the account of the process with
+    Kerberos.
 
     `nt_hash` stands for the password with NTLM. Kerberos takes the password, the keytab, or the credentials
     cache (as in KRB5CCNAME), in this order; `user` is a principal then, and `domain` its realm.

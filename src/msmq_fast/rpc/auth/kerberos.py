@@ -198,7 +198,7 @@ def _data(parts: gss.IOV) -> bytes:
 
 
 class KerberosServer:
-    """What all acceptors share: the keys of a keytab, and who principals are."""
+    """What all acceptors share: the keys of a keytab, and the users of principals."""
 
     def __init__(self, keytab: Path, principals: Principals) -> None:
         """Raises AuthError for a keytab that cannot be read or has no keys."""
@@ -238,7 +238,7 @@ class KerberosAcceptor(_KerberosMechanism):
             self._context = result.context
             if not result.more_steps:
                 _check_strength(int(result.flags), self._level)
-                if int(result.flags) & int(gss.RequirementFlag.anonymity):  # RFC 8062: a ticket of nobody
+                if int(result.flags) & int(gss.RequirementFlag.anonymity):  # RFC 8062: an anonymous ticket
                     raise AuthError(AuthFailure.LOGON, "Kerberos: anonymous callers are not accepted")
                 initiator = _name(result.initiator_name)
                 realm = _name(gss.inquire_context(self._context, target_name=True).target_name)
@@ -254,7 +254,7 @@ def _name(name: gss.Name | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KerberosUser:
-    """Who logs on: with a password, a keytab or a credentials cache. Without any: who the process is."""
+    """The account that logs on: with a password, keytab or credentials cache; else that of the process."""
 
     principal: str = ""
     password: str = field(default="", repr=False)

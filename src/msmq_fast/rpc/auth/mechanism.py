@@ -25,7 +25,7 @@ _MAX_TOKEN: Final = 65535  # what auth_length can say
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who logged on; `name` is empty for an anonymous caller."""
+    """The account that logged on; `name` is empty for an anonymous caller."""
 
     name: str
     token: Token
@@ -44,7 +44,7 @@ class Mechanism(Protection, Protocol):
 
     @property
     def identity(self) -> Identity:
-        """Who the initiator is; only an acceptor knows, when complete."""
+        """The identity of the initiator; only an acceptor knows it, when complete."""
 
     def step(self, token: bytes) -> bytes:
         """Take the peer's token, give the next one for it; empty: none."""
@@ -98,7 +98,7 @@ class Context:
 
     @property
     def caller(self) -> Caller:
-        """Who the client is. Only on the server's side, and only when complete."""
+        """The identity of the client. Only on the server's side, and only when complete."""
         identity = self._mechanism.identity
         return Caller(identity.name, identity.token, self._type, self._level, self._address)
 

@@ -192,7 +192,7 @@ class _NtlmMechanism:
 
 
 class NtlmAcceptor(_NtlmMechanism):
-    """The server's side. Whoever cannot log on learns nothing of the reason, not even by the time it took."""
+    """The server's side. A rejected client does not learn the reason, not even by the time it took."""
 
     def __init__(self, server: NtlmServer, level: AuthLevel, address: str) -> None:
         self._server = server
@@ -256,7 +256,7 @@ class NtlmAcceptor(_NtlmMechanism):
     def _log_on(self, message: Authenticate, response: NtlmV2Response) -> tuple[User, bytes]:
         """The account and the SessionBaseKey. Raises AuthError, without saying why."""
         user = self._server.find(message.user)
-        # The same work for an account that does not exist, with a hash that nobody knows.
+        # The same work for an account that does not exist, with a random hash.
         decoy = self._server.random_bytes(_KEY_SIZE)
         secret = decoy if user is None else user.nt_hash
         proven: bytes | None = None
@@ -286,7 +286,7 @@ class NtlmAcceptor(_NtlmMechanism):
         if target and is_own_name is not None and not is_own_name(host_of(target)):
             raise AuthError(
                 AuthFailure.LOGON,
-                f"NTLM: the client asked for {target!r}, which is no name of this server "
+                f"NTLM: the client asked for {target!r}, which is not a name of this server "
                 "(server.aliases, rpc.target_names)",
             )
 
@@ -302,7 +302,7 @@ class NtlmAcceptor(_NtlmMechanism):
 
 @dataclass(frozen=True, slots=True)
 class NtlmUser:
-    """Who logs on: with a password or its NT hash. Without a name: anonymous."""
+    """The account that logs on: with a password or its NT hash. Without a name: anonymous."""
 
     name: str = ""
     domain: str = ""

@@ -159,7 +159,7 @@ class SpnegoAcceptor(_Negotiation):
             raise AuthError(AuthFailure.TYPE, "SPNEGO: the client offers no accepted mechanism")
         self._chosen = self._mechanisms[_known(mechanism)]()
         preferred = mechanism == offer.mechanisms[0]
-        self._mic_due = not preferred  # somebody may have put another one before it
+        self._mic_due = not preferred  # an attacker may have inserted another one before it
         inner = b""
         if preferred and offer.mech_token:
             inner = self._chosen.step(offer.mech_token)
@@ -224,7 +224,7 @@ class SpnegoInitiator(_Negotiation):
             try:
                 token = self._offers[preferred].step(b"")
             except AuthError:
-                # Kerberos without a ticket, for example: that is no offer then.
+                # Kerberos without a ticket, for example: then it is not offered.
                 del self._offers[preferred]
                 if not self._offers:
                     raise

@@ -85,7 +85,7 @@ class Binding:
 
         `timeout` in seconds: then the call is cancelled, and its answer of no interest (MS-MQQP 3.2.4.1). An
         answer of which parts arrive has that time anew. With `hang_up` the binding ends instead: only so the
-        other side puts back what it keeps for a call whose end nobody knows. `read` is the request identifier
+        other side puts back what it keeps for a call whose end is not known. `read` is the request identifier
         of a read.
         """
         op = self._table.op(name)

@@ -60,7 +60,7 @@ answers the third with the bind-time features that it has (MS-RPCE 3.3.1.5.3).""
 
 
 class Credentials(Protocol):
-    """How a client says who it is."""
+    """How a client identifies itself."""
 
     @property
     def auth_type(self) -> AuthType:
@@ -238,7 +238,7 @@ class ClientConnection:
         self._put(pdus, call)
 
     def abandon(self, call: ClientCall, reason: str) -> None:
-        """Nobody waits for an answer any more: cancel it without patience (cancel time-out 0)."""
+        """The caller no longer waits: cancels the call at once (cancel time-out 0)."""
         if self.calls.pop(call.call_id, None) is None:
             return
         if not self.closing:
@@ -447,13 +447,13 @@ class ClientConnection:
             else:
                 call.completion.fail(error)
         self._on_end(error)
-        self._on_open, self._on_end = _nobody, _nobody_of
+        self._on_open, self._on_end = _ignore, _ignore_error
         self.wake()
 
 
-def _nobody() -> None:
-    """Who is told where nobody is."""
+def _ignore() -> None:
+    """A listener that does nothing."""
 
 
-def _nobody_of(_: Exception) -> None:
-    """Who is told where nobody is."""
+def _ignore_error(_: Exception) -> None:
+    """A listener that does nothing."""

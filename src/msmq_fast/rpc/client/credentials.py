@@ -1,4 +1,4 @@
-"""Who this queue manager is to the computers that it reads."""
+"""The account of this queue manager at the computers that it reads."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _NO_OBJECT: Final = UUID(int=0)
 
 
 class Mapper:
-    """The mapper of one computer, for as many questions as one open needs; nobody has to log on there."""
+    """The mapper of one computer, for all questions of one open; it needs no log-on."""
 
     def __init__(self, environment: BindingEnvironment, host: str, port: int, timeout: float) -> None:
         """`timeout`: seconds for one question."""

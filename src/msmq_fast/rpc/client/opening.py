@@ -66,7 +66,8 @@ class RemoteQueues:
         cursor_number: Callable[[], int],
     ) -> None:
         """`locate` gives the host name or address of the computer that has a queue, "" where it is not known;
-        `allow` raises ACCESS_DENIED for those who may not read there; `cursor_number` a number for a cursor.
+        `allow` raises ACCESS_DENIED for callers that may not read there; `cursor_number` a number for a
+        cursor.
         """
         self.settings = settings
         self.shared = Shared(RequestIds(), cursor_number)

@@ -23,7 +23,7 @@ _MOST_EXTENSIONS = 1024  # bytes in which an ExtensionHeader is looked for
 
 
 class Undecodable(ValueError):
-    """A packet is no message. It stays with the other computer (QP-209)."""
+    """A packet is not a message. It stays with the other computer (QP-209)."""
 
 
 def message_of(packet: bytes, sequential_id: int, arrived_time: int, *, absolute: bool) -> RemoteMessage:

@@ -162,7 +162,7 @@ class Read:
         elif self._hold:
             self._give()
         else:
-            # As long as its removal is not certain, the message is nobody's.
+            # Deliver the message only when its removal is certain.
             self.end(Ack.ACK).add_done_callback(self._removed)
 
     def _removed(self, ended: Completion[None]) -> None:
@@ -414,7 +414,7 @@ class QueueReader:
 
 
 def _uncertain(failure: Exception | None) -> bool:
-    """Whether a message may be removed although nobody said so: one whose disk is full may do it later."""
+    """Whether a message may be removed without a confirmation: a full disk may remove it later."""
     return isinstance(failure, MessageStorageFailed) or (isinstance(failure, CallLost) and failure.sent)
 
 
@@ -423,7 +423,7 @@ def _timeout(timeout_ms: int | None) -> int:
 
 
 def _found(first: Completion[RemoteMessage]) -> Completion[RemoteMessage]:
-    """A look-up of the first message: that there is none is no time-out."""
+    """A look-up of the first message: an empty queue is not a time-out."""
     found: Completion[RemoteMessage] = Completion()
 
     def looked(done: Completion[RemoteMessage]) -> None:

@@ -157,7 +157,7 @@ class RemoteReadSession:
 
 def _started(results: Any) -> Completion[Started]:
     """The message packet, put together from its sections (2.2.6). One whose body was cut off, which was not
-    asked for, is no message: then it is left empty."""
+    asked for, is not a message: then it is left empty."""
     parts = [section.pSectionBuffer or b"" for section in results.ppPacketSections or ()]
     whole = all(section.SectionSize == section.SectionSizeAlloc for section in results.ppPacketSections or ())
     packet = b"" if not whole else parts[0] if len(parts) == 1 else b"".join(parts)

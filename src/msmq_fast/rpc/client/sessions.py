@@ -81,7 +81,9 @@ class QueueSession(Protocol):
         """Remove all available messages."""
 
     def close(self) -> None:
-        """Close the queue, then the connection; what is still locked goes back. Nobody waits for it."""
+        """Close the queue, then the connection; messages that are still locked become available again. Does
+        not wait.
+        """
 
 
 class RequestIds:

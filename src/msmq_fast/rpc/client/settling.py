@@ -2,8 +2,8 @@
 
 The other computer has either removed the message, or puts it back when it notices that its reader is gone. So
 it is asked: a message that is still there was not removed. One that is not there was, unless another reader
-took it after it was put back, which nobody can tell; then both have it, for a message too many is better than
-one too few.
+received it after it was put back, which cannot be told apart; then both have it, for a message too many is
+better than one too few.
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ class Codec(ABC):
 
 
 def correlated(correlation: Correlation, scope: Any) -> int | None:
-    """The count that `correlation` dictates; None if nothing does, or if a response is read by somebody who
-    does not know the request."""
+    """The count that `correlation` dictates; None if it dictates none, or if a response is read without its
+    request."""
     if correlation.__class__ is str:
         count: int | None = getattr(scope, correlation)
         return count

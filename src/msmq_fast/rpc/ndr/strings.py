@@ -12,8 +12,8 @@ _BYTES = "latin-1"
 
 
 class String(Array):
-    """A string of bytes or of 16-bit characters: `str`, up to the first NUL, as everybody reads it who is
-    written in C. Lone surrogates are kept, as in the names and labels of packets."""
+    """A string of bytes or of 16-bit characters: `str`, up to the first NUL, as programs in C read
+    it. Lone surrogates are kept, as in the names and labels of packets."""
 
     def __init__(self, syntax: Syntax, shape: Shape, *, wide: bool, most: int = 0) -> None:
         self._size = 2 if wide else 1

@@ -144,7 +144,7 @@ class Bytes(NdrType):
 
 @dataclass(frozen=True, eq=False)
 class WChars(NdrType):
-    """An array of 16-bit characters that is no string."""
+    """An array of 16-bit characters that is not a string."""
 
     shape: ArrayShape
 

@@ -20,7 +20,7 @@ __all__ = ["EndpointMapper", "RegisteredEndpoint"]
 EPT_S_CANT_PERFORM_OP: Final = 0x000006D8
 """What Windows raises for the methods of which MS-RPCE took the meaning (2.2.1.2.6, .7, .9, .10)."""
 EPT_S_NOT_REGISTERED: Final = 0x16C9A0D6
-"""Nothing matches. A caller of RemoteRead who hears this may try qm2qm (MS-MQRR 3.2.4.1)."""
+"""Nothing matches. A caller of RemoteRead may then try qm2qm (MS-MQRR 3.2.4.1)."""
 
 _LOOKUP, _MAP, _FREE = (EPM.op(name) for name in ("ept_lookup", "ept_map", "ept_lookup_handle_free"))
 _HANDLE: Final = "ept_lookup_handle_t"

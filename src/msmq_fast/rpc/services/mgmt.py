@@ -33,7 +33,7 @@ Statistics = Callable[[], tuple[int, int, int, int]]
 
 
 class Management:
-    """Answers for one endpoint; everybody may ask, nobody may stop it."""
+    """Answers for one endpoint; every caller may ask, and none may stop it."""
 
     table = MGMT
     policy = InterfacePolicy()
@@ -60,7 +60,7 @@ class Management:
         return _STATS.results(args, count=len(figures), statistics=figures, status=0)
 
     def is_server_listening(self, call: Call, args: IsServerListeningArgs) -> Any:
-        """Opnum 2: who can ask is listened to."""
+        """Opnum 2: a caller that can ask gets the answer that the server listens."""
         return _LISTENING.results(args, status=0, result=1)
 
     def stop_server_listening(self, call: Call, args: StopServerListeningArgs) -> Any:

@@ -1,6 +1,6 @@
 """Descriptors that are open for remote reading (rOpenQueueEntryCollection, MS-MQQP 3.1.1.5).
 
-R_QMOpenRemoteQueue of qmcomm opens one for whoever will tell another queue manager of it (`open`);
+R_QMOpenRemoteQueue of qmcomm opens one for a client that names it to another queue manager (`open`);
 RemoteQMOpenQueue of qm2qm makes it that queue manager's own (`take_over`). R_OpenQueue of RemoteRead does
 both. Handles are 32-bit numbers that travel in the clear: they are random, and from the second step on only
 the association that took the descriptor over can use them.
@@ -59,7 +59,7 @@ class OpenQueues:
         return remote
 
     def find(self, handle: int) -> RemoteQueue | None:
-        """The descriptor with a handle, whoever asks."""
+        """Returns the descriptor with a handle, for any caller."""
         return self._queues.get(handle)
 
     def owned(self, handle: int, association: Association) -> RemoteQueue | None:
@@ -81,7 +81,7 @@ class OpenQueues:
         return remote
 
     def release(self, remote: RemoteQueue) -> None:
-        """The context of who opened it is closed or was lost: nobody else has it unless it was taken over
+        """The context of the opener is closed or lost: closes the descriptor unless it was taken over
         (MS-MQMP 3.1.4.3).
         """
         if not remote.ready:

@@ -157,7 +157,7 @@ class QmCommService:
         )
 
     def close_remote_queue_context(self, call: Call, args: CloseRemoteQueueContextArgs) -> Any:
-        """R_QMCloseRemoteQueueContext (3.1.4.3): closes the queue too, unless somebody has taken it over."""
+        """R_QMCloseRemoteQueueContext (3.1.4.3): closes the queue too, unless it was taken over."""
         if args.pphContext is not None:
             remote: RemoteQueue = call.handles.close(args.pphContext, REMOTE_QUEUE)
             self._queues.release(remote)
@@ -280,8 +280,8 @@ class QmCommService:
     # ---- open queues
 
     def open_queue_internal(self, call: Call, args: OpenQueueInternalArgs) -> Any:
-        """rpc_QMOpenQueueInternal (3.1.4.17). Who the client is and how it would reach other computers says
-        nothing here; reading from those is refused, since that would take a connection to where it says.
+        """rpc_QMOpenQueueInternal (3.1.4.17). The client's identity and its way to other computers have
+        no effect; reading from those is refused, since it would connect to a host of the client's choice.
         """
         self._client(call)
         if args.hRemoteQueue:

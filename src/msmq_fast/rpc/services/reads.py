@@ -112,7 +112,7 @@ class RemoteQueue:
         self.handle = handle  # OpenQueueDescriptor.Handle
         self.opened = opened
         self.queue = opened.queue
-        self.caller = caller  # who opened it
+        self.caller = caller  # the caller that opened it
         self.client = NULL_GUID  # ClientId
         self.context = b""  # the context handle of the association that took it over
         self.move_context = 0  # of R_OpenQueueForMove
@@ -134,7 +134,7 @@ class RemoteRead(Pending):
     """RemoteReadEntry and PendingRequestEntry: one read, from the call that starts it to its end.
 
     `answer(read, received)` answers the call when there is a message, `refuse(read, error)` when there will
-    be none. Whoever answers with a message that is not only peeked calls `deliver` first and gives `written`
+    be none. To answer with a message that is not only peeked, call `deliver` first and give `written`
     to the reply.
     """
 
@@ -261,7 +261,7 @@ class RemoteRead(Pending):
     # ---- the second phase
 
     def deliver(self, key: bytes | int, lookup_id: int) -> None:
-        """The message is on its way to the reader, who will end the read by `key`."""
+        """The message is on its way to the reader, which will end the read by `key`."""
         self.args = self.call = None  # with the packet and the connection
         self.key = key
         self.lookup_id = lookup_id
@@ -273,7 +273,7 @@ class RemoteRead(Pending):
             self.put_back()
 
     def put_back(self) -> None:
-        """RR_NACK, whoever says so: the message is available again at its old place. Nothing happens if the
+        """RR_NACK, from any cause: the message is available again at its old place. Nothing happens if the
         read is over.
         """
         with suppress(MSMQError):  # it is over, or its queue is gone

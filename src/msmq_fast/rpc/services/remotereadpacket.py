@@ -92,8 +92,9 @@ def message_packet(received: Received, queue: Queue, path_of: Callable[[int], st
 
 
 def sections(stored: bytes, packet: bytes, max_body: int, max_compound: int) -> list[Section]:
-    """The sections of `packet`, the message packet of a `stored` one, for a reader who wants so many bytes of
-    the body (dwMaxBodySize), or of the compound message if it came by HTTP (dwMaxCompoundMessageSize).
+    """The sections of `packet`, the message packet of a `stored` one, for a reader that asks for so many
+    bytes of the body (dwMaxBodySize), or of the compound message if it came by HTTP
+    (dwMaxCompoundMessageSize).
 
     The first has what stands before the body and the first bytes of it; a second one, without the rest of the
     body and its padding, what stands behind it.

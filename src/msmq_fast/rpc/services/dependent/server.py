@@ -1,5 +1,5 @@
 """Dependent clients: programs that have no queue manager of their own and use this one by qmcomm and qmcomm2
-(MS-MQMP). What both interfaces share: who may, and the queues and transactions that clients have open.
+(MS-MQMP). What both interfaces share: the policy, and the queues and transactions that clients have open.
 """
 
 from __future__ import annotations
@@ -37,6 +37,6 @@ class SupportingServer:
         self.transactions = DependentTransactions(manager)
 
     def serving(self) -> None:
-        """ILLEGAL_OPERATION: this computer is no supporting server."""
+        """Raises ILLEGAL_OPERATION if this computer is not a supporting server."""
         if not self.policy.enabled:
             raise IllegalOperation("this server does not serve dependent clients")

@@ -1,7 +1,8 @@
 """Internal transactions of dependent clients (MS-MQMP 3.1.4.14 … 3.1.4.16, 3.1.7.3).
 
-A client names its unit of work; the handle of the transaction commits or aborts it. A unit of work is known
-to the association alone that enlisted it: nobody else sends or receives in it by guessing its identifier.
+A client names its unit of work; the handle of the transaction commits or aborts it. Only the
+association that enlisted a unit of work can use it, so others cannot send or receive in it by guessing its
+identifier.
 """
 
 from __future__ import annotations
