@@ -60,6 +60,8 @@ def _add_token(parser: Parser) -> None:
 
 def _list(arguments: argparse.Namespace) -> int:
     with _explained(path := configured(arguments).users_file):
+        if not path.exists():
+            print(f"msmq-fast user list: {path} does not exist; --data selects another", file=sys.stderr)
         show_table([_row(user) for user in _load(path).users.values()], _COLUMNS, arguments.form)
     return Exit.OK
 
