@@ -17,8 +17,6 @@ from hypothesis import strategies as st
 from msmq_fast.bodies import FORMATTERS, BodyError, Decoded, decode, encode
 from msmq_fast.bodies.kind import KINDS
 
-pytestmark = pytest.mark.smoke
-
 DECIMALS = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**14), max_value=10**14, places=4)
 TIMES = st.datetimes(min_value=datetime(100, 1, 1), timezones=st.none() | st.just(UTC)).map(
     lambda time: time.replace(fold=0)

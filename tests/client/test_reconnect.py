@@ -279,7 +279,7 @@ async def test_a_queue_that_is_closed_meanwhile_stays_closed(server: Server, con
         assert (await kept.receive(0)).body == b"x"
 
 
-def test_what_nobody_foresaw_ends_the_waiting(tmp_path: Path) -> None:
+def test_an_unexpected_error_ends_the_waiting(tmp_path: Path) -> None:
     async def main() -> None:
         async def broken(ended: Callable[[], None]) -> tuple[Link, dict[str, Any]]:
             raise ZeroDivisionError("a bug")

@@ -46,6 +46,13 @@ DOUBLING = (
     + struct.pack("<ii", 17, 0)
     + b"\x0b"
 )  # 2 to the power of 16 lists, if each were made anew
+CHAIN = (
+    HEAD
+    + b"".join(b"\x10" + struct.pack("<iiBi", level, 1, 9, level + 1) for level in range(1, 150))
+    + b"\x10"
+    + struct.pack("<ii", 150, 0)
+    + b"\x0b"
+)
 JSONS = (
     b"[" * 300 + b"]" * 300,
     b'{"a": [1, 2.5, "\\ud83d\\ude00", null, true, {"b": {}}]}',
@@ -83,7 +90,7 @@ def _typed(bodies: tuple[bytes, ...]) -> list[bytes]:
 
 SEEDS: dict[str, list[bytes]] = {
     "xml": _goldens("xml"),
-    "binary": [*_goldens("binary"), b"\0\3" + DOUBLING],
+    "binary": [*_goldens("binary"), b"\0\3" + DOUBLING, b"\0\3" + CHAIN],
     "activex": _goldens("activex"),
     "json": _typed(JSONS),
     "framing": _typed(FRAMINGS),
