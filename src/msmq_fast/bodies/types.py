@@ -121,9 +121,9 @@ def _in_range(value: Any, name: str) -> bool:
         bits = int(found[2])
         return bool(0 <= value < 1 << bits if found[1] else -1 << bits - 1 <= value < 1 << bits - 1)
     if name == "char":
-        return len(value) == 1 and ord(value) < 0x10000 and not _half(value)
+        return len(value) == 1 and ord(value) < 0x10000 and _is_text(value)
     if name == "string":
-        return not any(map(_half, value)) if not value.isascii() else True
+        return _is_text(value)
     if name == "decimal":
         return fits_decimal(Decimal(value))
     if name in ("single", "double"):
@@ -134,8 +134,13 @@ def _in_range(value: Any, name: str) -> bool:
     return True
 
 
-def _half(character: str) -> bool:
-    return "\ud800" <= character <= "\udfff"
+def _is_text(value: str) -> bool:
+    """Whether UTF-16 holds it: there is no half of a character in it."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def fits_decimal(value: Decimal) -> bool:

@@ -76,7 +76,10 @@ class _Content:
 
     @property
     def decoded(self) -> Decoded:
-        """The body read by the formatter that its type and bytes show, with notes; it never raises."""
+        """The body read by the formatter that its type and bytes show, with notes; it never raises.
+
+        Each access reads it anew.
+        """
         from msmq_fast.bodies import decode  # late: not every program decodes bodies
 
         return decode(self.body, self.body_type)
