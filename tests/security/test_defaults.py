@@ -1,4 +1,4 @@
-"""The descriptors that objects get when nobody gives one."""
+"""The default descriptors of objects."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_options_that_change_nothing(
 
 def test_positions_of_queues_that_are_not_read_are_refused(fake: FakeServer) -> None:
     fake.manager.create("orders")
-    with pytest.raises(OptionError, match="names 'oders', which is no queue of this query"):
+    with pytest.raises(OptionError, match="names 'oders', which is not a queue of this query"):
         batch_rows(url=fake.url, subscribe="orders", startingOffsets='{"oders": 3}')
 
 

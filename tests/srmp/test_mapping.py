@@ -44,7 +44,7 @@ def test_a_sample_without_entries_says_nothing() -> None:
     [
         (b"", "line 1: not XML"),
         (b"<redirections>", "line 1: not XML"),
-        (b"<config>\n</config>", "line 1: <config> is no mapping: expected <redirections>"),
+        (b"<config>\n</config>", "line 1: <config> is not a mapping: expected <redirections>"),
         (
             b"<redirections>\n<redirection><from>http://a/*</from></redirection></redirections>",
             "line 2: <",

@@ -1,4 +1,4 @@
-"""The object that the queue manager asks before it does something for somebody."""
+"""Decides whether a caller may do an operation; the queue manager asks it before each one."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Authorizer:
         return decision
 
     def everybody(self, descriptor: SecurityDescriptor, right: int, kind: ObjectKind) -> bool:
-        """Whether nobody needs to be asked for (see check.grants_everybody)."""
+        """Whether every caller has the right, so no check is needed (see check.grants_everybody)."""
         return grants_everybody(descriptor, right, kind.mapping)
 
     def allows(self, token: Token, descriptor: SecurityDescriptor, desired: int, kind: ObjectKind) -> bool:

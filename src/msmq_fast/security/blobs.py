@@ -90,7 +90,7 @@ def simple_blob(algorithm: int, encrypted: bytes) -> bytes:
 
 
 def read_simple_blob(data: bytes) -> tuple[int, bytes]:
-    """(algorithm, output of RSAES-PKCS1-v1_5); as long as the modulus of whoever it is for (QB-075)."""
+    """(algorithm, output of RSAES-PKCS1-v1_5); as long as the modulus of the receiver's key (QB-075)."""
     if len(data) < _SIMPLE.size + _MIN_RSA_BITS // 8 or len(data) > _SIMPLE.size + MAX_RSA_BITS // 8:
         raise SecurityDataError(f"a session key blob of {len(data)} bytes")
     kind, version, _, algorithm, exchange = _SIMPLE.unpack_from(data)

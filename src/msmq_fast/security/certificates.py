@@ -77,7 +77,7 @@ def from_file(data: bytes) -> bytes:
 def key_of(certificate: bytes) -> RSAPublicKey:
     """The key of a certificate in DER. Raises SecurityDataError: it is none, or has another kind of key.
 
-    Neither its dates nor its issuer are looked at: a sender is who the directory says has this certificate.
+    Its dates and issuer are ignored: the sender is the user for which the directory has this certificate.
     """
     try:
         key = x509.load_der_x509_certificate(certificate).public_key()

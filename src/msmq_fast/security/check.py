@@ -6,7 +6,8 @@ Where the text leaves room:
 - OWNER RIGHTS (S-1-3-4) in an entry means the owner, and takes away what owners have without an entry.
 - An object entry without an object type is a plain one; with one it is for a part of the object, which
   queues do not have, and does nothing.
-- Conditions are not evaluated: a conditional entry never grants, and denies whoever it names.
+- Conditions are not evaluated: a conditional entry never grants, and always denies the accounts that it
+  names.
 - With MAXIMUM_ALLOWED, rights asked for by name beside it must be among those granted.
 """
 

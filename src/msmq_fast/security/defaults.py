@@ -1,4 +1,4 @@
-"""The descriptors that objects get when nobody gives one (MS-MQDMPR 3.1.7.1.3.1; 3.1.1.1 leaves it open)."""
+"""The default descriptors of objects (MS-MQDMPR 3.1.7.1.3.1; 3.1.1.1 leaves it open)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOK: Final = QueueRight.GET_QUEUE_PROPERTIES | QueueRight.GET_QUEUE_PERMISSION
 
 
 class DefaultAcl(StrEnum):
-    """What a queue of an owner who is no domain user grants to Everyone."""
+    """What a queue grants to Everyone if its owner is not a domain user."""
 
     SPEC = "spec"
     """Everything, as MS-MQDMPR has it: in a workgroup every local program may do what it likes."""
@@ -27,7 +27,7 @@ class DefaultAcl(StrEnum):
     """To look and to send; the owner and the administrators may do everything."""
 
 
-def _nobody(_: Sid) -> bool:
+def _no_domain_user(_: Sid) -> bool:
     return False
 
 
@@ -35,7 +35,7 @@ def _nobody(_: Sid) -> bool:
 class DefaultPolicy:
     """What the default descriptors depend on.
 
-    `reachable_by_srmp`: messages may come from senders that do not say who they are; Everyone and ANONYMOUS
+    `reachable_by_srmp`: messages may come from anonymous senders; Everyone and ANONYMOUS
     LOGON may then send. `machine`: the SID of the computer in its domain, None in a workgroup (DM-045).
     `is_domain_user` tells domain accounts from local ones (X-44).
     """
@@ -44,11 +44,11 @@ class DefaultPolicy:
     reachable_by_srmp: bool = True
     machine: Sid | None = None
     everyone_creates_queues: bool = False
-    is_domain_user: Callable[[Sid], bool] = field(default=_nobody)
+    is_domain_user: Callable[[Sid], bool] = field(default=_no_domain_user)
 
 
-def _allow(mask: int, who: Sid) -> Ace:
-    return Ace.build(AceType.ACCESS_ALLOWED, mask, who)
+def _allow(mask: int, trustee: Sid) -> Ace:
+    return Ace.build(AceType.ACCESS_ALLOWED, mask, trustee)
 
 
 def queue_descriptor(
@@ -58,8 +58,8 @@ def queue_descriptor(
 
     What `supplied` has is kept byte for byte. The owner is the caller (the Administrators, where the queue
     manager itself creates a queue) unless one is supplied; the group is the owner's primary group, else the
-    owner. An owner who is no domain user counts as S-1-5-7 where rights are given out (DM-047), but S-1-5-7
-    is not written as the owner: every anonymous caller could then change the descriptor.
+    owner. An owner that is not a domain user counts as S-1-5-7 where rights are given out (DM-047), but
+    S-1-5-7 is not written as the owner: every anonymous caller could then change the descriptor.
     """
     owner = caller.user if caller is not None else ADMINISTRATORS
     group = caller.primary_group if caller is not None else None
@@ -99,7 +99,7 @@ def _default_dacl(policy: DefaultPolicy, owner: Sid) -> Acl:
         (owner_access, owner),
         (everything if restrictive and owner != ADMINISTRATORS else 0, ADMINISTRATORS),
     )
-    return Acl(tuple(_allow(mask, who) for mask, who in granted if mask))
+    return Acl(tuple(_allow(mask, trustee) for mask, trustee in granted if mask))
 
 
 def machine_descriptor(policy: DefaultPolicy) -> SecurityDescriptor:

@@ -45,7 +45,7 @@ _STRUCTURAL: Final = Control.DACL_PRESENT | Control.SACL_PRESENT | Control.SELF_
 
 @dataclass(frozen=True)
 class SecurityDescriptor:
-    """Who owns an object and who may do what with it.
+    """The owner of an object, and the rights on it.
 
     `control` holds the flags that neither follow from the other fields nor from the form. A list that is None
     is absent; `dacl_present` with a `dacl` of None is a NULL DACL, which grants everything as an absent one

@@ -31,28 +31,32 @@ _SACL_BITS: Final = (
 _ALLOW, _DENY = AceType.ACCESS_ALLOWED, AceType.ACCESS_DENIED
 
 
-def grant(descriptor: SecurityDescriptor, who: Sid, mask: int, mapping: GenericMapping) -> SecurityDescriptor:
-    """Rights for `who`; a denial of the same rights to `who` goes."""
-    return _add(_remove(descriptor, who, mask, mapping, (_DENY,)), _ALLOW, who, mask, mapping)
+def grant(
+    descriptor: SecurityDescriptor, account: Sid, mask: int, mapping: GenericMapping
+) -> SecurityDescriptor:
+    """Rights for `account`; a denial of the same rights to `account` goes."""
+    return _add(_remove(descriptor, account, mask, mapping, (_DENY,)), _ALLOW, account, mask, mapping)
 
 
-def deny(descriptor: SecurityDescriptor, who: Sid, mask: int, mapping: GenericMapping) -> SecurityDescriptor:
-    """No such rights for `who`, whatever others grant; an entry that grants them to `who` goes."""
-    return _add(_remove(descriptor, who, mask, mapping, (_ALLOW,)), _DENY, who, mask, mapping)
+def deny(
+    descriptor: SecurityDescriptor, account: Sid, mask: int, mapping: GenericMapping
+) -> SecurityDescriptor:
+    """No such rights for `account`, whatever others grant; an entry that grants them to `account` goes."""
+    return _add(_remove(descriptor, account, mask, mapping, (_ALLOW,)), _DENY, account, mask, mapping)
 
 
 def revoke(
-    descriptor: SecurityDescriptor, who: Sid, mask: int, mapping: GenericMapping
+    descriptor: SecurityDescriptor, account: Sid, mask: int, mapping: GenericMapping
 ) -> SecurityDescriptor:
-    """Neither granted nor denied to `who` by name."""
-    return _remove(descriptor, who, mask, mapping, (_ALLOW, _DENY))
+    """Neither granted nor denied to `account` by name."""
+    return _remove(descriptor, account, mask, mapping, (_ALLOW, _DENY))
 
 
 def _aces(descriptor: SecurityDescriptor, mapping: GenericMapping) -> list[Ace]:
     """The entries; where there is no list, those that say the same."""
     if descriptor.dacl is not None:
         return list(descriptor.dacl.aces)
-    return [Ace.build(_ALLOW, mapping.all, who) for who in (EVERYONE, ANONYMOUS)]
+    return [Ace.build(_ALLOW, mapping.all, account) for account in (EVERYONE, ANONYMOUS)]
 
 
 def _with(descriptor: SecurityDescriptor, aces: list[Ace]) -> SecurityDescriptor:
@@ -60,25 +64,25 @@ def _with(descriptor: SecurityDescriptor, aces: list[Ace]) -> SecurityDescriptor
     return descriptor.with_dacl(replace(old, aces=tuple(aces), rest=b""))
 
 
-def _is_plain(ace: Ace, who: Sid) -> bool:
-    return ace.sid == who and ace.flags == 0 and not ace.rest
+def _is_plain(ace: Ace, account: Sid) -> bool:
+    return ace.sid == account and ace.flags == 0 and not ace.rest
 
 
 def _remove(
-    descriptor: SecurityDescriptor, who: Sid, mask: int, mapping: GenericMapping, types: tuple[int, ...]
+    descriptor: SecurityDescriptor, account: Sid, mask: int, mapping: GenericMapping, types: tuple[int, ...]
 ) -> SecurityDescriptor:
     aces: list[Ace] = []
     mask = mapping.map(mask)
     for ace in _aces(descriptor, mapping):
-        if ace.type not in types or not _is_plain(ace, who) or not mapping.map(ace.mask) & mask:
+        if ace.type not in types or not _is_plain(ace, account) or not mapping.map(ace.mask) & mask:
             aces.append(ace)
         elif left := mapping.map(ace.mask) & ~mask:
-            aces.append(Ace.build(ace.type, left, who))
+            aces.append(Ace.build(ace.type, left, account))
     return _with(descriptor, aces)
 
 
 def _add(
-    descriptor: SecurityDescriptor, type_: int, who: Sid, mask: int, mapping: GenericMapping
+    descriptor: SecurityDescriptor, type_: int, account: Sid, mask: int, mapping: GenericMapping
 ) -> SecurityDescriptor:
     aces = _aces(descriptor, mapping)
     mask = mapping.map(mask)
@@ -91,10 +95,10 @@ def _add(
             at += 1
         reach = at  # a denial behind a grant would deny nothing more
     for index, ace in enumerate(aces[:reach]):
-        if ace.type == type_ and _is_plain(ace, who):
-            aces[index] = Ace.build(type_, mapping.map(ace.mask) | mask, who)
+        if ace.type == type_ and _is_plain(ace, account):
+            aces[index] = Ace.build(type_, mapping.map(ace.mask) | mask, account)
             return _with(descriptor, aces)
-    aces.insert(at, Ace.build(type_, mask, who))
+    aces.insert(at, Ace.build(type_, mask, account))
     return _with(descriptor, aces)
 
 

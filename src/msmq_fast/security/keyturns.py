@@ -6,7 +6,7 @@ of nothing: a budget does.
 
 1. An operation runs in `KeyTurns.run`, one in each turn. Outside of a turn that raises `KeyNeeded`, and the
    caller leaves what it does without any effect.
-2. It asks for a turn with `ask`. Where the budget has something left and nobody waits, it may `take` one at
+2. It asks for a turn with `ask`. If the budget is not used up and no request waits, it may `take` one at
    once, until these have taken what one turn of the event loop may; else its request is queued under the
    address group of its peer.
 3. `expire` gives turns: one group after the other, in each the oldest request first. Groups whose operations
@@ -56,7 +56,7 @@ class Turn:
         self.act: Callable[[float], object] | None = act
 
     def cancel(self) -> None:
-        """Whoever asked is gone."""
+        """The caller that asked is gone."""
         self.act = None
 
 
@@ -83,7 +83,7 @@ class KeyTurns:
         self._bad: dict[str, deque[Turn]] = {}
         self._taking: str | None = None  # whose turn it is
         self._at_once = False
-        self._giving = False  # turns, to those who waited
+        self._giving = False  # turns, to waiting requests
         self._taken = 0.0  # seconds of operations that did not wait, in this turn of the loop
         self.waiting = 0
         """Requests that wait, those that were cancelled included."""

@@ -7,7 +7,7 @@
    way: it may not try one secret with many names.
 3. All failures together have a budget of `RATE` a second. It slows down a guesser with many addresses.
 4. Rules 2 and 3 do not concern an account that has logged on from the group before. So neither a neighbour
-   behind the same NAT nor a crowd of strangers locks out a user who is at work.
+   behind the same NAT nor a crowd of strangers locks out an active user.
 5. A success ends rule 1 for its pair. What was quiet for `MEMORY` seconds is forgotten.
 
 The account of a wrong secret that names none (a token) or of a name that does not exist is "". So the

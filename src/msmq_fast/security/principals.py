@@ -65,7 +65,7 @@ class Principals:
         return self._users()
 
     def of_unix(self, uid: int, name: str = "") -> Token:
-        """Who the kernel says is at the other end of a Unix socket.
+        """The token of the user that the kernel reports for a Unix socket.
 
         root and the server's own user are administrators.
         """
@@ -91,7 +91,8 @@ class Principals:
         return _token(account, name, extra)
 
     def of_principal(self, principal: str, realm: str) -> Token:
-        """A Kerberos principal that proved who it is: the account `user@REALM`, or `user` of our own `realm`.
+        """The token of an authenticated Kerberos principal: the account `user@REALM`, or `user` of our own
+        `realm`.
 
         Any other is a program that is known by its principal; it has no groups.
         """
@@ -102,7 +103,7 @@ class Principals:
         return self.of_name(name if local else principal)
 
     def of_account(self, name: str) -> Token:
-        """The token that somebody would have: a user's name, `uid:N`, `anonymous`, `everyone` or a SID.
+        """The token of an account: a user's name, `uid:N`, `anonymous`, `everyone` or a SID.
 
         Raises UsersFileError.
         """
@@ -123,7 +124,7 @@ class Principals:
         return self.of_unix(uid).user if uid is not None else self.users.sid_of(name)
 
     def of_sid(self, account: Sid) -> Token:
-        """Who is known by a SID only; the groups are those of the account that has it.
+        """The token of an account that is known by its SID only; the groups are those of the account.
 
         Nothing is proven here, so there are no privileges.
         """

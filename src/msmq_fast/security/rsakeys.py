@@ -93,7 +93,7 @@ def from_der(data: bytes) -> RSAPrivateKey:
 
 
 def from_pem(data: bytes) -> RSAPrivateKey:
-    """A private key that somebody brings along. Raises SecurityDataError."""
+    """Reads a private key from PEM or DER. Raises SecurityDataError."""
     try:
         return _rsa(serialization.load_pem_private_key(data, None))
     except (ValueError, TypeError, UnsupportedAlgorithm):

@@ -1,4 +1,4 @@
-"""Who signed a message (MS-MQQB 3.1.5.8.3): its certificate and those that are registered; UserCertCache."""
+"""The signer of a message (MS-MQQB 3.1.5.8.3): its certificate and registered ones; UserCertCache."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SenderCertificates:
         self.cache.clear()
 
     def belongs(self, kind: int, sender: bytes, certificate: bytes, key: RSAPublicKey, now: float) -> bool:
-        """`kind` and `sender` as in the SecurityHeader. Without a sender there is nobody to be (QB-243), and
+        """`kind` and `sender` as in the SecurityHeader. Without a sender there is no identity (QB-243), and
         the certificate is not registered: no message is authenticated by it, and its key must be an ordinary
         one, as each message costs an operation with it.
         """

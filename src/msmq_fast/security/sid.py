@@ -137,7 +137,7 @@ LOCAL_SYSTEM: Final = sid("S-1-5-18")
 ADMINISTRATORS: Final = sid("S-1-5-32-544")
 USERS: Final = sid("S-1-5-32-545")
 READERS: Final = sid("S-1-22-4-1")
-"""Ours, beside the SIDs of Unix users and programs: who reads everything in bulk."""
+"""A SID of msmq-fast, beside those of Unix users and programs: members may read everything in bulk."""
 GUEST_RID: Final = 501
 """DOMAIN_USER_RID_GUEST (MS-SAMR 2.2.1.14)."""
 FIRST_ACCOUNT_RID: Final = 1000

@@ -44,7 +44,8 @@ class Token:
 
 
 ANONYMOUS_TOKEN: Final = Token(ANONYMOUS, frozenset((ANONYMOUS,)), "anonymous")
-"""Who does not say who it is; not a member of Everyone."""
+"""An anonymous caller; not a member of Everyone."""
 
 EVERYONE_TOKEN: Final = Token(EVERYONE, frozenset((EVERYONE,)), "everyone")
-"""Who is known to be somebody, such as a queue manager that signs with its GUID."""
+"""An authenticated caller of which nothing else is known, such as a queue manager that signed with its GUID.
+"""

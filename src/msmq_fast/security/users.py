@@ -1,4 +1,4 @@
-"""Accounts and groups: who may log on, with which SID, groups and secrets."""
+"""Accounts and groups: the users that may log on, with SID, groups and secrets."""
 
 from __future__ import annotations
 

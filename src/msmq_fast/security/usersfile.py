@@ -1,4 +1,4 @@
-"""The users file: who may log on, with which SID, groups and secrets. TOML, readable by its owner only.
+"""The users file: the users that may log on, with SID, groups and secrets. TOML, mode 0600.
 
 domain = "S-1-5-21-1-2-3"        # SIDs of new users and groups belong to it
 next_rid = 1002

@@ -65,7 +65,7 @@ def key_of_text(text: str) -> bytes:
 def key_of_file(path: Path, random_bytes: Callable[[int], bytes]) -> bytes:
     """The key in a file, which is made with a new one, mode 0600, if there is none.
 
-    Raises SecurityDataError: what it holds is no key, or others may read it; OSError.
+    Raises SecurityDataError if the content is not a key, or others may read the file; OSError.
     """
     try:
         with path.open("rb") as file:

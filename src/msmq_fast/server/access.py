@@ -52,7 +52,7 @@ class AccessControl:
         self._check_groups()
 
     def gate(self) -> SenderGate:
-        """Who decides about senders of messages."""
+        """Builds the gate that decides about the senders of messages."""
         unsigned = UnsignedSid(self._config.interop.unsigned_sender_id)
         return SenderGate(self.principals, self.guard.authorizer, unsigned)
 

@@ -451,7 +451,7 @@ class Assembly:
             self._manager.faults.note(what, error)
 
     async def _close_store(self, store: Store, counters: dict[bytes, int]) -> None:
-        # Nobody else uses it any more. The disk may not answer: signals and the drain timeout still count.
+        # No other part uses it now. The disk may not answer: signals and the drain timeout still work.
         await asyncio.to_thread(store.close, counters)
 
     async def _settle(self) -> None:

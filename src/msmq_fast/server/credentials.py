@@ -1,4 +1,4 @@
-"""How programs and the server prove who they are: tokens of the configuration, certificates of listeners."""
+"""Credentials of programs and of the server: tokens of the configuration, certificates of listeners."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ async def serve(
         assembly.abandon()
         raise
     if ending is Ending.STORE_FAILED:
-        # Nobody knows what is on the disk: acknowledge nothing more, write nothing more.
+        # The content of the disk is unknown: acknowledge nothing more, write nothing more.
         assembly.abandon()
         return ending
     overdue = loop.call_later(config.server.drain_timeout, _overdue, force)

@@ -110,7 +110,7 @@ class MessageSecurity:
     # ---- key pairs
 
     def make_keys(self) -> None:
-        """Make the key pairs that are missing, beside the event loop, and publish them. Nobody can have
+        """Generates missing key pairs, beside the event loop, and publishes them. No peer can have
         encrypted for a key that there is not yet, so nothing waits for this.
         """
         missing = self.keyring.missing(self._providers)

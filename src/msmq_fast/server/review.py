@@ -28,8 +28,8 @@ _ALL: Final = "all addresses"
 class State(StrEnum):
     """How far something is open."""
 
-    OPEN = "open"  # to callers who prove nothing, to all users of this computer, or by a broken method
-    LIMITED = "limited"  # to those whom the configuration names, or to so much
+    OPEN = "open"  # to unauthenticated callers, to all users of this computer, or by a broken method
+    LIMITED = "limited"  # to callers that the configuration names, or up to a limit
     CLOSED = "closed"  # only owners, administrators and the server's own user
 
 
@@ -92,7 +92,7 @@ def _is_loopback(host: str) -> bool:
 def _listener(
     subject: str, port: int | None, hosts: tuple[str, ...], what: str, key: str, *, limited: bool = False
 ) -> Opening:
-    """A listener that talks to callers who prove nothing."""
+    """A listener that accepts unauthenticated callers."""
     if port is None:
         return Opening(subject, NOBODY, State.CLOSED, "no listener", key.partition(" =")[0])
     where, exposed = _reach(hosts)

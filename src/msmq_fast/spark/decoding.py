@@ -43,7 +43,7 @@ DECODERS: Final[dict[str, Callable[[bytes, int | None], str]]] = {
 
 
 def body_texts(batch: pa.RecordBatch, decode: str) -> pa.Array:
-    """The texts of the bodies of a batch; null where a body is null or is no such text."""
+    """The texts of the bodies of a batch; null where a body is null or not such a text."""
     function = DECODERS[decode]
     bodies, kinds = batch.column("body").to_pylist(), batch.column("body_type").to_pylist()
     return pa.array((_text(function, *row) for row in zip(bodies, kinds, strict=True)), pa.string())

@@ -26,7 +26,7 @@ CLASS_NAMES: Final = {int(one): one.name for one in MessageClass}
 
 
 def clean(text: str) -> str:
-    """Text that UTF-8 can hold: what is no character becomes U+FFFD."""
+    """Text that UTF-8 can hold: lone surrogates become U+FFFD."""
     return _SURROGATE.sub("\ufffd", text)
 
 

@@ -53,8 +53,8 @@ class Positions:
         return self._default
 
     def check_reached(self, at: int, following: int, where: str) -> None:
-        """OptionError if a query is to begin behind what there is: nobody could tell that from a store that
-        went back.
+        """OptionError if a query is to begin after the last message: that cannot be told apart from a store
+        that went back.
         """
         if at > following:
             raise OptionError(
@@ -63,11 +63,11 @@ class Positions:
             )
 
     def check_used(self) -> None:
-        """OptionError if a name in the option is no queue of this query: most likely it is misspelt."""
+        """OptionError if a name in the option is not a queue of this query: most likely it is misspelt."""
         unused = sorted(set(self._single) - self._used)
         if unused:
             name = unused[0].strip("/")
-            raise OptionError(f"option {self._option!r} names {name!r}, which is no queue of this query")
+            raise OptionError(f"option {self._option!r} names {name!r}, which is not a queue of this query")
 
     def _read(self, values: Mapping[str, Any], prefix: str) -> None:
         for name, value in values.items():
@@ -202,7 +202,7 @@ def _first_at(
         rows = client.rows(queue.name, start, plan.stop, content=content, columns="arrival_seq,arrived_time")
         found = _first_of(rows)
         if found is not None:
-            return found  # else somebody has received it meanwhile: the next one is asked for
+            return found  # else another reader has received it meanwhile: ask for the next one
     return None
 
 

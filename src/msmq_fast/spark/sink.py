@@ -117,7 +117,7 @@ class _Writer:
         self._digested = options["jobId"] is not None
         if not self._once:
             names = ("jobId", "writerId", "writerEpoch")
-            options.refuse(names, "goes with semantics=exactlyOnce: otherwise nobody asks who wrote")
+            options.refuse(names, "goes with semantics=exactlyOnce: otherwise the writer is not recorded")
         self._defaults = _defaults(options)
         _check(schema.fieldNames(), self._queue, ignore=options["ignoreUnknownColumns"])
 
@@ -213,7 +213,7 @@ class MsmqWriter(_Writer, DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """One task."""
-        return self._bring(iterator, self._job if self._once else _nobody(), 0)
+        return self._bring(iterator, self._job if self._once else _unnamed(), 0)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """All tasks have ended."""
@@ -245,7 +245,7 @@ class MsmqStreamWriter(_Writer, DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """One task of one batch."""
-        staged = self._bring(iterator, self._name if self._once else _nobody(), _batch_id())
+        staged = self._bring(iterator, self._name if self._once else _unnamed(), _batch_id())
         staged.query = _property(_QUERY_ID) or ""
         return staged
 
@@ -279,7 +279,7 @@ def _origin(messages: list[Any]) -> str:
     return f"{rows} rows with checksum {digest:x}"
 
 
-def _nobody() -> str:
+def _unnamed() -> str:
     return f"spark-{uuid.uuid4()}"
 
 

@@ -111,7 +111,7 @@ def checked_options(given: Mapping[str, str], schema: StructType) -> Options:
 
 
 def columns_of(options: Options) -> tuple[Column, ...]:
-    """The columns of the rows. OptionError: a name that is no column."""
+    """The columns of the rows. OptionError: a name that is not a column."""
     try:
         if options["content"] == "events":
             options.refuse(["decode", *GROUPS], "does not go with content=events")

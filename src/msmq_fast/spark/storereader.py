@@ -119,7 +119,7 @@ class StoreReader(DataSourceReader):
 def chosen_queues(catalogue: Catalogue, text: str) -> set[int]:
     """The ordinals of the queues that `text` names, by path names with or without the computer, or patterns.
 
-    OptionError: a name that is no queue's.
+    OptionError: a name that is not that of a queue.
     """
     found: set[int] = set()
     for name in filter(None, map(str.strip, text.split(","))):
@@ -154,7 +154,7 @@ def store_options(given: Mapping[str, str]) -> Options:
 
 
 def store_columns(options: Options) -> tuple[Column, ...]:
-    """The columns of the table. OptionError: a name that is no column."""
+    """The columns of the table. OptionError: a name that is not a column."""
     try:
         return table_columns(
             options["table"],

@@ -88,7 +88,7 @@ def content_of(text: bytes) -> tuple[bytes, bytes]:
 
 
 def via_of(text: bytes) -> list[bytes]:
-    """Who passed a request on: what its Via fields list (RFC 9110 7.6.3). Raises Nonconforming."""
+    """The servers that passed a request on: its Via fields (RFC 9110 7.6.3). Raises Nonconforming."""
     head = text[: _head_end(text).start()]
     names = (name.strip() for field in _VIA.findall(head) for name in field.split(b","))
     return [name for name in names if name]

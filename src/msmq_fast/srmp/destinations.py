@@ -19,7 +19,7 @@ from msmq_fast.srmp.redirection import Destination, Redirector
 __all__ = ["SENDER", "Destinations", "Place"]
 
 SENDER: Final = Token(ANONYMOUS, frozenset((ANONYMOUS, EVERYONE)), "anonymous over HTTP")
-"""Who sends by SRMP: nobody proves who he is (3.1.5.1.12, A-68)."""
+"""A sender over SRMP, which does not authenticate (3.1.5.1.12, A-68)."""
 
 _MOST = 4096  # URLs are what senders write: they must not fill the memory
 _BOUND = (QueueKind.PUBLIC, QueueKind.PRIVATE)

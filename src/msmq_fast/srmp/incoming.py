@@ -150,7 +150,7 @@ def _received_until(envelope: Envelope) -> int | None:
 
 
 def _limit(end: int | None, sent: int, over: int | None) -> int:
-    """Seconds that a message has from `sent` on; what ends at `over` or before it is no limit."""
+    """Seconds that a message has from `sent` on; an end at `over` or before it means unlimited."""
     return INFINITE if end is None or (over is not None and end <= over) else _u32(end - sent)
 
 
@@ -216,7 +216,7 @@ def _trailer(compound: Compound, raw: bytes, msmq: MsmqPart) -> bytes:
 
 
 def _address(section: int, names: tuple[str, ...]) -> MQFAddressHeader:
-    """A list of queue names; what is no format name, or none that a packet can carry, is left out (A-82)."""
+    """A list of queue names; names that are invalid, or that a packet cannot carry, are left out (A-82)."""
     elements = []
     for name in names:
         try:

@@ -70,7 +70,7 @@ def read_mapping(data: bytes) -> Redirections:
             defaults = [_url(each) for each in _children(top, "default")]
             return Redirections(stream_receipts=pairs, default_stream_receipt=defaults[0] if defaults else "")
     raise MappingError(
-        f"line {top.sourceline}: <{_shown(top)}> is no mapping: expected <redirections>, "
+        f"line {top.sourceline}: <{_shown(top)}> is not a mapping: expected <redirections>, "
         "<outbound_redirections> or <StreamReceiptSetup>"
     )
 

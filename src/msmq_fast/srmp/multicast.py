@@ -1,6 +1,6 @@
 """Outgoing queues with MULTICAST names: their messages become APDUs of PGM sources (MC-MQSRM 3.1.7.9, 4.11).
 
-A message leaves the queue when its last fragment was sent for the first time (A-76): nobody acknowledges it.
+A message leaves the queue when its last fragment was sent for the first time (A-76): it is not acknowledged.
 """
 
 from __future__ import annotations

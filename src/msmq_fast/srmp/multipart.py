@@ -41,7 +41,7 @@ class Part:
 
 
 def boundary_of(body: bytes) -> bytes:
-    """The boundary that a body starts with, for those who were not told (footnote 2). Nonconforming: none."""
+    """The boundary that a body starts with, if the header has none (footnote 2). Nonconforming: none."""
     found = _FIRST_LINE.match(body[: MAX_BOUNDARY + 16])
     if found is None:
         raise Nonconforming("the message begins with neither an envelope nor a boundary")
@@ -148,7 +148,7 @@ def _part_end(body: bytes, start: int, head: _Head, forms: list[bytes]) -> tuple
 
 def _next_delimiter(body: bytes, start: int, forms: list[bytes]) -> tuple[int, int]:
     """The delimiter that ends the text at `start`: one on a line of its own, else any. A form that does not
-    occur is taken out of `forms`, so that nobody looks for it once for each part.
+    occur is taken out of `forms`, so that it is not searched for in each part.
     """
     delimiter = forms[-1]
     if body.startswith(delimiter, start):

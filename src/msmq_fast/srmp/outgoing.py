@@ -71,7 +71,7 @@ class Requests:
         """The request for a message to a URL; `place` is its place in a stream as its receiver knows it.
 
         A message that came by SRMP and is passed on has its body unchanged (A-53), with another target and
-        Host, and says in Via who has passed it on. Nonconforming: the message cannot be said in SRMP.
+        Host, and lists in Via the servers that passed it on. Nonconforming: SRMP cannot express the message.
         PacketFault: the packet is malformed.
         """
         host, target = url.authority.encode("idna" if not url.authority.isascii() else "ascii"), url.target
@@ -126,7 +126,7 @@ class Requests:
 
 
 def _boundary(number: int, contents: list[bytes]) -> bytes:
-    """As Windows writes it, and in none of the parts, which helps those who look for delimiters."""
+    """As Windows writes it, and in none of the parts, which helps readers that search for delimiters."""
     while True:
         boundary = b"MSMQ - SOAP boundary, %d" % (number % _BOUNDARIES)
         if not any(boundary in content for content in contents):

@@ -135,7 +135,7 @@ class Receipts:
         return self._send(kind, url, receipt, peer) is not None
 
     def finish(self, packet: bytes, original: Message, reason: int) -> bool:
-        """A message of a stream left its queue: whether its sender, who keeps it until then, is told
+        """A message of a stream left its queue: whether its sender, which keeps it until then, is told
         (SR-215).
 
         Only if it asked for a dead letter (SR-123).
@@ -197,7 +197,7 @@ class Receipts:
         return self._streams.terms(sender.bytes_le, sequence, 0 if queue is None else queue.ordinal, to)
 
     def stream(self, sender: UUID, sequence: int, number: int, terms: Terms) -> Place | None:
-        """A stream receipt (4.6). Express: whoever misses it sends again, and then hears it again."""
+        """A stream receipt (4.6). Express: a sender that misses it sends again, and gets another."""
         # As an OrderAck, with the GUID in the name of the stream where a FinalAck has it.
         ack = FinalAck(sequence & 0xFFFFFFFF, sequence >> 32, number, number - 1, sender, 0)
         receipt = Message(

@@ -51,7 +51,7 @@ class Verify(Protocol):
     def verify(
         self, signature: SignaturePart | None, envelope: bytes, body: bytes | None, extension: bytes | None
     ) -> Signer:
-        """Who signed it. SignatureRefused: it cannot be believed, or is missing."""
+        """Returns the signer. Raises SignatureRefused: the signature is wrong or missing."""
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class Pipeline:
         return self._decide(lambda: self._receive(compound, raw, request.peer), request.peer)
 
     def handle_apdu(self, data: bytes, group: str) -> None:
-        """One message that came to a multicast group, `address:port`; nobody is answered (SR-144)."""
+        """One message of a multicast group, `address:port`; it gets no answer (SR-144)."""
         if self._manager.state is not State.READY:
             return
         try:
@@ -129,37 +129,37 @@ class Pipeline:
             return
         self._decide(lambda: self._spread(compound, data, group), f"group {group}")
 
-    def _decide(self, step: Callable[[], Completion[int]], who: str) -> Completion[int]:
+    def _decide(self, step: Callable[[], Completion[int]], source: str) -> Completion[int]:
         """The status that `step` gives. One that needs an operation with a key is repeated when it is the
-        turn of `who`, an address or a group: it has had no effect until then.
+        turn of `source`, an address or a group: it has had no effect until then.
         """
         try:
             return step()
         except KeyNeeded:
-            return self._wait_for_turn(step, who)
+            return self._wait_for_turn(step, source)
         except Nonconforming as error:
-            return self.counters.refuse(Reason.MALFORMED, f"{who}: {error}")
+            return self.counters.refuse(Reason.MALFORMED, f"{source}: {error}")
         except InsufficientResources as error:
-            return self.counters.refuse(Reason.TOO_LARGE, f"{who}: {error}")
+            return self.counters.refuse(Reason.TOO_LARGE, f"{source}: {error}")
         except StoreError as error:
             return self.counters.refuse(Reason.NOT_STORED, str(error))
 
-    def _wait_for_turn(self, step: Callable[[], Completion[int]], who: str) -> Completion[int]:
+    def _wait_for_turn(self, step: Callable[[], Completion[int]], source: str) -> Completion[int]:
         turns = self._parts.turns
         if turns is None:
             raise ValueError("the pipeline needs key turns to verify signatures")
         came: Completion[None] = Completion()
         try:
-            if turns.ask(who, lambda _: came.resolve(None), self._manager.monotonic()) is None:
-                return turns.take(who, lambda: self._decide(step, who))
+            if turns.ask(source, lambda _: came.resolve(None), self._manager.monotonic()) is None:
+                return turns.take(source, lambda: self._decide(step, source))
         except TooManyWait:
-            return self.counters.refuse(Reason.KEYS, who)
-        return came.then(lambda _: self._in_turn(step, who))
+            return self.counters.refuse(Reason.KEYS, source)
+        return came.then(lambda _: self._in_turn(step, source))
 
-    def _in_turn(self, step: Callable[[], Completion[int]], who: str) -> Completion[int]:
+    def _in_turn(self, step: Callable[[], Completion[int]], source: str) -> Completion[int]:
         if self._manager.state is not State.READY:
-            return self.counters.refuse(Reason.STOPPING, who)
-        return self._decide(step, who)
+            return self.counters.refuse(Reason.STOPPING, source)
+        return self._decide(step, source)
 
     # ---- where to
 
@@ -227,7 +227,7 @@ class Pipeline:
         )
 
     def _spread(self, compound: Compound, raw: bytes, group: str) -> Completion[int]:
-        """3.1.5.1.3 for multicast: into every queue of the group, once. Its status is told to nobody."""
+        """3.1.5.1.3 for multicast: into every queue of the group, once. Its status has no receiver."""
         envelope = compound.envelope
         if envelope.multicast != group:
             raise Nonconforming("it is for another destination than the group")

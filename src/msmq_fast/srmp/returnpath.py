@@ -1,7 +1,7 @@
 """Where receipts may go: to the computer that asked for them, or where the configuration says.
 
-Anyone who can post a message names URLs for its receipts. Without a rule this server would post to any host
-and port for a stranger.
+Any host that can post a message names URLs for its receipts. Without a rule this server would post to any
+host and port for a stranger.
 
 1. A message that asks for receipts is kept with the address that it came from, in a header line behind those
    of its request (`with_peer`, `peer_of`); a stream keeps it with its terms.

@@ -1,6 +1,6 @@
 """Signed messages of SRMP: what a receiver checks (MC-MQSRM 3.1.5.1.6.1) and what a sender adds (3.1.7.2.4).
 
-Only body and extension are proved, not label, destination, order or expiry. Nobody has compared this with a
+Only body and extension are proved, not label, destination, order or expiry. This was not compared with a
 Windows host: how its certificates travel is not written anywhere (A-64).
 """
 
@@ -72,7 +72,7 @@ class SignaturePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Who signed: a certificate, and the user for whom it is registered, if there is one."""
+    """A signer: a certificate, and the user for which it is registered, if there is one."""
 
     certificate: bytes
     user: Sid | None = None
@@ -100,9 +100,9 @@ class Verifier:
     def verify(
         self, signature: SignaturePart | None, envelope: bytes, body: bytes | None, extension: bytes | None
     ) -> Signer:
-        """Who signed a message: `envelope` as it came, the bytes of the two attachments, None for those that
-        are not there. Raises SignatureRefused. KeyNeeded: keys are to be used, and it is not the caller's
-        turn.
+        """Returns the signer of a message: `envelope` as it came, the bytes of the two attachments, None for
+        those that are not there. Raises SignatureRefused. KeyNeeded: keys are to be used, and it is not the
+        caller's turn.
         """
         if signature is None:
             raise SignatureRefused("no signature")

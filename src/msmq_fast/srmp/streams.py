@@ -48,7 +48,7 @@ class StreamSettings:
 
     coalescing: float = 0.5  # the pause after which a stream is acknowledged (SR-128)
     coalescing_max: float = 10.0  # a stream that does not pause is acknowledged that often
-    lifetime: float = 90 * 86_400.0  # a stream of which nothing came for so long is forgotten
+    lifetime: float = 90 * 86_400.0  # seconds after which an idle stream is deleted
     cleanup: float = 3_600.0  # how often that is looked after
 
 

@@ -1,7 +1,7 @@
 """Messages that leave by HTTP: when a queue asks for a connection, what it sends there, and what follows from
 the answer (MC-MQSRM 3.1.2, 3.1.6, 3.1.7.2.5 … 3.1.7.9).
 
-Each outgoing queue has one request under way at most. The connections themselves are somebody else's, who
+Each outgoing queue has one request under way at most. The connections belong to a pool, which
 may give one to several queues in turn.
 """
 
@@ -59,7 +59,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Connections to an endpoint that nobody uses now are closed."""
+    """Close the idle connections to an endpoint."""
 
     endpoint: Endpoint
 
@@ -107,7 +107,7 @@ class _Lane(Generic[R]):
 
 
 class Transfer(Generic[R]):
-    """All queues that lead out by HTTP. `on_effect` is told what somebody with sockets has to do. Times are
+    """All queues that lead out by HTTP. `on_effect` is called with each effect that needs sockets. Times are
     monotonic seconds.
     """
 

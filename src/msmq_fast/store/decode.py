@@ -92,7 +92,7 @@ class EventKind(IntEnum):
     JOURNALED = 8  # a copy, or what was left of it, came into a journal
     DEAD_LETTERED = 9  # it came into a dead-letter queue
     ACKED = 10  # it left for the next queue manager, which keeps it; or its sender got an acknowledgment
-    NACKED = 11  # it was refused or failed, and its sender is told if he wants to know: the class says why
+    NACKED = 11  # it was refused or failed; its sender is told if it asked for that: the class says why
     QUEUE_CREATED = 12
     QUEUE_DELETED = 13
     STARTED = 14  # express messages of an earlier life are gone

@@ -7,8 +7,8 @@ new incarnation.
 
 Two facts are kept in META and compared:
 - the inode of the data file (a copy has another one), and, only if both differ, the file system and the
-  machine: a container that is started anew on the same volume is no copy, a cloned disk in another machine
-  is;
+  machine: a container that is started again on the same volume is not a copy, a cloned disk in another
+  machine is;
 - a token drawn at every start, which is also written to the lock file before: an older state put back under
   the same inode does not hold one of the last two tokens.
 """

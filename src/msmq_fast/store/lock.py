@@ -1,4 +1,4 @@
-"""The file that says who holds a store: an flock of our own, besides LMDB's."""
+"""The file that names the process that holds a store: an flock of our own, besides LMDB's."""
 
 from __future__ import annotations
 

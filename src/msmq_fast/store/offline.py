@@ -1,5 +1,5 @@
-"""Changing a store that nobody serves: for restoring and compacting. The identity is renewed, so that the
-change is no copy.
+"""Changes a store without a server: for restoring and compacting. The identity is renewed, so that the
+change is not a copy.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class StoreOptions:
     log: bool = True  # commits go to a redo log, and to LMDB later, many at once
     log_size: int = DEFAULT_LOG_SIZE  # bytes on the disk and in memory
     inline_us: int = 0  # while no commit to the log takes longer, the caller commits lone messages itself
-    holder: str = "msmq-fast"  # who to name to another process that wants the store
+    holder: str = "msmq-fast"  # name shown to another process that wants the store
     guid: bytes | None = None  # of the queue manager, 16 bytes little-endian, for a store that is created
     examine: Callable[[Tables], object] | None = None  # sees what is stored before anything is written
 

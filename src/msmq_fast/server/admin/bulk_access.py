@@ -1,4 +1,4 @@
-"""Who may call the bulk API: tokens of the configuration, and users of this machine."""
+"""Identifies callers of the bulk API: tokens of the configuration, and users of this machine."""
 
 from __future__ import annotations
 

@@ -340,7 +340,7 @@ class MqqbListener(FrontEnd):
     # -------------------------------------------------------------------------------- timers
 
     def next_deadline(self) -> float | None:
-        """The nearest deadline that is no session's own."""
+        """The nearest deadline of the endpoint itself."""
         return self.endpoint.next_deadline()
 
     def expire(self, now: float) -> None:

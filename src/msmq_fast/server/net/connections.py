@@ -2,7 +2,7 @@
 
 1. A pool is a number of descriptors for one kind of peers: other computers, programs, the admin port, and
    the connections that this server opens itself. Pools do not take room from each other, so that strangers
-   who fill theirs do not keep the command line out.
+   that fill theirs do not lock out the command line.
 2. A share is the part of a pool that one port may use. A pool and a share each have a limit in all and one
    for an address group (`security/addresses.py`).
 3. A connection that finds a limit reached takes the place of one that is idle. At a limit for an address

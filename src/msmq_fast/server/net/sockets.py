@@ -111,7 +111,7 @@ def _reason(error: OSError, address: str, port: int) -> str:
 def unix_socket(path: Path, mode: int) -> socket.socket:
     """A listening Unix socket with the permissions `mode`.
 
-    A socket file that nobody answers was left by an earlier process and is replaced. Raises ListenError.
+    A socket file without a server was left by an earlier process and is replaced. Raises ListenError.
     """
     what = "programs"
     text = os.fspath(path)

@@ -28,7 +28,7 @@ __all__ = ["PgmListener"]
 _NAK: Final = 0x08
 _HEADER: Final = 16  # octets that all packets have
 _JOIN_AGAIN: Final = 20.0  # seconds until a group is tried again that could not be joined
-_QUIET: Final = 1.0  # seconds without a packet after which nobody asks for anything any more
+_QUIET: Final = 1.0  # seconds without a packet after which no repair requests are expected
 Values = dict[tuple[str, ...], float]
 
 _BOUND: Final = (QueueKind.PUBLIC, QueueKind.PRIVATE)
@@ -202,7 +202,7 @@ class PgmListener(FrontEnd):
         begun = self._last_packet = self._monotonic()
         busy = self.sending.busy
         self.sending.stop(begun)
-        # Nothing says that nobody will ask any more.
+        # No event tells that repair requests have ended.
         while busy and self._last_packet + _QUIET > self._monotonic() < begun + self._drain:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         self._sockets.close()

@@ -127,7 +127,7 @@ class RemoteReading(FrontEnd):
         self._touch()
 
     def _watch(self, connected: socket.socket) -> None:
-        """Reads wait as long as they like, so nobody else would notice that the other computer is gone."""
+        """Turns keep-alive on: reads wait without a limit, so a lost computer must be noticed."""
         idle = min(max(1, int(self._keep_alive)), _LONGEST_IDLE)
         for option, value in (
             (socket.TCP_KEEPIDLE, idle),
@@ -150,7 +150,7 @@ class RemoteReading(FrontEnd):
         return self._manager.directory.locate(name)[0]
 
     def _allow(self, token: Token | None, name: FormatName) -> None:
-        """Other computers see the user of the configuration, whoever reads: so not everybody may."""
+        """Checks the reader: other computers see the user of the configuration, so only some may read."""
         if token is None or token.administrator or not self._named:
             return
         for reader in self._readers:
@@ -194,7 +194,7 @@ def _logon(remote: RemoteConfig, manager: QueueManager, wall_s: Callable[[], flo
             raise DeclarationError(f"remote.password_file: {remote.password_file}: {error}") from None
     auth_type = _TYPES[remote.authentication]
     if not remote.user and auth_type is AuthType.SPNEGO:
-        auth_type = AuthType.NTLM  # nobody's name needs no negotiation
+        auth_type = AuthType.NTLM  # an anonymous log-on needs no negotiation
     credentials = Credentials(
         remote.user,
         remote.domain,

@@ -140,7 +140,7 @@ def acceptors(
     wall_s: Callable[[], float],
     logons: LogonLimits,
 ) -> Acceptors:
-    """How callers prove who they are. Raises DeclarationError for a keytab that cannot be used."""
+    """Builds the acceptors of log-ons. Raises DeclarationError for a keytab that cannot be used."""
     rpc = config.rpc
     policy = AcceptorPolicy(
         ntlm=rpc.ntlm,
@@ -182,7 +182,7 @@ def _own_names(config: Config, known: frozenset[str]) -> Callable[[str], bool] |
 
 
 def principal_names(config: Config, host: str) -> dict[int, str]:
-    """By authentication type, the name under which the server is known to who authenticates it."""
+    """By authentication type, the name of the server for clients that authenticate it."""
     spoken = []
     if config.rpc.ntlm:
         spoken += [AuthType.NTLM, AuthType.SPNEGO]

@@ -21,6 +21,6 @@ def available_memory(limits: tuple[Path, ...] = _LIMITS) -> int:
             text = path.read_text(encoding="ascii").strip()
         except OSError:
             continue
-        if text.isdigit():  # "max" is no limit
+        if text.isdigit():  # "max" means unlimited
             found = min(found, int(text))
     return found

@@ -34,7 +34,7 @@ _PATIENCE = 1.0  # seconds without a byte after which an unfinished request make
 def bind_http(config: Config) -> dict[str, list[socket.socket]]:
     """The sockets of the ports that are on.
 
-    One that nobody configured and that cannot be had is missed, with a warning. Raises ListenError for the
+    A default port that cannot be bound is left out, with a warning. Raises ListenError for the
     rest.
     """
     listen = config.listen

@@ -1,4 +1,4 @@
-"""Names and signatures of SRMP as the configuration says: redirections, own URLs, who signs."""
+"""Names and signatures of SRMP as the configuration says: redirections, own URLs, signers."""
 
 from __future__ import annotations
 

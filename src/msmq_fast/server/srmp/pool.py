@@ -179,7 +179,7 @@ class Pool:
         self._refill(connection.endpoint, server)
 
     def _refill(self, endpoint: Endpoint, server: _Server) -> None:
-        """Connections for those who still wait."""
+        """Opens connections for the queues that still wait."""
         while server.waiting and server.idle:
             self._serve(server.idle.pop(), server)
         while (
@@ -227,7 +227,7 @@ class Pool:
                 self._serve(connection, server)
 
     def _unreachable(self, endpoint: Endpoint, server: _Server, error: Exception) -> None:
-        """Everybody who waits hears of it, unless other connections serve them."""
+        """Reports the error to all waiting queues, unless other connections serve them."""
         if server.open > server.opening:
             return
         progress, detail, now = _cause(error), _reason(error), self.monotonic()
@@ -331,7 +331,7 @@ class Pool:
         return made
 
     def close(self) -> None:
-        """Give up everything; what is under way is told to nobody."""
+        """Cancels everything; requests under way get no result."""
         self._closed = True
         for task in self._tasks:
             task.cancel()
@@ -387,7 +387,7 @@ class _Connection(asyncio.Protocol):
             self._transport.writelines(pieces)
 
     def forget(self) -> None:
-        """Nobody wants to hear of what is under way."""
+        """Drops the request under way without a result."""
         self._number, self._request = 0, None
 
     def data_received(self, data: bytes) -> None:
@@ -412,7 +412,7 @@ class _Connection(asyncio.Protocol):
         self.close()
 
     def close(self) -> None:
-        """At once; who waits for an answer is told."""
+        """Closes at once; a waiting request gets an error."""
         if self.lost:
             return
         self.lost = True

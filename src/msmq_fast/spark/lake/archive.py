@@ -301,9 +301,7 @@ def _source(arguments: argparse.Namespace) -> Source:
         raise CommandError(Exit.USAGE, f"--redact: there is no message column {unknown[0]!r}")
     needed = [name for name in redacted if name in _NEEDED]
     if needed:
-        raise CommandError(
-            Exit.USAGE, f"--redact: without {needed[0]!r} nobody could tell one message from another"
-        )
+        raise CommandError(Exit.USAGE, f"--redact: without {needed[0]!r} messages could not be told apart")
     if not arguments.name.replace("-", "").replace("_", "").isalnum():
         raise CommandError(Exit.USAGE, f"--name has letters, digits, - and _ only, not {arguments.name!r}")
     urls = tuple(part.strip().rstrip("/") for url in arguments.url for part in url.split(",") if part.strip())

@@ -178,7 +178,7 @@ def _newer(*numbers: dict[str, int]) -> dict[str, int]:
 
 
 def _last_day(lake: Lake, name: str, batch: Batch) -> date | None:
-    """Of the rows of a batch; None: nobody knows."""
+    """The last day of the rows of a batch; None: not known."""
     newest = lake.newest(lake.relative(batch.path), _TIMES[name])
     return None if newest is None else newest.date()
 

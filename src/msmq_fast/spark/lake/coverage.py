@@ -259,7 +259,7 @@ def _began_late(wanted: Wanted | None) -> Column:
 
 
 def _ended_early(wanted: Wanted | None) -> Column:
-    """Nobody looked at the queue manager after the wanted time, or what it told then is not in the lake."""
+    """The queue manager was not asked after the wanted time, or its answer is not in the lake."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

@@ -176,7 +176,7 @@ def _files(names: list[str]) -> list[Path]:
         found += sorted(inside) if path.is_dir() else [path]
     for file in found:
         if file.suffix not in (".parquet", ".jsonl") or not file.is_file():
-            raise CommandError(Exit.NOT_FOUND, f"{file} is no file *.parquet or *.jsonl")
+            raise CommandError(Exit.NOT_FOUND, f"{file} is not a file *.parquet or *.jsonl")
     if not found:
         raise CommandError(Exit.NOT_FOUND, f"{names[0]} holds no file *.parquet or *.jsonl")
     return found

@@ -114,9 +114,9 @@ class Lake:
         CommandError: another one is at work on this machine, or may be on another.
         """
 
-        def refusal(what: str, who: str) -> str:
+        def refusal(what: str, holder: str) -> str:
             return (
-                f"{self.root} is being changed by `msmq-lake {what}` ({who}); if that is gone, delete "
+                f"{self.root} is being changed by `msmq-lake {what}` ({holder}); if that is gone, delete "
                 f"{self.path(_LOCK)}"
             )
 
@@ -137,9 +137,9 @@ class Lake:
         """
         path = f"_state/archives/{name}.json"
 
-        def refusal(_: str, who: str) -> str:
+        def refusal(_: str, holder: str) -> str:
             return (
-                f"an archive named {name!r} is filling {self.root} already ({who}): wait for its end, or "
+                f"an archive named {name!r} is filling {self.root} already ({holder}): wait for its end, or "
                 f"give this one another --name; if that is gone, delete {self.path(path)}"
             )
 

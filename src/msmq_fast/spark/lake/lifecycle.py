@@ -133,8 +133,8 @@ def lifecycle(stations: DataFrame) -> DataFrame:
         .when(from_here, "local")
         .otherwise("receiver")
     )
-    # A dead letter at its sender lies in a queue of its own, beside the way of the message: it is no message
-    # that was sent to a local queue.
+    # A dead letter at its sender lies in a queue of its own, beside the path of the message: it is not a
+    # message that was sent to a local queue.
     dead_letter = F.col("home").isNull() & (F.col("dead") > 0) & (F.col("side") == "local")
     sided = stations.withColumn("side", side)
     sided = sided.withColumn("side", F.when(dead_letter, "apart").otherwise(F.col("side")))

@@ -1,4 +1,4 @@
-"""Who is at work on a lake: small files that name a process, and whether that process is still there."""
+"""Locks of a lake: small files that name a process, and whether that process still runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from msmq_fast.protocol.exits import CommandError, Exit
 
 _RENEWED_S: Final = 60.0
 _STALE_S: Final = 600.0
-"""A process on another host that has not renewed its claim for so long is gone."""
+"""Seconds without a renewal after which a process on another host counts as ended."""
 
 
 class Store(Protocol):
@@ -40,14 +40,13 @@ class Store(Protocol):
 def claim(
     lake: Store, path: str, what: str, refusal: Callable[[str, str], str], *, renewed: bool = False
 ) -> Iterator[None]:
-    """While this lasts the file `path` says that this process is at `what`, and no other process gets it.
+    """Holds the file `path`, which names this process and `what` it does; no other process gets it.
 
-    Whoever was killed leaves the file behind: its successor takes it over when the process is gone; on
+    A killed process leaves the file behind: the next one takes it over when the process has ended; on
     another host that is known only of claims that are `renewed`. Two that come at the same moment exclude
     each other where files can be locked, that is on local disks.
 
-    CommandError IN_USE: another process has it; `refusal` makes the line of `what` it is at, and of who it
-    is.
+    CommandError IN_USE: another process has it; `refusal` makes the line from `what` it does and its name.
     """
     mine = {"what": what, "pid": os.getpid(), "host": socket.gethostname(), "began": _began(os.getpid())}
 
@@ -57,8 +56,8 @@ def claim(
     with _alone(lake.directory):
         holder = lake.read_json(path)
         if holder is not None and _alive(holder):
-            who = f"process {holder['pid']} on {holder['host']}"
-            raise CommandError(Exit.IN_USE, refusal(str(holder["what"]), who))
+            name = f"process {holder['pid']} on {holder['host']}"
+            raise CommandError(Exit.IN_USE, refusal(str(holder["what"]), name))
         note()
     ended = threading.Event()
     renewing = threading.Thread(target=_renew, args=(note, ended), daemon=True)
@@ -81,7 +80,7 @@ def _renew(note: Callable[[], None], ended: threading.Event) -> None:
 
 @contextmanager
 def _alone(directory: Path | None) -> Iterator[None]:
-    """Between looking for a claim and making one nobody else does the same."""
+    """Excludes other processes between looking for a claim and making one."""
     if directory is None:
         yield
         return
@@ -111,7 +110,7 @@ def _alive(holder: dict[str, Any]) -> bool:
 
 def _began(pid: int) -> str | None:
     """When a process began, in ticks since boot; None where that is not told. Numbers of processes are used
-    again. One that ended and that nobody has asked for yet began never.
+    again. A process that ended, and whose parent has not asked for it yet, has none.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -25,7 +25,7 @@ SENT: Final = (
     "response_queue",
 )
 """Columns that a message takes from the one that it repeats, beside the body. Times to live and
-acknowledgments are left behind: the old times are over, and nobody waits for the acknowledgments.
+acknowledgments are left behind: the old times have passed, and the acknowledgments have no reader.
 """
 CHUNK: Final = 10_000
 """Messages of a part."""

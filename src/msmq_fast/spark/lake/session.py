@@ -31,7 +31,7 @@ _LOCAL: Final = {
     "spark.python.authenticate.socketTimeout": "60s",
     "spark.sql.shuffle.partitions": "8",
 }
-"""Only where nobody chose a master: the lake's verbs on one machine."""
+"""Settings without a chosen master: the commands of the lake on one machine."""
 
 
 def start(name: str) -> SparkSession:

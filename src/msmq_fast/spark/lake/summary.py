@@ -85,9 +85,9 @@ _RANK: Final = {"lost": 0, "unproven": 1, "undelivered": 2, "ok": 3}
 
 
 def verdict(rows: Rows, coverage: Rows, counters: Rows, gaps: int) -> str:
-    """`ok` is said only where everything is in the lake and all counts agree: no proof is no `ok`, and where
-    nothing was counted nothing agrees. `undelivered`: the same, but for messages that were refused, expired,
-    purged or removed, and are in no dead-letter queue.
+    """`ok` needs everything in the lake and equal counts: without a proof the verdict is not `ok`, and
+    missing counts do not agree. `undelivered`: the same, but for messages that were refused, expired, purged
+    or removed, and are in no dead-letter queue.
     """
     verdicts = {row["verdict"] for row in rows}
     if "lost" in verdicts:

@@ -82,7 +82,7 @@ class Catalogue:
 def read_catalogue(backend: Backend, computer: str) -> Catalogue:
     """Reads META and QUEUE. `computer`: the name of the queue manager's computer, which no store holds.
 
-    OfflineError: it is no store, or one of a version that is not known.
+    OfflineError: it is not a store, or its version is not known.
     """
     version = _meta(backend, MetaName.SCHEMA, 0)
     guid = _meta(backend, MetaName.GUID, None)

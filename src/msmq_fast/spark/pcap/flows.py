@@ -1,4 +1,4 @@
-"""Connections of a capture: who called whom, both directions in order, how each ended."""
+"""Connections of a capture: both sides, both directions in order, how each ended."""
 
 from __future__ import annotations
 

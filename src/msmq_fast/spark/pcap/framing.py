@@ -56,16 +56,16 @@ class _More(Exception):
 class Framing:
     """Bytes in, frames out.
 
-    Behind something that is no packet, and where a capture begins or goes on in the middle of a stream, the
+    After bytes that are not a packet, and where a capture begins or goes on in the middle of a stream, the
     next signature with a sound packet around it is looked for.
     """
 
     def __init__(self) -> None:
         self._held = bytearray()
         self._at = 0  # of the first byte held, in the stream
-        self._wanted = 0  # with fewer bytes there is no use in looking
+        self._wanted = 0  # with fewer bytes a search is useless
         self._hunting = False
-        self._reason = ""  # why what is passed over is no packet
+        self._reason = ""  # why the skipped bytes are not a packet
         self._junk = bytearray()
         self._junk_at = 0
         self._junk_size = 0
@@ -129,7 +129,7 @@ class Framing:
             self._hunting, self._reason = True, reason
 
     def _step(self, held: bytearray, at: int) -> int:
-        """Past the beginning of what is no packet."""
+        """Skips the beginning of bytes that are not a packet."""
         self._pass_over(held, at, at + 1)
         return at + 1
 

@@ -116,7 +116,7 @@ class RemoveMode:
     # ---- inside
 
     def _check(self, offset: Offset) -> None:
-        """SourceError: its numbers are of another subscription, and may mean there what nobody has read."""
+        """SourceError: its numbers are of another subscription, and may mean unread messages there."""
         if offset.subscription not in ("", self._subscription):
             raise SourceError(
                 f"the checkpoint counts deliveries of the subscription {offset.subscription!r}, option "

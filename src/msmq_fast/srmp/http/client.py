@@ -20,7 +20,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 
 class BadAnswer(Exception):
-    """What came is no answer to a request; the text is for people."""
+    """The data is not an answer to a request; the text is for people."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Heads of the plain form are read here; whatever else is legal (chunked bodies, Expect, HTTP/1.0) is read by
 h11, and so is a folded Content-Type, which the examples of MC-MQSRM print. Other folded lines end the
 connection: a proxy may read them differently. A 400 makes its sender forget the message (A-02), so nothing
-here says it but to a body that is too long: what is no HTTP ends the connection.
+here answers it but for a body that is too long: data that is not HTTP ends the connection.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Limits:
 
 
 class BadRequest(Exception):
-    """What came is no HTTP; the connection ends. The text is for people."""
+    """The data is not HTTP; the connection ends. The text is for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A request that nobody has to look at: `status` is its answer. `close`: its body is not read, and the
+    """A request that is answered at once with `status`. `close`: its body is not read, and the
     answer is the last one.
     """
 

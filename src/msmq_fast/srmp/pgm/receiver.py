@@ -19,8 +19,7 @@ from msmq_fast.srmp.pgm.reception import Reception, Room
 from msmq_fast.srmp.pgm.settings import IP_HEADER, PgmSettings
 
 _NAK_SHARE = 0.25
-"""Of TXW_MAX_RTE: NAKs take no more, so that nobody is flooded with them because of packets that somebody
-made up."""
+"""Of TXW_MAX_RTE: NAKs take no more, so that forged packets cannot cause a flood of them."""
 _ENDED_LIMIT = 1024
 _FULL_NAK = 2 * (IP_HEADER + 36 + 8 + 4 * NAK_LIST_LIMIT)
 
@@ -103,7 +102,7 @@ class Receiver:
         sent: list[Datagram] = []
         self._wake_at = None
         waiting = [session for session in self._sessions.values() if session.reception.recovery.due]
-        waiting.sort(key=lambda session: session.asked_at)  # in turn: nobody uses up what all may ask
+        waiting.sort(key=lambda session: session.asked_at)  # in turns: no session uses up the budget of all
         while waiting:
             for session in waiting:
                 key, recovery = session.key, session.reception.recovery

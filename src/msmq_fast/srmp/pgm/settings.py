@@ -42,7 +42,7 @@ class PgmSettings:
     ambient_packets: int = 50
     ambient_seconds: float = 0.5
     opening_spms: int = 3
-    """SPMs before the first data of a session: who hears one of them misses nothing of what follows."""
+    """SPMs before the first data of a session: a receiver that gets one of them misses no data."""
     repair_spread: float = 0.060
     """The longest delay of an RDATA (2.1.3.1)."""
     ncf_backlog: int = 256
@@ -59,7 +59,7 @@ class PgmSettings:
     """Transport sessions that a receiver follows at a time."""
     max_sources_of_host: int = 8
     source_idle: float = 300.0
-    """A session that was not heard of for so long is forgotten."""
+    """Seconds after which an idle session is deleted."""
     receive_memory: int = 48 << 20
     """Octets that all sessions of a receiver hold back until a gap before them is filled."""
     receive_memory_of_source: int = 16 << 20
