@@ -104,7 +104,7 @@ def test_parquet_as_the_source_makes_it(
 def test_what_is_wrong_keeps_all_of_it_out(
     server: RealServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[Any], said: str
 ) -> None:
-    if not any(queue.queue.endswith("refused") for queue in _queues(server)):
+    if not any(queue.name.endswith("refused") for queue in _queues(server)):
         server.create("refused")
     code, text = run(capsys, server, lines(tmp_path / "a.jsonl", *rows), "--to", "refused", "--apply")
     assert code != Exit.OK
