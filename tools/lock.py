@@ -34,7 +34,7 @@ FILES = {
     "test": ("build", "tools", "runtime", "bulk", "spark", "test"),
     "docs": ("docs",),
     "wheel": ("wheel",),
-    "lint": ("build", "tools", "runtime", "bulk", "spark", "test", "lint", "docs"),
+    "lint": ("build", "tools", "runtime", "bulk", "spark", "test", "lint", "docs", "wheel"),
 }
 TOOLS = ("build",)
 PYTHONS = ("3.11", "3.12", "3.13")

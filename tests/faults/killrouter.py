@@ -176,7 +176,7 @@ class Line:
     async def _collect(self, number: int, receiver: Server) -> None:
         """Everything in the queue of a receiver, in its order."""
         async with await connect(receiver.endpoint) as connection:
-            there = next(info["messages"] for info in await connection.queues() if info["kind"] == "user")
+            there = next(info["messages"] for info in await connection.queues() if info["kind"] == "queue")
             queue = await connection.open(QUEUE, Access.RECEIVE)
             taken = 0
             async with queue.subscribe(1024, acknowledge=False) as messages:

@@ -113,7 +113,7 @@ def queues_attack(count: int, grown: int) -> None:
         assert stats["acknowledgments"] >= PER_ADDRESS
         assert ATTACKER in stats["shortage"]
         assert ATTACKER in scene.get("/readyz").decode()
-        assert scene.server.log.read_text().count(f"acknowledgments for {ATTACKER}") == 1
+        assert scene.server.log.read_text().count(f"acknowledgments to {ATTACKER}") == 1
         delivered(scene.server, data)
         scene.server.ok("send", r"DIRECT=TCP:127.0.53.200\private$\zz", "--body", "x")
         report = scene.check()

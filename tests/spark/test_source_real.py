@@ -255,7 +255,7 @@ def _seen(client: BulkClient, name: str, shift: int) -> object:
     ]
     return (
         [(row["arrival_seq"] - shift, row["body"]) for row in rows],
-        bounds.queues[0].count,
+        bounds.queues[0].messages,
         bounds.queues[0].late,
         plan.rows,
         plan.stop - shift,

@@ -65,7 +65,7 @@ def over_the_wire(client: BulkClient, queue: str, content: str = "messages") -> 
 def test_messages_are_those_of_the_wire(served: tuple[Server, BulkClient, Path]) -> None:
     _, client, snapshot = served
     bounds = client.bounds(QUEUES)
-    computer = bounds.queues[0].queue.partition("\\")[0]
+    computer = bounds.queues[0].name.partition("\\")[0]
     offline = rows(
         snapshot,
         columns="all",
@@ -86,7 +86,7 @@ def test_messages_are_those_of_the_wire(served: tuple[Server, BulkClient, Path])
 
 def test_events_are_those_of_the_wire(served: tuple[Server, BulkClient, Path]) -> None:
     _, client, snapshot = served
-    computer = client.bounds(QUEUES).queues[0].queue.partition("\\")[0]
+    computer = client.bounds(QUEUES).queues[0].name.partition("\\")[0]
     offline = sorted(
         rows(snapshot, table="events", computerName=computer), key=lambda row: int(row["feed_seq"])
     )
