@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,3 +91,12 @@ def test_rights(server: Server, tmp_path: Path) -> None:
     assert as_billing(server, *verbs["copy"], "--limit", "2").returncode == Exit.OK
     assert as_billing(server, *verbs["move"]).returncode == Exit.OK
     assert (count(server, "source"), count(server, "target")) == (0, 12)
+
+
+def test_every_program_sees_the_status(server: Server) -> None:
+    done = as_billing(server, "status", "--json")
+    assert done.returncode == Exit.OK, done
+    shown = json.loads(done.stdout)
+    assert (shown["ready"], shown["transactions"]) == (True, None)
+    assert b"not shown to you" in as_billing(server, "status").stdout
+    assert as_billing(server, "top", "--count", "1").returncode == Exit.OK

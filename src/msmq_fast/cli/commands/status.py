@@ -8,6 +8,7 @@ from typing import Any
 
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.client.connection import Connection
+from msmq_fast.protocol.errors import AccessDenied
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo
 from msmq_fast.protocol.text import printable
@@ -25,7 +26,10 @@ async def _status(connection: Connection, arguments: argparse.Namespace) -> int:
     stats = await admin.stats()
     queues = await admin.queues.all("all")
     outgoing = await admin.outgoing.all()
-    transactions = await admin.transactions.all()
+    try:
+        transactions: int | None = len(await admin.transactions.all())
+    except AccessDenied:  # for administrators only
+        transactions = None
     local = [queue for queue in queues if queue.kind != "outgoing"]
     summary: dict[str, Any] = {
         "name": str(stats["name"]),
@@ -38,7 +42,7 @@ async def _status(connection: Connection, arguments: argparse.Namespace) -> int:
         "dead_letters": sum(queue.messages for queue in local if queue.kind in _DEAD),
         "outgoing_queues": len(outgoing),
         "outgoing_messages": sum(queue.messages for queue in outgoing),
-        "transactions": len(transactions),
+        "transactions": transactions,
         "sessions": int(stats["sessions"]),
         "programs": int(stats["app_connections"]),
         "store_file_bytes": int(stats["store_file_bytes"]),
@@ -88,6 +92,7 @@ def _reason(queue: OutgoingQueueInfo) -> str:
 def _show(summary: Mapping[str, Any]) -> None:
     ready = coloured("ready", "green") if summary["ready"] else coloured("not ready", "red")
     print(f"{coloured(printable(summary['name']), 'bold')}  {ready}  {summary['version']}")
+    transactions = summary["transactions"]
     held, file, free = (
         short_size(summary[name]) for name in ("bytes", "store_file_bytes", "store_available_bytes")
     )
@@ -96,7 +101,7 @@ def _show(summary: Mapping[str, Any]) -> None:
             "queues": f"{summary['queues']}, with {_count(summary['messages'])} ({held})",
             "outgoing": f"{summary['outgoing_queues']}, with {_count(summary['outgoing_messages'])}",
             "dead letters": summary["dead_letters"],
-            "transactions": summary["transactions"],
+            "transactions": "not shown to you" if transactions is None else transactions,
             "connections": f"{summary['sessions']} queue managers, {summary['programs']} programs",
             "store": f"{file}, {free} free on the disk",
         },
