@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         used = (family_cpu_s(os.getpid()) - used) / given.turns
         spark.stop()
         with sync.connect(f"unix:{server.socket}") as connection:
-            depth = connection.queue(QUEUE)["messages"]
+            depth = connection.admin.queues.get(QUEUE).messages
     if depth != given.rows * len(whole):
         raise RuntimeError(f"the queue has {depth} messages of {given.rows * len(whole)}")
     found = {"rows": given.rows, "cpu_us_per_row": used / given.rows * 1e6}

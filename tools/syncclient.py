@@ -37,7 +37,6 @@ MODULES = (
     "admin",
     "connection",
 )
-BASES = {"FormerMethods": "former"}  # whose methods become those of the classes that inherit them
 INSIDE = frozenset(
     ("restore", "give_up", "live", "link", "ready", "handle", "hello", "number", "acknowledging")
 )
@@ -74,10 +73,9 @@ class Generator:
         self.classes: dict[str, tuple[str, ast.ClassDef]] = {}
         self.sources: dict[str, list[str]] = {}
         self.functions: list[tuple[str, ast.FunctionDef]] = []
-        self.bases: dict[str, ast.ClassDef] = {}
 
     def generate(self) -> str:
-        for module in (*MODULES, *BASES.values()):
+        for module in MODULES:
             self._read(module)
         for name, (module, node) in self.classes.items():
             self._class(name, module, node)
@@ -94,8 +92,6 @@ class Generator:
                 self.names.update({alias.name: node.module or "" for alias in node.names})
             elif isinstance(node, ast.Import):
                 self.names.update({alias.name: alias.name for alias in node.names})
-            elif isinstance(node, ast.ClassDef) and node.name in BASES:
-                self.bases[node.name] = node
             elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 if _is_value(node):
                     self.names[node.name] = f"msmq_fast.client.{module}"
@@ -138,9 +134,6 @@ class Generator:
         for item in node.body:
             if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield module, item
-        for base in node.bases:
-            if isinstance(base, ast.Name) and base.id in BASES:
-                yield from self._methods(BASES[base.id], self.bases[base.id])
 
     def _property(self, name: str, annotation: ast.expr, node: Documented | None, module: str) -> None:
         self._use(annotation)

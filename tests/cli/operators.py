@@ -47,7 +47,7 @@ def fill(server: Server, queue: str, count: int, *, size: int = 100, start: int 
     async def send() -> None:
         async with await connect(server.endpoint) as connection:
             with contextlib.suppress(MSMQError):
-                await connection.create_queue(queue)
+                await connection.admin.queues.create(queue)
             opened = await connection.open(queue, Access.SEND)
             async with opened.sender() as sender:
                 for number in range(start, start + count):
@@ -138,7 +138,7 @@ class Watch:
     def count(self, queue: str) -> int:
         """Messages in a queue, 0 if there is no queue or no server."""
         try:
-            return int(self._connection.queue(queue)["messages"])
+            return int(self._connection.admin.queues.get(queue).messages)
         except MSMQError:
             return 0
 

@@ -75,7 +75,7 @@ def test_each_mistake_gets_one_clear_line(server: Server, target: Path) -> None:
         sync.connect(server.endpoint) as connection,
         pytest.raises(InvalidParameter, match="not a full path"),
     ):
-        connection.snapshot("somewhere")
+        connection.admin.snapshot("somewhere")
 
 
 def slow(server: Server, target: Path) -> subprocess.Popen[bytes]:
@@ -88,12 +88,12 @@ def slow(server: Server, target: Path) -> subprocess.Popen[bytes]:
 
 def test_one_snapshot_at_a_time_and_none_is_left_of_an_interrupted_one(server: Server, target: Path) -> None:
     with slow(server, target) as making, sync.connect(server.endpoint) as connection:
-        far = until(connection.snapshot_progress, what="a snapshot under way")
+        far = until(connection.admin.snapshot_progress, what="a snapshot under way")
         assert 0 <= far[0] < far[1]
         assert "another snapshot" in complaint(server, f"{target}-2")
         os.kill(making.pid, signal.SIGINT)
         assert making.wait(10) == 130
-        until(lambda: connection.snapshot_progress() is None, what="the end of the snapshot")
+        until(lambda: connection.admin.snapshot_progress() is None, what="the end of the snapshot")
     assert not target.exists()
     server.ok("snapshot", str(target))
 
@@ -102,7 +102,7 @@ def test_a_stop_does_not_wait_for_a_snapshot(server: Server, target: Path) -> No
     """Last here: it ends the server."""
     with slow(server, target) as making:
         with sync.connect(server.endpoint) as watching:
-            until(watching.snapshot_progress, what="a snapshot under way")
+            until(watching.admin.snapshot_progress, what="a snapshot under way")
         assert server.stop(timeout=10) == 0
         assert making.wait(10) in (5, 6)
     assert not target.exists()

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.smoke
 async def test_send_and_receive(server: Server, connection: msmq_fast.Connection) -> None:
     assert connection.computer_name == "here"
     assert connection.guid == server.world.manager.guid
-    await connection.create_queue("orders", label="Orders")
+    await connection.admin.queues.create("orders", label="Orders")
     async with await connection.open("orders") as queue:
         message = Message(
             b"body",
@@ -60,7 +60,7 @@ async def test_send_and_receive(server: Server, connection: msmq_fast.Connection
 
 @connected
 async def test_text_messages(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     await queue.send(Message.of_text("Grüße"))
     await queue.send(b"plain", label="keyword")
@@ -71,7 +71,7 @@ async def test_text_messages(server: Server, connection: msmq_fast.Connection) -
 
 @connected
 async def test_many_requests_at_once(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     waiting = [asyncio.create_task(queue.receive(5)) for _ in range(20)]
     await asyncio.gather(*(queue.send(b"%d" % n, delivery=1) for n in range(20)), connection.ping())
@@ -80,7 +80,7 @@ async def test_many_requests_at_once(server: Server, connection: msmq_fast.Conne
 
 @connected
 async def test_timeouts_and_cancellation(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     with pytest.raises(errors.IOTimeout):
         await queue.receive(timeout=0)
@@ -96,7 +96,7 @@ async def test_timeouts_and_cancellation(server: Server, connection: msmq_fast.C
 
 @connected
 async def test_lookup_and_purge(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     await queue.send_many([Message(b"%d" % n, delivery=1) for n in range(5)])
     first = await queue.lookup(operation=Lookup.FIRST)
@@ -113,31 +113,31 @@ async def test_administration(server: Server, connection: msmq_fast.Connection) 
     with pytest.raises(errors.QueueNotFound):
         await connection.open("nowhere")
     with pytest.raises(errors.IllegalQueuePathName):
-        await connection.create_queue("a;b;c")
-    made = await connection.create_queue(r".\private$\orders", quota_kb=10)
+        await connection.admin.queues.create("a;b;c")
+    made = (await connection.admin.queues.create(r".\private$\orders", quota_kb=10)).as_map()
     with pytest.raises(errors.QueueExists, match="QUEUE_EXISTS"):
-        await connection.create_queue("orders")
-    assert await connection.queue("orders") == made
-    assert (await connection.set_queue("orders", label="x"))["label"] == "x"
+        await connection.admin.queues.create("orders")
+    assert (await connection.admin.queues.get("orders")).as_map() == made
+    assert (await connection.admin.queues.set("orders", label="x")).label == "x"
     with pytest.raises(errors.PropertyError):
-        await connection.set_queue("orders", colour="red")
-    assert len(await connection.queues()) == 1
+        await connection.admin.queues.set("orders", colour="red")
+    assert len(await connection.admin.queues.all()) == 1
     away = await connection.open(r"DIRECT=TCP:10.0.0.7\private$\orders", Access.SEND)
     await away.send(b"hello", delivery=1)
-    (outgoing,) = await connection.outgoing()
+    (outgoing,) = [one.as_map() for one in await connection.admin.outgoing.all()]
     name = outgoing["name"]
-    await connection.pause_outgoing(name)
-    assert (await connection.show_outgoing(name))["state"] == "on_hold"
-    await connection.resume_outgoing(name)
-    assert await connection.purge_outgoing(name) == 1
-    assert (await connection.stats())["app_sent"] == 1
-    await connection.delete_queue("orders")
-    assert await connection.queues() == []
+    await connection.admin.outgoing.pause(name)
+    assert (await connection.admin.outgoing.get(name)).state == "on_hold"
+    await connection.admin.outgoing.resume(name)
+    assert await connection.admin.outgoing.purge(name) == 1
+    assert (await connection.admin.stats())["app_sent"] == 1
+    await connection.admin.queues.delete("orders")
+    assert await connection.admin.queues.all() == []
 
 
 @connected
 async def test_refusals(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     with pytest.raises(errors.LabelTooLong):
         await queue.send(b"", label="x" * 250)
@@ -154,7 +154,7 @@ async def test_refusals(server: Server, connection: msmq_fast.Connection) -> Non
 
 @connected
 async def test_large_messages(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     body = bytes(range(256)) * 16_000
     ids = await queue.send_many([Message(body, delivery=1), Message(b"small"), Message(body)])
@@ -167,7 +167,7 @@ async def test_large_messages(server: Server, connection: msmq_fast.Connection) 
 
 @connected
 async def test_a_sender_batches(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     before = server.world.service.counters.frames
     async with queue.sender(window=100_000) as sender:
@@ -182,18 +182,18 @@ async def test_a_sender_batches(server: Server, connection: msmq_fast.Connection
 
 @connected
 async def test_a_sender_keeps_to_its_window(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     async with queue.sender(window=10, batch=5) as sender:
         for n in range(200):
             await sender.send(Message(b"%d" % n))
             assert sender.unacknowledged <= 10
-    assert (await connection.queue("orders"))["messages"] == 200
+    assert (await connection.admin.queues.get("orders")).messages == 200
 
 
 @connected
 async def test_a_sender_reports_refusals(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     sender = queue.sender()
     for n in range(10):
@@ -215,7 +215,7 @@ async def test_a_sender_reports_refusals(server: Server, connection: msmq_fast.C
 
 @connected
 async def test_plain_subscription(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     async with queue.subscribe(credit=4, acknowledge=False) as messages:
         await queue.send_many([Message(b"%d" % n, delivery=1) for n in range(50)])
@@ -223,12 +223,12 @@ async def test_plain_subscription(server: Server, connection: msmq_fast.Connecti
         seen = 0
         while seen < 20:
             seen += len(await messages.batch(7))
-    assert (await connection.queue("orders"))["messages"] == 0
+    assert (await connection.admin.queues.get("orders")).messages == 0
 
 
 @connected
 async def test_acknowledging_subscription(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     await queue.send_many([Message(b"%d" % n, delivery=1) for n in range(10)])
     async with queue.subscribe(credit=8) as messages:
@@ -248,7 +248,7 @@ async def test_acknowledging_subscription(server: Server, connection: msmq_fast.
 async def test_a_loop_over_a_queue_leaves_what_it_did_not_finish(
     server: Server, connection: msmq_fast.Connection
 ) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     await queue.send_many([Message(b"%d" % n, delivery=1) for n in range(10)])
     stream = aiter(queue)
@@ -261,17 +261,17 @@ async def test_a_loop_over_a_queue_leaves_what_it_did_not_finish(
 
 @connected
 async def test_a_deleted_queue_ends_a_subscription(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     async with queue.subscribe() as messages:
-        await connection.delete_queue("orders")
+        await connection.admin.queues.delete("orders")
         with pytest.raises(errors.QueueDeleted):
             await anext(messages)
 
 
 @connected
 async def test_a_closed_queue_ends_its_loop(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     async with queue.subscribe() as messages:
         await queue.close()
@@ -286,7 +286,7 @@ async def test_a_closed_queue_ends_its_loop(server: Server, connection: msmq_fas
 async def test_a_lost_connection_raises_one_error_everywhere(
     server: Server, connection: msmq_fast.Connection
 ) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     sender = queue.sender()
     async with queue.subscribe() as messages:
@@ -306,7 +306,7 @@ async def test_a_lost_connection_raises_one_error_everywhere(
 
 @connected
 async def test_closing_ends_pending_calls(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     call = asyncio.ensure_future(queue.receive())
     await connection.ping()

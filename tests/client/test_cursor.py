@@ -16,7 +16,7 @@ __all__ = ["path"]
 
 @connected
 async def test_a_cursor_reads_on(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     await queue.send_many(Message(b"%d" % number, priority=number) for number in range(4))
     async with await queue.cursor() as cursor:
@@ -46,7 +46,7 @@ async def test_a_cursor_reads_on(server: Server, connection: msmq_fast.Connectio
 
 @connected
 async def test_messages_are_moved_to_a_subqueue(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders")
+    await connection.admin.queues.create("orders")
     queue = await connection.open("orders")
     later = await connection.open("orders;later", Access.MOVE | Access.RECEIVE)
     await queue.send_many([Message(b"one", delivery=1), Message(b"two")])
@@ -64,7 +64,7 @@ async def test_messages_are_moved_to_a_subqueue(server: Server, connection: msmq
 
 @connected
 async def test_moves_and_cursors_in_a_transaction(server: Server, connection: msmq_fast.Connection) -> None:
-    await connection.create_queue("orders", transactional=True)
+    await connection.admin.queues.create("orders", transactional=True)
     queue = await connection.open("orders")
     later = await connection.open("orders;later", Access.MOVE | Access.RECEIVE)
     async with connection.transaction() as transaction:
@@ -88,8 +88,8 @@ async def test_moves_and_cursors_in_a_transaction(server: Server, connection: ms
 
 def test_the_blocking_client(path: str) -> None:
     with sync.connect(path) as connection:
-        connection.create_queue("orders", poison_after=3)
-        assert connection.queue("orders")["poison_after"] == 3
+        connection.admin.queues.create("orders", poison_after=3)
+        assert connection.admin.queues.get("orders").poison_after == 3
         with connection.open("orders") as queue, connection.open("orders;later", Access.MOVE) as later:
             queue.send_many(Message(b"%d" % number) for number in range(3))
             with queue.cursor() as cursor:
@@ -100,4 +100,4 @@ def test_the_blocking_client(path: str) -> None:
             queue.move(message, later)
             assert cursor.peek_next(0).body == b"2"
             cursor.close()
-            assert connection.queue("orders;later")["messages"] == 1
+            assert connection.admin.queues.get("orders;later").messages == 1

@@ -64,7 +64,7 @@ class Both:
             return found
 
     async def count(self) -> int:
-        return int((await self.owner.queue("orders"))["messages"])
+        return (await self.owner.admin.queues.get("orders")).messages
 
 
 def converse(pair: tuple[Server, Server], talk: Callable[[Both], Awaitable[None]]) -> None:

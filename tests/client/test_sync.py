@@ -18,8 +18,8 @@ __all__ = ["path"]
 
 def test_everything_once(path: str) -> None:
     with sync.connect(path) as connection:
-        connection.create_queue("orders", label="Orders")
-        assert connection.queue("orders")["label"] == "Orders"
+        connection.admin.queues.create("orders", label="Orders")
+        assert connection.admin.queues.get("orders").label == "Orders"
         assert connection.computer_name == "here"
         with connection.open("orders") as queue:
             sent = queue.send(b"one", delivery=1)
@@ -39,23 +39,23 @@ def test_everything_once(path: str) -> None:
                 assert message.lookup_id
                 break
             assert queue.purge() > 0
-        changed = connection.edit_acl("orders", "deny", "anonymous", "send")
-        assert changed == connection.acl("orders")
-        assert connection.explain_access("orders", "anonymous", "send")["entry"] == changed["entries"][0]
-        connection.delete_queue("orders")
-        assert connection.queues() == []
+        changed = connection.admin.access.deny("orders", "anonymous", "send")
+        assert changed == connection.admin.access.get("orders")
+        assert connection.admin.access.explain("orders", "anonymous", "send").entry == changed.entries[0]
+        connection.admin.queues.delete("orders")
+        assert connection.admin.queues.all() == []
 
 
 def test_threads_share_a_connection(path: str) -> None:
     with sync.connect(path) as connection:
-        connection.create_queue("orders")
+        connection.admin.queues.create("orders")
         queue = connection.open("orders")
         threads = [threading.Thread(target=queue.send, args=(b"x",)) for _ in range(20)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert connection.queue("orders")["messages"] == 20
+        assert connection.admin.queues.get("orders").messages == 20
 
 
 def test_importing_the_package_is_light() -> None:
@@ -78,7 +78,7 @@ def test_all_names_are_there() -> None:
 
 def test_a_sender_ends_with_everything_acknowledged(path: str) -> None:
     with sync.connect(path) as connection:
-        connection.create_queue("orders")
+        connection.admin.queues.create("orders")
         with connection.open("orders") as queue:
             with queue.sender(window=4) as sender:
                 for number in range(20):
@@ -106,7 +106,7 @@ def test_classes_have_twins_and_docstrings_speak_of_blocking_calls() -> None:
 def test_keywords_win_over_the_properties_of_a_message(path: str) -> None:
     message = Message(b"one", label="mine")
     with sync.connect(path) as connection:
-        connection.create_queue("orders")
+        connection.admin.queues.create("orders")
         with connection.open("orders") as queue:
             queue.send(message, label="other", priority=6)
             received = queue.receive(1)

@@ -19,7 +19,7 @@ def test_commit_and_abort(tmp_path: Path) -> None:
 
 async def _commit_and_abort(tmp_path: Path) -> None:
     async with running(tmp_path / "app.sock") as server, await connect(server.path) as connection:
-        await connection.create_queue("orders", transactional=True)
+        await connection.admin.queues.create("orders", transactional=True)
         queue = await connection.open("orders")
         async with connection.transaction() as transaction:
             await queue.send(b"1", transaction=transaction)
@@ -51,7 +51,7 @@ def test_what_a_program_rejects_is_a_dead_letter(tmp_path: Path) -> None:
 
 async def _rejects(tmp_path: Path) -> None:
     async with running(tmp_path / "app.sock") as server, await connect(server.path) as connection:
-        await connection.create_queue("orders", transactional=True)
+        await connection.admin.queues.create("orders", transactional=True)
         queue = await connection.open("orders")
         async with connection.transaction() as transaction:
             await queue.send(Message(b"1", journal=1), transaction=transaction)
@@ -72,7 +72,7 @@ def test_senders_and_single_messages(tmp_path: Path) -> None:
 
 async def _senders_and_single_messages(tmp_path: Path) -> None:
     async with running(tmp_path / "app.sock") as server, await connect(server.path) as connection:
-        await connection.create_queue("orders", transactional=True)
+        await connection.admin.queues.create("orders", transactional=True)
         queue = await connection.open("orders")
         async with queue.sender(batch=10, transaction=SINGLE_MESSAGE) as sender:
             for number in range(25):
@@ -98,9 +98,9 @@ async def _operators(tmp_path: Path) -> None:
         await connect(server.path) as connection,
         connection.transaction() as transaction,
     ):
-        (shown,) = await connection.transactions()
+        (shown,) = [one.as_map() for one in await connection.admin.transactions.all()]
         assert shown["identifier"] == transaction.identifier
-        await connection.end_transaction(transaction.identifier, commit=False)
+        await connection.admin.transactions.abort(transaction.identifier)
         with pytest.raises(errors.TransactionSequence):
             await transaction.abort()
 
@@ -111,7 +111,7 @@ def test_two_phases(tmp_path: Path) -> None:
 
 async def _two_phases(tmp_path: Path) -> None:
     async with running(tmp_path / "app.sock") as server, await connect(server.path) as connection:
-        await connection.create_queue("orders", transactional=True)
+        await connection.admin.queues.create("orders", transactional=True)
         queue = await connection.open("orders")
         async with await connect(server.path) as other:
             sending = await other.open("orders")
@@ -121,9 +121,9 @@ async def _two_phases(tmp_path: Path) -> None:
             await transaction.prepare()
             with pytest.raises(errors.TransactionSequence):
                 await sending.send(b"2", transaction=transaction)
-        (shown,) = await connection.transactions()
+        (shown,) = [one.as_map() for one in await connection.admin.transactions.all()]
         assert (shown["identifier"], shown["state"]) == (transaction.identifier, "prepared")
-        await connection.end_transaction(transaction.identifier, commit=True)
+        await connection.admin.transactions.commit(transaction.identifier)
         assert (await queue.receive(timeout=5)).body == b"1"
 
 
@@ -143,7 +143,7 @@ def test_without_asyncio(tmp_path: Path) -> None:
 
     def use() -> None:
         with sync.connect(str(tmp_path / "app.sock")) as connection:
-            connection.create_queue("orders", transactional=True)
+            connection.admin.queues.create("orders", transactional=True)
             queue = connection.open("orders")
             with connection.transaction() as transaction:
                 queue.send(b"1", transaction=transaction)

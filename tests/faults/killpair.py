@@ -130,7 +130,11 @@ class Pair:
     async def _receive(self, account: Account) -> None:
         connection: Connection
         async with await connect(self.b.endpoint) as connection:
-            there = next(info["messages"] for info in await connection.queues() if info["kind"] == "queue")
+            there = next(
+                info["messages"]
+                for info in [one.as_map() for one in await connection.admin.queues.all()]
+                if info["kind"] == "queue"
+            )
             queue = await connection.open(QUEUE, Access.RECEIVE)
             async with queue.subscribe(1024, acknowledge=False) as messages:
                 while len(account.received) < there:

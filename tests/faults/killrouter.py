@@ -169,14 +169,22 @@ class Line:
         deadline = time.monotonic() + PATIENCE
         for server in self.servers:
             async with await connect(server.endpoint) as connection:
-                while left := [queue for queue in await connection.outgoing() if queue["messages"]]:
+                while left := [
+                    queue
+                    for queue in [one.as_map() for one in await connection.admin.outgoing.all()]
+                    if queue["messages"]
+                ]:
                     assert time.monotonic() < deadline, (server.data.name, left)
                     await asyncio.sleep(0.2)
 
     async def _collect(self, number: int, receiver: Server) -> None:
         """Everything in the queue of a receiver, in its order."""
         async with await connect(receiver.endpoint) as connection:
-            there = next(info["messages"] for info in await connection.queues() if info["kind"] == "queue")
+            there = next(
+                info["messages"]
+                for info in [one.as_map() for one in await connection.admin.queues.all()]
+                if info["kind"] == "queue"
+            )
             queue = await connection.open(QUEUE, Access.RECEIVE)
             taken = 0
             async with queue.subscribe(1024, acknowledge=False) as messages:

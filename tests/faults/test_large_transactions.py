@@ -28,7 +28,7 @@ def server() -> Iterator[Server]:
 async def _opened(server: Server, *, create: bool = False) -> tuple[Connection, Queue]:
     connection = await connect(server.endpoint)
     if create:
-        await connection.create_queue("ledger", transactional=True)
+        await connection.admin.queues.create("ledger", transactional=True)
     return connection, await connection.open("ledger")
 
 
@@ -59,11 +59,11 @@ def test_a_hundred_thousand_messages_in_bounded_memory(server: Server) -> None:
             await transaction.begin()
             await _send(queue, transaction, COUNT, BODY)
             held = server.resident - idle
-            assert (await connection.queue("ledger"))["messages"] == 0
+            assert (await connection.admin.queues.get("ledger")).messages == 0
             await transaction.commit()
             committed = server.resident - idle
             print(f"anonymous memory: +{held / MIB:.0f} MiB open, +{committed / MIB:.0f} MiB committed")
-            assert (await connection.queue("ledger"))["messages"] == COUNT
+            assert (await connection.admin.queues.get("ledger")).messages == COUNT
             assert held < 64 * MIB < COUNT * BODY
             assert committed < 128 * MIB
             transaction = connection.transaction()
@@ -99,7 +99,7 @@ def test_a_kill_in_the_middle_puts_everything_back(server: Server) -> None:
         """Each count is what it was, or one more where the abort before the last kill was written."""
         connection, queue = await _opened(server)
         async with connection:
-            assert (await connection.queue("ledger"))["messages"] == 10_000
+            assert (await connection.admin.queues.get("ledger")).messages == 10_000
             transaction = connection.transaction()
             await transaction.begin()
             found = await _numbers(queue, 10_000, transaction)
@@ -124,7 +124,7 @@ def test_a_kill_in_the_middle_puts_everything_back(server: Server) -> None:
             kept[:] = told
             await transaction.abort()
             for number in range(10):  # commits later than those of the counts
-                await connection.create_queue(f"later{number}")
+                await connection.admin.queues.create(f"later{number}")
 
     asyncio.run(fill())
     for _ in range(4):

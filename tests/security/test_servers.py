@@ -44,20 +44,20 @@ def test_from_one_server_to_another(tmp_path: Path) -> None:
         near.start()
 
         here, there = sync.connect(near.endpoint), sync.connect(far.endpoint)
-        until(lambda: len(there.keys()[0]["keys"]) == 2, what="keys of the first start")
-        shown = there.keys()[0]
+        until(lambda: len(there.admin.keys.all()[0].keys) == 2, what="keys of the first start")
+        shown = there.admin.keys.all()[0].as_map()
         assert {key["bits"] for key in shown["keys"]} == {2048}
         assert [int.from_bytes(bits, "little") for bits in RSA_PUBLIC.findall(shown["blob"])] == [2048, 2048]
         assert stat.S_IMODE((far.data / "secrets.key").stat().st_mode) == 0o600
-        name = there.create_queue("q", authenticated=True, privacy_level=2)["format_name"]
+        name = there.admin.queues.create("q", authenticated=True, privacy_level=2).format_name
         host = {"ComputerName": "FAR", "QualifiedComputerName": "127.0.0.2", "Identifier": shown["guid"]}
-        here.put_directory({"object": "QueueManager", **host}, "create")
+        here.admin.directory.put({"object": "QueueManager", **host}, "create")
         (certificate,) = near.ok("certificate", "create")
         der = base64.b64decode(certificate["certificate_b64"])
         public = x509.load_der_x509_certificate(der).public_key()
         assert isinstance(public, rsa.RSAPublicKey)
         assert public.key_size == 2048
-        there.add_certificate(der, user=certificate["user"])
+        there.admin.certificates.add(der, user=certificate["user"])
         # Without the keys of the other side nothing leaves.
         secret = Message(body=b"lost", authentication=2, privacy_level=5, journal=1)
         queue = here.open(name, Access.SEND)
@@ -70,7 +70,7 @@ def test_from_one_server_to_another(tmp_path: Path) -> None:
         queue.send(Message(body=b"two", authentication=1, privacy_level=3, delivery=1))
         queue.send(Message(body=b"unsigned", privacy_level=5))
         queue.send(Message(body=b"clear", authentication=2))
-        until(lambda: sum(there.stats()["refusals"].values()) == 2, what="refusals")
+        until(lambda: sum(there.admin.stats()["refusals"].values()) == 2, what="refusals")
         arrived = there.open("q", Access.RECEIVE)
         for body in (b"one", b"two"):
             message = arrived.receive(10.0)
@@ -92,8 +92,8 @@ def test_from_one_server_to_another(tmp_path: Path) -> None:
 def keys_of(server: Server) -> bytes:
     """The public keys of a server, as soon as it has some."""
     with sync.connect(server.endpoint) as connection:
-        until(lambda: connection.keys()[0]["keys"], what="keys")
-        return bytes(connection.keys()[0]["blob"])
+        until(lambda: connection.admin.keys.all()[0].keys, what="keys")
+        return bytes(connection.admin.keys.all()[0].blob)
 
 
 def contents(data: Path) -> dict[str, bytes]:

@@ -284,7 +284,7 @@ def test_a_server_that_stops_in_the_middle_of_many_sends(server: Server) -> None
 def test_a_server_that_ends_in_the_middle_of_a_send(server: Server) -> None:
     kept = 0
     with sync.connect(server.endpoint) as connection:
-        connection.create_queue("other")
+        connection.admin.queues.create("other")
         queue = connection.open("other", Access.SEND)
         queue.send(Message(b"x", delivery=RECOVERABLE))
         kept += 1

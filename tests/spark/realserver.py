@@ -47,7 +47,7 @@ class RealServer:
         return self._connection
 
     def create(self, name: str, **properties: Any) -> None:
-        self.connection().create_queue(name, **properties)
+        self.connection().admin.queues.create(name, **properties)
 
     def send(self, queue: str, bodies: list[bytes], **properties: Any) -> bool:
         """Recoverable messages in one go; False when the server went away meanwhile."""
@@ -74,7 +74,7 @@ class RealServer:
             return bytes(opened.receive(timeout=0).body)
 
     def count(self, queue: str) -> int:
-        return int(self.connection().queue(queue)["messages"])
+        return self.connection().admin.queues.get(queue).messages
 
     def forget(self) -> None:
         """The connection is broken, or is going to be."""

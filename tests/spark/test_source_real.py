@@ -143,7 +143,7 @@ def test_a_queue_deleted_and_made_again(server: RealServer, queue: str) -> None:
     server.send(queue, bodies(0, 3))
     query = keeping(server, queue)
     query.run()
-    server.connection().delete_queue(queue)
+    server.connection().admin.queues.delete(queue)
     server.forget()
     server.create(queue)
     server.send(queue, bodies(10, 12))

@@ -49,7 +49,7 @@ def server() -> Iterator[Server]:
 def program(server: Server) -> Iterator[Program]:
     with contextlib.closing(Program(server)) as made:
         for kind in ("rsa-1024", "rsa-2048"):
-            made.connection.add_certificate(certificate(kind))
+            made.connection.admin.certificates.add(certificate(kind)).as_map()
         yield made
 
 
@@ -98,7 +98,7 @@ def test_what_a_certificate_that_nobody_registered_is_worth() -> None:
         assert status(server, modern(to_open, "rsa-2048")) == 200
         (message,) = program.messages("open")
         assert not message["authenticated"]
-        program.connection.add_certificate(certificate("rsa-2048"))
+        program.connection.admin.certificates.add(certificate("rsa-2048")).as_map()
         assert status(server, modern(TO, "rsa-2048")) == 200
         (message,) = program.messages("signed")
         assert (message["authenticated"], message["signature_state"]) == (True, "verified")
@@ -218,7 +218,7 @@ def test_one_bit_of_body_value_or_signed_text(server: Server, program: Program) 
 @pytest.fixture(scope="module")
 def made(program: Program) -> dict[str, Any]:
     """The internal certificate of this user."""
-    return program.connection.create_certificate()
+    return program.connection.admin.certificates.create().as_map()
 
 
 @pytest.mark.usefixtures("made")

@@ -13,7 +13,6 @@ from uuid import UUID
 from msmq_fast.client.channel import Channel, Reconnect
 from msmq_fast.client.endpoint import Endpoint, parse_endpoint
 from msmq_fast.client.errors import ConnectionLost
-from msmq_fast.client.former import FormerMethods
 from msmq_fast.client.opening import Opening
 from msmq_fast.client.queue import Queue
 from msmq_fast.client.transaction import Transaction
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from msmq_fast.client.admin import Admin
 
 
-class Connection(FormerMethods):
+class Connection:
     """A connection; its requests are pipelined. Made by `connect()`, closed by `close()` or `async with`.
 
     `admin` has what operators do. Calls that wait when the connection is lost raise ConnectionLost; whether

@@ -22,7 +22,7 @@ def drain(server: Server, name: str, count: int, seconds: float) -> list[int]:
     """The numbers in the messages of a queue in their order, when there are so many."""
     deadline = time.monotonic() + seconds
     with sync.connect(server.endpoint) as connection:
-        while (waiting := int(connection.queue(name)["messages"])) < count:
+        while (waiting := int(connection.admin.queues.get(name).messages)) < count:
             assert time.monotonic() < deadline, f"{waiting} of {count} messages"
             time.sleep(0.2)
         with (

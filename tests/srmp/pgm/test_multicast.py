@@ -67,7 +67,7 @@ def until(what: Callable[[], Any], seconds: float = 15.0) -> Any:
 def waiting(server: Server, queue: str) -> int:
     """How many messages are in a queue."""
     with sync.connect(server.endpoint) as connection:
-        return int(connection.queue(queue)["messages"])
+        return int(connection.admin.queues.get(queue).messages)
 
 
 def system(server: Server, name: str) -> int:
@@ -75,7 +75,7 @@ def system(server: Server, name: str) -> int:
     with sync.connect(server.endpoint) as connection:
         return sum(
             int(queue["messages"])
-            for queue in connection.queues("system")
+            for queue in [one.as_map() for one in connection.admin.queues.all("system")]
             if str(queue["name"]).lower().rstrip("$").endswith(name)
         )
 
@@ -83,7 +83,7 @@ def system(server: Server, name: str) -> int:
 def taken(server: Server, name: str) -> list[bytes]:
     """The bodies of all messages of a queue, which are removed."""
     with sync.connect(server.endpoint) as connection:
-        count = int(connection.queue(name)["messages"])
+        count = int(connection.admin.queues.get(name).messages)
         with connection.open(name, sync.Access.RECEIVE) as queue:
             return [queue.receive(timeout=5).body for _ in range(count)]
 

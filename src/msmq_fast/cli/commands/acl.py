@@ -80,26 +80,38 @@ def _run(
 
 
 async def _show(connection: Connection, arguments: argparse.Namespace) -> int:
-    _show_list(await connection.acl(arguments.name), arguments.form)
+    _show_list((await connection.admin.access.get(arguments.name)).as_map(), arguments.form)
     return Exit.OK
 
 
 async def _explain(connection: Connection, arguments: argparse.Namespace) -> int:
-    explained = await connection.explain_access(arguments.name, arguments.user, ",".join(arguments.right))
+    explained = (
+        await connection.admin.access.explain(arguments.name, arguments.user, ",".join(arguments.right))
+    ).as_map()
     _show_explanation(explained, arguments.form)
     return Exit.OK
 
 
 async def _set(connection: Connection, arguments: argparse.Namespace) -> int:
-    _show_list(await connection.edit_acl(arguments.name, "set", arguments.sddl), arguments.form)
+    changed = await connection.admin.access.set(arguments.name, arguments.sddl)
+    _show_list(changed.as_map(), arguments.form)
     return Exit.OK
 
 
 def _edit(action: str) -> Callable[[argparse.Namespace], int]:
     async def edit(connection: Connection, arguments: argparse.Namespace) -> int:
+        access, name, user = connection.admin.access, arguments.name, arguments.user
         rights = ",".join(getattr(arguments, "right", None) or ())
-        changed = await connection.edit_acl(arguments.name, action, arguments.user, rights)
-        _show_list(changed, arguments.form)
+        match action:
+            case "grant":
+                changed = await access.grant(name, user, rights)
+            case "deny":
+                changed = await access.deny(name, user, rights)
+            case "revoke":
+                changed = await access.revoke(name, user, rights)
+            case _:
+                changed = await access.set_owner(name, user)
+        _show_list(changed.as_map(), arguments.form)
         return Exit.OK
 
     return lambda arguments: _run(edit, arguments)

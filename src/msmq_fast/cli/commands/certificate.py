@@ -42,25 +42,30 @@ def _add_remove(parser: Parser) -> None:
 
 
 async def _create(connection: Connection, arguments: argparse.Namespace) -> int:
-    _show_certificate(await connection.create_certificate(arguments.user), arguments.form)
+    _show_certificate((await connection.admin.certificates.create(arguments.user)).as_map(), arguments.form)
     return Exit.OK
 
 
 async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
-    found = await connection.certificates(None if arguments.all else arguments.user)
+    found = [
+        one.as_map()
+        for one in await connection.admin.certificates.all(None if arguments.all else arguments.user)
+    ]
     show_table([_plain(each) for each in found], _COLUMNS, arguments.form)
     return Exit.OK
 
 
 async def _register(connection: Connection, arguments: argparse.Namespace) -> int:
     key = read_input(arguments.key, _LARGEST) if arguments.key else None
-    added = await connection.add_certificate(read_input(arguments.file, _LARGEST), key, arguments.user)
+    added = (
+        await connection.admin.certificates.add(read_input(arguments.file, _LARGEST), key, arguments.user)
+    ).as_map()
     _show_certificate(added, arguments.form)
     return Exit.OK
 
 
 async def _remove(connection: Connection, arguments: argparse.Namespace) -> int:
-    await connection.remove_certificate(arguments.identifier, arguments.user)
+    await connection.admin.certificates.remove(arguments.identifier, arguments.user)
     show({"removed": arguments.identifier}, arguments.form)
     return Exit.OK
 

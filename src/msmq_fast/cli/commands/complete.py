@@ -51,14 +51,16 @@ def _of_server(argument: Argument, words: Sequence[str]) -> Iterable[Candidate]:
         async with asyncio.timeout(_PATIENCE):
             if argument.parse is outgoing_name:
                 found.extend(
-                    Candidate(str(queue["name"]), "outgoing") for queue in await connection.outgoing()
+                    Candidate(queue.name, "outgoing") for queue in await connection.admin.outgoing.all()
                 )
             else:
-                queues = [queue for queue in await connection.queues("all") if queue["kind"] != "outgoing"]
+                queues = [
+                    queue for queue in await connection.admin.queues.all("all") if queue.kind != "outgoing"
+                ]
                 found.extend(
-                    Candidate(_short(str(queue["name"])), str(queue["label"] or queue["kind"]))
+                    Candidate(_short(queue.name), queue.label or queue.kind)
                     for queue in queues
-                    if queue["kind"] not in ("journal", "subqueue") or ";" in words[-1]
+                    if queue.kind not in ("journal", "subqueue") or ";" in words[-1]
                 )
         return Exit.OK
 

@@ -125,7 +125,7 @@ async def _show(connection: Connection, arguments: argparse.Namespace) -> int:
 
 async def _create(connection: Connection, arguments: argparse.Namespace) -> int:
     entry = entry_of(_given(arguments.type, arguments.values))
-    await connection.put_directory(entry, "create")
+    await connection.admin.directory.put(entry, "create")
     unique = RULES[arguments.type].unique[0]
     show({"created": entry.get(unique) or arguments.type.title}, arguments.form)
     return Exit.OK
@@ -138,12 +138,12 @@ async def _set(connection: Connection, arguments: argparse.Namespace) -> int:
     for name in given.values:
         if name in fixed:
             raise CommandError(Exit.USAGE, f"{name} of a {arguments.type.title} cannot be set")
-    await connection.put_directory(entry_of(given.changed({IDENTIFIER: item[IDENTIFIER]})), "set")
+    await connection.admin.directory.put(entry_of(given.changed({IDENTIFIER: item[IDENTIFIER]})), "set")
     return await _show(connection, arguments)
 
 
 async def _delete(connection: Connection, arguments: argparse.Namespace) -> int:
-    await connection.delete_directory(arguments.type.title, arguments.name)
+    await connection.admin.directory.delete(arguments.type.title, arguments.name)
     show({"deleted": arguments.name}, arguments.form)
     return Exit.OK
 
@@ -153,13 +153,15 @@ async def _delete(connection: Connection, arguments: argparse.Namespace) -> int:
 
 async def _all(connection: Connection, kind: ObjectType) -> list[DirectoryObject]:
     entries: list[dict[str, Any]] = []
-    while page := await connection.directory_objects(kind.title, entries[-1][IDENTIFIER] if entries else ""):
+    while page := await connection.admin.directory.all(
+        kind.title, entries[-1][IDENTIFIER] if entries else ""
+    ):
         entries += page
     return [object_of(entry) for entry in entries]
 
 
 async def _one(connection: Connection, arguments: argparse.Namespace) -> DirectoryObject:
-    return object_of(await connection.directory_object(arguments.type.title, arguments.name))
+    return object_of(await connection.admin.directory.get(arguments.type.title, arguments.name))
 
 
 def _given(kind: ObjectType, texts: list[str]) -> DirectoryObject:
@@ -242,7 +244,7 @@ def _import(arguments: argparse.Namespace) -> int:
         for item in items:
             row = {"object": item.kind.title, "name": item.describe(), "detail": ""}
             try:
-                row["outcome"] = await connection.put_directory(
+                row["outcome"] = await connection.admin.directory.put(
                     entry_of(item), "import", dry_run=arguments.dry_run
                 )
             except MSMQError as error:

@@ -95,7 +95,7 @@ def _row(queue: str, stored: Stored, form: Form) -> dict[str, Any]:
 async def _resubmit(connection: Connection, arguments: argparse.Namespace) -> int:
     wanted = message_filter(arguments, time.time())
     names = _queues(arguments)
-    total = sum([int((await connection.queue(name))["messages"]) for name in names])
+    total = sum([(await connection.admin.queues.get(name)).messages for name in names])
     run = Run("resubmit", arguments, total)
     with run.progress:
         for name in names:

@@ -112,9 +112,11 @@ async def _export(connection: Connection, arguments: argparse.Namespace, file: B
 
 async def _queues(connection: Connection, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     if arguments.all:
-        every = [queue for queue in await connection.queues("all") if queue["kind"] != _OUTGOING]
+        every = [
+            queue.as_map() for queue in await connection.admin.queues.all("all") if queue.kind != _OUTGOING
+        ]
         return sorted(every, key=lambda queue: str(queue["name"]).casefold())
-    queues = [await connection.queue(name) for name in arguments.names]
+    queues = [(await connection.admin.queues.get(name)).as_map() for name in arguments.names]
     for queue in queues:
         if queue["kind"] == _OUTGOING:
             raise CommandError(Exit.REFUSED, f"{queue['name']}: outgoing queues are not exported")

@@ -111,7 +111,7 @@ def _ask_socket(config: Config, timeout: float) -> tuple[str, str]:
             asyncio.timeout(timeout),
             await connect(f"unix:{path}", client="msmq-fast health") as server,
         ):
-            return str((await server.stats())["not_ready"])
+            return str((await server.admin.stats())["not_ready"])
 
     try:
         return str(path), asyncio.run(ask())

@@ -250,13 +250,13 @@ class _Run:
             raise CommandError(Exit.USAGE, "the file holds several queues: give --queue OLD=NEW")
         name = self._targets.target(section.name)
         try:
-            await self._connection.queue(name)
+            await self._connection.admin.queues.get(name)
         except QueueNotFound:
             if section.definition.get("kind") not in _USER_KINDS:
                 # A subqueue is there as long as it is open or holds something.
                 await self._connection.open(name, Access.PEEK)
                 return name
-            await self._connection.create_queue(name, **_properties(section.definition))
+            await self._connection.admin.queues.create(name, **_properties(section.definition))
             self._created += 1
         return name
 

@@ -41,20 +41,20 @@ def _add_forget(parser: Parser) -> None:
 
 
 async def _show(connection: Connection, arguments: argparse.Namespace) -> int:
-    rows = [row for row in await connection.keys() if row["own"] or not arguments.own]
+    rows = [row.as_map() for row in await connection.admin.keys.all() if row.own or not arguments.own]
     _show_keys(rows, arguments.form)
     return Exit.OK
 
 
 async def _import(connection: Connection, arguments: argparse.Namespace) -> int:
     for guid, blob in _imported(read_input(arguments.file, _LARGEST), arguments.guid):
-        await connection.tell_keys(guid, blob)
+        await connection.admin.keys.add(guid, blob)
         show({"imported": guid}, arguments.form)
     return Exit.OK
 
 
 async def _forget(connection: Connection, arguments: argparse.Namespace) -> int:
-    await connection.tell_keys(arguments.guid, None)
+    await connection.admin.keys.remove(arguments.guid)
     show({"forgotten": arguments.guid}, arguments.form)
     return Exit.OK
 

@@ -33,39 +33,42 @@ def _add_purge(parser: Parser) -> None:
 
 
 async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
-    queues = sorted(await connection.outgoing(), key=lambda queue: str(queue["name"]).lower())
+    queues = [
+        queue.as_map()
+        for queue in sorted(await connection.admin.outgoing.all(), key=lambda queue: queue.name.lower())
+    ]
     show_table(queues, _COLUMNS, arguments.form)
     return Exit.OK
 
 
 async def _show(connection: Connection, arguments: argparse.Namespace) -> int:
-    _show_outgoing(await connection.show_outgoing(arguments.name), arguments.form)
+    _show_outgoing((await connection.admin.outgoing.get(arguments.name)).as_map(), arguments.form)
     return Exit.OK
 
 
 async def _pause(connection: Connection, arguments: argparse.Namespace) -> int:
-    await connection.pause_outgoing(arguments.name)
+    await connection.admin.outgoing.pause(arguments.name)
     show({"paused": arguments.name}, arguments.form)
     return Exit.OK
 
 
 async def _resume(connection: Connection, arguments: argparse.Namespace) -> int:
-    await connection.resume_outgoing(arguments.name)
+    await connection.admin.outgoing.resume(arguments.name)
     show({"resumed": arguments.name}, arguments.form)
     return Exit.OK
 
 
 async def _purge(connection: Connection, arguments: argparse.Namespace) -> int:
     if asks(arguments):
-        queue = await connection.show_outgoing(arguments.name)
+        queue = (await connection.admin.outgoing.get(arguments.name)).as_map()
         confirm(f"purge {queue['name']}", queue["messages"])
-    purged = await connection.purge_outgoing(arguments.name)
+    purged = await connection.admin.outgoing.purge(arguments.name)
     show({"purged": purged, "name": arguments.name}, arguments.form)
     return Exit.OK
 
 
 async def _delete(connection: Connection, arguments: argparse.Namespace) -> int:
-    await connection.delete_queue(arguments.name)
+    await connection.admin.queues.delete(arguments.name)
     show({"deleted": arguments.name}, arguments.form)
     return Exit.OK
 

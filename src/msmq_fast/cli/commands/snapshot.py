@@ -35,23 +35,23 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 async def _snapshot(target: str, connection: Connection, arguments: argparse.Namespace) -> int:
-    making = asyncio.ensure_future(connection.snapshot(target, arguments.rate))
+    making = asyncio.ensure_future(connection.admin.snapshot(target, arguments.rate))
     try:
         with Progress("snapshot", 0) as progress:
             while not (await asyncio.wait({making}, timeout=_LOOK))[0]:
-                far = await connection.snapshot_progress()
+                far = await connection.admin.snapshot_progress()
                 if far is not None:
                     progress.total = far[1]
                     progress.add(far[0] - progress.count)
             manifest = making.result()
-            progress.add(manifest["size"] - progress.count)
+            progress.add(manifest.size - progress.count)
     finally:
         making.cancel()
     shown = {
         "snapshot": target,
-        "bytes": manifest["size"],
-        "incarnation": manifest["incarnation"],
-        "feed_next": manifest["feed_next"],
+        "bytes": manifest.size,
+        "incarnation": manifest.incarnation,
+        "feed_next": manifest.feed_next,
         "seconds": round(progress.seconds, 3),
     }
     show(shown, arguments.form)

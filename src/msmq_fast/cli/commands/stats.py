@@ -14,7 +14,7 @@ __all__ = ["COMMAND"]
 
 
 async def _stats(connection: Connection, arguments: argparse.Namespace) -> int:
-    show(await connection.stats(), arguments.form)
+    show(await connection.admin.stats(), arguments.form)
     return Exit.OK
 
 

@@ -22,18 +22,18 @@ def _add_end(parser: Parser) -> None:
 
 
 async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
-    show_table(await connection.transactions(), _COLUMNS, arguments.form)
+    show_table([one.as_map() for one in await connection.admin.transactions.all()], _COLUMNS, arguments.form)
     return Exit.OK
 
 
 async def _commit(connection: Connection, arguments: argparse.Namespace) -> int:
-    await connection.end_transaction(arguments.identifier, commit=True)
+    await connection.admin.transactions.commit(arguments.identifier)
     show({"identifier": arguments.identifier, "state": "committed"}, arguments.form)
     return Exit.OK
 
 
 async def _abort(connection: Connection, arguments: argparse.Namespace) -> int:
-    await connection.end_transaction(arguments.identifier, commit=False)
+    await connection.admin.transactions.abort(arguments.identifier)
     show({"identifier": arguments.identifier, "state": "aborted"}, arguments.form)
     return Exit.OK
 

@@ -32,7 +32,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 async def _create(connection: Connection, arguments: argparse.Namespace) -> int:
-    queue = await connection.create_queue(arguments.name, **given_properties(arguments))
+    queue = (await connection.admin.queues.create(arguments.name, **given_properties(arguments))).as_map()
     if arguments.form is Form.TABLE:
         print(f"created {printable(brief(queue))}")
     else:

@@ -24,9 +24,9 @@ def _add_arguments(parser: Parser) -> None:
 
 async def _delete(connection: Connection, arguments: argparse.Namespace) -> int:
     if asks(arguments):
-        queue = await connection.queue(arguments.name)
+        queue = (await connection.admin.queues.get(arguments.name)).as_map()
         confirm(f"delete {queue['name']}", queue["messages"] + queue.get("journal_messages", 0))
-    await connection.delete_queue(arguments.name)
+    await connection.admin.queues.delete(arguments.name)
     show({"deleted": arguments.name}, arguments.form)
     return Exit.OK
 

@@ -51,7 +51,7 @@ def _run(arguments: argparse.Namespace) -> int:
         )
 
     async def run(connection: Connection, arguments: argparse.Namespace) -> int:
-        existing = {_local(str(queue["name"])): queue for queue in await connection.queues("user")}
+        existing = {_local(queue.name): queue.as_map() for queue in await connection.admin.queues.all()}
         lines = [_Line(row, name, "skipped", why) for row, name, why in definitions.skipped]
         for definition in definitions.found:
             queue = existing.get(definition.path[2:].casefold())
@@ -76,7 +76,7 @@ async def _bring(
     try:
         if queue is None:
             if not dry_run:
-                await connection.create_queue(definition.path, **definition.properties)
+                await connection.admin.queues.create(definition.path, **definition.properties)
             return _Line(definition.row, name, "created")
         changes = {key: value for key, value in definition.properties.items() if queue.get(key) != value}
         if not changes:
@@ -87,7 +87,7 @@ async def _bring(
             detail = f"column {column}: the queue is {kind}, which never changes"
             return _Line(definition.row, name, "failed", detail)
         if not dry_run:
-            await connection.set_queue(str(queue["name"]), **changes)
+            await connection.admin.queues.set(str(queue["name"]), **changes)
         columns = ", ".join(definition.columns[key] for key in changes)
         return _Line(definition.row, name, "changed", columns)
     except MSMQError as error:

@@ -38,7 +38,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
-    queues = await connection.queues("all" if arguments.all else "user")
+    queues = [one.as_map() for one in await connection.admin.queues.all("all" if arguments.all else "user")]
     chosen = [queue for queue in queues if queue["kind"] != _OUTGOING and _wanted(queue, arguments.glob)]
     chosen.sort(key=lambda queue: str(queue["name"]).lower())
     if arguments.sort != "name":

@@ -25,7 +25,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 async def _move(connection: Connection, arguments: argparse.Namespace) -> int:
-    total = int((await connection.queue(arguments.source))["messages"])
+    total = (await connection.admin.queues.get(arguments.source)).messages
     source = await connection.open(arguments.source, Access.RECEIVE)
     target = await connection.open(arguments.target, Access.SEND)
     wanted = message_filter(arguments, time.time())

@@ -28,7 +28,7 @@ def _add_arguments(parser: Parser) -> None:
 async def _purge(connection: Connection, arguments: argparse.Namespace) -> int:
     if asks(arguments):
         with suppress(QueueNotFound):  # a queue of another computer, which does not tell how many it holds
-            held = (await connection.queue(arguments.name))["messages"]
+            held = (await connection.admin.queues.get(arguments.name)).messages
             confirm(f"purge {arguments.name}", held)
     queue = await connection.open(arguments.name, Access.RECEIVE)
     show({"purged": await queue.purge(), "name": arguments.name}, arguments.form)

@@ -31,7 +31,7 @@ async def _set(connection: Connection, arguments: argparse.Namespace) -> int:
             "nothing to set: give --label, --quota, --journal, --authenticated, --privacy, "
             "--multicast or --poison-after",
         )
-    queue = await connection.set_queue(arguments.name, **properties)
+    queue = (await connection.admin.queues.set(arguments.name, **properties)).as_map()
     show(readable(queue) if arguments.form is Form.TABLE else queue, arguments.form)
     return Exit.OK
 

@@ -22,7 +22,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 async def _show(connection: Connection, arguments: argparse.Namespace) -> int:
-    queue = await connection.queue(arguments.name)
+    queue = (await connection.admin.queues.get(arguments.name)).as_map()
     show(readable(queue) if arguments.form is Form.TABLE else queue, arguments.form)
     return Exit.OK
 
