@@ -95,6 +95,14 @@ def test_an_express_message_is_searched_for(server: Server) -> None:
     assert places(trace(server, message_id, "--search")) == ["express"]
 
 
+def test_an_identifier_from_stdin(server: Server) -> None:
+    server.ok("queue", "create", "piped")
+    message_id = sent(server, "piped", "--recoverable")
+    (found,) = server.ok("trace", "-", stdin=f"{message_id}\nmore\n".encode())
+    assert found["message_id"] == message_id
+    assert server.run("trace", "-", stdin=b"").returncode == Exit.USAGE
+
+
 def test_an_unknown_message(server: Server) -> None:
     done = server.run("trace", r"{ca67622c-7290-4658-b39b-f700fff64801}\5")
     assert done.returncode == Exit.NOT_FOUND

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from msmq_fast.cli.classes import class_text
 from msmq_fast.cli.messageid import message_id
-from msmq_fast.cli.session import add_client, connected
+from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.errors import AccessDenied, MessageNotFound, MSMQError
 from msmq_fast.protocol.exits import CommandError, Exit
@@ -24,6 +25,7 @@ from msmq_fast.terminal.progress import Progress
 __all__ = ["COMMAND"]
 
 _COLUMNS = ("event_time", "event", "queue", "detail")
+_LONGEST = 100  # characters of a line of stdin
 _ENTERS = frozenset(("sent", "arrived", "journaled", "dead_lettered", "moved"))
 _FAILURES = frozenset(("expired", "purged", "removed", "nacked", "dead_lettered"))
 # Where a packet has its identifier: SourceQM and MessageID of the UserHeader (MS-MQMQ 2.2.20.1), which
@@ -31,12 +33,26 @@ _FAILURES = frozenset(("expired", "purged", "removed", "nacked", "dead_lettered"
 _SOURCE, _ORDINAL = slice(16, 32), slice(56, 60)
 
 
+def _identifier(text: str) -> bytes:
+    """An identifier; empty for "-", which stands for the first line of stdin."""
+    return b"" if text == "-" else message_id(text)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if not arguments.message_id:
+        try:
+            arguments.message_id = message_id(sys.stdin.readline(_LONGEST))
+        except argparse.ArgumentTypeError as error:
+            raise CommandError(Exit.USAGE, str(error)) from None
+    return converse(_trace, arguments)
+
+
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "message_id",
         metavar="MESSAGE-ID",
-        type=message_id,
-        help=r"identifier as `send` and `peek` print it, {GUID}\NUMBER",
+        type=_identifier,
+        help=r"identifier as `send` and `peek` print it, {GUID}\NUMBER; - for stdin",
     )
     parser.add_argument(
         "--search", action="store_true", help="look into every queue, also if the event feed has the message"
@@ -175,10 +191,11 @@ COMMAND = Command(
         manager, as far back as the event feed goes, and the queues that hold the message now: queues of
         programs, journals, outgoing queues and dead-letter queues. If the feed does not know the message,
         every queue is searched. Reading the feed needs the rights of an administrator.""",
-    run=connected(_trace),
+    run=_run,
     add_arguments=_add_arguments,
     examples=(
         Example(r"'{ca67622c-7290-4658-b39b-f700fff64801}\627598800'", "an identifier that `send` printed"),
+        Example("msmq-fast send orders --body x | {prog} -", "send a message, and see what becomes of it"),
         Example(r"'{ca67622c-7290-4658-b39b-f700fff64801}\627598800' --json | jq .places", "where it is now"),
     ),
 )
