@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from msmq_fast.protocol.exits import Exit
+from tests.cli.operators import on_terminal
 from tests.support.processes import forking
 from tests.support.processes.servers import Server, data_directory, inherited
 
@@ -56,6 +57,13 @@ def test_peek_of_an_empty_queue(server: Server) -> None:
     server.ok("queue", "create", "void")
     assert server.run("peek", "void").returncode == Exit.EMPTY
     assert server.run("peek", "void", "--lookup-id", "5").returncode == Exit.NOT_FOUND
+
+
+def test_a_person_is_told_that_there_is_no_message(server: Server) -> None:
+    server.ok("queue", "create", "silent")
+    for verb in ("receive", "peek"):
+        assert on_terminal(server, verb, "silent") == (Exit.EMPTY, "no message\r\n")
+        assert server.run(verb, "silent").stderr == b""
 
 
 def test_raw_is_the_body_byte_for_byte(server: Server, queue: str) -> None:

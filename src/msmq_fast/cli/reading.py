@@ -21,7 +21,17 @@ from msmq_fast.terminal.output import Form, show
 from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.values import duration, number, queue_name
 
-__all__ = ["ENDLESS", "Deadline", "Writer", "add_choice", "add_raw", "check_choice", "looked_up", "peek"]
+__all__ = [
+    "ENDLESS",
+    "Deadline",
+    "Writer",
+    "add_choice",
+    "add_raw",
+    "check_choice",
+    "looked_up",
+    "nothing_came",
+    "peek",
+]
 
 ENDLESS = 1 << 62  # the count of --follow
 _TEXTS = (0, VT_BSTR, VT_LPSTR, VT_LPWSTR)  # body types of text; 0 says nothing
@@ -71,6 +81,13 @@ def check_choice(arguments: argparse.Namespace) -> None:
     arguments.single = arguments.count in (None, 1) and not arguments.follow
     if arguments.count is None:
         arguments.count = ENDLESS if arguments.follow else 1
+
+
+def nothing_came() -> Exit:
+    """Return the exit code for no message; people at a terminal get a word, scripts have the code."""
+    if sys.stderr.isatty():
+        print("no message", file=sys.stderr)
+    return Exit.EMPTY
 
 
 class Deadline:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from msmq_fast.cli.reading import Writer, add_choice, add_raw, check_choice, looked_up, peek
+from msmq_fast.cli.reading import Writer, add_choice, add_raw, check_choice, looked_up, nothing_came, peek
 from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import CommandError, Exit
@@ -30,7 +30,7 @@ async def _peek(connection: Connection, arguments: argparse.Namespace) -> int:
     queue = await connection.open(arguments.name, Access.PEEK)
     writer = Writer(arguments)
     if arguments.lookup_id is None:
-        return Exit.OK if await peek(queue, arguments, writer) else Exit.EMPTY
+        return Exit.OK if await peek(queue, arguments, writer) else nothing_came()
     shown = 0
     async for message in looked_up(queue, arguments):
         writer.write([message])

@@ -6,7 +6,16 @@ import argparse
 import asyncio
 from collections.abc import AsyncIterator
 
-from msmq_fast.cli.reading import Deadline, Writer, add_choice, add_raw, check_choice, looked_up, peek
+from msmq_fast.cli.reading import (
+    Deadline,
+    Writer,
+    add_choice,
+    add_raw,
+    check_choice,
+    looked_up,
+    nothing_came,
+    peek,
+)
 from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.message import ReceivedMessage
@@ -71,7 +80,7 @@ async def _receive(connection: Connection, arguments: argparse.Namespace) -> int
         return Exit.OK
     if arguments.lookup_id is not None:
         raise CommandError(Exit.NOT_FOUND, "no message with this lookup id")
-    return Exit.EMPTY
+    return nothing_came()
 
 
 async def _take(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> int:
