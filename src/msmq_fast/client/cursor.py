@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from types import TracebackType
 
+from msmq_fast.client.errors import ConnectionLost
 from msmq_fast.client.message import ReceivedMessage
 from msmq_fast.client.transaction import Transaction, number_of
 from msmq_fast.client.transport import Link
@@ -32,7 +34,8 @@ class Cursor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._link.lost is None:
-            await self.close()
+            with suppress(ConnectionLost):  # which closes it as well
+                await self.close()
 
     async def close(self) -> None:
         """Close it; a waiting call raises OperationCancelled. Raises InvalidHandle if it is closed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
@@ -71,7 +72,8 @@ class Queue:
     ) -> None:
         self._channel.remove(self)
         if self.ended is None and self._link.lost is None:
-            await self.close()
+            with suppress(ConnectionLost):  # which closes it as well
+                await self.close()
 
     @property
     def handle(self) -> int:

@@ -107,7 +107,7 @@ class Sender:
     def post(self, message: Message) -> None:
         """Queue one message; it leaves with the others of this turn of the loop.
 
-        Raises what went wrong before.
+        Raises what went wrong before; then this message was not queued.
         """
         if self._link.lost is not None or self.refusals or self._doubtful:
             self._check()
@@ -124,10 +124,13 @@ class Sender:
             self._loop.call_soon(self._tick)
 
     async def send(self, message: Message) -> None:
-        """Queue one message once there is room in the window; returns before it is acknowledged."""
-        self.post(message)
+        """Queue one message once there is room in the window; returns before it is acknowledged.
+
+        What it raises is about messages before: this one was not queued.
+        """
         if self.posted - self._answered >= self._window or self._link.congested:
             await self.ready()
+        self.post(message)
 
     async def ready(self) -> None:
         """Wait until there is room in the window."""

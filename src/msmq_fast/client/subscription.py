@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -98,7 +99,8 @@ class Subscription:
             return
         if link.lost is None and not self._finished:
             self._acknowledge_now()
-            await link.request(Frame.UNSUBSCRIBE, [self._id])
+            with suppress(ConnectionLost):  # which ends it as well
+                await link.request(Frame.UNSUBSCRIBE, [self._id])
         link.forget(self._id)
 
     def __aiter__(self) -> Subscription:

@@ -209,12 +209,15 @@ class Sender(ClosingWrapper[_sender.Sender]):
     def post(self, message: Message) -> None:
         """Queue one message; it leaves with the others of this turn of the loop.
 
-        Raises what went wrong before.
+        Raises what went wrong before; then this message was not queued.
         """
         on_loop(lambda: self._inner.post(message))
 
     def send(self, message: Message) -> None:
-        """Queue one message once there is room in the window; returns before it is acknowledged."""
+        """Queue one message once there is room in the window; returns before it is acknowledged.
+
+        What it raises is about messages before: this one was not queued.
+        """
         run(self._inner.send(message))
 
     def flush(self) -> None:
