@@ -135,7 +135,7 @@ def _in_range(value: Any, name: str) -> bool:
 
 
 def _is_text(value: str) -> bool:
-    """Whether UTF-16 holds it: there is no half of a character in it."""
+    """Whether UTF-8 and UTF-16 hold it: every surrogate has its pair."""
     try:
         value.encode()
     except UnicodeEncodeError:
