@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import select
 import signal
 import socket
@@ -259,6 +260,41 @@ def test_a_configuration_that_cannot_be_used_changes_nothing_and_says_why(tmp_pa
         assert (done.returncode, done.stdout) == (Exit.REFUSED, b"")
         assert b'queue "orders" exists and is not transactional; this cannot be changed' in done.stderr
         assert leads_to(server, "127.0.56.91")
+
+
+def metrics(server: Server) -> dict[str, float]:
+    """The figures of reloads."""
+    host, port = server.ready["admin"].split(",")[0].rsplit(":", 1)
+    connection = http.client.HTTPConnection(host, int(port), timeout=10)
+    try:
+        connection.request("GET", "/metrics")
+        lines = connection.getresponse().read().decode().splitlines()
+    finally:
+        connection.close()
+    rows = (line.rsplit(" ", 1) for line in lines if line.startswith("msmq_fast_config_"))
+    return {name.removeprefix("msmq_fast_config_"): float(value) for name, value in rows}
+
+
+def test_metrics_tell_what_came_of_reloads(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text("")
+    with serving(file) as server:
+        assert metrics(server) == {
+            'reloads_total{result="applied"}': 0,
+            'reloads_total{result="rejected"}': 0,
+            "last_reload_successful": 1,
+            "restart_keys": 0,
+        }
+        file.write_text("[mqqb]\nwindow = 32\nping = true\n")
+        assert reloaded(server)["restart"] == ["mqqb.window", "mqqb.ping"]
+        file.write_text("[mqqb]\nwindow = 0\n")
+        assert server.run("config", "reload").returncode == Exit.REFUSED
+        assert metrics(server) == {
+            'reloads_total{result="applied"}': 1,
+            'reloads_total{result="rejected"}': 1,
+            "last_reload_successful": 0,
+            "restart_keys": 2,
+        }
 
 
 def test_only_administrators_reload(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ class Assembly:
         """
         self._config = config
         self._load = load
+        self._reload: Reload | None = None
         self._loop = loop
         self._on_store_failure = on_store_failure
         self._clock = clock or SystemClock()
@@ -339,7 +340,9 @@ class Assembly:
         return " ".join(words)
 
     def reload(self) -> Reload:
-        """What takes over a changed configuration."""
+        """What takes over a changed configuration; the same one at each call."""
+        if self._reload is not None:
+            return self._reload
         assert self._load is not None  # noqa: S101 - the caller has given it
         parts: list[Part] = [
             log_settings,
@@ -351,7 +354,8 @@ class Assembly:
             self._prepare_limits,
             partial(queue_declarations, self._manager, self._runtime.commit_loop.touch),
         ]
-        return Reload(self._config, self._load, parts)
+        self._reload = Reload(self._config, self._load, parts)
+        return self._reload
 
     def _reload_for(self, user: str) -> dict[str, Any]:
         """The request of an administrator: what changed, and what takes a restart."""
@@ -397,6 +401,8 @@ class Assembly:
         yield from self._acceptors.labelled()
         for front_end in self._front_ends:
             yield from front_end.labelled()
+        if self._load is not None:
+            yield from self.reload().labelled()
 
     def _why_not_ready(self) -> str | None:
         stalled = self._stalls.why_not_ready if self._stalls is not None else None

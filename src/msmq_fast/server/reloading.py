@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from msmq_fast.admin.view import Labelled
 from msmq_fast.app.auth import TokenTable
 from msmq_fast.config.mistakes import ConfigError
 from msmq_fast.config.sections import LISTS, LIVE_LISTS, SECTIONS, Config, keys_of
@@ -61,6 +62,9 @@ class Reload:
         self._config = config
         self._load = load
         self._parts = parts
+        self._applied = self._rejected = 0
+        self._last_failed = False
+        self._restart: list[str] = []
 
     def on_signal(self) -> None:
         """What SIGHUP does. Never raises for a configuration that cannot be used."""
@@ -72,9 +76,14 @@ class Reload:
         try:
             done = self._adopt(self._apply())
         except ReloadError as error:
+            self._rejected += 1
+            self._last_failed = True
             for line in error.lines:
                 _log.error("%s: not reloaded: %s", cause, line)
             raise
+        self._applied += 1
+        self._last_failed = False
+        self._restart = done.restart
         changed = ", ".join(done.changed) or "nothing"
         _log.info("%s: configuration read again from %s; changed: %s", cause, done.source, changed)
         for warning in done.warnings:
@@ -82,6 +91,29 @@ class Reload:
         if done.restart:
             _log.warning("%s: these keys changed and need a restart: %s", cause, ", ".join(done.restart))
         return done
+
+    def labelled(self) -> Iterator[Labelled]:
+        """For the metrics."""
+        yield Labelled(
+            "config_reloads_total",
+            "Reloads of the configuration, by result.",
+            ("result",),
+            {("applied",): float(self._applied), ("rejected",): float(self._rejected)},
+        )
+        yield Labelled(
+            "config_last_reload_successful",
+            "Whether the last reload was applied; 1 also before the first one.",
+            (),
+            {(): float(not self._last_failed)},
+            grows=False,
+        )
+        yield Labelled(
+            "config_restart_keys",
+            "Keys of the configuration that the last reload found changed and that need a restart.",
+            (),
+            {(): float(len(self._restart))},
+            grows=False,
+        )
 
     def _apply(self) -> Config:
         """Steps 1 to 3; the configuration that was read."""
