@@ -76,7 +76,7 @@ class MessageBuilder:
         return built
 
     def _add_lists(self, payload: memoryview, built: list[bytes | int]) -> None:
-        """Where several response or admin queues are named, all of them go into a MultiQueueFormatHeader."""
+        """If several response or admin queues are named, puts all of them into a MultiQueueFormatHeader."""
         for index, fields in enumerate(msgpack.unpackb(payload)[_MESSAGES]):
             packet = built[index]
             if isinstance(packet, int):

@@ -74,7 +74,7 @@ class AppEngine:
     # ---------------------------------------------------------------------------------------- for the adapter
 
     def room(self) -> memoryview:
-        """Where to receive into."""
+        """Returns the buffer for the next received bytes."""
         return self._received.room()
 
     def received(self, count: int) -> None:

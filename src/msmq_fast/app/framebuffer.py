@@ -31,7 +31,7 @@ class FrameBuffer:
         return self._end - self._start
 
     def room(self) -> memoryview:
-        """Where the next bytes go; never empty. Tell `advance` how many were written."""
+        """The buffer for the next bytes; never empty. Pass the number written to `advance`."""
         held = self._end - self._start
         size = len(self._buffer)
         if held == 0:

@@ -42,7 +42,7 @@ Part: TypeAlias = bytes | memoryview
 
 ROWS: Final = 4096
 BYTES: Final = 1 << 20
-"""Of packets in a batch."""
+"""Bytes of packets in a batch."""
 
 UNLIMITED_BYTES: Final = 2 << 20
 """The same without a limit on the reader's share of a core: fewer hand-overs on the way."""
@@ -110,7 +110,7 @@ class BulkReader:
 
     @property
     def cpu_seconds(self) -> float:
-        """Of the thread."""
+        """Processor time of the thread, in seconds."""
         return self._worker.cpu_seconds
 
     def charge(self, used: float) -> None:

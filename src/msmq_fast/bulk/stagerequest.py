@@ -47,7 +47,7 @@ class StageRequest:
 
     @classmethod
     def parse(cls, query: Mapping[str, str]) -> StageRequest:
-        """Of the parameters of a query. Raises Refusal (BAD_REQUEST) and ValueError: one that is wrong or
+        """Reads the parameters of a query. Raises Refusal (BAD_REQUEST) and ValueError: one that is wrong or
         unknown.
         """
         fields = Fields({OLD_NAMES.get(name, name): text for name, text in query.items()}, as_text=True)

@@ -32,7 +32,7 @@ class DirectoryStore(Protocol):
 
     @property
     def writer(self) -> Writer:
-        """Where mutations go."""
+        """The writer for mutations."""
 
     @property
     def tables(self) -> Tables:

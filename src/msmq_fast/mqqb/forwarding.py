@@ -30,11 +30,11 @@ class WayOut(Protocol):
 
     @property
     def core(self) -> QueueCore:
-        """Where its messages wait."""
+        """The queue in which its messages wait."""
 
     @property
     def hops(self) -> tuple[Target, ...]:
-        """Where they go next."""
+        """The next hops, in the order in which they are tried."""
 
 
 OpenWay = Callable[[FormatName, UUID], WayOut]

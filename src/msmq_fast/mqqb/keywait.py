@@ -26,7 +26,7 @@ class KeyWait:
         return self.turn is not None
 
     def buffer(self, hint: int) -> memoryview:
-        """Where the transport may write."""
+        """The buffer that the transport may write to."""
         self._room = bytearray(max(hint, 1 << 16))
         return memoryview(self._room)
 

@@ -40,7 +40,7 @@ Effect = Resolve | Ping | Connect
 
 
 class LinkState(Enum):
-    """Where a link stands; WAITING is WAITING_RECONNECT of the session table."""
+    """The state of a link; WAITING is WAITING_RECONNECT of the session table."""
 
     IDLE = "idle"
     RESOLVING = "resolving"

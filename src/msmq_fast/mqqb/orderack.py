@@ -36,7 +36,7 @@ _TURN = 100
 
 @dataclass(frozen=True, slots=True)
 class _WayBack:
-    """Where an acknowledgment goes, and the name of the outgoing queue that it takes."""
+    """The destination of an acknowledgment, and the name of its outgoing queue."""
 
     destination: FormatName
     via: FormatName
@@ -135,7 +135,7 @@ class OrderAcks:
         return self._send(ack.message(way.destination, self._guid), way.via, address)
 
     def _way_back(self, dest_type: int, source: bytes, stream: InStream | None) -> _WayBack | None:
-        """Where acknowledgments go, and by which outgoing queue; None: nowhere.
+        """Returns the destination of acknowledgments and their outgoing queue; None: they cannot be sent.
 
         1. They are for the order queue of the sender, named in the form that the sender used (AMB-63,
            AMB-64): by the address for direct names; by the GUID for others, and where several queue managers

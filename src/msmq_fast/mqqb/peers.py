@@ -110,7 +110,7 @@ class Peers:
         return self._addresses.get(address, Counter()).keys()
 
     def last_address(self, guid: UUID) -> str:
-        """Where a queue manager is believed to be, also without a session; empty if that is not known."""
+        """The assumed address of a queue manager, also without a session; empty if it is not known."""
         pins = self._pinned.get(guid)
         if pins:
             return min(pins)

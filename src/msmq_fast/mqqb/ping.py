@@ -11,7 +11,7 @@ from msmq_fast.qm.faults import for_each
 from msmq_fast.security.allowance import Allowance
 
 PORT = 3527
-"""Where queue managers answer pings unless they are configured otherwise (2.1.2)."""
+"""The default UDP port on which queue managers answer pings (2.1.2)."""
 
 IN_ALL = 2000
 """Answers in a second over all addresses: 24 bytes each."""

@@ -157,7 +157,7 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
             transport.close()
 
     def _pace(self, nbytes: int, brought: int) -> None:
-        """Where much takes the general path others have their turn, and less is read at a time."""
+        """Slows reading down while many messages take the general path, so that others have their turn."""
         if brought > _TURN:
             self._room = max(_LEAST, min(self._room, nbytes) // 2)
         elif brought < _TURN // 4:

@@ -149,7 +149,7 @@ class Router:
     # ------------------------------------------------------------------------------------------- next hops
 
     def hops(self, host: str, destination: UUID | None) -> tuple[Target, ...]:
-        """Where messages for a queue manager go next, in the order in which it is tried.
+        """Returns the next hops of messages for a queue manager, in the order in which they are tried.
 
         `host` is where the directory says it is, empty if unknown; `destination` is None where only a host
         is known. A hop without a host cannot be dialled, but serves if that queue manager connects.

@@ -140,7 +140,7 @@ class Session:
     # ------------------------------------------------------------------------------------------------ input
 
     def buffer(self, hint: int) -> memoryview:
-        """Where the transport may write received bytes."""
+        """The buffer that the transport writes received bytes to."""
         return (self._wait if self._wait.turn is not None else self.receiver).buffer(hint)
 
     def commit(self, count: int, now: float) -> None:

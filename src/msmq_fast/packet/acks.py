@@ -19,7 +19,7 @@ BODY_SIZE = 36
 
 
 def order_queue(manager: UUID = NULL_GUID, address: str = "") -> FormatName:
-    """Where acknowledgments for a queue manager go: its private queue, or `TCP:address` if given."""
+    """The queue for acknowledgments of a queue manager: its private queue, or `TCP:address` if given."""
     if address:
         return parse_format_name(rf"DIRECT=TCP:{address}\PRIVATE$\order_queue$")
     return FormatName(NameKind.PRIVATE, manager, ORDER_QUEUE)

@@ -15,7 +15,7 @@ from msmq_fast.protocol.errors import PacketFault, PacketFaultCode
 
 @dataclass(slots=True)
 class UserHeader:
-    """Where a message comes from and goes to; its presence flags name the headers that follow."""
+    """The source and destination of a message; its presence flags name the headers that follow."""
 
     FIXED: ClassVar[int] = 48
 

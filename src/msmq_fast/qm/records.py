@@ -22,11 +22,11 @@ class Store(Protocol):
 
     @property
     def writer(self) -> Writer:
-        """Where mutations go."""
+        """The writer for mutations."""
 
     @property
     def reader(self) -> Reader:
-        """Where packets that are not in memory come from."""
+        """The reader of packets that are not in memory."""
 
     @property
     def tables(self) -> Tables:

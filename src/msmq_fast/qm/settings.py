@@ -10,7 +10,7 @@ UNLIMITED = 0xFFFFFFFF  # of quotas in KB
 
 
 class DirectoryMode(StrEnum):
-    """Where directory objects are kept."""
+    """The kind of directory."""
 
     EMBEDDED = "embedded"  # in the queue manager's own store
     WORKGROUP = "workgroup"  # nowhere: there are no public queues

@@ -96,7 +96,7 @@ class ServerConnection:
     # ---------------------------------------------------------------------------------------- for the adapter
 
     def buffer(self, sizehint: int) -> memoryview:
-        """Where to receive into."""
+        """The buffer for the next received bytes."""
         return self._scanner.buffer(sizehint)
 
     def received(self, count: int, now: float) -> None:

@@ -28,9 +28,9 @@ class Limits:
     """Bytes of binds and other PDUs without a request that have not arrived in full, over all connections.
     Each may keep a page of its own besides, one that is bound as much as a fragment may take."""
     presentation_contexts: int = 4000
-    """Of one connection, for each interface of the endpoint (MS-RPCE 3.3.3.5.5)."""
+    """The most of one connection, for each interface of the endpoint (MS-RPCE 3.3.3.5.5)."""
     security_contexts: int = 2048
-    """Of one connection (MS-RPCE 3.3.1.5.4)."""
+    """The most of one connection (MS-RPCE 3.3.1.5.4)."""
     output: int = 1 << 20
     """Bytes of replies on one connection that wait for the transport before no more requests are taken."""
     handshake: float = 30.0

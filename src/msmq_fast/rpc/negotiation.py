@@ -43,7 +43,8 @@ def _ignore(pdu: Pdu, refusal: PduRefused | BindRefused | None) -> None:
 
 
 class Negotiation:
-    """Of one connection. What is agreed on is set in its `requests` and its `outbox`, which has the answers.
+    """The negotiation of one connection. Its results are set in its `requests` and its `outbox`, which has
+    the answers.
 
     `resume(pdu, refusal)` is called when a leg comes back from a thread; nothing is to be received while one
     is there (`parked`).

@@ -51,7 +51,7 @@ class Outbox:
         self.max_fragment = 2048
         self.header_signing = False
         self.bytes = 0
-        """Of stubs and PDUs that are still here."""
+        """Bytes of stubs and PDUs that are not sent yet."""
         self.pdus = 0
         """That went out."""
         self.queue: deque[_Whole | _Response] = deque()

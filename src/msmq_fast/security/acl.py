@@ -134,7 +134,7 @@ class Ace:
 
 
 def _object_types(data: bytes) -> tuple[int, tuple[bytes | None, bytes | None]]:
-    """Where the SID of an object entry begins, and its two GUIDs."""
+    """Returns the offset of the SID of an object entry, and its two GUIDs."""
     if len(data) < 12:
         raise SecurityDataError("an object entry without flags")
     (present,) = _MASK.unpack_from(data, 8)

@@ -121,7 +121,7 @@ def parse_sddl(text: str, domain: Sid | None = None) -> SecurityDescriptor:
 
 
 def _end_of_part(text: str, start: int) -> int:
-    """Where the next part begins: the first `X:` outside parentheses."""
+    """Returns the offset of the next part: the first `X:` outside parentheses."""
     at = start
     while at < len(text):
         if text[at] == "(":

@@ -57,7 +57,7 @@ class AccessControl:
         return SenderGate(self.principals, self.guard.authorizer, unsigned)
 
     def quarantine(self, manager: QueueManager) -> Callable[[], QueueCore | None] | None:
-        """Where messages of refused senders go; the queue is created if it is missing. None: nowhere."""
+        """Returns the queue for messages of refused senders, created if missing; None: they are dropped."""
         name = self._config.security.quarantine
         if not name:
             return None

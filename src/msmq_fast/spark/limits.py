@@ -10,7 +10,7 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Limits:
-    """Of one batch, and of one partition. None: no limit."""
+    """The most rows and bytes of a batch, and rows of a partition. None: unlimited."""
 
     max_rows: int | None = None
     max_bytes: int | None = None

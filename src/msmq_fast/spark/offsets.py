@@ -17,7 +17,8 @@ class OffsetError(ValueError):
 
 
 class Spot(NamedTuple):
-    """Where a query is in one queue: the batch that ends here went from `begin` to `end` (not included).
+    """The position of a query in one queue: the batch that ends here went from `begin` to `end` (not
+    included).
 
     Numbers are arrival numbers, delivery numbers or event numbers, as the mode says. `rows` is how many rows
     were planned between them; `late` is the queue's count of late messages at that time.
@@ -42,7 +43,7 @@ class ManagerSpot:
 
 @dataclass(frozen=True)
 class Offset:
-    """Where a query is. `mode` is keep, remove or events: numbers of one say nothing in another.
+    """The position of a query. `mode` is keep, remove or events: numbers of one mode are void in another.
     `subscription` is that of delivery numbers; empty where it is not known.
     """
 

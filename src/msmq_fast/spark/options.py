@@ -102,14 +102,14 @@ CONNECTION: Final = (
         "tls.caFile", "text", None, "certificates to trust with https, on the driver and on every executor"
     ),
 )
-"""Of everything that talks to a queue manager."""
+"""Options of all readers and writers that connect to a queue manager."""
 COLUMNS: Final = (
     Option("columns", "text", "core", "of messages: `core`, `all`, or names by commas"),
     Option("includeBody", "flag", "true", "the column `body`"),
     Option("includeRaw", "flag", "false", "the column `raw_packet`"),
     Option("includeSecurity", "flag", "false", "the columns `sender_cert` and `signature`"),
 )
-"""Of everything that reads messages."""
+"""Options of all readers of messages."""
 GROUPS: Final = {"includeBody": "body", "includeRaw": "raw_packet", "includeSecurity": "signature"}
 """What adds columns to `core` and `all`, with a column for each."""
 

@@ -131,7 +131,7 @@ def _transaction(packet: UserMessagePacket) -> str | None:
 
 
 def _place(packet: UserMessagePacket, attribute: str) -> int | None:
-    """Of a place in a transactional sequence; null where the packet has none yet."""
+    """The columns of a place in a transactional sequence; null if the packet has none yet."""
     header = packet.transaction
     return getattr(header, attribute) if header is not None and header.sequence_id else None
 

@@ -63,7 +63,7 @@ _KNOWN: Final = frozenset(column.name for column in (DELIVERY_SEQUENCE, *MESSAGE
 _PARTS: Final = 1 << 20
 """Stages of one task at most; the number of a part is that of the task, times this, and its own."""
 _MOST_STAGES: Final = 10_000
-"""Of one batch; the server takes no more."""
+"""The most stages of one batch; the server accepts no more."""
 _ROW_BYTES: Final = 256
 """What a message has beside its columns, about: short rows fill a stage by their number."""
 _OF_SPARK: Final = ("checkpointlocation", "queryname")

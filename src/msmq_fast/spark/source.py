@@ -82,7 +82,7 @@ class Engine(Protocol):
         """The mode of its offsets."""
 
     def initial(self) -> Offset:
-        """Where the query begins."""
+        """Returns the first position of the query."""
 
     def prepare(self) -> None:
         """Nothing that arrives from now on is read."""
@@ -260,7 +260,7 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
         return ReadMaxBytes(self._limits.max_bytes) if self._limits.max_bytes else ReadAllAvailable()
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a query without a checkpoint begins."""
+        """Returns the first position of a query without a checkpoint."""
         return self._guarded(lambda: self._engine.initial()).to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:

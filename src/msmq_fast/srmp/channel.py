@@ -163,7 +163,7 @@ class HttpChannel(Generic[R]):
     # ---- what the transfer asks and tells
 
     def endpoint(self) -> Endpoint:
-        """Where to connect to now."""
+        """The endpoint to connect to now."""
         url = self._context.connect_to(self._url)
         only = self._only if url is self._url else None  # an administrator leads it elsewhere
         return Endpoint(url.scheme, url.host, url.port, only)

@@ -41,7 +41,7 @@ _DECIDED: Final = NEGATIVE_DECISIONS | {MessageClass.ACK_RECEIVE}
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """Where the text of the specification and MSMQ on Windows differ, the latter is followed, unless told
+    """Spellings: where the specification and MSMQ on Windows differ, Windows is followed, unless told
     otherwise. `stream`: the name of the stream element (A-05). `literal_expiry`: expiresAt is the time to
     reach the queue, as TTrq is, rather than the time to be received (A-07).
     """
@@ -110,7 +110,7 @@ def _via(name: FormatName) -> str:
 
 
 def _wanted(message: Message) -> tuple[str | None, str | None]:
-    """Where delivery and commitment receipts are to go; they can go to URLs only (SR-064, SR-066)."""
+    """Returns the URLs for delivery and commitment receipts; only URLs are possible (SR-064, SR-066)."""
     admin = None if message.admin_queue is None else _url(message.admin_queue)
     arrival = Acknowledge.POSITIVE_ARRIVAL in message.acknowledge
     receiving = message.acknowledge & (Acknowledge.POSITIVE_RECEIVE | Acknowledge.NEGATIVE_RECEIVE)

@@ -1,5 +1,5 @@
-"""Where messages that arrive by SRMP go: each URL is resolved once, until queues change (3.1.5.1.3,
-3.1.5.1.12).
+"""Finds the queues of messages that arrive by SRMP: each URL is resolved once, until queues change
+(3.1.5.1.3, 3.1.5.1.12).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Destinations:
         self._groups = None
 
     def find(self, to: str) -> Place:
-        """Where messages for a URL go. ValueError: it is none."""
+        """Returns the destination of messages for a URL. Raises ValueError if it is invalid."""
         place = self._places.get(to)
         if place is not None and (place.queue is None or place.queue.state is QueueState.EXISTING):
             return place

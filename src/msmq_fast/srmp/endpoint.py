@@ -1,4 +1,4 @@
-"""Where outgoing queues connect to by HTTP, and what they hear of the way there."""
+"""Endpoints to which outgoing queues connect by HTTP, and the progress of a connection."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ __all__ = ["Endpoint", "Progress"]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where to connect to: `scheme` is http or https, `host` a name or address without brackets. `only`: the
-    address that the receipts of a peer may go to (`returnpath`), None for messages of this computer.
+    """The address of a server: `scheme` is http or https, `host` a name or address without brackets. `only`:
+    the address that the receipts of a peer may go to (`returnpath`), None for messages of this computer.
     """
 
     scheme: str

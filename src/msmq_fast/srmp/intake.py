@@ -32,9 +32,9 @@ _REFUSED: Final[dict[int, Reason]] = {
 
 _LIFETIME: Final = 48
 _SENT_TIME: Final = 52
-"""Where UserHeader.SentTime begins."""
+"""Offset of UserHeader.SentTime."""
 _SHARE: Final = b"SRMP"
-"""Of the duplicate history: what comes over HTTP takes no more of it than one address does over MS-MQQB."""
+"""The share of HTTP in the duplicate history: no more than that of one address over MS-MQQB."""
 
 
 class Intake:

@@ -131,7 +131,7 @@ def read_fields(head: bytes) -> dict[bytes, bytes]:
 
 
 def _part_end(body: bytes, start: int, head: _Head, forms: list[bytes]) -> tuple[int, int]:
-    """Where the content that starts at `start` ends, and where the next delimiter stands."""
+    """Returns the end of the content that starts at `start`, and the offset of the next delimiter."""
     length = head.length
     if length is None:
         return _next_delimiter(body, start, forms)

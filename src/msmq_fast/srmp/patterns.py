@@ -28,7 +28,7 @@ __all__ = ["EnvelopePatterns", "Pattern"]
 
 MOST_PATTERNS: Final = 256
 MOST_BYTES: Final = 8192
-"""Of an envelope that makes a pattern, or is read with one."""
+"""The largest envelope that makes a pattern, or is read with one."""
 
 _DECLARATION: Final = b"<?xml "
 _NAME: Final = rb"<(?:[^\s<>/:]+:)?(action|id|expiresAt|sentAt|TTrq)"

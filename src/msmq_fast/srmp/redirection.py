@@ -59,7 +59,7 @@ class Redirections:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a message that arrived is to go. `local`: `url` means this computer; `queue`: the one there, None
+    """The destination of an arrived message. `local`: `url` means this computer; `queue`: the one there, None
     if there is none that can be sent to. `forward`: to be sent on to `url`.
 
     Of the system queues only order_queue$ is ever given, for stream receipts.
@@ -79,7 +79,7 @@ class Redirector:
         self._redirections = redirections
 
     def destination(self, to: str) -> Destination:
-        """Where a message for the URL `to` goes: redirected first, then looked up (A-51).
+        """Returns the destination of a message for the URL `to`: redirected first, then looked up (A-51).
 
         Raises ValueError: not a URL.
         """
@@ -106,7 +106,7 @@ class Redirector:
         return url
 
     def receipts_to(self, destination: str) -> str:
-        """Where the stream receipts of messages for a URL are to be sent (SR-206, SR-207)."""
+        """Returns the URL for stream receipts of messages for a URL (SR-206, SR-207)."""
         found = _first(self._redirections.stream_receipts, destination)
         scheme = "https" if destination[:6].lower() == "https:" else "http"
         return found or self._redirections.default_stream_receipt or self.own.order_queue(scheme)

@@ -1,4 +1,4 @@
-"""Where receipts may go: to the computer that asked for them, or where the configuration says.
+"""Decides where receipts may be sent: to the computer that asked for them, or where the configuration says.
 
 Any host that can post a message names URLs for its receipts. Without a rule this server would post to any
 host and port for a stranger.

@@ -27,7 +27,7 @@ Report = Callable[[bytes, str], None]
 
 
 def url_of(queue: OutgoingQueue) -> Url:
-    """Where the messages of an outgoing queue go. Raises ValueError."""
+    """Returns the URL of an outgoing queue. Raises ValueError."""
     return parse_url(split(queue.destination.text)[0])
 
 

@@ -32,9 +32,9 @@ from msmq_fast.store.schema import Table
 __all__ = ["STREAM_PREFIX", "TERMS_PREFIX", "IncomingStreams", "StreamSettings", "Terms", "Verdict"]
 
 STREAM_PREFIX = b"S"
-"""Of the records of `InStreams` in SEQUENCE."""
+"""Key prefix of the records of `InStreams` in SEQUENCE."""
 TERMS_PREFIX = b"T"
-"""Of the records of what receipts need: the GUID of the sender and the number of the stream follow."""
+"""Key prefix of the records for receipts: the GUID of the sender and the number of the stream follow."""
 
 _STREAM, _GREATEST = 1, 2  # what an InStream stands for: a stream; the greatest one from a sender to a queue
 _MAX_CLOSED = 4096  # streams that a greater one followed: repetitions of their messages are known for a while
@@ -53,7 +53,7 @@ class StreamSettings:
 
 
 class Verdict(Enum):
-    """Where a message stands in its stream."""
+    """The place of a message in its stream."""
 
     ACCEPT = "next"
     DUPLICATE = "duplicate"
@@ -127,7 +127,7 @@ class IncomingStreams:
     # ---- the gate
 
     def judge(self, part: StreamPart, queue: int, destination: str) -> tuple[Verdict, InStream | None]:
-        """Where a message for the queue with the ordinal `queue` stands (SR-162), sent to the URL
+        """Returns the place in its stream of a message for the queue `queue` (SR-162), sent to the URL
         `destination`: a sender has a stream for each URL, and several URLs may lead to one queue. ACCEPT:
         `accept` follows in the unit that stores it. Its sender hears how far the stream is, whatever the
         verdict (A-17).
@@ -162,7 +162,7 @@ class IncomingStreams:
         self.streams.take(stream, part.sequence, part.current, queue)
 
     def moved(self, stream: InStream, peer: str) -> None:
-        """Where the sender of a stream is now: its receipts go there. Inside a unit."""
+        """Stores the present address of the sender of a stream, for its receipts. Call inside a unit."""
         terms = self._terms.get(_key(stream))
         if terms is not None and terms.peer != peer:
             before = terms.peer

@@ -68,7 +68,7 @@ Effect = Reach | Drop | Close
 
 
 class Stage(Enum):
-    """Where a queue stands."""
+    """The state of a queue."""
 
     IDLE = "idle"
     SETTLING = "waiting for a commit"
@@ -121,7 +121,7 @@ class Transfer(Generic[R]):
         self._watched: Deadlines[_Lane[R]] = Deadlines()  # answers that are due, connections to be cleaned up
 
     def stage(self, queue: HttpChannel[R]) -> Stage:
-        """Where a queue stands."""
+        """Returns the state of a queue."""
         lane = self._lanes.get(queue)
         return Stage.IDLE if lane is None else lane.stage
 

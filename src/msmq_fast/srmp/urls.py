@@ -140,7 +140,7 @@ class OwnUrls:
         return None
 
     def order_queue(self, scheme: str) -> str:
-        """Where stream receipts are to be sent (SR-206, A-49): by `scheme`, or by the other one if there is
+        """Returns the URL for stream receipts (SR-206, A-49): by `scheme`, or by the other one if there is
         no listener for it.
         """
         if scheme not in self._ports and self._ports:

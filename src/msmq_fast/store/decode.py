@@ -197,7 +197,7 @@ class FeedEvent(NamedTuple):
 
     @property
     def origin(self) -> int:
-        """Of MOVED: ordinal of the queue that it came from, 0 if it left `queue` itself."""
+        """For MOVED: ordinal of the source queue, 0 if the message left `queue` itself."""
         return self.sequence_id if self.kind == EventKind.MOVED else 0
 
     @property

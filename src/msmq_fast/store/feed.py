@@ -27,7 +27,7 @@ class FeedStore(Protocol):
 
     @property
     def writer(self) -> Writer:
-        """Where mutations go."""
+        """The writer for mutations."""
 
     @property
     def tables(self) -> Tables:

@@ -24,7 +24,7 @@ _MACHINE_FILES: Final = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id
 
 
 class Identity(NamedTuple):
-    """Where a store lies, and the token of its last start."""
+    """The place of a store, and the token of its last start."""
 
     inode: int
     file_system: int

@@ -41,7 +41,7 @@ _SPREAD: Final = 0x9E37_79B1  # copies made at different seconds jump far apart
 
 
 class RandomBytes(Protocol):
-    """Where GUIDs and tokens come from: random.Random and random.SystemRandom fit."""
+    """The source of GUIDs and tokens: random.Random and random.SystemRandom fit."""
 
     def randbytes(self, n: int, /) -> bytes: ...
 

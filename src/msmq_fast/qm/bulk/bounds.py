@@ -60,7 +60,7 @@ class QueueBounds:
 
 
 def bounds_of(ledger: Ledger, queue: Queue) -> QueueBounds:
-    """Where a queue stands. `messages` and `bytes` are of all that is visible, also above the watermark."""
+    """The bounds of a queue. `messages` and `bytes` are of all that is visible, also above the watermark."""
     core = queue.core
     return QueueBounds(
         queue.name,

@@ -64,7 +64,7 @@ class Publication:
 
     @property
     def key(self) -> bytes:
-        """Of its record in META."""
+        """The key of its record in META."""
         return PUBLICATION_PREFIX + self.number.to_bytes(8, "big")
 
     def record(self) -> bytes:

@@ -522,7 +522,7 @@ def _key(stage: Stage) -> _Key:
 
 
 def _identifier(name: str) -> bytes:
-    """Of the name of a stage. ValueError: it is none."""
+    """Returns the identifier in the name of a stage. Raises ValueError if the name is invalid."""
     try:
         identifier = bytes.fromhex(name)
     except ValueError:

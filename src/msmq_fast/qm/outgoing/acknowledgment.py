@@ -33,7 +33,7 @@ def asked_for(message_class: int) -> Acknowledge:
 
 
 def answer_queue(original: Message, manager: UUID) -> FormatName | None:
-    """Where acknowledgments of a message go; None for nowhere.
+    """The queue for acknowledgments of a message; None: it gets none.
 
     A private queue "of the destination" (AQ 3) is one of `manager`, which got the message, where the
     destination is a direct name and so names no computer.

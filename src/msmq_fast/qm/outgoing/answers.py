@@ -63,7 +63,7 @@ class Origins:
         self._addresses[source] = address
 
     def address(self, source: UUID) -> str:
-        """Where messages of a queue manager came from last; empty if that is not known."""
+        """The address of the last messages of a queue manager; empty if it is not known."""
         return self._addresses.get(source.bytes_le, "")
 
 

@@ -1,4 +1,4 @@
-"""Where messages for a name go: a queue of this computer, or an outgoing queue, opened if there is none."""
+"""Finds the queue for messages to a name: a local one, or an outgoing queue, which is created if missing."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class Destinations:
         return outgoing or self._outgoing.to(target.name)
 
     def of_answer(self, name: FormatName, answers_for: str = "") -> Queue:
-        """Where the queue manager's own messages for a queue go: a local queue of programs or an outgoing
-        queue, see `elsewhere`.
+        """Finds the queue for the queue manager's own messages to a queue: a local queue of programs or an
+        outgoing queue, see `elsewhere`.
 
         Raises QUEUE_NOT_FOUND, what `elsewhere` raises, and what QueueRegistry.resolve raises.
         """

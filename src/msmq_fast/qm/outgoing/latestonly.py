@@ -15,8 +15,8 @@ Place = tuple[QueueCore, int]
 
 
 class LatestOnly(Generic[T]):
-    """Of each subject no more than one message waits: the older ones, unless they are under way, say nothing
-    that the latest does not. A peer that cannot be reached would find any number of them.
+    """Keeps at most one waiting message of each subject: the older ones, unless they are under way, say
+    nothing that the latest does not. A peer that cannot be reached would find any number of them.
     """
 
     def __init__(self) -> None:

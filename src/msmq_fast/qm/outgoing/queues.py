@@ -79,7 +79,7 @@ class OutgoingQueues:
         return self._create(name, answers_for=group)
 
     def passing(self, name: FormatName, manager: UUID) -> OutgoingQueue:
-        """Where messages that pass through wait for a queue of another queue manager.
+        """Returns the outgoing queue for messages in transit to a queue of another queue manager.
 
         INSUFFICIENT_RESOURCES: there are `most`, and names are what senders claim. ILLEGAL_FORMATNAME: see
         `_check_legal`.

@@ -32,7 +32,7 @@ class Messenger:
 
 @dataclass(slots=True)
 class _Way:
-    """Where the messages of one queue went since the start."""
+    """The addresses to which the messages of one queue were sent since the start."""
 
     manager: UUID | None
     addresses: dict[str, None] = field(default_factory=dict)

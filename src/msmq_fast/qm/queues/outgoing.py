@@ -174,7 +174,7 @@ class OutgoingQueue(Queue):
         return bool(self.descriptors) or self.core.messages > 0
 
     def format_name(self, manager: UUID) -> FormatName:
-        """Where it leads."""
+        """The format name of its destination."""
         return self.destination
 
     def note(

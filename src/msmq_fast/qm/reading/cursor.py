@@ -112,7 +112,7 @@ class Cursor:
 
     @property
     def place(self) -> tuple[int, CursorState]:
-        """Where it stands, for `put_back`; while no read of it waits."""
+        """The position of the cursor, for `put_back`; while no read of it waits."""
         return self.key, self.state
 
     def put_back(self, place: tuple[int, CursorState]) -> None:

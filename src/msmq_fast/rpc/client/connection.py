@@ -161,7 +161,7 @@ class ClientConnection:
         self._step(b"", self._bind)
 
     def buffer(self, hint: int) -> memoryview:
-        """Where to receive into."""
+        """The buffer for the next received bytes."""
         return self._scanner.buffer(hint)
 
     def received(self, count: int) -> None:

@@ -68,7 +68,7 @@ def _message(packet: bytes, size: int, *, absolute: bool) -> bytes:
 
 
 def _extensions(packet: bytes) -> int | None:
-    """Where the ExtensionHeader begins: it says how much follows it, up to the end of the packet."""
+    """Offset of the ExtensionHeader, which holds the size of the rest of the packet."""
     last = len(packet) - _EXTENSION.size
     for start in range(last, max(last - _MOST_EXTENSIONS, 0), -1):
         size, behind, _ = _EXTENSION.unpack_from(packet, start)

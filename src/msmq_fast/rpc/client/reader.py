@@ -122,7 +122,7 @@ class Read:
         return True
 
     def end(self, ack: Ack) -> Completion[None]:
-        """Of a held message: what becomes of it. Fails with MSMQError; it was not removed then."""
+        """Ends the lock of a held message. Fails with MSMQError; it was not removed then."""
         ended: Completion[None] = Completion()
         started = self._started
         if self._phase is not _Phase.HELD or started is None:

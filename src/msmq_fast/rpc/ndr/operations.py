@@ -19,7 +19,7 @@ __all__ = ["In", "InOut", "InterfaceTable", "Op", "Out", "Parameter"]
 
 
 class Direction(Enum):
-    """Where a parameter travels."""
+    """The direction of a parameter."""
 
     IN = "in"
     OUT = "out"

@@ -25,7 +25,7 @@ class RpcPorts:
     """
 
     qmcomm: int = 0
-    """Of qmcomm and qmcomm2."""
+    """The port of qmcomm and qmcomm2."""
     qm2qm: int = 0
     remote_read: int = 0
 

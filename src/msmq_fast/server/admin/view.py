@@ -23,7 +23,7 @@ __all__ = ["Figures", "ServerView"]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Where live numbers come from that no room below knows together."""
+    """Sources of live numbers that no lower room knows together."""
 
     sessions: Callable[[], int]
     app_connections: Callable[[], int]

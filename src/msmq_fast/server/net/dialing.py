@@ -33,7 +33,7 @@ MakeEngine = Callable[[Callable[[Resolve | Connect | SendPing], None]], Endpoint
 
 @dataclass(frozen=True, slots=True)
 class PeerPorts:
-    """Where other queue managers listen, and how long a connect may take in seconds."""
+    """Ports of other queue managers, and the longest time of a connect in seconds."""
 
     mqqb: int
     ping: int

@@ -211,7 +211,7 @@ class PgmListener(FrontEnd):
 
     @property
     def statistics(self) -> ReceiverStatistics:
-        """Of all receivers since the start."""
+        """Counts of all receivers since the start."""
         total = ReceiverStatistics()
         for each in (self._past, *(receiver.statistics for receiver in self._receivers.values())):
             _add(total, each)

@@ -224,7 +224,7 @@ class PgmSending:
 
     @property
     def statistics(self) -> SourceStatistics:
-        """Of all sources since the start."""
+        """Counts of all sources since the start."""
         total = SourceStatistics()
         _add(total, self._past)
         for source, _ in self._sources.values():

@@ -48,7 +48,7 @@ _TASK_ROWS: Final = 250_000
 
 @dataclass(frozen=True)
 class Source:
-    """Where the queue managers are, and what of them is archived."""
+    """The queue managers, and the contents that are archived."""
 
     urls: tuple[str, ...]
     contents: tuple[str, ...] = (EVENTS, *MESSAGES_OF)
@@ -144,7 +144,9 @@ class Archive:
             query.stop()
 
     def follow(self, interval: str, progress: Progress, ended: threading.Event) -> None:
-        """Until a query fails, or `ended` is set. One that Spark could not start in time is started again."""
+        """Runs until a query fails, or `ended` is set. A query that Spark could not start in time is started
+        again.
+        """
         queries = {
             content: self._start(content, processingTime=interval) for content in self._source.contents
         }

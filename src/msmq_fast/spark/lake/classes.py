@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 ORDER_ACK = 0x00FF
-"""Of the messages by which a receiver tells how far a transactional sequence has come."""
+"""The class of the messages with which a receiver reports the progress of a transactional sequence."""
 
 NEGATIVE = 0x8000
 """Classes from here on are negative acknowledgments."""

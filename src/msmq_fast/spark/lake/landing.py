@@ -23,7 +23,7 @@ from msmq_fast.spark.lake.tables import BODIES, EVENTS, MESSAGES, arrow
 ARRIVING: Final = "_arriving"
 _GROUP_ROWS: Final = 65_536
 _GROUP_BYTES: Final = 64 << 20
-"""Of a row group: what a task holds in memory."""
+"""Bytes of a row group, which a task holds in memory."""
 _RECENT_BODIES: Final = 250_000
 """Bodies of recent batches among which one is looked for before it is stored: a journal or dead-letter copy
 comes soon. `compact` finds the others.
@@ -44,8 +44,8 @@ class Landed(NamedTuple):
 
 @dataclass(frozen=True)
 class Landing:
-    """Where tasks write, and what. `redacted` columns are written as null. `bodies`: whether they are kept;
-    the hash is kept in any case unless it is redacted itself. Pickled to executors.
+    """The folder and the columns that tasks write. `redacted` columns are written as null. `bodies`: whether
+    they are kept; the hash is kept in any case unless it is redacted itself. Pickled to executors.
     """
 
     lake: str

@@ -1,4 +1,4 @@
-"""Where the tables of a lake are, and how their directories change as a whole, whatever is killed.
+"""The folders of a lake's tables, and how they are replaced as a whole, also when a process is killed.
 
 Directories of Parquet files on a file system that renames directories and that Spark and pyarrow both reach:
 a local path or NFS, `file:`, `hdfs:`. An object store copies keys one by one, so it cannot hold a lake.
@@ -337,7 +337,7 @@ def _file_system(root: str) -> tuple[Any, str]:
 
 
 def batch_directory(table: str, run: str, number: int) -> str:
-    """Where a batch of a bronze table goes."""
+    """Returns the directory of a batch of a bronze table."""
     return f"bronze/{table}/run={run}/batch={number:010d}"
 
 

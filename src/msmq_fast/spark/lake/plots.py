@@ -59,7 +59,7 @@ def bar_plot(bars: Sequence[tuple[str, float]]) -> str:
 
 
 class _Frame:
-    """Where times and values are in the picture."""
+    """Maps times and values to coordinates of the picture."""
 
     def __init__(self, first: datetime, last: datetime, low: float, high: float) -> None:
         self._first = first

@@ -211,7 +211,7 @@ class Pace:
         self._began: float | None = None
 
     def wait(self, before: int, count: int) -> None:
-        """Until `count` messages are due that follow `before` others of this run."""
+        """Waits until `count` messages are due that follow `before` others of this run."""
         if self._rate is None:
             return
         if self._began is None:

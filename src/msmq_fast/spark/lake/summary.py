@@ -216,7 +216,7 @@ def _kinds(lake: Lake, day: date) -> dict[str, int]:
 
 
 _OUTGOING: Final = r"^[^\\]*="
-r"""Of the names of queues: `DIRECT=OS:HOST\private$\x`, but not `HOST\private$\a=b`. RE2."""
+r"""Matches the names of outgoing queues: `DIRECT=OS:HOST\private$\x`, but not `HOST\private$\a=b`. RE2."""
 
 
 def _series(lake: Lake, day: date, names: dict[str, str | None]) -> dict[str, Any]:

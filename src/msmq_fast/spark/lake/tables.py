@@ -28,7 +28,7 @@ _KNOWN_LATER: Final = (
     Column("reason", "string"),
     Column("subscription", "string"),
 )
-"""Of events: null wherever the queue manager does not tell them."""
+"""Columns of events; null if the queue manager does not report them."""
 
 
 def _ddl(columns: tuple[Column, ...]) -> dict[str, str]:

@@ -61,7 +61,7 @@ class QueueEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Of one store. `deleted`: queues that only events mean any more."""
+    """The queues of one store. `deleted`: queues that only events still name."""
 
     guid: str
     incarnation: int
@@ -169,7 +169,7 @@ class Stretch(NamedTuple):
 
 
 def message_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
-    """Where messages lie: up to `parts` stretches of equal width for each queue and priority."""
+    """Key ranges of messages: up to `parts` stretches of equal width for each queue and priority."""
     lower = b""
     while first := backend.scan(Table.POSITION, lower, None, 1):
         key = first[0][0]
@@ -186,7 +186,7 @@ def message_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
 
 
 def _parted(ordinal: int, first: int, end: int, expected: int, parts: int) -> Iterator[Stretch]:
-    """Behind `expected` nothing should be; the last stretch looks there all the same."""
+    """Splits a range. No keys are expected after `expected`; the last stretch reads on all the same."""
     width = max(1, -(-max(0, expected - first) // parts))
     start = first
     for _ in range(parts - 1):
@@ -198,7 +198,7 @@ def _parted(ordinal: int, first: int, end: int, expected: int, parts: int) -> It
 
 
 def event_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
-    """Where events lie, in up to `parts` stretches of as many numbers each."""
+    """Returns the key ranges of events, in up to `parts` stretches of equally many numbers."""
     first = backend.scan(Table.FEED, b"", None, 1)
     if not first or len(first[0][0]) != NUMBER_KEY.size:
         return

@@ -1,4 +1,4 @@
-"""Where a store lies, and whether it may be read: a snapshot, a stopped store, a copy of a live one."""
+"""Finds a store and checks that it may be read: a snapshot, a stopped store, a copy of a live one."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class FrameGatherer:
         self._add(segment.payload, None)
 
     def damage(self, reason: str) -> None:
-        """Where a capture cannot be read on."""
+        """The row of the place after which a capture is unreadable."""
         nothing = (None,) * (len(self._places) - 8)
         self._rows.append((None, self._capture, None, None, "damage", None, None, reason, *nothing))
         self._add(b"", None)

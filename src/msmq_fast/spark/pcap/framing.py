@@ -16,7 +16,7 @@ _HEAD: Final = 4  # bytes of the packet before its signature
 _INTERNAL: Final = 0x0008
 _Internal = EstablishConnection | ConnectionParameters | SessionAck
 SHOWN: Final = 1 << 16
-"""Of bytes that are no packet, how many are kept."""
+"""The most bytes to keep of data that is not a packet."""
 
 
 class Kind(Enum):
@@ -149,7 +149,7 @@ class Framing:
 
 
 def _candidate(held: bytearray, at: int, *, final: bool) -> int:
-    """Where the next packet may begin at the earliest."""
+    """Returns the earliest offset at which the next packet may begin."""
     found = held.find(_SIGNATURE, at + _HEAD)
     if found >= 0:
         return found - _HEAD

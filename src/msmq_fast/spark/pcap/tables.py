@@ -42,12 +42,12 @@ class Scan:
 
     @property
     def name(self) -> str:
-        """Of the capture: its first file."""
+        """The name of the capture: that of its first file."""
         return self.files[0]
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Of the table."""
+        """The columns of the table."""
         if self.table == "frames":
             return frame_columns(body=self.body, raw=self.raw)
         if self.table == "sessions":

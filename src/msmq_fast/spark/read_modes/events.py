@@ -42,7 +42,7 @@ class EventsMode:
         self._turn = 0
 
     def initial(self) -> Offset:
-        """Where the query begins; the subscription too, if it is new."""
+        """Returns the first position of the query, and creates the subscription if it is new."""
         managers = {}
         for client, bounds in self._managers.look(tolerant=False):
             at = self._resolved(client, bounds, self._positions)

@@ -54,7 +54,7 @@ class KeepMode:
         self._turn = 0
 
     def initial(self) -> Offset:
-        """Where the query begins."""
+        """Returns the first position of the query."""
         managers = {}
         for client, bounds in self._managers.look(tolerant=False):
             spots = {}

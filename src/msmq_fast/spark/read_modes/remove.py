@@ -27,7 +27,9 @@ from msmq_fast.spark.queue_managers import QueueManagers, report_unknown_manager
 
 MODE: Final = "remove"
 BATCH_ROWS: Final = 100_000
-"""Of one queue in one batch that has no limit: the server keeps a durable note of every message leased."""
+"""The most rows of one queue in a batch without a limit: the server keeps a durable note of every message
+leased.
+"""
 _ALL: Final = (1 << 62) - 1
 
 

@@ -18,7 +18,7 @@ class Tsi(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Where a session is sent to."""
+    """The destination of a session."""
 
     address: str
     """Dotted IPv4 multicast address."""

@@ -39,7 +39,7 @@ NO_OPTIONS = Options()
 
 
 def parse_options(packet: bytes, begin: int, size: int) -> tuple[int, Options]:
-    """Where the options end, and what they say; those that are not known are skipped."""
+    """Returns the end of the options and their values; skips unknown ones."""
     if size - begin < 4:
         raise Malformed("the header announces options, but none follow")
     if packet[begin] & ~OPT_END != OPT_LENGTH or packet[begin + 1] != 4:

@@ -45,7 +45,7 @@ class Spm(NamedTuple):
     trail: int
     lead: int
     path: str
-    """Where NAKs go: dotted IPv4 address."""
+    """The destination of NAKs: a dotted IPv4 address."""
     fin: bool = False
     rst: int | None = None
     """N bit and error code, where the session is aborted."""

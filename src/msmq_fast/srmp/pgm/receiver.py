@@ -19,7 +19,7 @@ from msmq_fast.srmp.pgm.reception import Reception, Room
 from msmq_fast.srmp.pgm.settings import IP_HEADER, PgmSettings
 
 _NAK_SHARE = 0.25
-"""Of TXW_MAX_RTE: NAKs take no more, so that forged packets cannot cause a flood of them."""
+"""The share of TXW_MAX_RTE that NAKs may take, so that forged packets cannot cause a flood of them."""
 _ENDED_LIMIT = 1024
 _FULL_NAK = 2 * (IP_HEADER + 36 + 8 + 4 * NAK_LIST_LIMIT)
 
@@ -209,7 +209,7 @@ class Receiver:
 
 
 def _unicast(path: str | None, source_ip: str) -> str:
-    """Where a NAK goes: the path NLA where that can be a host, else the source itself."""
+    """Returns the destination of a NAK: the path NLA if it can be a host, else the source itself."""
     if path is None:
         return source_ip
     address = IPv4Address(path)

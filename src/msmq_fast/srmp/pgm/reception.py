@@ -53,7 +53,8 @@ class Reception:
         self._spm_sequence: int | None = None
         self._fin_at: int | None = None
         self.path: str | None = None
-        """Where NAKs go: from the latest SPM. Without one nothing is asked for (RFC 3208, 6.2)."""
+        """The destination of NAKs, from the latest SPM. Without one no repairs are requested (RFC 3208, 6.2).
+        """
         self.ended = False
         """RST, or FIN with everything delivered."""
 

@@ -28,7 +28,7 @@ from msmq_fast.srmp.pgm.settings import (
 from msmq_fast.srmp.pgm.window import Kept, TransmitWindow
 
 _NCF_SHARE = 0.25
-"""Of the rate: so much of it NCFs take at most, however many NAKs come."""
+"""The largest share of the rate for NCFs, however many NAKs arrive."""
 _RST_NO_NAKS = 0x40  # the N bit of OPT_RST, error code 0
 _NOW = 0.0
 _NEVER = float("inf")

@@ -29,7 +29,7 @@ RESERVED_CURSOR: Final = 0x0000000B
 """A cursor handle that is closed by doing nothing (3.1.4.19); no cursor has it."""
 MOST_OPEN: Final = 65_536
 MOST_CURSORS: Final = 1_000
-"""Of one open queue."""
+"""The most cursors of one open queue."""
 
 _KIND: Final = "RPC_QUEUE_HANDLE"
 _ORDER: Final = 1
