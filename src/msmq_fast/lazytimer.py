@@ -56,4 +56,4 @@ class LazyTimer:
 
 
 def _nothing() -> None:
-    """What is due when the timer is closed."""
+    """The callback of a closed timer: it does nothing."""

@@ -34,7 +34,7 @@ class Labelled:
 
 
 class View(Protocol):
-    """What the server offers to the admin port. Every call returns at once."""
+    """The view of the server for the admin port. Every call returns at once."""
 
     def ready(self) -> str | None:
         """None if the server takes messages, else the reason why not."""

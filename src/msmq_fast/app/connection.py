@@ -18,7 +18,7 @@ class Connection(Protocol):
 
     @property
     def service(self) -> Service:
-        """What all connections share."""
+        """The state that all connections share."""
 
     @property
     def congested(self) -> bool:

@@ -98,7 +98,7 @@ class FanOut:
 
 
 class _Outcome:
-    """What became of the messages of a frame; `done` is called when that of the last is known."""
+    """The outcomes of the messages of a frame; `done` is called when that of the last is known."""
 
     def __init__(self, count: int, done: Callable[[SendResult], None]) -> None:
         self._left = count

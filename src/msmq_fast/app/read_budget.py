@@ -1,4 +1,4 @@
-"""How much of a connection's reading may be under way: bounded in bytes, which are known only afterwards."""
+"""Bounds the reads under way of a connection in bytes, which are known only afterwards."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _FIRST, _LAST, _NEXT = 1 << 2, 1 << 3, 1 << 4  # TransactionHeader.Flags: FM, LM
 
 
 class SendResult:
-    """What became of the messages of one SEND frame: an ordinal for each, or 0 and an entry in `refusals`."""
+    """The outcomes of one SEND frame: an ordinal for each message, or 0 and an entry in `refusals`."""
 
     __slots__ = ("count", "ordinals", "refusals")
 

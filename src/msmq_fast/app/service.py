@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Counters:
-    """What the application protocol did since the start, over all connections."""
+    """Counters of the application protocol since the start, over all connections."""
 
     connections: int = 0
     frames: int = 0

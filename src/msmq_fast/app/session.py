@@ -55,7 +55,9 @@ class Handle:
     reads: dict[int, ReadRequest | RemoteRead | LimitedRead] = field(default_factory=dict)  # by request id
 
     def source(self) -> OpenQueue | RemoteQueue:
-        """What is read, wherever it is. Raises UnsupportedAccessMode if it was not opened for that."""
+        """Returns the queue to read, local or remote. Raises UnsupportedAccessMode if it is not open for
+        reading.
+        """
         source = self.remote or self.reading
         if source is None:
             raise UnsupportedAccessMode("the queue is not open for receiving or peeking")

@@ -32,7 +32,7 @@ def build(context: Context, routes: Iterable[web.RouteDef]) -> web.Application:
 
 
 class _Boundary:
-    """What is done before and behind every call."""
+    """Middleware: the steps before and after every call."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""What all calls of the bulk API share."""
+"""The context that all calls of the bulk API share."""
 
 from __future__ import annotations
 

@@ -49,12 +49,12 @@ class Refusal(Exception):
         self.details = details
 
     def answer(self) -> dict[str, Any]:
-        """What the client gets."""
+        """Returns the answer for the client."""
         return {"error": self.code, "message": str(self), **self.details}
 
 
 def bad_request(message: str) -> Refusal:
-    """What was asked cannot be understood."""
+    """The answer to a request that cannot be understood."""
     return Refusal("BAD_REQUEST", message)
 
 

@@ -1,4 +1,4 @@
-"""What stands in a request, checked before anything is done with it: the query, or an object in JSON."""
+"""Parameters of a request, checked before use: those of the query, or of an object in JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the bulk API did since the start."""
+"""Counters of the bulk API since the start."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def leased_queue(context: Context, request: web.Request, name: str) -> Queue:
 
 @contextmanager
 def lease_refusals() -> Iterator[None]:
-    """What leases raise, as answers."""
+    """Turns exceptions of leases into answers."""
     try:
         yield
     except LeaseLost as error:

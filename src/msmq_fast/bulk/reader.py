@@ -64,7 +64,9 @@ class EventsGone(Exception):
 
 @dataclass(slots=True)
 class Figures:
-    """What was read since the start. `gone`: removed between look and read. `damaged`: could not be read."""
+    """Counters of reading since the start. `gone`: removed between look and read. `damaged`: could not be
+    read.
+    """
 
     rows: int = 0
     events: int = 0
@@ -126,7 +128,7 @@ class BulkReader:
         max_bytes: int | None = None,
         parts: int = 1,
     ) -> Planned:
-        """What is there between two sequences (`qm.bounds.Plan`).
+        """Counts the messages between two sequences (`qm.bounds.Plan`).
 
         Others have their turns while a great queue is counted.
         """

@@ -1,4 +1,4 @@
-"""What POST /stage does: an Arrow IPC stream that comes in pieces becomes a stage.
+"""Implements POST /stage: an Arrow IPC stream that arrives in pieces becomes a stage.
 
 A route makes a `StageUpload` of the query, feeds it the body of the request and finishes it; whatever goes
 wrong in between, it aborts it. POST /publish and POST /discard are `publish` and `discard` of
@@ -137,7 +137,7 @@ class StageUpload:
         self._targets.clear()
 
     async def _settle(self) -> None:
-        """What came before has been taken."""
+        """Waits until the previous piece has been processed."""
         working, self._working = self._working, None
         if working is not None:
             await working
@@ -213,7 +213,7 @@ class StageUpload:
 
     @staticmethod
     def _of_row(rows: Rows, place: int, work: Callable[[], T]) -> T:
-        """What goes wrong names the first row for the queue."""
+        """Runs `work`; an error names the first row for the queue."""
         try:
             return work()
         except MSMQError as problem:
@@ -261,7 +261,7 @@ class StageUpload:
 
 
 def _seen(working: asyncio.Task[None]) -> None:
-    """What went wrong is told by the next call; after `abort` there is none."""
+    """Marks an exception as seen: the next call reports it, and after `abort` there is none."""
     if not working.cancelled():
         working.exception()
 

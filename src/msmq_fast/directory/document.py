@@ -21,7 +21,7 @@ _TYPE = "object"  # key of the object type; no attribute is called so
 
 
 class Outcome(StrEnum):
-    """What became of one object of a document."""
+    """The outcome of one object of a document."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -29,7 +29,7 @@ class Outcome(StrEnum):
 
 
 class Changes(Protocol):
-    """What an import needs of the directory; `DirectoryEvents` offers it."""
+    """The part of the directory that an import uses; `DirectoryEvents` implements it."""
 
     def create(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
@@ -136,7 +136,7 @@ def put(directory: Changes, item: DirectoryObject, *, dry_run: bool = False) -> 
 
 
 def _which(item: DirectoryObject) -> list[Condition]:
-    """What finds the object in the directory: its GUID, its unique key, or what it cannot change."""
+    """Returns the key of the object in the directory: its GUID, its unique key, or what it cannot change."""
     rules = RULES[item.kind]
     for names in ((IDENTIFIER,), rules.unique, rules.fixed):
         conditions = [equals(name, item[name]) for name in names if item.get(name) is not None]

@@ -28,7 +28,7 @@ from msmq_fast.store.schema import Table
 
 
 class DirectoryStore(Protocol):
-    """What the directory needs of the store."""
+    """The part of the store that the directory uses."""
 
     @property
     def writer(self) -> Writer:
@@ -36,12 +36,12 @@ class DirectoryStore(Protocol):
 
     @property
     def tables(self) -> Tables:
-        """What is durable."""
+        """The durable tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEnvironment:
-    """What the directory cannot know by itself."""
+    """Facts that the directory cannot know itself."""
 
     now_s: Callable[[], int]  # wall clock, Unix seconds
     random_bytes: Callable[[int], bytes]

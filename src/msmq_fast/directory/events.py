@@ -178,7 +178,7 @@ class DirectoryEvents:
     def _rest(
         self, handle: int, found: list[DirectoryObject], limit: int | None
     ) -> Completion[list[DirectoryObject]]:
-        """What an enumeration still gives; its handle is given back however it ends."""
+        """Yields the rest of an enumeration; its handle is closed however it ends."""
         while limit is None or len(found) < limit:
             step = self.next(handle)
             if not step.done:

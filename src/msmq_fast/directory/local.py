@@ -1,4 +1,4 @@
-"""What the directory's machinery asks of the queue manager that it belongs to."""
+"""The interface of the directory to its queue manager."""
 
 from __future__ import annotations
 

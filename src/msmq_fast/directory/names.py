@@ -27,7 +27,7 @@ MAX_ELEMENTS = 10_000  # that a distribution list may stand for
 
 @dataclass(frozen=True, slots=True)
 class QueuePath:
-    """What Get Queue Path returns; `path` is "" where only the computer is known."""
+    """The result of Get Queue Path; `path` is "" if only the computer is known."""
 
     path: str
     machine: str
@@ -157,7 +157,7 @@ class _Expansion:
 
 
 def _elements(name: FormatName, members: Completion[tuple[str, ...]]) -> list[FormatName]:
-    """What a distribution list directly stands for; ILLEGAL_FORMATNAME."""
+    """Returns the direct members of a distribution list; raises ILLEGAL_FORMATNAME."""
     try:
         return [parse_format_name(member) for member in members.result()]
     except (DirectoryError, MSMQError) as error:

@@ -126,7 +126,7 @@ ATTRIBUTES: Mapping[ObjectType, Mapping[str, Kind]] = {
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a type demands: `required` to create, `unique` among its objects, `fixed` once created.
+    """The rules of a type: `required` to create, `unique` among its objects, `fixed` once created.
 
     `computed` attributes are set by the directory, `indexed` ones are found without a search.
     """

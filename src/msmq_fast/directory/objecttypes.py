@@ -9,7 +9,7 @@ __all__ = ["BY_TITLE", "ObjectType"]
 
 
 class ObjectType(IntEnum):
-    """What an object is; the number is the first byte of its key in the store."""
+    """The types of objects; the number is the first byte of the key in the store."""
 
     QUEUE_MANAGER = 1
     QUEUE = 2

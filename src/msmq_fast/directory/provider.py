@@ -1,4 +1,4 @@
-"""What a directory has to offer: the interface that every provider fulfils.
+"""The interface of a directory, which every provider implements.
 
 Operations are asynchronous: they return a Completion that fails with a DirectoryError. A provider in this
 process resolves reads at once; one that asks a server resolves them when the server has answered.

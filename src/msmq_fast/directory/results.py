@@ -1,4 +1,4 @@
-"""How directory operations end, and what applications are told of it."""
+"""Results of directory operations, and the errors that applications get for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What providers that have all objects at hand share: Read Directory, and enumerations."""
+"""Shared by providers that have all objects at hand: Read Directory, and enumerations."""
 
 from __future__ import annotations
 

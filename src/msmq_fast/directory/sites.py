@@ -1,4 +1,4 @@
-"""What a queue manager keeps of the directory's topology, and when it reads it again (3.1.6.1, 3.1.6.2)."""
+"""The cached topology of the directory, and the times of reading it again (3.1.6.1, 3.1.6.2)."""
 
 from __future__ import annotations
 

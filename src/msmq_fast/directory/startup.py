@@ -1,4 +1,4 @@
-"""What a queue manager does with its directory when it starts (MS-MQDMPR 3.1.3, directory-integrated)."""
+"""The start of a queue manager with a directory (MS-MQDMPR 3.1.3, directory-integrated)."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Kind:
     many: bool = False
 
     def members(self, value: Any) -> Iterable[Any]:
-        """What conditions look at, in comparable form."""
+        """The values that conditions compare."""
         return tuple(self.order(item) for item in value) if self.many else (self.order(value),)
 
     def sort_key(self, value: Any) -> Any:

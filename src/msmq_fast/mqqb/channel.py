@@ -73,9 +73,9 @@ class Carrier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChannelContext:
-    """What all channels share. `unix_time` and `monotonic` give seconds; `touch` asks for a turn of the
-    commit loop. Acknowledgments of streams that have no other way go to the address at which a session with
-    their queue manager was last, which `last_address` gives.
+    """The context that all channels share. `unix_time` and `monotonic` give seconds; `touch` asks for a turn
+    of the commit loop. Acknowledgments of streams that have no other way go to the address at which a session
+    with their queue manager was last, which `last_address` gives.
     """
 
     carrier: Carrier

@@ -1,4 +1,4 @@
-"""How many connections to other queue managers are tried at a time, and how long a failed way out waits.
+"""Bounds connection attempts to other queue managers, and delays those to hosts that failed.
 
 Both hold for destinations that strangers may name. Programs of this computer have slots of their own, so that
 no number of invented administration queues keeps them waiting.
@@ -22,7 +22,7 @@ _REMEMBERED = 16_384
 
 
 class Purpose(Enum):
-    """What a connection is for."""
+    """The purpose of a connection."""
 
     MESSAGES = "messages of programs, or messages that pass through"
     ANSWERS = "answers alone"

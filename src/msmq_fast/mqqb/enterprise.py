@@ -1,4 +1,4 @@
-"""What routing needs of the directory: queue managers, sites and routing links (MS-MQBR 3.1.5.9)."""
+"""The part of the directory that routing uses: queue managers, sites and routing links (MS-MQBR 3.1.5.9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the receive pipeline of MS-MQQB 3.1.5.8 calls for the special demands of a message."""
+"""Hooks that the receive pipeline of MS-MQQB 3.1.5.8 calls for special messages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Sequences(Protocol):
         """The destination keeps everything up to a number."""
 
     def final_ack(self, ack: FinalAck, now: float, messenger: Messenger) -> None:
-        """What became of one message at its destination."""
+        """Reports the final state of one message at its destination."""
 
 
 Refuse = Callable[["Receiver", Refusal], CloseReason | None]
@@ -87,7 +87,7 @@ Brought = Callable[[bytes, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What other parts do with messages; without one, what it is for is refused, and not reported."""
+    """The hooks of other parts. Without a hook its kind of message is refused, without a report."""
 
     forward: Forward | None = None
     protection: Protection | None = None

@@ -24,7 +24,7 @@ class Target:
 
 
 class Progress(Enum):
-    """What a queue hears of its connection: the statuses of MS-MQDMPR 3.1.1.3 that apply here."""
+    """Progress of a connection, as its queues get it: the statuses of MS-MQDMPR 3.1.1.3 that apply here."""
 
     RESOLVING = "resolving"
     IN_PROCESS = "in process"

@@ -1,4 +1,4 @@
-"""What strangers may use up: sessions in all and per address, session keys, and how slow a peer may be."""
+"""Limits for strangers: sessions in all and per address, session keys, and how slow a peer may be."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Limits:
     """MaxInSessions (2.2.1)."""
     sessions_per_address: int = UNLIMITED
     slow_reader: float = 120.0
-    """How long a peer may take no bytes while there is something for it."""
+    """Seconds that a peer may stop reading while output waits for it."""
     slow_writer: float = 120.0
-    """How long a packet may stay incomplete."""
+    """Seconds that a packet may stay incomplete."""
     session_keys: float = 50.0
     """New session keys that one session may bring in a second: each takes a private RSA operation."""
     streams_per_address: int = UNLIMITED
@@ -47,7 +47,7 @@ class KeyBudget:
         self._spent_until = 0.0
 
     def spend(self, keys: int, now: float) -> float | None:
-        """So many keys were opened; until when nothing more is to be taken, None for no such time."""
+        """Counts opened keys; returns the time until which to pause reading, None for no pause."""
         self._spent_until = max(self._spent_until, now) + keys * self._cost
         until = self._spent_until - 1.0
         return until if until > now else None

@@ -1,4 +1,4 @@
-"""What connects outgoing queues and peers: what sockets are to do, and links."""
+"""Links between outgoing queues and peers, and the effects that need sockets."""
 
 from __future__ import annotations
 

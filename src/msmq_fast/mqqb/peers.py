@@ -38,7 +38,7 @@ MOST_HOMES = 65_536
 HOMES_OF_GROUP = 4_096
 """GUIDs that may have their home in one address group: what one stranger invents pushes out no others."""
 _LOOKS = 64
-"""How many homes are searched for one without a session."""
+"""The most homes that are searched for one without a session."""
 _TURN = 100
 """Questions of one turn of the loop."""
 
@@ -54,7 +54,7 @@ _Claim = tuple[UUID, int, str]  # GUID, address family, the address that is not 
 
 @dataclass(slots=True)
 class _Answers:
-    """What a round of questions about one claim brought so far."""
+    """The answers so far of one round of pings about a claim."""
 
     waiting: int = 2
     home: bool = False

@@ -33,7 +33,7 @@ class PeerSession(Protocol):
 
     @property
     def state(self) -> SessionState:
-        """How far the handshake is, and whether the session has ended."""
+        """The state of the handshake, and whether the session has ended."""
 
     @property
     def heard_at(self) -> float:
@@ -49,7 +49,7 @@ class PeerSession(Protocol):
 
     @property
     def detail(self) -> str:
-        """What is to be said beside the reason."""
+        """Text for people beside the reason."""
 
     @property
     def serves(self) -> bool:
@@ -65,7 +65,7 @@ class PeerSession(Protocol):
         """The only queue that sends on it was paused."""
 
     def resume(self) -> None:
-        """That queue was resumed."""
+        """Called when that queue was resumed."""
 
     def pump(self, now: float) -> None:
         """Send what is due."""

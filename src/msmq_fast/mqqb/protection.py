@@ -136,7 +136,7 @@ class ReceivedProtection:
     def _signer(
         self, message: ParsedMessage, header: SecurityHeader
     ) -> tuple[HashAlgorithm, RSAPublicKey] | None:
-        """How and by whom it says to be signed (5.15); None if that cannot be believed."""
+        """Returns the claimed kind of signature and signer (5.15); None if they are implausible."""
         try:
             algorithm = HashAlgorithm(_number(message, _HASH))
             key = self._certificates(header.certificate)
@@ -208,13 +208,13 @@ class SentProtection:
 
 
 def _algorithm(number: int) -> EncryptionAlgorithm | None:
-    """What the sender asked for; RC4 is what messages say that ask for nothing."""
+    """Returns the algorithm that the sender asked for; messages that ask for none say RC4."""
     known = number in tuple(EncryptionAlgorithm)
     return EncryptionAlgorithm(number) if known and number != EncryptionAlgorithm.RC4 else None
 
 
 class OutgoingProtection:
-    """What an `OutgoingChannel` calls for its messages with a privacy level.
+    """Encrypts the messages of an `OutgoingChannel` that have a privacy level.
 
     A message that cannot be encrypted is not sent (3.1.7.1.5.1): it goes to a dead-letter queue if it asks
     for that, with the class COULD_NOT_ENCRYPT; the ConnectionHistory and `on_failure` (failure, identifier)

@@ -50,7 +50,7 @@ class CloseReason(StrEnum):
 
 
 class Contest(StrEnum):
-    """What is reported of a session although it goes on."""
+    """Reports about a session that continues."""
 
     ANOTHER_ADDRESS = "peer presents the GUID of another live peer"
 

@@ -97,7 +97,7 @@ _REASONS = {
 
 @dataclass(slots=True)
 class Counts:
-    """What became of messages, for metrics; the native path keeps its own counts per session."""
+    """Outcomes of messages, for metrics; the native path keeps its own counts per session."""
 
     refused: Counter[Refusal] = field(default_factory=Counter)
     closed: Counter[CloseReason] = field(default_factory=Counter)
@@ -316,7 +316,7 @@ class Pipeline:
         return True
 
     def refused(self, receiver: Receiver, result: int) -> CloseReason | None:
-        """What follows when a queue did not take the message, or when the native path found a duplicate."""
+        """Handles a message that a queue refused, or a duplicate that the native path found."""
         if result == MACHINE_QUOTA:
             return CloseReason.QUOTA
         refusal = {

@@ -1,4 +1,4 @@
-"""What a log line says of a message that was refused, besides its identifier and the reason."""
+"""Fields of the log line of a refused message, besides its identifier and the reason."""
 
 from __future__ import annotations
 

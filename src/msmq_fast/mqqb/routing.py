@@ -46,7 +46,7 @@ class SiteLink:
 
 
 class Enterprise(Protocol):
-    """What the directory says (GetDirectoryData, MS-MQBR 3.1.5.9); what it cannot say now is missing."""
+    """Data of the directory (GetDirectoryData, MS-MQBR 3.1.5.9); values not available now are missing."""
 
     def machine(self, guid: UUID) -> Machine | None:
         """The queue manager with this identifier."""

@@ -1,4 +1,4 @@
-"""What one session sends: the outgoing queues that share it, picked by priority, and what is in
+"""The output of one session: the outgoing queues that share it, picked by priority, and what is in
 flight (3.1.7.1)."""
 
 from __future__ import annotations

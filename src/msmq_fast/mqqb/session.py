@@ -436,7 +436,7 @@ class Session:
             self._active = False
 
     def resume(self) -> None:
-        """That queue was resumed: the next header restores the window (3.1.7.14)."""
+        """A queue was resumed: the next header restores the window (3.1.7.14)."""
         if self._paused:
             self._paused = False
             self.resize()

@@ -1,4 +1,4 @@
-"""What all MS-MQQB sessions of one queue manager share."""
+"""The context that all MS-MQQB sessions of one queue manager share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the owner of sessions is told of them."""
+"""Events of sessions for their owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many transactional streams the peers of one address may begin (MS-MQQB 3.1.1.3.1).
+"""Limits the transactional streams that the peers of one address may begin (MS-MQQB 3.1.1.3.1).
 
 A stream is kept for months, and it costs a sender one small message with an invented source. Without a share
 for each address, one stranger could use up the room for all: no new peer could send transactional messages.

@@ -22,14 +22,14 @@ class Timers:
     direct_ack_multiplier: float = 2.0
     """Factor on AckWaitTimeout for sessions that serve direct format names (QosCleanupIntervalMultiplier)."""
     prompt_ack: float = 0.05
-    """How long express messages wait for an acknowledgment by count (AMB-19)."""
+    """Seconds that express messages wait for an acknowledgment by count (AMB-19)."""
     resend: tuple[float, ...] = (30.0,) * 3 + (300.0,) * 3 + (1_800.0,) * 3 + (21_600.0,)
     """ResendTimerTable: Transactional Ack Wait Timer (3.1.2.6) after none, one, two … time-outs; the last one
     repeats."""
     history_cleanup: float = 1_800.0
     """MessageIDHistory Cleanup Timer (3.1.2.8)."""
     window_recovery: float = 30.0
-    """How long a window that was reduced stays as it is before it doubles (MS-MQMQ 2.2.20.4, note 15)."""
+    """Seconds before a reduced window doubles (MS-MQMQ 2.2.20.4, note 15)."""
     order_ack: float = 0.5
     """Order Ack Send Timer (3.1.2.7): how long a stream pauses before it is acknowledged."""
     order_ack_max: float = 10.0
@@ -37,11 +37,11 @@ class Timers:
     stream_lifetime: float = 90 * 86_400.0
     """Seconds after which an idle stream is deleted."""
     stream_cleanup: float = 3_600.0
-    """How often that is looked after."""
+    """Seconds between two searches for idle streams."""
     ping_response: float = 1.0
     """Ping Response Timer (3.1.2.9)."""
     connect: float = 30.0
-    """How long the transport may take to connect to one address."""
+    """Seconds that the transport may take to connect to one address."""
 
     @property
     def initialization(self) -> float:

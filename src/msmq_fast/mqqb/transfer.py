@@ -39,7 +39,7 @@ _ENDINGS = {
     CloseReason.STORE_FAILED: Progress.LOW_RESOURCE,
     CloseReason.SLOW_READER: Progress.SEND_FAILURE,
 }
-"""What the end of a session says, whether it was open or not."""
+"""The progress that the end of a session reports, whether it was open or not."""
 _TURN = 100
 """Links that are looked at in one turn of the loop: the others have the next turn."""
 _ORDERLY = (CloseReason.IDLE, CloseReason.STOPPED, CloseReason.SUPERSEDED)

@@ -1,4 +1,4 @@
-"""What a client sent is wrong: the one kind of ValueError whose text is meant for the client."""
+"""Malformed input of a client: the only ValueError whose text is meant for the client."""
 
 __all__ = ["Malformed"]
 

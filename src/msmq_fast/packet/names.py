@@ -69,7 +69,7 @@ class Scope(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueuePart:
-    """What remains of a path or direct name when the computer is taken away."""
+    """A path or direct name without the computer."""
 
     scope: Scope
     queue: str  # for SYSTEM: journal, deadletter or deadxact

@@ -16,7 +16,7 @@ MAX_LABEL = 249  # characters without the NUL
 
 @dataclass(slots=True)
 class MessagePropertiesHeader:
-    """What the application says about its message, and the message body."""
+    """The properties that the application sets, and the message body."""
 
     FIXED: ClassVar[int] = 56
 

@@ -31,7 +31,7 @@ class Faults:
 
     @property
     def total(self) -> int:
-        """How many there were since the start."""
+        """The number of faults since the start."""
         return self.counts.total()
 
     def note(self, where: str, error: BaseException) -> None:

@@ -82,7 +82,7 @@ _log = logging.getLogger(__name__)
 
 
 class _LedgerOwner:
-    """What the ledger asks, by the parts of the queue manager that answer. They are made after the ledger."""
+    """Forwards calls of the ledger to the parts that answer; they are constructed after the ledger."""
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager = manager

@@ -18,7 +18,7 @@ from msmq_fast.store.schema import ORDINAL_KEY, Table, outgoing_stream_key
 
 
 class Store(Protocol):
-    """What the queue manager needs of the store."""
+    """The part of the store that the queue manager uses."""
 
     @property
     def writer(self) -> Writer:
@@ -30,13 +30,13 @@ class Store(Protocol):
 
     @property
     def tables(self) -> Tables:
-        """What is durable."""
+        """The durable tables."""
 
     def commit(self) -> None:
         """Wait until everything gathered is durable. Raises StoreError."""
 
     def unit(self, then: Callable[[int], object] | None = None) -> AbstractContextManager[Writer]:
-        """What is written inside lands in one commit; `then(status)` is called when it has ended."""
+        """A unit: all writes inside are in one commit; `then(status)` is called when it has ended."""
 
     def scan(
         self, table: int, lower: bytes = b"", upper: bytes | None = None

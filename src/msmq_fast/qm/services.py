@@ -1,4 +1,4 @@
-"""What every part of the queue manager uses: identity, settings, time, random numbers and the store."""
+"""Services for every part of the queue manager: identity, settings, time, random numbers and the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a queue manager is told about itself and its limits."""
+"""Settings of a queue manager: its names and limits."""
 
 from __future__ import annotations
 

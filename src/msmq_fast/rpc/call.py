@@ -26,15 +26,15 @@ _log = logging.getLogger("msmq_fast.rpc")
 
 
 class CallPort(Protocol):
-    """What a call needs of the connection that it came from."""
+    """The part of its connection that a call uses."""
 
     @property
     def counters(self) -> RpcCounters:
-        """What the endpoint has done."""
+        """The counters of the endpoint."""
 
     @property
     def reply_budget(self) -> ReplyBudget | None:
-        """What bounds the messages that are taken for calls; None as long as few of them wait."""
+        """Bounds the messages received for calls; None while few of them wait."""
 
     def respond(self, call: Call, stub: Buffer, written: Callable[[bool], None] | None) -> None:
         """Queue the response of a call."""
@@ -44,7 +44,7 @@ class CallPort(Protocol):
 
 
 class Pending(ABC):
-    """What a call waits for, and what can be given up if the caller no longer waits."""
+    """Work that a call waits for, which can be abandoned if the caller no longer waits."""
 
     __slots__ = ()
 

@@ -232,12 +232,12 @@ class ServerConnection:
 
     @property
     def association(self) -> Association | None:
-        """What a bind has joined."""
+        """The association that a bind joined."""
         return self._negotiation.association
 
     @property
     def features(self) -> BindTimeFeatures:
-        """What a bind has agreed on."""
+        """The features that a bind negotiated."""
         return self._negotiation.features
 
     @property
@@ -247,7 +247,7 @@ class ServerConnection:
 
     @property
     def reply_budget(self) -> ReplyBudget | None:
-        """What bounds the messages that are taken for calls; None as long as few of them wait."""
+        """Bounds the messages received for calls; None while few of them wait."""
         return self._reply_budget if len(self._calls) >= _FEW else None
 
     def respond(self, call: Call, stub: Buffer, written: Callable[[bool], None] | None) -> None:
@@ -299,7 +299,7 @@ class ServerConnection:
         return self.counters.pdus_in > before
 
     def _measure(self) -> None:
-        """What strangers have us keep of PDUs that are not there in full is bounded for all together."""
+        """Counts the bytes of incomplete PDUs, which are bounded for all connections in sum."""
         if not self._scanner.held:
             self._scanner.buffer(0)  # a large one is given back
         if self.association is not None and self._security.unfinished is None:

@@ -21,7 +21,7 @@ _log = logging.getLogger("msmq_fast.rpc")
 
 
 class RequestPort(CallPort, Protocol):
-    """What the dispatch of a request needs of its connection."""
+    """The part of its connection that the dispatch of a request uses."""
 
     @property
     def anonymous(self) -> Caller:

@@ -1,4 +1,4 @@
-"""What the connections of one endpoint share: its interfaces, its limits, its associations."""
+"""Shared by the connections of one endpoint: its interfaces, its limits, its associations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many context handles the clients of an endpoint may hold.
+"""Bounds the context handles of the clients of an endpoint.
 
 1. An address group (of IPv6 the /64) holds at most `per_group`.
 2. All groups together hold at most twice as many. A group may also hold no more than what is left, so each
@@ -23,7 +23,7 @@ class HandleBudget:
         self._taken: Counter[str] = Counter()
 
     def share(self, address: str) -> HandleShare:
-        """What the clients at this address take from."""
+        """Returns a share in the budget of the clients at this address."""
         return HandleShare(self, address_group(address))
 
     def take(self, group: str) -> bool:
@@ -35,7 +35,7 @@ class HandleBudget:
         return True
 
     def give_back(self, group: str, count: int) -> None:
-        """So many handles of the group were closed."""
+        """Counts closed handles of the group."""
         self._left += count
         self._taken[group] -= count
         if not self._taken[group]:
@@ -43,7 +43,7 @@ class HandleBudget:
 
 
 class HandleShare:
-    """What one association takes and gives back."""
+    """The handles of one association, counted in its budget."""
 
     __slots__ = ("_budget", "_group")
 
@@ -56,5 +56,5 @@ class HandleShare:
         return self._budget.take(self._group)
 
     def give_back(self, count: int = 1) -> None:
-        """So many were closed."""
+        """Counts closed handles."""
         self._budget.give_back(self._group, count)

@@ -1,4 +1,4 @@
-"""What strangers may use up at an endpoint, and what it counts."""
+"""Limits for strangers at an endpoint, and its counters."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class Limits:
     output: int = 1 << 20
     """Bytes of replies on one connection that wait for the transport before no more requests are taken."""
     handshake: float = 30.0
-    """How long a connection may be without a bind, or a security context be under way."""
+    """Seconds that a connection may be without a bind, or a security context incomplete."""
     slow_writer: float = 120.0
-    """How long a PDU or a fragmented request may stay incomplete."""
+    """Seconds that a PDU or a fragmented request may stay incomplete."""
     slow_reader: float = 120.0
-    """How long a client may take nothing while there is something for it."""
+    """Seconds that a client may stop reading while output waits for it."""
     idle: float = 900.0
-    """How long a connection without calls may be silent whose association has no context handles."""
+    """Seconds that a connection without calls and context handles may be silent."""
 
 
 @dataclass(slots=True)
 class RpcCounters:
-    """What an endpoint has done since it started (rpc_mgmt_inq_stats has the first four)."""
+    """Counters of an endpoint since its start (rpc_mgmt_inq_stats has the first four)."""
 
     calls_in: int = 0
     calls_out: int = 0

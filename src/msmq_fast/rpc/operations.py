@@ -1,4 +1,4 @@
-"""What the runtime needs of the tables of interfaces (`rpc.idl`)."""
+"""The part of the tables of interfaces (`rpc.idl`) that the runtime uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one connection has to say: replies cut into fragments only when the transport takes them."""
+"""The output of one connection: replies are cut into fragments only when the transport takes them."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class Outbox:
         self.bytes = 0
         """Bytes of stubs and PDUs that are not sent yet."""
         self.pdus = 0
-        """That went out."""
+        """PDUs that were sent."""
         self.queue: deque[_Whole | _Response] = deque()
-        """What goes out next."""
+        """Output in the order of sending."""
         self._dropped = False
 
     def __bool__(self) -> bool:

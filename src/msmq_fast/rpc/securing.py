@@ -162,7 +162,7 @@ class SecurityTable:
 
 
 def bind_refused(error: AuthError) -> BindRefused:
-    """How a bind fails whose security context does."""
+    """Returns the refusal of a bind whose security context failed."""
     if error.failure is AuthFailure.LEVEL:
         nak = NakReason.NOT_SPECIFIED
     elif error.failure is AuthFailure.TYPE:
@@ -173,7 +173,7 @@ def bind_refused(error: AuthError) -> BindRefused:
 
 
 def alter_refused(error: AuthError) -> PduRefused:
-    """How an alter_context fails whose security context does."""
+    """Returns the refusal of an alter_context whose security context failed."""
     if error.failure in (AuthFailure.LEVEL, AuthFailure.LOGON):
         status = ACCESS_DENIED
     elif error.failure is AuthFailure.TYPE:

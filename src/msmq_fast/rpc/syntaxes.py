@@ -40,7 +40,7 @@ class SyntaxId(NamedTuple):
 NDR: Final = SyntaxId(UUID("8a885d04-1ceb-11c9-9fe8-08002b104860"), 2)
 NDR64: Final = SyntaxId(UUID("71710533-beba-4937-8319-b5dbef9ccc36"), 1)
 NO_SYNTAX: Final = SyntaxId(UUID(int=0), 0)
-"""What stands for the transfer syntax of a presentation context that was not accepted."""
+"""The transfer syntax in the answer for a presentation context that was not accepted."""
 
 FEATURES_PREFIX: Final = UUID("6cb71c2c-9812-4540-0000-000000000000").bytes_le[:8]
 """The first half of the UUID (as a little-endian structure) by which a client offers bind-time features."""

@@ -34,7 +34,7 @@ class AgingCache(Generic[K, V]):
         return key in self._entries
 
     def get(self, key: K) -> V | None:
-        """What was put, None if it is not there any more."""
+        """Returns the value, None if it is no longer cached."""
         found = self._entries.get(key)
         return None if found is None else found[1]
 

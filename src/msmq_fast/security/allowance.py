@@ -1,4 +1,4 @@
-"""What the peers of one address group may use up over a time, of anything that is counted."""
+"""An allowance over time for the peers of one address group, of anything countable."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class AuditRecord:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What makes two refusals the same."""
+        """The key by which refusals are equal."""
         return (self.caller_sid, self.target, self.operation, self.rights)
 
     def fields(self) -> dict[str, Any]:

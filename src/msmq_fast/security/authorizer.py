@@ -31,7 +31,7 @@ MAX_CACHED: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class ObjectKind:
-    """What differs between kinds of objects."""
+    """Differences between kinds of objects."""
 
     mapping: GenericMapping
     rights: Rights

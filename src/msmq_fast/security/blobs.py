@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 MAX_RSA_BITS: Final = 8192
-"""What strangers send is not put through larger ones: the time grows with the cube."""
+"""The largest key that strangers may cause operations with: the time grows with the cube of its size."""
 
 MAX_EXPONENT_BITS: Final = 32
 """As many as PUBLICKEYBLOB has room for; a public exponent as long as its modulus takes 200 times as long."""

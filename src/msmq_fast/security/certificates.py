@@ -100,7 +100,7 @@ def is_cheap(key: RSAPublicKey) -> bool:
 
 
 def described(certificate: bytes) -> dict[str, Any]:
-    """What people want to know of a certificate in DER; empty where it cannot be read."""
+    """Describes a certificate in DER for people; empty if it cannot be read."""
     try:
         found = x509.load_der_x509_certificate(certificate)
         return {

@@ -38,7 +38,7 @@ _DENY: Final = frozenset(
 
 
 class Reason(StrEnum):
-    """What a decision rests on."""
+    """The reason of a decision."""
 
     ENTRY = "an entry of the list"
     NO_LIST = "the object has no access list"

@@ -33,7 +33,7 @@ def _no_domain_user(_: Sid) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DefaultPolicy:
-    """What the default descriptors depend on.
+    """The policy of default descriptors.
 
     `reachable_by_srmp`: messages may come from anonymous senders; Everyone and ANONYMOUS
     LOGON may then send. `machine`: the SID of the computer in its domain, None in a workgroup (DM-045).

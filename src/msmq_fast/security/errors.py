@@ -1,4 +1,4 @@
-"""What can be wrong with security data."""
+"""Errors in security data."""
 
 __all__ = ["SddlError", "SecurityDataError"]
 

@@ -133,7 +133,7 @@ class KeyTurns:
     # ---- operations
 
     def run(self, operation: Callable[[], T], now: float) -> T:
-        """What `operation` gives. An exception of it counts against the group whose turn it is.
+        """Runs `operation` and returns its result. Its exception counts against the group whose turn it is.
 
         Raises KeyNeeded.
         """

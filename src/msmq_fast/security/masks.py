@@ -132,7 +132,7 @@ class ConnectedNetworkRight(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class GenericMapping:
-    """What the four generic bits stand for with one kind of object."""
+    """The meaning of the four generic bits for one kind of object."""
 
     read: int
     write: int

@@ -8,5 +8,5 @@ __all__ = ["nt_hash"]
 
 
 def nt_hash(password: str) -> bytes:
-    """What NTLM proves knowledge of (MS-NLMP 3.3.1)."""
+    """The hash of a password that NTLM proves knowledge of (MS-NLMP 3.3.1)."""
     return md4(password.encode("utf-16-le", "surrogatepass"))

@@ -85,7 +85,7 @@ def to_der(key: RSAPrivateKey) -> bytes:
 
 
 def from_der(data: bytes) -> RSAPrivateKey:
-    """What `to_der` made. Raises SecurityDataError."""
+    """Reads the output of `to_der`. Raises SecurityDataError."""
     try:
         return _rsa(serialization.load_der_private_key(data, None))
     except (ValueError, TypeError, UnsupportedAlgorithm):

@@ -11,7 +11,7 @@ __all__ = ["NameForm", "SecuritySwitches"]
 
 
 class NameForm(StrEnum):
-    """How the queue names of a message enter the hash of its signature."""
+    """The form in which the queue names of a message enter the hash of its signature."""
 
     FIELD = "field"  # the bytes of the UserHeader, padding included
     CONTENT = "content"  # the same without the count and the padding of direct names

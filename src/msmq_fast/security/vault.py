@@ -32,7 +32,7 @@ class Vault:
         self._random = random_bytes
 
     def seal(self, name: bytes, secret: bytes) -> bytes:
-        """What may be stored."""
+        """Seals a secret for the store."""
         nonce = self._random(_NONCE)
         return _VERSION + nonce + self._cipher.encrypt(nonce, secret, name)
 

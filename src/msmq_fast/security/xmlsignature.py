@@ -106,7 +106,7 @@ def is_valid(
 
 
 def _recovered(key: RSAPublicKey, value: bytes) -> bytes | None:
-    """What was signed, taken out of the value; None: nothing was, with this key."""
+    """Recovers the signed data from the value; None if this key did not make it."""
     if len(value) * 8 != (key.key_size + 7) & ~7:
         return None
     for order in (value, value[::-1]):

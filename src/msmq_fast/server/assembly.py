@@ -340,7 +340,7 @@ class Assembly:
         return " ".join(words)
 
     def reload(self) -> Reload:
-        """What takes over a changed configuration; the same one at each call."""
+        """Returns the object that applies a changed configuration; the same one at each call."""
         if self._reload is not None:
             return self._reload
         assert self._load is not None  # noqa: S101 - the caller has given it

@@ -37,7 +37,7 @@ Bound = Mapping[str, list[socket.socket]]
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What the front ends of one server share."""
+    """The runtime that the front ends of one server share."""
 
     config: Config
     loop: asyncio.AbstractEventLoop

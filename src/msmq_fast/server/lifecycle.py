@@ -97,7 +97,7 @@ async def serve(
 
 
 def _quieten_collector() -> None:
-    """What stands now is never looked at again, and the rest rarely: objects of messages form no cycles."""
+    """Freezes present objects for the collector and makes it run rarely: message objects form no cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, 20, 50)

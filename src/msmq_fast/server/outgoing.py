@@ -17,7 +17,7 @@ class Carrier(Protocol):
     """Carries the messages of outgoing queues of one kind."""
 
     def channel_of(self, queue: OutgoingQueue) -> Channel:
-        """What the queue is to tell of its messages."""
+        """Returns the channel that gets the messages of a queue."""
 
     def removed(self, queue: OutgoingQueue) -> None:
         """A queue exists no more."""

@@ -44,7 +44,7 @@ class ReloadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What came of it. Keys are "section.key", or the name of a list."""
+    """The result of a reload. Keys are "section.key", or the name of a list."""
 
     source: str
     changed: list[str]
@@ -67,7 +67,7 @@ class Reload:
         self._restart: list[str] = []
 
     def on_signal(self) -> None:
-        """What SIGHUP does. Never raises for a configuration that cannot be used."""
+        """Handles SIGHUP. Never raises for a configuration that cannot be used."""
         with contextlib.suppress(ReloadError):
             self.run("SIGHUP")
 

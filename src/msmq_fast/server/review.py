@@ -1,4 +1,4 @@
-"""What a configuration opens to whom, and which key closes it (`msmq-fast security review`).
+"""Reviews what a configuration opens, to which callers, and the key that closes it (`security review`).
 
 To add an entry, append an `Opening` in the function of its section. An entry describes what the configuration
 allows, whether or not the server runs; the descriptors of existing queues are shown by `msmq-fast acl show`.

@@ -1,4 +1,4 @@
-"""What the configuration says to the queue manager."""
+"""Translates the configuration into settings of the queue manager."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What each request of the application protocol does: one module for each group of frames."""
+"""The handlers of the requests of the application protocol: one module for each group of frames."""

@@ -134,7 +134,7 @@ def _maps(session: Session, kind: str) -> list[dict[str, Any]]:
 
 
 def _shown(session: Session, queue: Queue) -> dict[str, Any]:
-    """What the caller sees of a queue (section 3.1 of the protocol)."""
+    """The properties of a queue for the caller (section 3.1 of the protocol)."""
     manager, token = session.manager, session.token
     (info,) = infos(
         [queue],

@@ -82,7 +82,7 @@ class LeaseHolder:
 
     @property
     def held(self) -> int:
-        """How many numbers are its own, those of messages that are gone included."""
+        """The number of its delivery numbers, those of removed messages included."""
         return self.next - self.start
 
     # ---- numbers
@@ -233,7 +233,7 @@ class LeaseHolder:
         return name if first is None else name + first.to_bytes(8)
 
     def restore(self, stored: Stored) -> None:
-        """What an earlier life has left. ValueError, TypeError, KeyError: it is damaged."""
+        """Reads the state of an earlier start. Raises ValueError, TypeError, KeyError if it is damaged."""
         head = stored.head
         self.start, self.next = int(head["start"]), int(head["next"])
         self.seconds, self.used = float(head["seconds"]), int(head["used"])

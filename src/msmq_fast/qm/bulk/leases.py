@@ -77,7 +77,7 @@ class Settled(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """What one subscription has of one queue, for the operator; `remaining` in seconds."""
+    """The leases of one subscription on one queue, for the operator; `remaining` in seconds."""
 
     subscription: str
     queue: Queue
@@ -258,7 +258,7 @@ class Leases:
             self._busy.append(holder)
 
     def _go_on(self, holder: LeaseHolder) -> None:
-        """What it wrote is durable, or was not kept."""
+        """Called when its writes are durable, or have failed."""
         if holder.jobs and holder not in self._busy:
             self._step(holder)
 

@@ -37,7 +37,7 @@ _NUMBERS: Final = 1 << 63
 
 
 class StageState(IntEnum):
-    """What can be done with a stage."""
+    """The states of a stage."""
 
     OPEN = 1  # messages come in
     READY = 2  # durable: it can be published

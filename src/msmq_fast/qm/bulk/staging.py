@@ -76,7 +76,7 @@ _Waiting = tuple[Completion[Published], Callable[[], None]]
 
 
 class _Fence(NamedTuple):
-    """What is remembered of a writer: the last batch that it published."""
+    """The fence of a writer: the last batch that it published."""
 
     epoch: int
     batch: int
@@ -447,7 +447,7 @@ class Staging:
     # ---- recovery
 
     def recover(self) -> None:
-        """What the store has of stages and publications; quotas are taken again."""
+        """Reads stages and publications from the store, and reserves their quotas."""
         if self._store.tables.scan(Table.META, MetaName.WRITER, MetaName.WRITER + b"\xff", 1):
             self._sweep = self._services.monotonic() + _SWEEP_SECONDS
         publications: list[Publication] = []

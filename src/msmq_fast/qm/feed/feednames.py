@@ -19,7 +19,7 @@ _MESSAGES_LEFT: Final = 0  # of `until`: events of its messages are still to com
 
 
 class FeedQueue(Protocol):
-    """What the feed needs to know of a queue."""
+    """The facts about a queue that the feed uses."""
 
     @property
     def ordinal(self) -> int:

@@ -68,7 +68,7 @@ class Subscription:
 
     @property
     def lag_bytes(self) -> int:
-        """What the feed keeps for it."""
+        """Bytes that the feed keeps for it."""
         return self.lag_events * decode.FEED_ENTRY.size
 
 
@@ -195,7 +195,7 @@ class Subscriptions:
         return followed_by(done, self._seen(subscription))
 
     def _undo(self, subscription: Subscription, before: Subscription | None) -> None:
-        """What was said of a subscription was not kept."""
+        """Takes back a change that the store did not keep."""
         if self._all.get(subscription.name) is subscription:
             if before is None:
                 del self._all[subscription.name]

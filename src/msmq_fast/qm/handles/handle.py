@@ -56,7 +56,7 @@ _ENQUEUED = int(EnqueueResult.ENQUEUED)
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """What a sender is told: the place in the (local or outgoing) queue, and the ordinal of the
+    """The result of a send: the place in the (local or outgoing) queue, and the ordinal of the
     message identifier.
     """
 
@@ -82,7 +82,7 @@ def refusal(result: int) -> MSMQError:
 
 @dataclass(frozen=True, slots=True)
 class HandleServices:
-    """What open queues use of the queue manager."""
+    """The part of the queue manager that open queues use."""
 
     services: Services
     registry: QueueRegistry

@@ -22,7 +22,7 @@ _MOVABLE = (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.SUBQUEUE)
 
 
 class Opener:
-    """How a QueueManager opens queues by name."""
+    """Opens queues by name for a QueueManager."""
 
     def __init__(
         self,

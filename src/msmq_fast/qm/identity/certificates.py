@@ -57,7 +57,7 @@ def _at_once(bits: int) -> Completion[RSAPrivateKey]:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """What it takes to sign for a user."""
+    """The key and certificate that sign for a user."""
 
     certificate: bytes
     key: RSAPrivateKey
@@ -116,7 +116,7 @@ class Certificates:
         return [each.certificate for each in found]
 
     def signer(self, user: Sid, digest: bytes = b"") -> Signer:
-        """What signs for a user: the certificate with an MD5 digest, else the internal one, else any.
+        """Returns the signer for a user: the certificate with an MD5 digest, else the internal one, else any.
 
         Raises CERTIFICATE_NOT_PROVIDED, CORRUPTED_INTERNAL_CERTIFICATE.
         """

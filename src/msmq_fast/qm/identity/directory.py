@@ -1,4 +1,4 @@
-"""What keys and certificates use of the directory."""
+"""The part of the directory that keys and certificates use."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ Pairs = dict[tuple[KeyUse, Provider], RSAPrivateKey]
 
 
 class Keyring:
-    """What is stored of keys. `exchange` are the pairs by which messages for this computer are decrypted.
+    """The stored keys. `exchange` are the pairs by which messages for this computer are decrypted.
 
     `changed` is called when keys of others were told.
     """

@@ -1,1 +1,1 @@
-"""What an operator does: queues come and go, messages are moved, exported, imported and sent again."""
+"""Operations of operators: create and delete queues; move, export, import and resend messages."""

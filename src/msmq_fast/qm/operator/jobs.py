@@ -45,7 +45,7 @@ class Jobs:
         self.importing: set[bytes] = set()
 
     def find(self, job: bytes) -> Completion[Progress]:
-        """How far a job got; nothing is under way that would change it. Raises INVALID_PARAMETER.
+        """Returns the progress of a job, which nothing changes meanwhile. Raises INVALID_PARAMETER.
 
         A job whose target was deleted meanwhile begins anew: what it had brought there is gone.
         """

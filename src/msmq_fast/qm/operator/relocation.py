@@ -25,7 +25,7 @@ _AVAILABLE: Final = int(PositionState.STATE_AVAILABLE)
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one batch: messages put elsewhere, and those that stay, by reason."""
+    """The outcome of one batch: moved messages, and those that stay, by reason."""
 
     next: int
     finished: bool

@@ -122,9 +122,9 @@ class AckPolicy:
         return reason, told, self._copy_to(role, message, reason, ack_flags, chosen)
 
     def _guarded(self, step: Callable[[], bool]) -> bool:
-        """What `step` says; False if it raises. An acknowledgment that cannot be made must not keep the
-        message from arriving or leaving: what the step did is rolled back, its unit goes on, and the fault is
-        counted.
+        """Returns the result of `step`; False if it raises. An acknowledgment that cannot be made must not
+        keep the message from arriving or leaving: what the step did is rolled back, its unit goes on, and the
+        fault is counted.
         """
         try:
             with self._writer.unit():

@@ -120,7 +120,7 @@ class LoopbackDelivery:
         return result in TAKEN
 
     def _judged(self, target: Queue, packet: bytes) -> bytes | MessageClass:
-        """What is kept of a message, or why it is refused; everybody may send to a connector."""
+        """Returns the packet to store, or the refusal; every sender may send to a connector."""
         message = parse(packet)
         if target.kind is QueueKind.CONNECTOR:
             return unclaimed(message)

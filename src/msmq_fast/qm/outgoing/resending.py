@@ -45,7 +45,7 @@ _MOST_ADDRESSES = 16
 
 
 class Heard(Enum):
-    """What became of acknowledgments, for metrics."""
+    """Outcomes of acknowledgments, for metrics."""
 
     ORDER_ACK = "OrderAcks"
     STRAY_ORDER_ACK = "OrderAcks that match no sequence"
@@ -180,7 +180,7 @@ class OutgoingSequences:
             self._start(core, now)
 
     def final_ack(self, ack: FinalAck, now: float, messenger: Messenger | None = None) -> None:
-        """What became of one message at its destination (QB-216 … QB-219)."""
+        """Applies the final state of one message at its destination (QB-216 … QB-219)."""
         identifier = ack.sequence_timestamp << 32 | ack.sequence_ordinal
         core = sender_of(self._ledger, identifier, ack.message_id, ack.sequence_number)
         if not self._counts(core, messenger):

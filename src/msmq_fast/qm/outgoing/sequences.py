@@ -83,7 +83,7 @@ class TransferInfo:
 
 
 def transfer_info(queue: OutgoingQueue) -> TransferInfo:
-    """What is known of the sequence of an outgoing queue now."""
+    """The present state of the sequence of an outgoing queue."""
     sequence = queue.core.sequence
     assert sequence is not None  # noqa: S101 - every outgoing queue has one
     identifier = sequence.alias or sequence.identifier  # as receivers know it

@@ -53,7 +53,9 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What one batch examines: arrivals behind `after` up to `upto`, and at most `limit` messages of them."""
+    """The range that one batch examines: arrivals behind `after` up to `upto`, and at most `limit` messages
+    of them.
+    """
 
     selection: Selection
     after: int = 0

@@ -21,7 +21,7 @@ from msmq_fast.store.completion import Completion
 
 
 class Directory(Protocol):
-    """What connector queues need of the directory."""
+    """The part of the directory that connector queues use."""
 
     def queue_manager(self) -> DirectoryObject:
         """The object of this queue manager."""
@@ -67,7 +67,7 @@ class ConnectorQueue(Queue):
         return self.destination
 
     def record(self) -> dict[str, Any]:
-        """What is stored of it."""
+        """The record of the queue."""
         return {
             "kind": int(self.kind),
             "guid": self.guid.bytes_le,

@@ -1,4 +1,4 @@
-"""What it takes to do something with a queue or the queue manager, and the check of it (X-42, DM-085)."""
+"""Checks the rights that operations on queues and on the queue manager need (X-42, DM-085)."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class Guard:
     def change_permissions(
         self, token: Token | None, queue: Queue | None, given: SecurityDescriptor
     ) -> SecurityDescriptor:
-        """What the descriptor becomes when the parts of `given` replace its own.
+        """Returns the descriptor with the parts of `given` in place of its own.
 
         Raises ILLEGAL_PROPERTY_VALUE besides.
         """

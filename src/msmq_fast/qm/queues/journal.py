@@ -39,7 +39,7 @@ class JournalQueue(Queue):
         return replace(self.parent.format_name(manager), suffix=Suffix.JOURNAL)
 
     def record(self) -> dict[str, Any]:
-        """What is stored of it."""
+        """The record of the queue."""
         return {
             "kind": int(self.kind),
             "guid": self.guid.bytes_le,

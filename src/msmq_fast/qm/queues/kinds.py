@@ -1,4 +1,4 @@
-"""What a queue is to readers in bulk and in the event feed."""
+"""The kinds of queues for readers in bulk and in the event feed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SYSTEM: Final = {
 
 
 def kind_of(queue: Queue) -> str:
-    """What a queue is to readers: queue, subqueue, journal, deadletter, xact_deadletter, outgoing, connector,
-    admin or system.
+    """Returns the kind of a queue for readers: queue, subqueue, journal, deadletter, xact_deadletter,
+    outgoing, connector, admin or system.
     """
     return _SYSTEM.get(queue.key) or _KINDS[queue.kind]

@@ -1,4 +1,4 @@
-"""What the kind of a format name allows (DM-072 … DM-074)."""
+"""The access that the kind of a format name allows (DM-072 … DM-074)."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Channel(Protocol):
 
 
 class OutgoingOwner(Protocol):
-    """What outgoing queues ask the queue manager."""
+    """The interface of outgoing queues to the queue manager."""
 
     def locate(self, name: FormatName, manager: UUID | None) -> tuple[str, UUID | None]:
         """(host, queue manager) of a destination that is not direct."""
@@ -104,7 +104,7 @@ class _Unowned:
     """For a queue of no queue manager."""
 
     def locate(self, name: FormatName, manager: UUID | None) -> tuple[str, UUID | None]:
-        """What the name says."""
+        """Returns the location that the name gives."""
         return "", name.guid if name.kind is NameKind.PRIVATE else None
 
     def deliver_locally(self, queue: OutgoingQueue) -> bool:
@@ -267,7 +267,7 @@ class OutgoingQueue(Queue):
             channel.has_work()
 
     def record(self) -> dict[str, Any]:
-        """What is stored of it: OnHold and Locked survive, the other states do not (DA-051)."""
+        """The record of the queue: OnHold and Locked survive, the other states do not (DA-051)."""
         return {
             "kind": int(self.kind),
             "guid": self.guid.bytes_le,

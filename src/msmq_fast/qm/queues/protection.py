@@ -1,4 +1,4 @@
-"""What a queue demands of the protection of messages: signatures, encryption (MS-MQQB 3.1.7.1.4)."""
+"""Protection that a queue requires of messages: signatures, encryption (MS-MQQB 3.1.7.1.4)."""
 
 from __future__ import annotations
 

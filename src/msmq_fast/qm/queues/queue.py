@@ -44,7 +44,7 @@ class QueueKind(IntEnum):
 
 
 class Role(IntEnum):
-    """What a queue is to what follows from a removal (DM-203); native code holds the same numbers."""
+    """The role of a queue for the side effects of a removal (DM-203); native code has the same numbers."""
 
     NONE = 0
     DESTINATION = 1
@@ -76,7 +76,7 @@ class QueueState(IntEnum):
 
 @dataclass(slots=True)
 class QueueProperties:
-    """What an application can set, Q-01 … Q-16; quotas in KB, times in Unix seconds."""
+    """The properties that an application can set, Q-01 … Q-16; quotas in KB, times in Unix seconds."""
 
     label: str = ""
     type: UUID = UUID(int=0)  # noqa: RUF009 - immutable
@@ -140,7 +140,7 @@ class Descriptor(Protocol):
 
     @property
     def access(self) -> Access:
-        """What it is open for."""
+        """The access of the handle."""
 
     @property
     def share(self) -> Share:
@@ -262,7 +262,7 @@ class Queue:
             subqueue.core.journal = self.core.journal
 
     def record(self) -> dict[str, Any]:
-        """What is stored of it."""
+        """The record of the queue."""
         properties = asdict(self.properties)
         properties["type"] = self.properties.type.bytes_le
         properties["privacy"] = int(self.properties.privacy)

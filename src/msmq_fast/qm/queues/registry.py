@@ -37,7 +37,7 @@ from msmq_fast.store.schema import MetaName
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a name stands for: a queue of this computer (`key`, GUID or number), or a format name that
+    """The target of a name: a queue of this computer (`key`, GUID or number), or a format name that
     leads elsewhere.
     """
 
@@ -221,7 +221,7 @@ class QueueRegistry:
         return name.part
 
     def resolve(self, text: str) -> Target:
-        """What a path or format name stands for.
+        """Returns the target of a path or format name.
 
         ILLEGAL_QUEUE_PATHNAME, ILLEGAL_FORMATNAME: no name. UNSUPPORTED_FORMATNAME_OPERATION: a name for
         which there is no transport.

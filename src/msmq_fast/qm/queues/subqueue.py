@@ -54,7 +54,7 @@ class Subqueue(Queue):
         return not (self.descriptors or core.positions.live or core.expected)
 
     def record(self) -> dict[str, Any]:
-        """What is stored of it."""
+        """The record of the queue."""
         return {
             "kind": int(self.kind),
             "guid": self.guid.bytes_le,

@@ -193,6 +193,6 @@ class Cursor:
             self._step_back(before, self.key, done)
 
     def _step_back(self, before: int, key: int, done: Completion[Received]) -> None:
-        """What could not be taken is still there: the next read finds it again."""
+        """Steps back over a message that was not received: the next read finds it again."""
         if done.exception() is not None and self.key == key and self.state is CursorState.UNREAD:
             self.key = min(before, key - 1)

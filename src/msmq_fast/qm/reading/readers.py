@@ -65,7 +65,7 @@ class ReadCursor(Protocol):
 
 
 class ReadTimers(Protocol):
-    """What ends reads whose time is over."""
+    """Ends reads that time out."""
 
     def stop(self, request: ReadRequest) -> None:
         """A read has ended, or got its message."""

@@ -239,7 +239,7 @@ class MultipleQueue:
         ]
 
     def _check_room(self, cores: list[QueueCore], packets: list[bytes]) -> None:
-        """What the enqueues would refuse after the first, found before it (DM-096, DM-097)."""
+        """Finds, before the first enqueue, what later ones would refuse (DM-096, DM-097)."""
         ledger = self._services.ledger
         if ledger.bytes + sum(map(len, packets)) > ledger.quota_bytes:
             raise refusal(EnqueueResult.MACHINE_QUOTA)

@@ -65,7 +65,7 @@ class PoisonHandling:
             _log.warning("%s: %d messages moved to %s after too many aborts", queue.name, moved, target.name)
 
     def _move(self, core: QueueCore, keys: list[int], target: QueueCore) -> tuple[int, array[int]]:
-        """How many were moved, and the keys of those that cannot be."""
+        """Moves messages; returns their number, and the keys of those that cannot be moved."""
         moved, lost, stuck = 0, array("Q"), array("Q")
         with self._services.store.writer.unit() as writer:
             for key in keys:

@@ -1,4 +1,4 @@
-"""What an open queue does inside a transaction: send, receive, look up, subscribe, move (DM-103, DM-115,
+"""Operations of an open queue inside a transaction: send, receive, look up, subscribe, move (DM-103, DM-115,
 DM-130, DM-145).
 """
 

@@ -200,7 +200,7 @@ class Transaction:
         return done
 
     def abort(self) -> Completion[None]:
-        """What was sent is forgotten, what was received is back (DM-032 … DM-036); resolved when durable."""
+        """Discards sent messages and restores received ones (DM-032 … DM-036); resolved when durable."""
         before = self._ending(State.ABORTING)
         done: Completion[None] = Completion()
 
@@ -394,7 +394,7 @@ class Transactions:
     # ---- recovery
 
     def load(self) -> Recovered:
-        """What the store has of transactions."""
+        """Reads the transactions of the store."""
         recovered = Recovered()
         for key, value in self._services.store.scan(Table.META, ROW_PREFIX, ROW_PREFIX[:-1] + b"\x01"):
             recovered.add(key, value)

@@ -1,4 +1,4 @@
-"""What authenticates a connection and protects its PDUs: the contract of the runtime and the providers.
+"""The contract between the runtime and the security providers, which authenticate and protect PDUs.
 
 A context is built in legs (`step`), as MS-RPCE 3.3.1.5.2.1 describes, then protects PDUs (3.3.1.5.2.2). It
 does no IO unless it says so (`blocking`). The order of the calls matters: PDUs are protected in the order in
@@ -80,7 +80,7 @@ class Caller:
 
 
 class Protection(Protocol):
-    """What is done to PDUs once the legs are done."""
+    """Protects PDUs once the legs are complete."""
 
     def protect(
         self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool, sign_header: bool

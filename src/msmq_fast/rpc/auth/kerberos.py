@@ -81,7 +81,7 @@ def _check_strength(flags: int, level: AuthLevel) -> None:
 
 
 class _KerberosMechanism:
-    """What both sides do once the legs are done."""
+    """The work of both sides once the legs are complete."""
 
     _context: Any = None  # gss.SecurityContext; what python-gssapi declares for it differs by function
     _done = False
@@ -198,7 +198,7 @@ def _data(parts: gss.IOV) -> bytes:
 
 
 class KerberosServer:
-    """What all acceptors share: the keys of a keytab, and the users of principals."""
+    """Shared by all acceptors: the keys of a keytab, and the users of principals."""
 
     def __init__(self, keytab: Path, principals: Principals) -> None:
         """Raises AuthError for a keytab that cannot be read or has no keys."""

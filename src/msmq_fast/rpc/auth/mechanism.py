@@ -61,7 +61,7 @@ class Mechanism(Protection, Protocol):
 
 @dataclass(slots=True)
 class AuthCounters:
-    """How many contexts were completed, by type, and how many failed, by reason."""
+    """Counts of completed contexts by type, and of failed ones by reason."""
 
     completed: Counter[AuthType] = field(default_factory=Counter)
     failed: Counter[AuthFailure] = field(default_factory=Counter)

@@ -94,7 +94,7 @@ def _check_strength(flags: Flags, level: AuthLevel) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NtlmServer:
-    """What all acceptors share. `now` is in seconds since 1970; `computer` and `host` are our own names.
+    """Shared by all acceptors. `now` is in seconds since 1970; `computer` and `host` are our own names.
 
     `is_own_name` and `logons` as in `AcceptorPolicy`.
     """
@@ -128,7 +128,7 @@ class NtlmServer:
 
 
 class _NtlmMechanism:
-    """What both sides do once the session key is known."""
+    """The work of both sides once the session key is known."""
 
     _session: NtlmSession | None = None
     blocking = False

@@ -95,7 +95,7 @@ def _check(token: bytes, kind: int, size: int) -> None:
 
 
 def _payload(token: bytes, at: int, start: int) -> bytes:
-    """What a field at `at` points to; the payload begins at `start`."""
+    """Returns the data that the field at `at` points to; the payload begins at `start`."""
     length, _, offset = _FIELD.unpack_from(token, at)
     if not length:
         return b""

@@ -35,7 +35,7 @@ def _sealing_key(flags: Flags, session_key: bytes, direction: bytes) -> bytes:
 
 
 class NtlmSession:
-    """What protects the messages of both directions, once the session key (ExportedSessionKey) is known.
+    """Protects the messages of both directions, once the session key (ExportedSessionKey) is known.
 
     `flags` are those that both sides agreed on: EXTENDED_SESSIONSECURITY, and KEY_128 or KEY_56.
     """

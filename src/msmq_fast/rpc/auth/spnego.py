@@ -34,7 +34,7 @@ def _unexpected(what: str) -> NoReturn:
 
 
 class _Negotiation:
-    """What both sides do: pass messages to the chosen mechanism, and prove the list it was chosen from."""
+    """The work of both sides: passes messages to the chosen mechanism, and proves the list of mechanisms."""
 
     _chosen: Mechanism | None = None
     _mech_list = b""

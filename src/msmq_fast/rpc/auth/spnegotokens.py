@@ -81,7 +81,7 @@ def _octets(number: int, contents: bytes) -> bytes:
 
 
 def unframed(token: bytes, mechanism: bytes, kind: bytes) -> bytes:
-    """What the framing of GSS-API (RFC 2743 3.1) holds: a token of a mechanism, of a kind.
+    """Returns the content of the framing of GSS-API (RFC 2743 3.1): a token of a mechanism, of a kind.
 
     Any other token is given back as it is. Raises AuthError for a framing that is malformed.
     """
@@ -93,7 +93,7 @@ def unframed(token: bytes, mechanism: bytes, kind: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class NegTokenInit:
-    """What an initiator begins with. `mech_list` is the DER of MechTypeList, which mechListMIC covers."""
+    """The first token of an initiator. `mech_list` is the DER of MechTypeList, which mechListMIC covers."""
 
     mechanisms: tuple[bytes, ...]
     mech_list: bytes

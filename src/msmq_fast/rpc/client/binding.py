@@ -31,7 +31,7 @@ class Dialer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BindingEnvironment:
-    """What bindings are given."""
+    """The environment of bindings."""
 
     dialer: Dialer
     offload: Offload

@@ -68,7 +68,7 @@ class Credentials(Protocol):
 
     @property
     def level(self) -> AuthLevel:
-        """What is asked of it."""
+        """The authentication level."""
 
     def initiate(self, host: str) -> SecurityContext:
         """The client's side of a new security context with the server of `host`. Raises AuthError."""
@@ -179,7 +179,7 @@ class ClientConnection:
                 self._fail(LogonRefused(str(error)))
 
     def take_output(self) -> list[bytes | bytearray]:
-        """What is to be written, in order."""
+        """Returns the bytes to write, in order."""
         output, self._output = self._output, []
         for _, call in output:
             if call is not None:

@@ -1,4 +1,4 @@
-"""How calls end that were not answered, and what programs are told of it."""
+"""Failures of calls, and the errors that programs get for them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class EndpointNotRegistered(Exception):
 
 
 def refusal(failure: Exception, host: str) -> MSMQError:
-    """What a program is told of a failed call. `host` is the other computer."""
+    """Returns the error of a program for a failed call. `host` is the other computer."""
     if isinstance(failure, MSMQError):
         return failure
     if isinstance(failure, LogonRefused):

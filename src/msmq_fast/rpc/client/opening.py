@@ -43,7 +43,7 @@ _PORT_METHODS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ReaderSettings:
-    """How other computers are read."""
+    """Settings for reading other computers."""
 
     client: UUID  # GUID of this queue manager
     credentials: Credentials | None = None  # None: without a name

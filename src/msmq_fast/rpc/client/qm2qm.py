@@ -36,7 +36,7 @@ _IGNORED: Final = TRANSFER_BUFFER_V1(uTransferType=2, transfer=CREATE_REMOTE_CUR
 
 @dataclass(frozen=True, slots=True)
 class _Handles:
-    """What R_QMOpenRemoteQueue gives."""
+    """The result of R_QMOpenRemoteQueue."""
 
     context: bytes  # PCTX_OPENREMOTE_HANDLE_TYPE
     descriptor: int  # pdwContext

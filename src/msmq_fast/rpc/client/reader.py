@@ -47,7 +47,7 @@ _LOOKUPS = {
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all queues that are read from here have in common."""
+    """The state that all remotely read queues share."""
 
     ids: RequestIds
     cursor_number: Callable[[], int]  # for programs; the other computer has its own

@@ -41,7 +41,7 @@ VERSION: Final = (6, 1, 7601)
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a queue is opened with. `client` is the GUID of this queue manager."""
+    """The parameters of an open. `client` is the GUID of this queue manager."""
 
     name: FormatName
     access: Access

@@ -19,7 +19,7 @@ __all__ = ["INFINITE", "Ack", "Action", "QueueSession", "RequestIds", "Started",
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What one read asks for. `timeout_ms` 0xFFFFFFFF: for ever; `cursor` 0: none."""
+    """The parameters of one read. `timeout_ms` 0xFFFFFFFF: for ever; `cursor` 0: none."""
 
     action: Action
     timeout_ms: int = 0

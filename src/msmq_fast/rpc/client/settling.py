@@ -1,4 +1,4 @@
-"""What became of a message when the connection ended between the acknowledgment of a read and its answer.
+"""Finds the outcome of a removal after the connection ended between an acknowledgment and its answer.
 
 The other computer has either removed the message, or puts it back when it notices that its reader is gone. So
 it is asked: a message that is still there was not removed. One that is not there was, unless another reader

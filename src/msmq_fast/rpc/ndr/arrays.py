@@ -123,7 +123,7 @@ class Array(Codec):
 
     @abstractmethod
     def read_body(self, reader: Reader, scope: Any, maximum: int) -> Any:
-        """What follows the maximum count. Raises RpcFault."""
+        """Reads the part after the maximum count. Raises RpcFault."""
 
     @abstractmethod
     def write_body(self, writer: Writer, value: Any, scope: Any) -> None:

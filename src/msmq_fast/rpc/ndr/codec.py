@@ -1,4 +1,4 @@
-"""What all codecs have in common."""
+"""The base of all codecs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msmq_fast.rpc.ndr.stream import Reader, Writer
 __all__ = ["Codec", "Correlation", "check_length", "correlated"]
 
 Correlation = str | int | None
-"""What dictates a count: the name of a field or parameter, a constant, or nothing."""
+"""The source of a count: the name of a field or parameter, a constant, or nothing."""
 
 
 class Codec(ABC):

@@ -43,7 +43,7 @@ class Scalar(Codec):
         return raw
 
     def lower(self, writer: Writer, value: Any) -> Any:
-        """What is written of a value."""
+        """Returns the form in which a value is written."""
         return value
 
     def read(self, reader: Reader, scope: Any) -> Any:
@@ -147,7 +147,7 @@ class Run:
         return self.lifted(values) if self.lifts else values
 
     def lifted(self, values: Sequence[Any]) -> Sequence[Any]:
-        """What `unpack_from` gives, checked and converted. Raises RpcFault."""
+        """Checks and converts the result of `unpack_from`. Raises RpcFault."""
         for index, low, high in self._checks:
             if not low <= values[index] <= high:
                 raise bad_stub("out of range")

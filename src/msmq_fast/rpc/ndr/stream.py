@@ -38,7 +38,7 @@ class Reader:
         self.elements = MAX_ELEMENTS
         self.nesting = MAX_NESTING
         self.referents: dict[tuple[int, object], Any] = {}
-        """What full pointers point to, by the referent identifier and the codec that reads it."""
+        """Referents of full pointers, by the referent identifier and the codec that reads it."""
 
     def claim(self, mask: int, size: int) -> int:
         """Where the next `size` bytes begin, after the gap to a multiple of `mask` + 1; they are passed.

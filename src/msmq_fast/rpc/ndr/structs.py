@@ -230,7 +230,7 @@ def _steps(
 
 
 def _values_of(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
-    """What takes the values of these fields from a record."""
+    """Returns a function that takes the values of these fields from a record."""
     if len(names) == 1:
         only = attrgetter(names[0])
         return lambda record: (only(record),)

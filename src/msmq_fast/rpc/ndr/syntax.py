@@ -9,7 +9,7 @@ __all__ = ["NDR", "NDR64", "NDR_BIG_ENDIAN", "SYNTAXES", "Syntax"]
 
 @dataclass(frozen=True, eq=False)  # each is one object, looked up by identity for every stub
 class Syntax:
-    """What differs between the syntaxes: sizes in bytes, `order` as in the `struct` module."""
+    """Differences between the syntaxes: sizes in bytes, `order` as in the `struct` module."""
 
     order: str
     wide: bool

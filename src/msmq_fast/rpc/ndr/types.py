@@ -1,4 +1,4 @@
-"""What interfaces are declared with: the types of the IDL, as data.
+"""The types of the IDL as data, to declare interfaces with.
 
 Values: integers are `int`, GUIDs uuid.UUID, context handles 20 bytes or None for NULL, pointers None or what
 they point to, strings `str` without the NUL, arrays of bytes `bytes` (any buffer when they are written),

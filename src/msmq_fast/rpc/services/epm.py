@@ -18,7 +18,7 @@ from msmq_fast.rpc.syntaxes import NDR, NDR64, SyntaxId
 __all__ = ["EndpointMapper", "RegisteredEndpoint"]
 
 EPT_S_CANT_PERFORM_OP: Final = 0x000006D8
-"""What Windows raises for the methods of which MS-RPCE took the meaning (2.2.1.2.6, .7, .9, .10)."""
+"""The exception of Windows for the methods that MS-RPCE made void (2.2.1.2.6, .7, .9, .10)."""
 EPT_S_NOT_REGISTERED: Final = 0x16C9A0D6
 """Nothing matches. A caller of RemoteRead may then try qm2qm (MS-MQRR 3.2.4.1)."""
 
@@ -171,4 +171,4 @@ def _twr(octets: bytes) -> Any:
 
 
 def _nothing(_: object) -> None:
-    """What is left of a lookup needs no rundown."""
+    """The rundown of a lookup: there is nothing to do."""

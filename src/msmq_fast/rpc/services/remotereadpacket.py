@@ -67,7 +67,7 @@ _PLAIN = _extensions(0, 0, "", "")
 
 
 def extension_headers(received: Received, queue: Queue, path_of: Callable[[int], str]) -> bytes:
-    """What stands behind the packet of a message of `queue`: the headers that only queue managers see.
+    """Returns the headers after the packet of a message of `queue`, which only queue managers see.
 
     `path_of` gives the path name of the queue with an ordinal, empty if there is none.
     """

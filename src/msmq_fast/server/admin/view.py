@@ -1,4 +1,4 @@
-"""What the admin port and `msmq-fast stats` show, gathered from all rooms."""
+"""The data of the admin port and of `msmq-fast stats`, gathered from all rooms."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _PENDING_BYTES = 3 << 20  # on their way to the disk; above that, peers that bri
 
 @dataclass(frozen=True, slots=True)
 class SocketContext:
-    """What the sockets of all sessions share. `monotonic` gives seconds."""
+    """Shared by the sockets of all sessions. `monotonic` gives seconds."""
 
     endpoint: Endpoint
     loop: asyncio.AbstractEventLoop

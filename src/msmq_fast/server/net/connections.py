@@ -47,7 +47,7 @@ _UNLIMITED: Final = 1 << 62
 
 
 class Standing(Enum):
-    """What a connection does."""
+    """The activity of a connection."""
 
     SILENT = auto()
     """Nothing has arrived yet."""
@@ -93,7 +93,7 @@ class Slot:
 
     @property
     def standing(self) -> Standing:
-        """What it does; IDLE while TLS is being negotiated, SETTLED for one that this server opened."""
+        """Its activity; IDLE while TLS is being negotiated, SETTLED for one that this server opened."""
         if self._standing is not None:
             return self._standing()
         return Standing.SETTLED if self._connection is None else Standing.IDLE

@@ -205,7 +205,7 @@ def _address(found: tuple[object, ...]) -> str:
 
 
 def _endpoint(address: str, port: int) -> tuple[object, ...]:
-    """What a socket connects to for a literal address."""
+    """Returns the socket address of a literal address."""
     found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     return found[0][4]
 

@@ -120,7 +120,7 @@ class PgmSockets(ABC):
             loop.add_reader(each.fileno(), readable)
 
     def receive(self) -> list[Arrived]:
-        """What has come, at most `BURST` packets of each socket."""
+        """Returns received packets, at most `BURST` of each socket."""
         found = []
         for each in self._sockets:
             with contextlib.suppress(BlockingIOError):

@@ -87,7 +87,7 @@ class RpcListener(FrontEnd):
             endpoint.register(Management(interfaces, partial(_statistics, endpoint.counters), names))
 
     def _ports(self, config: Config) -> RpcPorts:
-        """What the port methods answer."""
+        """The ports for the answers of the port methods."""
         rpc = _port(self._bound[RPC]) if RPC in self._bound else 0
         return RpcPorts(
             qmcomm=rpc if config.rpc.qmcomm else 0,

@@ -48,7 +48,7 @@ ANNOTATIONS: Final[dict[UUID, str]] = {
     QM2QM.uuid: "Message Queuing - QM2QM V1",
     REMOTE_READ.uuid: "Message Queuing - RemoteRead V1",
 }
-"""What an endpoint mapper says of each interface, to people; as on Windows."""
+"""Descriptions of the interfaces in the endpoint mapper, as on Windows."""
 
 
 class RpcServices:
@@ -118,7 +118,7 @@ class RpcServices:
 
 
 def limits(config: Config) -> Limits:
-    """What strangers may use up at one endpoint."""
+    """Returns the limits for strangers at one endpoint."""
     rpc = config.rpc
     return Limits(
         connections=config.listen.rpc.max_connections,

@@ -26,7 +26,9 @@ __all__ = [
 _log = logging.getLogger("msmq_fast.server")
 
 _OWN: Final = 128
-"""What the server itself opens: the store, the event loop, listening sockets, name resolution, snapshots."""
+"""Descriptors that the server itself opens: the store, the event loop, listening sockets, name resolution,
+snapshots.
+"""
 
 RESERVE: Final = 64
 """Descriptors that no connection gets by these limits."""
@@ -42,7 +44,7 @@ LEAST: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How many connections of each kind there may be."""
+    """The limits of connections of each kind."""
 
     network: int
     network_per_address: int

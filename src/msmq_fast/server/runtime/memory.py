@@ -1,4 +1,4 @@
-"""How much memory this server may have."""
+"""Finds the memory limit of this server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was refused, and why: one count per (what, reason), a log line now and then, never silence."""
+"""Refusals: a count per (what, reason), and log lines at a bounded rate."""
 
 from __future__ import annotations
 

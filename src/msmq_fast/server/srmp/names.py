@@ -56,7 +56,7 @@ def _files(directory: Path | None) -> Iterator[tuple[Path, bytes]]:
 
 
 def redirector(settings: SrmpConfig, registry: QueueRegistry, about: QueueManagerSettings) -> Redirector:
-    """What resolves URLs. Raises DeclarationError. The ports are told later (`OwnUrls.listen`)."""
+    """Builds the resolver of URLs. Raises DeclarationError. `OwnUrls.listen` sets the ports later."""
     host = settings.public_host or about.advertised or about.qualified_name
     return Redirector(OwnUrls(registry, host), redirections(settings))
 
@@ -67,7 +67,7 @@ def verifier(
     turns: KeyTurns,
     monotonic: Callable[[], float],
 ) -> Verifier:
-    """What checks signatures: with the certificates that users have here."""
+    """Builds the verifier of signatures, with the certificates that users have here."""
     digests = frozenset(HashAlgorithm[name.upper()] for name in settings.signature_digests)
     policy = SignaturePolicy(digests, settings.unregistered_certificates, settings.verify_signatures)
     return Verifier(_registered(certificates), policy, turns, monotonic)

@@ -68,7 +68,7 @@ class _Job:
 
 @dataclass(slots=True)
 class _Server:
-    """What is known of one endpoint."""
+    """The state of one endpoint."""
 
     idle: list[_Connection] = field(default_factory=list)
     waiting: deque[_Job] = field(default_factory=deque)

@@ -1,4 +1,6 @@
-"""What dependent clients receive: from a message to a CACTransferBufferV2 (MS-MQMP 3.1.1.11, 3.1.5.3)."""
+"""Fills the buffers of dependent clients: from a message to a CACTransferBufferV2 (MS-MQMP 3.1.1.11,
+3.1.5.3).
+"""
 
 from __future__ import annotations
 
@@ -143,7 +145,7 @@ def _values(
 
 
 def _set_values(record: Record, values: dict[str, Any]) -> None:
-    """What is NULL stays NULL."""
+    """NULL parameters stay NULL."""
     for name, value in values.items():
         if getattr(record, name) is not None:
             setattr(record, name, value)

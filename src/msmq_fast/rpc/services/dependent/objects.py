@@ -43,7 +43,7 @@ class SecurityInformation(IntFlag):
 
 
 class DependentObjects:
-    """What clients do to private queues of this computer; each asks with the caller's token.
+    """Operations of clients on private queues of this computer, with the caller's token.
 
     Besides what is said, everything raises ACCESS_DENIED and SERVICE_NOT_AVAILABLE.
     """

@@ -127,7 +127,8 @@ def _property(number: int) -> _Property:
 
 
 def to_create(given: Iterable[tuple[int, Variant]]) -> tuple[dict[str, Any], str | None]:
-    """What QueueManager.create_queue takes, and the path name if PROPID_Q_PATHNAME is among them.
+    """Returns the arguments of QueueManager.create_queue, and the path name if PROPID_Q_PATHNAME is among
+    them.
 
     Raises PROPERTY: no such property, twice the same, another type; PROPERTY_NOTALLOWED: one that is not
     given at creation; ILLEGAL_PROPERTY_VALUE.
@@ -143,7 +144,7 @@ def to_create(given: Iterable[tuple[int, Variant]]) -> tuple[dict[str, Any], str
 
 
 def to_set(given: Iterable[tuple[int, Variant]]) -> dict[str, Any]:
-    """What QueueManager.set_properties takes. Raises as `to_create`."""
+    """Returns the arguments of QueueManager.set_properties. Raises as `to_create`."""
     values: dict[str, Any] = {}
     for number, variant in _distinct(given):
         if not _property(number).settable:

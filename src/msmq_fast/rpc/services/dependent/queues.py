@@ -52,7 +52,7 @@ class DependentQueue:
         return str(self.opened.format_name)
 
     def reader(self) -> OpenQueue:
-        """What is read from. ACCESS_DENIED: it is open for sending."""
+        """Returns the queue to read. Raises ACCESS_DENIED if it is open for sending."""
         if isinstance(self.opened, MultipleQueue) or self.opened.access is Access.SEND:
             raise AccessDenied("the queue is open for sending only")
         return self.opened

@@ -19,7 +19,7 @@ __all__ = ["DependentPolicy", "SupportingServer"]
 
 @dataclass(frozen=True, slots=True)
 class DependentPolicy:
-    """What dependent clients may do."""
+    """The policy for dependent clients."""
 
     enabled: bool = True
     """LocalQueueManager.SupportingServer: False refuses everything that is for them (MS-MQMP 3.1.4)."""
