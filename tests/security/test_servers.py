@@ -81,7 +81,7 @@ def test_from_one_server_to_another(tmp_path: Path) -> None:
         far.flags = (*far.flags, "--port", near.environment["MSMQ_FAST_MQQB__PEER_PORT"])
         far.start()
         there = sync.connect(far.endpoint)
-        assert there.keys()[0] == shown
+        assert there.admin.keys.all()[0].as_map() == shown
         queue.send(Message(body=b"three", authentication=2, privacy_level=5))
         message = there.open("q", Access.RECEIVE).receive(10.0)
         assert (message.body, message.authenticated) == (b"three", True)
