@@ -292,6 +292,25 @@ async def test_a_queue_that_is_closed_meanwhile_stays_closed(server: Server, con
         assert (await kept.receive(0)).body == b"x"
 
 
+@lasting
+async def test_a_server_that_is_not_ready_is_asked_again(server: Server, connection: Connection) -> None:
+    """The link on which not everything could be opened is closed."""
+    queue = await connection.open("orders")
+    links = [connection._channel.link]
+    restore = queue.restore
+
+    async def refused_once(link: Link) -> None:
+        links.append(link)
+        if len(links) == 2:
+            raise errors.ServiceNotAvailable("not yet")
+        await restore(link)
+
+    queue.restore = refused_once  # type: ignore[method-assign]
+    await _dropped(server, connection)
+    await connection.ping()
+    assert [link.lost is None for link in links] == [False, False, True]
+
+
 def test_an_unexpected_error_ends_the_waiting(tmp_path: Path) -> None:
     async def main() -> None:
         async def broken(ended: Callable[[], None]) -> tuple[Link, dict[str, Any]]:

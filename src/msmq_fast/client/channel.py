@@ -190,6 +190,7 @@ class Channel:
                         await opened.restore(self._link)
             except ServiceNotAvailable as error:  # ConnectionLost is one
                 attempt += 1
+                await self._link.close()  # it is still open if the server refused a queue for now
                 if attempt == policy.attempts:
                     _LOG.error("not connected again: %s", error)
                     self._give_up(error)

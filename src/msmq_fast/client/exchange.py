@@ -57,7 +57,7 @@ class Page:
     next: int
     upto: int
     finished: bool
-    locked: int  # messages that somebody holds and that are not shown, in the whole queue
+    locked: int  # messages that a reader has locked, which are not shown, in the whole queue
     messages: list[Stored]
 
 

@@ -178,7 +178,7 @@ class ReceivedMessage(_Content):
     Numbers that this version does not know, of a later server, stay plain integers.
     """
 
-    # The fields stay as they came until somebody asks: a program that reads many looks at few of them.
+    # Fields are converted on access: a program that reads many messages looks at few fields of each.
     __slots__ = ("_fields", "tag")
 
     def __init__(self, fields: list[Any], tag: int = 0) -> None:
