@@ -25,7 +25,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.sid import FIRST_ACCOUNT_RID, sid
@@ -34,9 +34,16 @@ from msmq_fast.security.users import MAX_TOKENS, User, Users, UsersFileError
 __all__ = ["UsersSource", "load_users", "save_users"]
 
 
+_LARGEST: Final = 16 << 20
+"""Bytes of a file: some 40,000 users."""
+
+
 def load_users(path: Path) -> Users:
     """Read the file. Raises UsersFileError, FileNotFoundError and other OSErrors."""
-    content = path.read_bytes()
+    with path.open("rb") as file:
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise UsersFileError(f"{path}: is larger than {_LARGEST >> 20} MiB")
     try:
         return _from_toml(tomllib.loads(content.decode()))
     except (tomllib.TOMLDecodeError, UsersFileError, SecurityDataError, UnicodeDecodeError) as error:
