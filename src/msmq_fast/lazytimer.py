@@ -42,7 +42,9 @@ class LazyTimer:
         self._handle = self._loop.call_later(max(0.0, deadline - self._monotonic()), self._fire)
 
     def close(self) -> None:
-        """Never fire again, and let go of `due`: its owner must not wait for the garbage collection."""
+        """Stops the timer and drops its reference to `due`: its owner must not wait for the garbage
+        collection.
+        """
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None

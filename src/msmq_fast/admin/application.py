@@ -25,7 +25,7 @@ def build(view: View, queue_limit: int, names: Collection[str] = ()) -> web.Appl
     metrics = Metrics(view, queue_limit)
 
     def guarded(handler: _Handler) -> _Handler:
-        """For what tells of queues: not for web pages."""
+        """Guards paths that show queues against requests from web pages."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             _refuse_web_pages(request, names)

@@ -110,7 +110,7 @@ class ClientDelivery:
         self._outstanding().release(self._take(first, last))
 
     def end(self, error: MSMQError | None = None) -> None:
-        """Deliver nothing more; what is not acknowledged goes back. The client is told."""
+        """Stops deliveries, requeues unacknowledged messages, and tells the client."""
         if self._closed:
             return
         self.close()

@@ -31,7 +31,7 @@ log = logging.getLogger("msmq_fast.app")
 
 
 def _ignore() -> None:
-    """Whom to wake when the adapter is gone."""
+    """The wake-up of a closed adapter: it does nothing."""
 
 
 class AppEngine:
@@ -112,7 +112,7 @@ class AppEngine:
         self._resume()
 
     def connection_lost(self) -> None:
-        """The transport is gone: what was not delivered goes back, waiting requests end."""
+        """The transport is closed: requeues undelivered messages and ends waiting requests."""
         self.lost = self.closing = True
         self._output.clear()
         if self._session is not None:

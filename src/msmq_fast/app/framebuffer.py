@@ -56,7 +56,7 @@ class FrameBuffer:
         self._view = memoryview(self._buffer)
 
     def release(self) -> None:
-        """The connection is gone: give the memory back now."""
+        """The connection is closed: frees the memory at once."""
         self._replace(0)
         self._start = self._end = 0
 

@@ -155,7 +155,7 @@ class Session:
         self.gate.resume()
 
     def close(self) -> None:
-        """The connection ended: everything that belongs to it is given back."""
+        """The connection ended: releases everything that belongs to it."""
         self.closed = True
         for delivery in self.deliveries.values():
             delivery.close()

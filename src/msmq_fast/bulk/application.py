@@ -95,7 +95,7 @@ class _Boundary:
 
 
 def _name(request: web.Request) -> str:
-    """The call, for counts and logs: its path without what stands in for names."""
+    """Returns the name of the call for counts and logs: its path without placeholders."""
     resource = request.match_info.route.resource
     words = [] if resource is None else resource.canonical.split("/")
     return next((word for word in reversed(words) if word and not word.startswith("{")), "unknown")

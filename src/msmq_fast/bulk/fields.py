@@ -118,7 +118,7 @@ def stretch(fields: Fields) -> tuple[int, int]:
 
 
 def query_fields(request: web.Request, several: Iterable[str] = ()) -> Fields:
-    """The query of a request. Names may come once, those in `several` more often: they are lists."""
+    """The query of a request. Names may occur once; those in `several` may repeat, and are lists."""
     values: dict[str, Any] = {}
     lists = frozenset(several)
     for name, value in request.query.items():
@@ -132,8 +132,8 @@ def query_fields(request: web.Request, several: Iterable[str] = ()) -> Fields:
 
 
 async def pieces(request: web.Request, patience: float) -> AsyncIterator[bytes]:
-    """The body of a request as it comes. Raises Refusal (BAD_REQUEST): it broke off, is not what its headers
-    say, or nothing came for `patience` seconds.
+    """Yields the body of a request as it arrives. Raises Refusal (BAD_REQUEST): it broke off, is not what its
+    headers say, or nothing came for `patience` seconds.
     """
     while True:
         try:

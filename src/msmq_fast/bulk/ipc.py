@@ -74,7 +74,7 @@ class MessageCutter:
 
     @property
     def schema(self) -> Table | None:
-        """The Schema table, None until it has come."""
+        """The Schema table, None until it has arrived."""
         return self._schema
 
     def feed(self, data: bytes) -> Iterator[StreamMessage]:
@@ -101,7 +101,7 @@ class MessageCutter:
             self._parts.append(bytearray(part))
 
     def _advance(self) -> StreamMessage | None:
-        """As much has come as was known of: more is known now, or the message is whole."""
+        """The known part of the message has arrived: determines the next part, or completes the message."""
         if self._head is not None:
             return self._end(self._head)
         start = _joined(self._parts)

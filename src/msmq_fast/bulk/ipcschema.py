@@ -1,4 +1,4 @@
-"""The schema of an Arrow IPC stream: its columns, and where each of them stands in a record batch.
+"""The schema of an Arrow IPC stream: its columns, and the place of each in a record batch.
 
 A record batch lists a node (rows, nulls) for each array and its buffers, depth first, in the order of the
 schema. To find those of one column, the layouts of all columns before it have to be known:
@@ -83,7 +83,7 @@ class Field:
 
 
 class _Walk:
-    """Counts what stands before each column."""
+    """Counts the buffers before each column."""
 
     def __init__(self) -> None:
         self.fields = self.nodes = self.buffers = self.variadic = 0

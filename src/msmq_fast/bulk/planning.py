@@ -1,4 +1,4 @@
-"""The calls /bounds and /plan: where queues stand, and how to part what is to be read."""
+"""The calls /bounds and /plan: the bounds of queues, and partitions for reading."""
 
 from __future__ import annotations
 

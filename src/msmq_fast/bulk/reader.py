@@ -292,7 +292,7 @@ def _pairs(columns: Sequence[Column]) -> list[tuple[str, str]]:
 
 
 def _part(schema: Any, encoded: Encoded) -> Any:
-    """The record batch of a stream, None for no rows. The columns are gone then: one copy is enough."""
+    """The record batch of a stream, None for no rows. Frees the columns: one copy is enough."""
     part = record_batch(schema, encoded).serialize() if encoded.rows else None
     encoded.columns.clear()
     return part

@@ -168,7 +168,7 @@ class StageDecoder:
 
 
 def _typed(arrow: ArrowField) -> ArrowField:
-    """The column, if it has a type of those that its values can have; bytes may stand for a text."""
+    """The column, if it has a type of those that its values can have; bytes may hold a text."""
     if arrow.dictionary is not None and not arrow.kind:
         raise Malformed(
             f"column {arrow.name} of type {arrow.type}: a dictionary holds texts, bytes or whole numbers"

@@ -121,7 +121,7 @@ class StageUpload:
         return staged
 
     def abort(self) -> None:
-        """The client is gone, or something went wrong: nothing is staged. Any number of times; no effect
+        """Discards the upload after a lost client or an error. Any number of times; no effect
         behind `finish`.
         """
         if self._working is not None:

@@ -16,7 +16,7 @@ __all__ = ["Worker"]
 T = TypeVar("T")
 
 PATIENCE: Final = 0.05
-"""Seconds for work that lets all others go first; while it reads, pages that are freed cannot be used."""
+"""Seconds for background work; while it reads, freed pages of the store cannot be reused."""
 
 
 class Worker:

@@ -106,7 +106,9 @@ class DirectoryEvents:
         return done
 
     def _known(self, item: DirectoryObject) -> Completion[DirectoryObject]:
-        """Enough of an object to tell whose it is; read if the caller named it by GUID or path only."""
+        """Returns enough of an object to find its owner; reads it if the caller named it by GUID or path
+        only.
+        """
         if item.identifier is not None and (item.kind is not ObjectType.QUEUE or item.get("Pathname")):
             return Completion.of(item)
         for name in (IDENTIFIER, "FullPath", "Pathname", "ComputerName"):

@@ -98,7 +98,7 @@ def _or_illegal(done: Completion[QueuePath], name: FormatName) -> Completion[Que
 
 
 def expand_format_name(text: str, events: DirectoryEvents) -> Completion[str]:
-    """`text` with every distribution list replaced by what it stands for, sorted, each element once.
+    """Returns `text` with every distribution list replaced by its members, sorted, each element once.
 
     A list that contains itself is taken once. ILLEGAL_FORMATNAME: no name, an unknown list, or one that
     stands for nothing or for too much. Raises what `parse_format_names` raises.

@@ -81,7 +81,7 @@ class Dials:
             links.pop(link, None)
 
     def granted(self) -> list[Link]:
-        """Links whose turn has come: each has its slot."""
+        """Returns the links that may connect now; each has its slot."""
         found = []
         for purpose, links in self._waiting.items():
             while links and self._used[purpose] < self._most[purpose]:

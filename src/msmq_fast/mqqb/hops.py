@@ -1,4 +1,4 @@
-"""Next hops of outgoing queues, and what the queues hear of the way to them."""
+"""Next hops of outgoing queues, and the progress that the queues get."""
 
 from __future__ import annotations
 

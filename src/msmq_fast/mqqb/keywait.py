@@ -35,7 +35,7 @@ class KeyWait:
         self._came += memoryview(self._room)[:count]
 
     def end(self) -> bytes:
-        """The turn has come, or is not wanted any more; what came meanwhile."""
+        """Ends the wait; returns the bytes that arrived meanwhile."""
         if self.turn is not None:
             self.turn.cancel()
             self.turn = None

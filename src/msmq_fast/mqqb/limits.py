@@ -68,7 +68,7 @@ class PartialPackets:
         self._held: dict[PeerSession, int] = {}  # in the order in which the packets became large
 
     def note(self, session: PeerSession, size: int, *, anew: bool) -> None:
-        """A session holds so many bytes of a packet; `anew`: of another one than before."""
+        """Records the bytes that a session holds of a packet; `anew`: of another packet than before."""
         before = self._held.pop(session, 0) if anew or size <= self.SMALL else self._held.get(session, 0)
         if size <= self.SMALL:
             size = 0

@@ -43,7 +43,7 @@ class _WayBack:
 
 
 class OrderAcks:
-    """Says to the senders of streams how far the streams are, and what became of single messages.
+    """Sends the senders of streams their progress, and the final state of single messages.
 
     `send(message, via, address)` puts a message into the outgoing queue of the name `via`, in the current
     unit if there is one, and says where it is; None: it was not taken. It answers to the peer at `address`.
@@ -191,7 +191,7 @@ class OrderAcks:
     # ---- FinalAcks
 
     def final(self, packet: bytes, reason: int) -> bool:
-        """Tell the sender of a transactional message what became of it, in the unit of its cause.
+        """Sends the sender of a transactional message its final state, in the unit of the cause.
 
         False: no acknowledgment is due, since it was sent here or there is no room.
         """

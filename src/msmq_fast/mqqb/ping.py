@@ -71,7 +71,7 @@ class Inquirer:
         self._timers: Deadlines[int] = Deadlines()
 
     def ask(self, done: Callable[[UUID | None, float], None], now: float) -> bytes:
-        """The datagram that asks; `done(guid, now)` is called once, with None if no answer comes in time."""
+        """Returns a ping datagram; `done(guid, now)` is called once, with None without an answer in time."""
         cookie = self._cookie()
         while cookie in self._waiting:
             cookie = (cookie + 1) & 0xFFFFFFFF

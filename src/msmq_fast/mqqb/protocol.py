@@ -95,7 +95,7 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
             self._listen()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         self._transport = None
         self._timer.close()
         if self._session is not None:

@@ -115,7 +115,7 @@ class Transfer:
             self._schedule(link, due, now)
 
     def withdraw(self, queue: OutgoingChannel) -> None:
-        """A queue is paused or gone: nothing more of it is sent."""
+        """Stops sending from a queue that is paused or deleted."""
         link = self._table.find(queue.hops)
         if link is None or queue not in link.queues:
             return
@@ -302,7 +302,7 @@ class Transfer:
         return False
 
     def _grant(self, now: float) -> None:
-        """Links whose turn has come go on in the next turn of the loop."""
+        """Links that may connect continue in the next turn of the loop."""
         for link in self.dials.granted():
             self._retries.set(link, now)
 

@@ -131,7 +131,7 @@ def reply_field(name: FormatName | None, hosts: Hosts) -> QueueField:
 
 
 def field_name(field: QueueField, hosts: Hosts, admin: FormatName | None = None) -> FormatName | None:
-    """The format name that a field stands for. `admin` resolves the types 1 and 4.
+    """Returns the format name of a field. `admin` resolves the types 1 and 4.
 
     None for no queue, and for type 4 where the admin queue is not a private one and so tells no host.
     """

@@ -41,7 +41,7 @@ class Element:
                 )
 
     def name(self) -> FormatName:
-        """The format name that the element stands for."""
+        """Returns the format name of the element."""
         if self.kind == 3:
             return direct_from_wire(decode_name(self.content))
         guid = UUID(bytes_le=self.content[:16])

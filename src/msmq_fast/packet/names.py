@@ -89,7 +89,7 @@ class QueuePart:
 
 @dataclass(frozen=True, slots=True)
 class PathName:
-    """A path name (2.1.1). `computer` is never `.`: the local name stands in its place."""
+    """A path name (2.1.1). `computer` is never `.`, but the local name."""
 
     computer: str
     part: QueuePart

@@ -85,7 +85,7 @@ def protected(
 
 
 def _padded_at(content: bytes, offset: int) -> bytes:
-    """`content` with zeros up to where a multiple of 4 is, if it stands at `offset`."""
+    """`content` at `offset`, padded with zeros to a multiple of 4."""
     return content + bytes(-(offset + len(content)) % 4)
 
 

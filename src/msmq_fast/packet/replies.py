@@ -1,4 +1,4 @@
-"""Queue names as programs write them, to what stands in a packet."""
+"""Converts queue names of programs to packet fields."""
 
 from __future__ import annotations
 

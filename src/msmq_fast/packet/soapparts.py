@@ -38,7 +38,7 @@ def soap_part(packet: UserMessagePacket, name: Literal["Header", "Body"]) -> str
 
 
 def child_of_root(xml: str, name: str) -> str | None:
-    """The first child of the root with this local name, as it stands in the text.
+    """The first child of the root with this local name, as text.
 
     None: there is none, or the tags of the whole text do not fit each other. A document type is refused;
     entities, characters and namespaces are not looked at.

@@ -9,7 +9,7 @@ class Clock(Protocol):
     """Wall clock for stamps and deadlines of messages, monotonic clock for time-outs (X-03, X-04)."""
 
     def monotonic(self) -> float:
-        """Seconds since an arbitrary moment; never goes back."""
+        """Seconds since an arbitrary moment; never decreases."""
 
     def wall_us(self) -> int:
         """Microseconds since 1970, UTC."""

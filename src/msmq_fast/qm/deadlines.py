@@ -49,7 +49,7 @@ class Deadlines(Generic[K]):
         return self._heap[0][0] if self._heap else None
 
     def take(self, now: float, limit: int | None = None) -> list[K]:
-        """The keys whose deadlines have come, in their order, `limit` of them at most; they have none any
+        """Returns the keys whose deadlines are due, in their order, `limit` at most; they have none any
         more."""
         taken: list[K] = []
         while self._heap and self._heap[0][0] <= now and (limit is None or len(taken) < limit):

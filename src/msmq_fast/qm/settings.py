@@ -63,7 +63,7 @@ class QueueManagerSettings:
 
     @property
     def local_hosts(self) -> frozenset[str]:
-        """Everything that stands for this computer in a name, case-folded."""
+        """All host names and addresses of this computer in queue names, case-folded."""
         names = {".", "localhost", self.computer_name, self.qualified_name, "127.0.0.1", "::1"}
         return frozenset(name.casefold() for name in names | self.aliases | self.addresses)
 

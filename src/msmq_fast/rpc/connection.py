@@ -106,7 +106,7 @@ class ServerConnection:
         self._advance()
 
     def receive(self, data: bytes | bytearray | memoryview, now: float) -> None:
-        """The same for bytes that stand elsewhere."""
+        """The same for bytes in another buffer."""
         while len(data) and not self.closing:
             taken = self._scanner.feed(data)
             self._deadlines.heard_at, self._deadlines.silent = now, False
@@ -313,7 +313,7 @@ class ServerConnection:
         self._kept = size
 
     def _resume(self, pdu: Pdu, refusal: PduRefused | BindRefused | None) -> None:
-        """A leg of a security context has come back from its thread."""
+        """A leg of a security context has ended on its thread."""
         if isinstance(refusal, PduRefused):
             self._refuse(pdu, refusal)
         elif refusal is not None:

@@ -80,7 +80,7 @@ class Operation:
 
 
 class PresentationContext:
-    """An interface in a transfer syntax: what a client's context identifier stands for."""
+    """An interface in a transfer syntax, which a client names by its context identifier."""
 
     __slots__ = ("interface", "ndr64", "transfer")
 

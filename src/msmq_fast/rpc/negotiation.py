@@ -39,7 +39,7 @@ _SMALLEST_FRAGMENT = 2048  # what Windows takes at least for the size of a fragm
 
 
 def _ignore(pdu: Pdu, refusal: PduRefused | BindRefused | None) -> None:
-    """Whom a leg finds that comes back too late."""
+    """The listener of a leg that ends too late: it does nothing."""
 
 
 class Negotiation:

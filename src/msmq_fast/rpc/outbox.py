@@ -24,7 +24,7 @@ _Whole: TypeAlias = tuple[bytes, Written | None]
 
 
 class _Response:
-    """A response of which `offset` bytes of the stub have gone out."""
+    """A response of which `offset` bytes of the stub were sent."""
 
     __slots__ = ("call_id", "context_id", "offset", "security", "stub", "written")
 
@@ -113,7 +113,7 @@ class Outbox:
         return taken
 
     def drop(self) -> None:
-        """Nothing more goes out, now and later."""
+        """Discards all output, now and later."""
         self._dropped = True
         queue, self.queue = self.queue, deque()
         self.bytes = 0

@@ -82,7 +82,7 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
             self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         self._transport = None
         self._timer.close()
         if self._connection is not None:

@@ -143,7 +143,7 @@ def _matches(token: Token, ace: Ace, is_owner: bool) -> bool:
 
 
 def _holds(token: Token, wanted: Sid, is_owner: bool) -> bool:
-    """SidInToken (2.5.3.1.1); there is no principal that PRINCIPAL_SELF could stand for."""
+    """SidInToken (2.5.3.1.1); PRINCIPAL_SELF matches no principal here."""
     if wanted == OWNER_RIGHTS:
         return is_owner
     return wanted != PRINCIPAL_SELF and wanted in token.sids

@@ -34,14 +34,14 @@ _ALLOW, _DENY = AceType.ACCESS_ALLOWED, AceType.ACCESS_DENIED
 def grant(
     descriptor: SecurityDescriptor, account: Sid, mask: int, mapping: GenericMapping
 ) -> SecurityDescriptor:
-    """Rights for `account`; a denial of the same rights to `account` goes."""
+    """Grants rights to `account`, and removes a denial of the same rights."""
     return _add(_remove(descriptor, account, mask, mapping, (_DENY,)), _ALLOW, account, mask, mapping)
 
 
 def deny(
     descriptor: SecurityDescriptor, account: Sid, mask: int, mapping: GenericMapping
 ) -> SecurityDescriptor:
-    """No such rights for `account`, whatever others grant; an entry that grants them to `account` goes."""
+    """Denies rights to `account`, whatever other entries grant; removes an entry that grants them."""
     return _add(_remove(descriptor, account, mask, mapping, (_ALLOW,)), _DENY, account, mask, mapping)
 
 

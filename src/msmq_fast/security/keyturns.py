@@ -170,7 +170,7 @@ class KeyTurns:
         return self._at + max(-self._left, 0.0) / self._share
 
     def expire(self, now: float) -> None:
-        """Give turns as far as the budget goes, for a bounded time."""
+        """Gives turns within the budget, for a bounded time."""
         self._taken, self._giving = 0.0, True
         try:
             self._give(now)

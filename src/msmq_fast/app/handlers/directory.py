@@ -52,7 +52,7 @@ def named(title: str, name: str, computer: str) -> DirectoryObject:
 
 
 def _object(session: Session, title: str, name: str) -> Completion[DirectoryObject]:
-    """As `named`; the format name of a queue stands for its path. ILLEGAL_FORMATNAME: it has none."""
+    """As `named`; also accepts the format name of a queue. ILLEGAL_FORMATNAME: the queue has no path."""
     computer = session.manager.name
     if name.partition("=")[0].upper() not in _FORMAT_NAMES or _kind(title) is not ObjectType.QUEUE:
         return Completion.of(named(title, name, computer))

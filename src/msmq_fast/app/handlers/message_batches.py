@@ -51,7 +51,7 @@ def _selection(given: dict[Any, Any]) -> Selection:
 
 
 def _stretch(session: Session, given: dict[Any, Any], after: int, upto: int, limit: int) -> Stretch:
-    """`upto` 0 stands for what has arrived by now."""
+    """`upto` 0 means all messages that have arrived by now."""
     return Stretch(_selection(given), after, upto or session.manager.ledger.sequence, limit)
 
 

@@ -30,7 +30,9 @@ class Bounds:
 
     @property
     def watermark(self) -> int:
-        """All that arrived before this sequence is available, or gone. It may lag behind `settled`."""
+        """All messages that arrived before this sequence are available or removed. It may lag behind
+        `settled`.
+        """
         return self._watermark.look()
 
     def settled(self) -> Completion[int]:

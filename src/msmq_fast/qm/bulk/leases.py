@@ -68,7 +68,7 @@ class Leased(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """`removed`: received, or put back. `gone`: not there any more: purged, or express and lost with a
+    """`removed`: received, or requeued. `gone`: removed otherwise: purged, or express and lost with a
     restart.
     """
 

@@ -1,4 +1,4 @@
-"""A stage: messages of one writer that are kept but in no queue yet; how they come in, and its record."""
+"""A stage: stored messages of one writer that are not in a queue yet; its upload, and its record."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Stage:
 
 
 class OpenStage:
-    """A stage into which messages come. `ended` is called once, when it is ready or when it is given up and
+    """A stage during its upload. `ended` is called once, when it is ready or when it is given up and
     nothing of it is on its way to the store any more.
     """
 
@@ -202,7 +202,7 @@ class OpenStage:
         stage.messages, stage.bytes = self._intake.messages, self._intake.bytes
 
     def room(self) -> Completion[None]:
-        """Resolved when as little is on its way to the disk that more may come."""
+        """Resolved when so few bytes wait for the disk that more may be added."""
         done: Completion[None] = Completion()
         writer = self._services.store.writer
         if writer.pending_bytes <= _MOST_PENDING:
@@ -212,7 +212,7 @@ class OpenStage:
         return done
 
     def finish(self) -> Completion[Staged]:
-        """Everything has come; resolved when it is durable. Raises, or fails with, what `put` does."""
+        """Completes the stage; resolved when it is durable. Raises, or fails with, what `put` does."""
         if self._stage.state is not StageState.OPEN or self._done is not None:
             raise OperationCancelled("the stage is closed")
         self._done = Completion()
@@ -248,7 +248,7 @@ class OpenStage:
             done.fail(problem)
 
     def abort(self) -> None:
-        """Nothing is staged; what has been written goes. No effect once it is ready."""
+        """Discards the stage and its writes. No effect once it is ready."""
         if self._stage.state is StageState.OPEN:
             self._stage.state = StageState.GONE
             self._intake.forget()

@@ -149,7 +149,7 @@ class Staging:
         self._rolling.discard(stage.identifier)
 
     def _rest(self, stage: Stage, seconds: float) -> None:
-        """It waits to be published; its batch goes in so many seconds, and later than all others."""
+        """Restarts the lifetime of the stage's batch, which then expires after all others."""
         batch = self._idle.pop(_key(stage), None) or _Batch()
         batch.stages[stage] = None
         batch.due = self._services.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""The event feed as the queue manager keeps it: what it tells of queues and of itself, and how long."""
+"""The event feed of the queue manager: events of queues and of itself, and their retention."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class EventFeed:
     # ---- what the queue manager tells, with the current batch
 
     def started(self) -> None:
-        """It begins to work: what was express is gone."""
+        """Records the start: express messages of before are lost."""
         self._tell(EventKind.STARTED)
 
     def stopped(self) -> None:
@@ -40,7 +40,7 @@ class EventFeed:
         self._tell(EventKind.QUEUE_CREATED, queue)
 
     def deleted(self, queue: FeedQueue, kind: str) -> None:
-        """A queue is gone; what was in it is purged, of which the feed tells later.
+        """Records a deleted queue; the events of its purged messages follow later.
 
         `kind` is what `QueueName` has.
         """

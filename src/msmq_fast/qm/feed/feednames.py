@@ -55,17 +55,17 @@ class FeedNames:
         ] = {}  # the name, and what no event of it stands behind
 
     def gone(self) -> dict[int, QueueName]:
-        """The queues that existed, as far back as the feed tells, by ordinal. Any thread may ask."""
+        """Deleted queues that the feed still has events of, by ordinal. Any thread may call this."""
         return {ordinal: name for ordinal, (name, _) in list(self._deleted.items())}
 
     # ---- what becomes of queues
 
     def deleted(self, queue: FeedQueue, kind: str) -> None:
-        """A queue goes, with the current batch; its messages go later."""
+        """A queue is deleted with the current batch; its messages are deleted later."""
         self._write(queue.ordinal, QueueName(queue.name, queue.guid, kind), _MESSAGES_LEFT)
 
     def emptied(self, ordinal: int) -> None:
-        """The last message of a deleted queue is gone: the feed tells no more of it."""
+        """The last message of a deleted queue is removed: it gets no more events."""
         found = self._deleted.get(ordinal)
         if found is not None:
             self._write(ordinal, found[0], self._services.store.writer.next_entry(Table.FEED))

@@ -1,4 +1,4 @@
-"""Named readers of the event feed: the store remembers how far each has come, and the feed is kept for them.
+"""Named readers of the event feed: the store has the position of each, and the feed is kept for them.
 
 A subscription keeps events beyond the age and the size that the configuration allows, but never more than
 its own `max_lag_bytes`: then events are dropped that it has not read, and with them its place.

@@ -437,11 +437,11 @@ class OpenQueue:
         return key
 
     def _cursor_stands_on(self, key: int) -> bool:
-        """A message that is gone is remembered as long as a cursor stands on it (DA-006)."""
+        """A removed message is remembered while a cursor is on it (DA-006)."""
         return any(handle.stands_on(key) for handle in self.queue.descriptors)
 
     def stands_on(self, key: int) -> bool:
-        """Whether a cursor of this handle stands on a message."""
+        """Whether a cursor of this handle is on a message."""
         return any(cursor.key == key for cursor in self.cursors.values())
 
     # ---- cursors, moving
@@ -507,7 +507,7 @@ class OpenQueue:
         return self._parts.housekeeping.purge(self.queue)
 
     def close(self) -> None:
-        """Every waiting read ends with OPERATION_CANCELLED, subscriptions give back.
+        """Ends waiting reads with OPERATION_CANCELLED; subscriptions requeue their messages.
 
         Closing twice is fine (DM-089, DM-090).
         """

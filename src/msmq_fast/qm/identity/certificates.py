@@ -29,7 +29,7 @@ from msmq_fast.store.schema import MetaName
 __all__ = ["Certificates", "KeptCertificate", "KeyMaker", "Signer"]
 
 KeyMaker = Callable[[int], Completion[RSAPrivateKey]]
-"""Makes a key pair of so many bits."""
+"""Generates a key pair with this number of bits."""
 
 _BITS: Final = 2048
 _SERIAL_BYTES: Final = 16

@@ -48,7 +48,7 @@ class Import:
         return self._jobs.find(self._job).then(found)
 
     def close(self) -> None:
-        """Nothing more comes from this connection."""
+        """The connection of the import has ended."""
         if not self._closed:
             self._closed = True
             self._identifiers = None

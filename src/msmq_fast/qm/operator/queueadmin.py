@@ -1,4 +1,4 @@
-"""Queues of this computer come, change and go (DM-055 … DM-068, DU-09, DU-10, DU-17)."""
+"""Creation, change and deletion of queues of this computer (DM-055 … DM-068, DU-09, DU-10, DU-17)."""
 
 from __future__ import annotations
 

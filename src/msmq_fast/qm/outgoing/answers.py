@@ -89,7 +89,7 @@ def may_answer(name: FormatName, origin: str, own: frozenset[str]) -> bool:
 
 @dataclass(slots=True)
 class _Pool:
-    """The queues of one kind of answers, by group; those that were used last stand at the end."""
+    """The queues of one kind of answers, by group, the most recently used last."""
 
     groups: dict[str, dict[OutgoingQueue, None]] = field(default_factory=dict)
     total: int = 0

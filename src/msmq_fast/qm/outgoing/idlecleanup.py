@@ -19,7 +19,7 @@ _LOOKS = 8  # in the time after which a queue goes
 _SOONEST, _LATEST = 1.0, 600.0  # seconds between two looks
 _TURN = 500  # queues that are looked at in one turn of the loop
 ANSWERS_IDLE = 300.0
-"""Seconds after which a queue goes that only answers opened, at the latest."""
+"""Seconds after which an idle queue for answers is deleted, at the latest."""
 
 
 class IdleQueueCleanup:

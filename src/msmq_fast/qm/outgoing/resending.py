@@ -136,7 +136,7 @@ class OutgoingSequences:
             del way.addresses[next(iter(way.addresses))]
 
     def forget(self, core: QueueCore) -> None:
-        """A queue is gone."""
+        """Forgets a deleted queue."""
         self.stop(core)
         self._ways.pop(core, None)
 

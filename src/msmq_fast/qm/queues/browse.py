@@ -97,7 +97,7 @@ def browse(core: QueueCore, stretch: Stretch) -> Completion[Page]:
 
 
 def _read(core: QueueCore, keys: list[int]) -> Completion[list[Received]]:
-    """The messages with these keys in their order, without those that are gone or cannot be read."""
+    """The messages with these keys in their order, without removed and unreadable ones."""
     completion: Completion[list[Received]] = Completion()
     found: dict[int, Received] = {}
     left = len(keys) + 1

@@ -182,7 +182,7 @@ class DirectoryClient:
 
     @property
     def machine_sid(self) -> Sid | None:
-        """objectSid of the computer, None where no directory tells it (DM-045)."""
+        """objectSid of the computer, None if no directory has it (DM-045)."""
         text = self._learned.get("MachineSid")
         return sid(text) if text and self.events.integrated else None
 

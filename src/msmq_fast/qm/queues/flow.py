@@ -1,4 +1,4 @@
-"""Flow control: when the queue manager lets nothing in (MS-MQDMPR 3.1.7.2.5, 3.1.7.2.6, X-38)."""
+"""Flow control: when the queue manager accepts no messages (MS-MQDMPR 3.1.7.2.5, 3.1.7.2.6, X-38)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _ENOUGH, _FULL = 0, 2  # Ledger.memory
 
 
 class FlowControl:
-    """Why nothing is let in, if so. A message that is refused meanwhile has the answer of a quota that is
-    used up (DM-096): programs see INSUFFICIENT_RESOURCES, sessions close without an acknowledgment.
+    """The reasons for accepting no messages, if there are any. A message that is refused meanwhile has the
+    answer of a quota that is used up (DM-096): programs see INSUFFICIENT_RESOURCES, sessions close without an
+    acknowledgment.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -35,7 +36,8 @@ class FlowControl:
             on_shortage(True)
 
     def limit_memory(self, limit: int) -> None:
-        """`limit`: bytes of express messages above which nothing is let in until an eighth of them has gone.
+        """`limit`: bytes of express messages above which no messages are accepted until an eighth of them is
+        removed.
 
         The shortage is told a sixteenth below the limit.
         """
@@ -44,21 +46,21 @@ class FlowControl:
         self._ledger.express_high = limit
 
     def begin(self, reason: str) -> None:
-        """Begin Flow Control: nothing is let in (DM-211). Saying the same twice changes nothing."""
+        """Begin Flow Control: accept no messages (DM-211). Idempotent for each reason."""
         if reason not in self._reasons:
             self._reasons[reason] = None
             self.began += 1
             self._apply()
 
     def end(self, reason: str) -> None:
-        """End Flow Control, as far as this reason goes (DM-212)."""
+        """End Flow Control for this reason (DM-212)."""
         if reason in self._reasons:
             del self._reasons[reason]
             self._apply()
 
     @property
     def why(self) -> str | None:
-        """Why nothing is let in; None if messages are."""
+        """Returns the reason for accepting no messages; None if messages are accepted."""
         if self._ledger.memory == _FULL:
             return MEMORY_FULL
         return next(iter(self._reasons), None)

@@ -81,7 +81,7 @@ class Housekeeping:
             raise
 
     def _return_again(self) -> bool:
-        """Whether all could be given back. One that cannot must not keep what was purged in the store."""
+        """Whether all could be requeued. One that cannot must not keep what was purged in the store."""
         try:
             self._ledger.return_again()
         except (StoreError, MemoryError):

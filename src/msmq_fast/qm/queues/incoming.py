@@ -21,7 +21,7 @@ computer; or the class of its refusal."""
 
 
 FinalAcks = Callable[[bytes, int], bool]
-"""Tells the sender of a transactional message (packet, class of the end) what became of it, if it can."""
+"""Sends the sender of a transactional message (packet, class of the end) its final state, if possible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Receipts(Protocol):
 
 
 class IncomingProtocols:
-    """The protocols by which messages come. Each registers what it can do; where one answer is needed, the
+    """The protocols that receive messages. Each registers its functions; where one answer is needed, the
     protocol that was registered last gives it.
     """
 

@@ -1,4 +1,4 @@
-"""The journal of a queue (X-23): what is received goes there while journaling is on (X-60)."""
+"""The journal of a queue (X-23): it gets received messages while journaling is on (X-60)."""
 
 from __future__ import annotations
 

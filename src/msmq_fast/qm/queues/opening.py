@@ -36,6 +36,6 @@ def check_name(name: FormatName, access: Access, settings: QueueManagerSettings)
 
 
 def check_transactional(name: FormatName) -> None:
-    """TRANSACTION_USAGE: no message of a transaction goes there (A-77)."""
+    """Raises TRANSACTION_USAGE if the name takes no transactional messages (A-77)."""
     if name.kind is NameKind.MULTICAST:
         raise TransactionUsage("transactional messages cannot be sent to a multicast address")

@@ -147,7 +147,7 @@ class Descriptor(Protocol):
         """Which other descriptors it allows."""
 
     def stands_on(self, key: int) -> bool:
-        """Whether one of its cursors stands on a message."""
+        """Whether one of its cursors is on a message."""
 
     def orphan(self) -> None:
         """The queue is deleted."""

@@ -67,7 +67,7 @@ class Subqueue(Queue):
 
 
 class Subqueues:
-    """The subqueues of all queues: they come and go by themselves."""
+    """The subqueues of all queues; they are created and deleted automatically."""
 
     def __init__(self, services: Services, registry: QueueRegistry, changes: QueueChanges) -> None:
         self._services = services

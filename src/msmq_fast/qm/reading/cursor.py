@@ -75,7 +75,7 @@ class Cursor:
         self._waiting: ReadRequest | None = None
 
     def peek(self, timeout_ms: int | None, *, gate: Gate | None = None) -> ReadRequest:
-        """The message the cursor stands on; a cursor that stands on none goes to the next one.
+        """Peeks the message at the cursor; a cursor without a message moves to the next one.
 
         Raises MESSAGE_ALREADY_RECEIVED.
         """
@@ -99,7 +99,7 @@ class Cursor:
         hold: Hold | None = None,
         tag: int | None = None,
     ) -> ReadRequest:
-        """Take the message the cursor stands on, or the next one if it stands on none or it was taken.
+        """Receives the message at the cursor, or the next one if there is none or it was received.
 
         Raises MESSAGE_ALREADY_RECEIVED; MESSAGE_NOT_FOUND if there is none and `timeout_ms` is 0.
         """

@@ -150,7 +150,7 @@ class ReadRequest:
         return seek(core, self.cursor.key)
 
     def offer(self, core: QueueCore, fresh: list[int]) -> None:
-        """Messages became available; what was offered before and is still there comes first."""
+        """Messages became available; those offered before and still available come first."""
         self.offers = [key for key in self.offers if readable(core, key)] or fresh
 
     def serve(self, core: QueueCore, pending: bool) -> None:
@@ -243,7 +243,7 @@ class Subscription:
         self.held: OrderedDict[int, None] = OrderedDict()
 
     def grant(self, credit: int) -> None:
-        """`credit` more messages may come."""
+        """Allows `credit` more messages."""
         self.credit += credit
         self._readers.enter(self)
 
@@ -331,7 +331,7 @@ class Subscription:
             self.release(list(self.held))
 
     def end(self, error: MSMQError) -> None:
-        """The queue is gone."""
+        """The queue was deleted."""
         self.closed = True
         self._readers.forget(self)
         if self._on_end is not None:

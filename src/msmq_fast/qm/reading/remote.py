@@ -62,7 +62,7 @@ class RemoteSubscription(Protocol):
     """A reader with credit, as `readers.Subscription`."""
 
     def grant(self, credit: int) -> None:
-        """`credit` more messages may come."""
+        """Allows `credit` more messages."""
 
     def ack(self, lookup_ids: list[int]) -> Completion[int]:
         """Remove delivered messages; resolved with their number when the other computer has said so."""
@@ -71,7 +71,7 @@ class RemoteSubscription(Protocol):
         """Put delivered messages back."""
 
     def close(self) -> None:
-        """Nothing more is delivered; what is not acknowledged goes back."""
+        """Stops deliveries and requeues unacknowledged messages."""
 
 
 class RemoteCursor(Protocol):
@@ -80,13 +80,13 @@ class RemoteCursor(Protocol):
     number: int
 
     def peek(self, timeout_ms: int | None, *, gate: Gate | None = None) -> RemoteRead:
-        """The message it stands on, or the next one."""
+        """Peeks the message at the cursor, or the next one."""
 
     def peek_next(self, timeout_ms: int | None, *, gate: Gate | None = None) -> RemoteRead:
         """The message behind the one that was peeked."""
 
     def receive(self, timeout_ms: int | None, *, gate: Gate | None = None) -> RemoteRead:
-        """Take the message it stands on, or the next one."""
+        """Receives the message at the cursor, or the next one."""
 
     def close(self) -> None:
         """Reads that wait end with OPERATION_CANCELLED. Closing twice is fine."""
@@ -126,8 +126,9 @@ class RemoteQueue(Protocol):
         """Removes every available message; the number is not known."""
 
     def close(self) -> None:
-        """Waiting reads end with OPERATION_CANCELLED, what is locked goes back. Does not wait for the other
-        computer (QP-217). Closing twice is fine."""
+        """Ends waiting reads with OPERATION_CANCELLED, and requeues locked messages. Does not wait for the
+        other computer (QP-217). Closing twice is fine.
+        """
 
 
 class RemoteReader(Protocol):

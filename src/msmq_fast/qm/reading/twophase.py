@@ -42,7 +42,7 @@ class TwoPhaseRead:
         self._reads.add(key, self.owner)
 
     def unlocked(self, core: QueueCore, key: int) -> None:
-        """The reader was gone before it got the message."""
+        """The reader was lost before it got the message."""
         self._reads.put_back(core, key)
 
 
@@ -108,10 +108,10 @@ class TwoPhaseReads:
         return ended
 
     def run_down(self, core: QueueCore) -> None:
-        """The reader is gone: everything it holds goes back (DM-126)."""
+        """The reader is lost: requeues everything that it holds (DM-126)."""
         for key in list(self._owners):
             self.put_back(core, key)
 
     def forget(self) -> None:
-        """The queue is gone, and the messages with it."""
+        """The queue was deleted with its messages."""
         self._owners.clear()

@@ -1,4 +1,4 @@
-"""Poison messages: what transactions have put back too often goes to the subqueue `poison` (X-70 … X-73).
+"""Poison messages: after too many aborts a message is moved to the subqueue `poison` (X-70 … X-73).
 
 Off unless a queue has `poison_after`. Nothing is ever discarded: programs read the subqueue, or move messages
 back.

@@ -52,7 +52,7 @@ class State(IntEnum):
 
 
 class Reader(Protocol):
-    """A read that goes on inside a transaction."""
+    """A read inside a transaction."""
 
     def cancel(self, error: MSMQError | None = None) -> object:
         """The transaction has ended."""
@@ -336,7 +336,7 @@ class Transactions:
         self._idle.pop(transaction, None)
 
     def forget(self, transaction: Transaction) -> None:
-        """A transaction is gone."""
+        """A transaction has ended."""
         self._all.pop(transaction.identifier, None)
         self.rest(transaction)
 

@@ -25,7 +25,7 @@ _RAW_NTLM: Final = b"NTLMSSP\0"
 
 
 def _known(mechanism: bytes) -> bytes:
-    """The mechanism that an object identifier stands for."""
+    """Returns the mechanism of an object identifier."""
     return KERBEROS if mechanism == KERBEROS_MICROSOFT else mechanism
 
 

@@ -146,7 +146,7 @@ class ClientConnection:
     # ---- for the adapter
 
     def connected(self) -> None:
-        """The transport stands: bind."""
+        """The transport is open: sends the bind."""
         if self._state is not _ConnectionState.CONNECTING:
             return
         self._state = _ConnectionState.BINDING
@@ -187,7 +187,7 @@ class ClientConnection:
         return [data for data, _ in output]
 
     def lost(self, reason: str) -> None:
-        """The transport is gone, or never came."""
+        """The transport is closed, or could not be opened."""
         self._fail(CallLost(reason, sent=True))
         self.wake = Signal()  # the adapter is gone
 

@@ -225,7 +225,7 @@ class Cursor:
         self._closed = False
 
     def peek(self, timeout_ms: int | None, *, gate: Gate | None = None) -> Read:
-        """The message it stands on, or the next one."""
+        """Peeks the message at the cursor, or the next one."""
         return self._read(Action.PEEK_CURRENT, timeout_ms, gate)
 
     def peek_next(self, timeout_ms: int | None, *, gate: Gate | None = None) -> Read:
@@ -233,7 +233,7 @@ class Cursor:
         return self._read(Action.PEEK_NEXT, timeout_ms, gate)
 
     def receive(self, timeout_ms: int | None, *, gate: Gate | None = None) -> Read:
-        """Take the message it stands on, or the next one."""
+        """Receives the message at the cursor, or the next one."""
         return self._read(Action.RECEIVE, timeout_ms, gate)
 
     def close(self) -> None:
@@ -294,7 +294,7 @@ class QueueReader:
         return self._begin(Wanted(action, _timeout(timeout_ms)), gate)
 
     def hold(self) -> Read:
-        """Receive the first message, whenever it comes, and keep it locked."""
+        """Receives the first message, waiting without a limit, and keeps it locked."""
         return self._begin(Wanted(Action.RECEIVE, INFINITE), hold=True)
 
     def lookup(

@@ -58,7 +58,7 @@ class QueueSession(Protocol):
     absolute: bool
     """TimeToReachQueue of its packets is a point in time."""
     identifies: bool
-    """It tells LookupIdentifiers, and finds messages by them."""
+    """Whether it returns LookupIdentifiers and finds messages by them."""
     on_lost: Signal[[str]]
     """The connection has ended; the reason is for people."""
 

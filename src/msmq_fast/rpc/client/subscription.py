@@ -1,4 +1,4 @@
-"""Messages of another computer's queue as they come (a qm.remote.RemoteSubscription)."""
+"""Subscribes to a queue of another computer (a qm.remote.RemoteSubscription)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Source(Protocol):
     """The queue that a subscription reads."""
 
     def hold(self) -> Read:
-        """Receive the first message, whenever it comes, and keep it locked."""
+        """Receives the first message, waiting without a limit, and keeps it locked."""
 
     def unsubscribed(self, subscription: RemoteReadSubscription) -> None:
         """The subscription is over."""
@@ -63,7 +63,7 @@ class RemoteReadSubscription:
         self._closed = False
 
     def grant(self, credit: int) -> None:
-        """`credit` more messages may come."""
+        """Allows `credit` more messages."""
         self._credit += credit
         self._read_on()
 
@@ -96,7 +96,7 @@ class RemoteReadSubscription:
         return len(reads)
 
     def close(self) -> None:
-        """Nothing more is delivered; what is not acknowledged goes back."""
+        """Stops deliveries and requeues unacknowledged messages."""
         if self._closed:
             return
         self._closed = True

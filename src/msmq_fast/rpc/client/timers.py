@@ -41,7 +41,7 @@ class Timers:
         self._limit = _FEW
 
     def after(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call back in so many seconds, in `expire`."""
+        """Calls back after this number of seconds, in `expire`."""
         if len(self._heap) >= self._limit:
             # Most are cancelled long before their time.
             self._heap = [entry for entry in self._heap if entry[2].callback is not None]

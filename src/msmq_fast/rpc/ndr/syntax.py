@@ -1,4 +1,4 @@
-"""The transfer syntaxes that stubs come in."""
+"""The transfer syntaxes of stubs."""
 
 from __future__ import annotations
 

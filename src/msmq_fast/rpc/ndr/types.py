@@ -60,7 +60,7 @@ class NdrType:
     """Any type."""
 
     def zero(self) -> Any:
-        """The value that stands for nothing."""
+        """The zero value of the type."""
         return 0
 
 

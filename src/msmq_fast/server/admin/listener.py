@@ -164,7 +164,7 @@ class _Connection(asyncio.Protocol):
         return Standing.BUSY if self._handled else Standing.IDLE
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection stands."""
+        """The connection is open."""
         self._slot.follow(self._standing, cast(asyncio.Transport, transport).abort)
         self._handler.connection_made(transport)
 
@@ -188,7 +188,7 @@ class _Connection(asyncio.Protocol):
         self._handler.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         if self._head is not None:
             self._head.cancel()
         self._handler.connection_lost(exc)

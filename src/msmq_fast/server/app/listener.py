@@ -136,7 +136,7 @@ class AppListener:
         )
 
     def opened(self, connection: _Connection) -> None:
-        """A connection stands."""
+        """A connection is open."""
         self._open.add(connection)
 
     def closed(self, connection: _Connection) -> None:

@@ -42,7 +42,7 @@ class _CountedSession(SessionProtocol):
         self._slot = slot
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """The connection is closed."""
         super().connection_lost(exc)
         self._slot.leave()
 

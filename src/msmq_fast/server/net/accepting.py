@@ -36,7 +36,7 @@ _SPARE: Final = 16
 _TLS_HANDSHAKE: Final = 10.0
 """Seconds that a TLS handshake may take."""
 _LATE: Final = (errno.ECONNABORTED, errno.EPROTO, errno.ENETDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH)
-"""Errors of the connection and not of ours: its peer has gone already (accept(2))."""
+"""Errors of the connection, not of this server: its peer has disconnected (accept(2))."""
 
 
 class Acceptors:
@@ -213,7 +213,7 @@ class _Port:
         self._closed = False
 
     def listen(self) -> None:
-        """Accept what comes."""
+        """Accepts connections."""
         self._again = None
         if not self._closed:
             self._loop.add_reader(self._listener.fileno(), self._ready)

@@ -81,14 +81,14 @@ class Slot:
         self.address = address
         self.group = group
         self.crowded = crowded
-        """It is beyond the limits: the port is to tell the peer so, and to close it."""
+        """Whether it exceeds the limits: the port then tells the peer, and closes it."""
         self._connection = connection
         self._ending = False
         self._standing: Callable[[], Standing] | None = None
         self._close: Callable[[], None] | None = None
 
     def follow(self, standing: Callable[[], Standing], close: Callable[[], None]) -> None:
-        """The connection stands: `standing` tells what it does, `close` ends it at once."""
+        """The connection is open: `standing` returns its activity, `close` ends it at once."""
         self._standing, self._close = standing, close
 
     @property
@@ -385,7 +385,7 @@ class Pool:
         return any(share.evict(group) for share in sorted(self._shares, key=len, reverse=True))
 
     def entered(self, slot: Slot) -> None:
-        """A share has let one in."""
+        """A share has admitted a connection."""
         self._slots.add(slot)
         self._counts[slot.group] += 1
         if self._first_byte < float("inf"):

@@ -161,7 +161,7 @@ class DependentQueues:
         self.closed(call.handles.close(handle, _KIND))
 
     def closed(self, queue: DependentQueue) -> None:
-        """The client is gone, or has closed it."""
+        """The client has disconnected or closed the queue."""
         self._by_context.pop(queue.context, None)
         queue.opened.close()
 
