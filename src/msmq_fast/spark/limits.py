@@ -1,4 +1,4 @@
-"""How large a batch may be, how long one waits for more rows, and in how many ranges it is cut. Pure."""
+"""The size of a batch, the wait for more rows, and its split into ranges. Pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of data loss: the query fails, or goes on with a warning."""
+"""Handles data loss: the query fails, or continues with a warning."""
 
 from __future__ import annotations
 

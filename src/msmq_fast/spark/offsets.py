@@ -105,7 +105,7 @@ class Offset:
 
 
 class Share(NamedTuple):
-    """What one queue may give to a batch; None: as much as it has."""
+    """The share of one queue in a batch; None: unlimited."""
 
     rows: int | None
     bytes: int | None

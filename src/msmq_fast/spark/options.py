@@ -111,7 +111,7 @@ COLUMNS: Final = (
 )
 """Options of all readers of messages."""
 GROUPS: Final = {"includeBody": "body", "includeRaw": "raw_packet", "includeSecurity": "signature"}
-"""What adds columns to `core` and `all`, with a column for each."""
+"""Options that add columns to `core` and `all`, with a column for each."""
 
 
 def check_columns(options: Options) -> None:

@@ -31,7 +31,7 @@ def clean(text: str) -> str:
 
 
 def cut(data: bytes) -> tuple[int, bytes]:
-    """How many bytes the UserMessage takes that `data` begins with, and the packet as a store keeps it.
+    """The size of the UserMessage at the beginning of `data`, and the packet in the form of a store.
     PacketFault.
 
     By the server's parser where it is built, else by the codec.

@@ -1,4 +1,4 @@
-"""What one task reads: a range of numbers of one queue, as Arrow batches that go through untouched."""
+"""The input of one task: a range of numbers of one queue, as Arrow batches that pass unchanged."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RowsPartition(InputPartition):
 def dense_partitions(
     managers: QueueManagers, limits: Limits, start: Offset, stop: Offset, subscription: str = ""
 ) -> list[RowsPartition]:
-    """What tasks read between two offsets that followed one another, where each number is a row: the ranges
+    """The partitions between two consecutive offsets, where each number is a row: the ranges
     of `stop`.
     """
     if start == stop:
@@ -81,7 +81,7 @@ def dense_partitions(
 
 @dataclass(frozen=True)
 class Reading:
-    """How tasks read. `columns` are the names that are asked for; `schema` is what Spark expects."""
+    """Settings of the tasks' reading. `columns` are the requested names; `schema` is what Spark expects."""
 
     content: str
     columns: tuple[str, ...]

@@ -85,7 +85,7 @@ class Positions:
 
 
 def _spellings(path: str, manager: str) -> list[str]:
-    """How people may write a path name: in full, for this computer, without `private$`."""
+    """Spellings of a path name: in full, for this computer, without `private$`."""
     local = path.split("\\", 1)[1] if path.lower().startswith(manager.lower() + "\\") else path
     short = local[len("private$\\") :] if local.lower().startswith("private$\\") else local
     return [path, local, f".\\{local}", short]

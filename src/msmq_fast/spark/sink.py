@@ -65,7 +65,7 @@ _PARTS: Final = 1 << 20
 _MOST_STAGES: Final = 10_000
 """The most stages of one batch; the server accepts no more."""
 _ROW_BYTES: Final = 256
-"""What a message has beside its columns, about: short rows fill a stage by their number."""
+"""Approximate overhead of a message beside its columns: short rows fill a stage by their number."""
 _OF_SPARK: Final = ("checkpointlocation", "queryname")
 """Options that Spark itself takes from a stream, and passes on."""
 _BATCH_ID: Final = "streaming.sql.batchId"
@@ -81,9 +81,10 @@ class SinkError(RuntimeError):
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """What one task has brought ahead: (number of the part, stage), in the order of its rows. `query` is the
-    identifier of the streaming query, which is that of its checkpoint. `digest`: the sum of the checksums of
-    the `rows`, of a job with a name; it does not depend on their order or on the number of tasks.
+    """The stages that one task has uploaded: (number of the part, stage), in the order of its rows. `query`
+    is the identifier of the streaming query, which is that of its checkpoint. `digest`: the sum of the
+    checksums of the `rows`, of a job with a name; it does not depend on their order or on the number of
+    tasks.
     """
 
     stages: list[tuple[int, str]] = field(default_factory=list)
@@ -104,7 +105,7 @@ def sink_options(given: Mapping[str, str]) -> Options:
 
 
 class _Writer:
-    """What both writers share. Pickled to executors, where it opens its connections."""
+    """Shared by both writers. Pickled to executors, where it opens its connections."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         found = endpoints(options)
@@ -273,7 +274,7 @@ def _digesting(rows: Iterator[pa.RecordBatch], staged: Staged) -> Iterator[pa.Re
 
 
 def _origin(messages: list[Any]) -> str:
-    """What a job that is repeated writes again, and another one of its name does not."""
+    """A digest of the rows: a repeated job has the same, another job of its name has not."""
     staged = [message for message in messages if message is not None]
     rows, digest = sum(one.rows for one in staged), sum(one.digest for one in staged)
     return f"{rows} rows with checksum {digest:x}"
@@ -284,7 +285,7 @@ def _unnamed() -> str:
 
 
 def _property(name: str) -> str | None:
-    """What Spark tells a task of its query."""
+    """Returns a property of the query in the task's context."""
     task = TaskContext.get()
     return task.getLocalProperty(name) if task is not None else None
 

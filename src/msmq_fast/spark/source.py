@@ -75,7 +75,7 @@ T = TypeVar("T")
 
 
 class Engine(Protocol):
-    """What plans a query: `KeepMode`, `RemoveMode` or `EventsMode`."""
+    """The planner of a query: `KeepMode`, `RemoveMode` or `EventsMode`."""
 
     @property
     def mode(self) -> str:
@@ -131,7 +131,7 @@ def columns_of(options: Options) -> tuple[Column, ...]:
 
 
 class _Reader:
-    """What both readers share. Pickled to executors, where it has no connections."""
+    """Shared by both readers. Pickled to executors, where it has no connections."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
@@ -191,7 +191,7 @@ _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp")
 
 
 class MsmqReader(_Reader, DataSourceReader):
-    """What is there between two positions, as of the planning of the query."""
+    """Reads the rows between two positions, as of the planning of the query."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         for name in _STREAM_ONLY:
@@ -254,7 +254,7 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
         return RemoveMode(self._managers, subscription, options["lease"], self._limits, losses)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """What Spark passes back to `latestOffset`; rows and bytes are combined there."""
+        """The limit that Spark passes back to `latestOffset`; rows and bytes are combined there."""
         if self._limits.max_rows:
             return ReadMaxRows(self._limits.max_rows)
         return ReadMaxBytes(self._limits.max_bytes) if self._limits.max_bytes else ReadAllAvailable()

@@ -46,7 +46,7 @@ _EACH: Final = 8
 
 
 class StorePartition(InputPartition):
-    """What one task reads."""
+    """The partition of one task."""
 
     def __init__(self, task: Task) -> None:
         super().__init__(None)

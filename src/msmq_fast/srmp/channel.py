@@ -75,7 +75,7 @@ class Carrier(Protocol[S_contra]):
 
 
 class ChannelContext(Generic[R]):
-    """What all channels share; `R` is a request. `monotonic` and `unix_time` give seconds."""
+    """The context that all channels share; `R` is a request. `monotonic` and `unix_time` give seconds."""
 
     def __init__(
         self,

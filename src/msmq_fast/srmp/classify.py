@@ -24,7 +24,7 @@ NEGATIVE_DECISIONS: Final = frozenset(
 
 
 class Kind(Enum):
-    """What is to be done with a message."""
+    """The kind of a message."""
 
     USER = "user message"
     DELIVERY_RECEIPT = "delivery receipt"

@@ -132,7 +132,7 @@ def _stream(sender: UUID, place: Place, to: str, receipts_to: Callable[[str], st
 def _receipts(
     message: Message,
 ) -> tuple[DeliveryReceipt | None, CommitmentReceipt | None, StreamReceipt | None]:
-    """What a receipt says; nothing for a message that is none."""
+    """Returns the receipt elements of a message; None for those that it does not have."""
     kind, at = message.message_class, message.sent_time
     if kind == MessageClass.ORDER_ACK:
         return None, None, _stream_receipt(message)
@@ -157,7 +157,7 @@ def _stream_receipt(message: Message) -> StreamReceipt:
 
 
 def _msmq(message: Message, reached: int) -> MsmqPart:
-    """What is zero is left out (A-80)."""
+    """Builds the Msmq element; leaves zero values out (A-80)."""
     security = message.security
     provider = None
     if security is not None and security.provider_info:

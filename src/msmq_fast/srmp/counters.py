@@ -1,4 +1,4 @@
-"""What became of messages that came by SRMP, for metrics, logs and the event feed."""
+"""Outcomes of messages that arrived by SRMP, for metrics, logs and the event feed."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Endpoint:
 
 
 class Progress(Enum):
-    """What a queue hears of its way out."""
+    """Progress of a connection, for its queue."""
 
     IN_PROCESS = "in process"
     ESTABLISHED = "established"

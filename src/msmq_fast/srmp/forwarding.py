@@ -53,7 +53,7 @@ class Forwarder:
 
     @staticmethod
     def passage(url: Url, envelope: Envelope) -> Pass | None:
-        """What a message is known by; None: it has no identifier, so that each is a new one."""
+        """Returns the key of a message; None: it has no identifier, so each one is new."""
         identifier = identifier_of(envelope)
         part = envelope.stream
         if identifier is None:

@@ -188,7 +188,7 @@ def _transaction(stream: StreamPart | None, msmq: MsmqPart) -> bytes | None:
 
 
 def _security(msmq: MsmqPart) -> bytes | None:
-    """What the provider's name needs; signatures are in the envelope."""
+    """Builds the SecurityHeader for the provider's name; signatures are in the envelope."""
     if msmq.provider is None:
         return None
     return SecurityHeader(provider_info=provider_info(msmq.provider.type, msmq.provider.name)).encode()

@@ -43,7 +43,7 @@ class MappingError(ValueError):
 
 
 def read_mapping(data: bytes) -> Redirections:
-    """What a mapping file says. Raises MappingError."""
+    """Reads a mapping file. Raises MappingError."""
     if len(data) > MAX_SIZE:
         raise MappingError(f"larger than {MAX_SIZE} bytes")
     parser = etree.XMLParser(

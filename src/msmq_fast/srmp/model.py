@@ -1,4 +1,4 @@
-"""What an SRMP envelope says, as plain data ([MC-MQSRM] 2.2).
+"""The content of an SRMP envelope as plain data ([MC-MQSRM] 2.2).
 
 Texts are as written, without white space around them. Dates are Unix seconds UTC.
 """

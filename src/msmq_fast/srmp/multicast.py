@@ -128,7 +128,9 @@ class Feed:
         give_up(self._core, message.lookup_id, MessageClass.NACK_BAD_DST_Q)
 
     def packets(self, now: float) -> list[list[Datagram]]:
-        """What each source may send now; messages that have left with it are removed by `settle`."""
+        """Returns the packets that each source may send now; messages that have left with it are removed by
+        `settle`.
+        """
         return [source.packets(now) for source in self.sources]
 
     def settle(self) -> None:

@@ -86,7 +86,7 @@ class Requests:
         return _request(target.encode("ascii"), host, content_type, body, way)
 
     def apdu(self, packet: bytes, group: str) -> bytes:
-        """What is multicast for a message to `address:port`: the text of a request (SR-008).
+        """Returns the APDU of a message to `address:port`: the text of a request (SR-008).
 
         Raises as `__call__` does.
         """

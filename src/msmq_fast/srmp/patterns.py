@@ -39,7 +39,7 @@ _PLAIN: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 
 class Pattern:
-    """What envelopes have in common, and the first of them."""
+    """The common parts of envelopes, and the first of them."""
 
     __slots__ = ("_envelope", "_last", "_names", "_pieces")
 
@@ -153,7 +153,7 @@ class EnvelopePatterns:
         self._senders: dict[int, _Sender] = {}
 
     def read(self, xml: bytes, key: int) -> Envelope:
-        """What an envelope says. `key` stands for its sender and its destination; it may be a hash, since a
+        """Reads an envelope. `key` is that of its sender and destination; it may be a hash, since a
         pattern of another sender only does not fit. Nonconforming: see `read_envelope`.
         """
         sender = self._senders.get(key)

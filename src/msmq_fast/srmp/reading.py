@@ -84,7 +84,7 @@ _Texts = dict[str, str]
 
 
 def read_envelope(xml: bytes) -> Envelope:
-    """What an envelope in UTF-8 says. Nonconforming: it breaks section 2 of the specification."""
+    """Reads an envelope in UTF-8. Raises Nonconforming: it breaks section 2 of the specification."""
     root = parse_xml(xml)
     if root.tag != _ENVELOPE or len(root) < 2 or root[0].tag != _HEADER or root[1].tag != _BODY:
         raise Nonconforming("expected se:Envelope with se:Header and, behind it, se:Body")

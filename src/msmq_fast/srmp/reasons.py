@@ -10,7 +10,7 @@ __all__ = ["Reason", "Status"]
 
 
 class Status(IntEnum):
-    """What the HTTP answer says."""
+    """The status of the HTTP answer."""
 
     OK = 200  # it is kept, or was before, or its time is over: its sender forgets it
     REJECTED = 400  # it will never be taken: its sender forgets it, or makes it a dead letter

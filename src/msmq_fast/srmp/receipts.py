@@ -61,7 +61,9 @@ class Sequences(Protocol):
     def final_receipt(
         self, sender: UUID, sequence: int, ordinal: int, message: int, message_class: int, now: float
     ) -> None:
-        """What became of one message at its destination; `message` is the number in its identifier."""
+        """Applies the final state of one message at its destination; `message` is the number in its
+        identifier.
+        """
 
 
 def envelope_of(packet: bytes) -> Envelope | None:
@@ -189,7 +191,7 @@ class Receipts:
         return None
 
     def terms(self, sender: UUID, sequence: int, to: str) -> Terms | None:
-        """What is known of the stream of a message to a URL."""
+        """Returns the terms of the stream of a message to a URL."""
         try:
             queue = self._destinations.find(to).queue
         except ValueError:

@@ -56,7 +56,7 @@ class Verify(Protocol):
 
 @dataclass(slots=True)
 class Parts:
-    """What a pipeline works with."""
+    """The parts of a pipeline."""
 
     destinations: Destinations
     history: DuplicateHistory
@@ -67,7 +67,7 @@ class Parts:
     check_expiry: bool = True
     """Whether what has expired is dropped on arrival; else it is kept like any other message (A-08)."""
     hop_limit: int = 29
-    """How many computers, this one included, may pass a message on."""
+    """The most computers, this one included, that may pass a message on."""
     report: Callable[[bytes], None] | None = None
     """Told of packets with BaseHeader.Flags.TR that were put into a queue."""
     turns: KeyTurns | None = None
@@ -251,7 +251,7 @@ class Pipeline:
         return Completion.of(int(Status.OK))
 
     def _packet(self, compound: Compound, raw: bytes, peer: str, admitted: _Admitted | None = None) -> bytes:
-        """What a queue keeps of a message from the address `peer`, which is kept if receipts may go there."""
+        """Returns the packet of a message from `peer`, whose address is stored if receipts may go there."""
         envelope = compound.envelope
         if envelope.delivery_to or envelope.commitment_to or envelope.stream is not None:
             raw = with_peer(raw, compound.size, peer)

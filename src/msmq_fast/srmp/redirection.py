@@ -36,7 +36,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Redirections:
-    """What the administrator has written down; in each list the first match counts."""
+    """The redirections of the configuration; in each list the first match counts."""
 
     inbound: tuple[Pair, ...] = ()
     outbound: tuple[Pair, ...] = ()

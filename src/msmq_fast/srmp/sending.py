@@ -1,4 +1,4 @@
-"""What all ways out share, and what receipts of streams do to outgoing queues (MC-MQSRM 3.1.5.1.8,
+"""Shared by all transports for sending; effects of stream receipts on outgoing queues (MC-MQSRM 3.1.5.1.8,
 3.1.5.1.9).
 """
 
@@ -55,7 +55,9 @@ class StreamReceipts:
     def final_receipt(
         self, sender: UUID, sequence: int, ordinal: int, message: int, message_class: int, now: float
     ) -> None:
-        """What became of one message of a stream (3.1.5.1.9); `message` is the number in its identifier."""
+        """Applies the final state of one message of a stream (3.1.5.1.9); `message` is the number in its
+        identifier.
+        """
         if sender == self._guid and 0 < ordinal <= _LAST:
             ack = FinalAck(
                 sequence & _LAST, sequence >> 32, ordinal, ordinal - 1, sender, message, message_class

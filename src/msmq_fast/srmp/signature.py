@@ -59,10 +59,10 @@ class SignatureRefused(Nonconforming):
 
 @dataclass(frozen=True, slots=True)
 class SignaturePolicy:
-    """What is believed (A-65). `digests`: hash algorithms of the references; those of them but MD5 are
-    also taken for the signature itself. `unregistered`: certificates that come with messages need not be
-    registered; such a message is not `authenticated`, as anybody can make a certificate. `always`: also
-    looked at where neither the queue nor its list ask for a signature.
+    """The policy of accepted signatures (A-65). `digests`: hash algorithms of the references; those of them
+    but MD5 are also taken for the signature itself. `unregistered`: certificates that come with messages need
+    not be registered; such a message is not `authenticated`, as anybody can make a certificate. `always`:
+    also looked at where neither the queue nor its list ask for a signature.
     """
 
     digests: frozenset[HashAlgorithm] = frozenset((HashAlgorithm.SHA256, HashAlgorithm.SHA512))

@@ -63,7 +63,7 @@ class Verdict(Enum):
 
 @dataclass(slots=True)
 class Terms:
-    """What receipts of a stream need, from its first message."""
+    """The terms of a stream for receipts, from its first message."""
 
     receipts_to: str
     destination: str
@@ -353,7 +353,7 @@ class IncomingStreams:
 
 
 def _previous(part: StreamPart) -> int:
-    """What a message follows: absent means the number before (A-12)."""
+    """Returns the number that a message follows: absent means the number before (A-12)."""
     return part.current - 1 if part.previous is None else min(part.previous, part.current - 1)
 
 

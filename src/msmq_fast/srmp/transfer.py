@@ -247,7 +247,7 @@ class Transfer(Generic[R]):
             self._fail(lane, progress, detail, now)
 
     def _fail(self, lane: _Lane[R], progress: Progress, detail: str, now: float) -> None:
-        """What is under way is to be sent again, when the Retransmission Timer says so (SR-125, SR-210)."""
+        """Schedules the request under way again, by the Retransmission Timer (SR-125, SR-210)."""
         if lane.stage is Stage.SENDING:
             lane.queue.returned()
         lane.queue.stop_waiting()
@@ -325,7 +325,7 @@ class Transfer(Generic[R]):
 
 
 def judge(status: int) -> bool | None:
-    """What an answer means (A-03): True, the receiver has the message; False, it never will; None, it is to
+    """Judges an answer (A-03): True, the receiver has the message; False, it never will; None, it is to
     be sent again.
     """
     if 200 <= status < 300:

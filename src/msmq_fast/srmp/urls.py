@@ -88,8 +88,8 @@ def parse_url(text: str) -> Url:
 
 
 def queue_parts(url: Url) -> tuple[QueuePart, ...]:
-    """What the path may name, in the order in which it is to be tried: the whole rest, then without the query
-    (A-87), each first with its percent escapes decoded. Only queues that can be sent to.
+    """Returns the queue parts that the path may name, in the order of trying: the whole rest, then without
+    the query (A-87), each first with its percent escapes decoded. Only queues that can be sent to.
     """
     found = _ROOT.fullmatch(url.path)
     if found is None:

@@ -41,7 +41,7 @@ _STREAM_ID = re.compile(rf"uid:({_GUID.pattern})\\([0-9]{{1,40}})")
 
 
 class Nonconforming(ValueError):
-    """What came does not conform to section 2 of [MC-MQSRM], or what is to be sent cannot be said in it; the
+    """The data does not conform to section 2 of [MC-MQSRM], or cannot be expressed in it; the
     text says why, on one line.
     """
 

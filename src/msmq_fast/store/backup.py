@@ -30,7 +30,7 @@ _STEP: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a backup holds; the file is written last, so a backup without it is not finished."""
+    """The manifest of a backup; it is written last, so a backup without it is incomplete."""
 
     schema_version: int
     qm_guid: str  # 32 hexadecimal digits, byte order of the wire

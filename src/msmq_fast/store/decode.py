@@ -282,7 +282,7 @@ def content_key(key: bytes) -> tuple[int, int]:
 
 
 def chunk_count(size: int) -> int:
-    """How many content records the packet of `size` bytes takes."""
+    """The number of content records of a packet of `size` bytes."""
     return 1 if size <= WHOLE_BYTES else -(-size // CHUNK_BYTES)
 
 
@@ -329,7 +329,7 @@ def feed(key: bytes, value: bytes) -> list[FeedEvent]:
 
 
 class FeedSpan(NamedTuple):
-    """What a record of the feed holds: events with start <= number < stop, the last of them at `last_us`."""
+    """The content of a feed record: events with start <= number < stop, the last of them at `last_us`."""
 
     start: int
     stop: int

@@ -1,4 +1,4 @@
-"""What can go wrong with a store; every message names the directory and what to do."""
+"""Errors of a store; every message names the directory and what to do."""
 
 from __future__ import annotations
 

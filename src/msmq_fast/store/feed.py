@@ -23,7 +23,7 @@ _LOOK: Final = 16  # records read at a time for a trim: one may have a megabyte
 
 
 class FeedStore(Protocol):
-    """What the feed needs of a store."""
+    """The part of a store that the feed uses."""
 
     @property
     def writer(self) -> Writer:
@@ -31,7 +31,7 @@ class FeedStore(Protocol):
 
     @property
     def tables(self) -> Tables:
-        """What is durable."""
+        """The durable tables."""
 
     def unit(self, then: Callable[[int], object] | None = None) -> AbstractContextManager[Writer]:
         """As Store.unit."""

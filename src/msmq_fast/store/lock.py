@@ -39,7 +39,7 @@ class StoreLock:
             raise StoreLockedError(_describe(directory, holder), error.errno or 0) from error
 
     def read(self) -> dict[str, Any]:
-        """What the last holder wrote; empty when it is not readable."""
+        """Returns the record of the last holder; empty if it is not readable."""
         try:
             found = json.loads(os.pread(self._fd, 1 << 16, 0) or b"{}")
         except (OSError, ValueError):

@@ -21,7 +21,7 @@ from msmq_fast.store.schema import MetaName, Table
 
 @contextmanager
 def edit_store(directory: Path) -> Iterator[tuple[Tables, Writer]]:
-    """What is written inside is one commit, durable at the end. Raises StoreError.
+    """Edits a store: all writes inside are one commit, durable at the end. Raises StoreError.
 
     The store is a copy without a redo log. Its data file may be renamed afterwards, but not copied: its inode
     is part of the identity that is written.

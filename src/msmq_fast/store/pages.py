@@ -41,8 +41,8 @@ class _Cut(Exception):
 
 
 def shortage(path: Path, *, used: bool) -> str | None:
-    """What is missing of a data file, in words, or None. No meta page in it is left to LMDB to judge; an
-    empty file is a fault if the store was in use before. OSError: it cannot be read.
+    """Describes the missing part of a data file, or returns None. No meta page in it is left to LMDB to
+    judge; an empty file is a fault if the store was in use before. OSError: it cannot be read.
     """
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

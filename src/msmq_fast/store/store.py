@@ -48,7 +48,7 @@ class RandomBytes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """How a store is opened."""
+    """Options of opening a store."""
 
     map_size: int = DEFAULT_MAP_SIZE  # bytes of address space; the file is as large as what it holds
     force_place: bool = False  # also on network and overlay file systems
@@ -225,7 +225,7 @@ class Store:
 
     @contextmanager
     def unit(self, then: Callable[[int], object] | None = None) -> Iterator[Writer]:
-        """What is written inside lands in one commit, all or nothing; `then(status)` is called on the loop
+        """A unit: all writes inside are in one commit, or none; `then(status)` is called on the loop
         when it has ended.
         """
         with self.writer.unit() as writer:

@@ -21,7 +21,7 @@ class SpaceFigures:
 
 
 def space_figures(tables: LmdbTables, directory: Path) -> SpaceFigures:
-    """What the store takes and what is left: limited by the disk and by the map, whichever ends first."""
+    """The used and the free space of the store: limited by the disk and by the map, whichever ends first."""
     space = tables.space()
     page = space["page_size"]
     reusable = space["free_pages"] * page

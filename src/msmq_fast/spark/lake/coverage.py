@@ -24,9 +24,9 @@ _KEY: Final = ("qm_guid", "incarnation")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What feeds must cover to prove something of a day: the days from `first` to `last` without a hole, the
-    `day` from its beginning up to `until`. `gone`: queue managers, by name or GUID in lower case, of which no
-    more is to come. `dropped`: the last events that silver had and has no more, by queue manager.
+    """The range that feeds must cover to prove the verdict of a day: the days from `first` to `last` without
+    a hole, the `day` from its beginning up to `until`. `gone`: queue managers, by name or GUID in lower case,
+    of which no more is to come. `dropped`: the last events that silver had and has no more, by queue manager.
     """
 
     first: date

@@ -28,7 +28,7 @@ _DENIED: Final = re.compile(r"(?:AccessControlException|AccessDeniedException|Pe
 WORKER_LATE: Final = "Python worker failed to connect back"
 """Spark waits 10 s for each worker, whatever its settings say."""
 _EXTRA: Final = ("pyarrow", "pyspark", "pandas", "lmdb")
-"""What the extra `spark` installs."""
+"""Packages that the extra `spark` installs."""
 _CODES: Final = (
     (Unavailable, Exit.UNREACHABLE),
     (AccessDenied, Exit.REFUSED),

@@ -19,7 +19,7 @@ _LEAVES: Final = ("received", "removed", "expired", "purged")
 
 
 def steps(events: DataFrame) -> DataFrame:
-    """How events change the number of messages in queues: qm, queue, event_time, feed_seq, event, change,
+    """Changes of the number of messages in queues by events: qm, queue, event_time, feed_seq, event, change,
     packet_size.
     """
     from pyspark.sql import functions as F
@@ -259,7 +259,7 @@ def bases(told: DataFrame, coverage: DataFrame) -> DataFrame:
 def counters(
     steps: DataFrame, told: DataFrame, coverage: DataFrame, bases: DataFrame, day: date
 ) -> DataFrame:
-    """What queue managers counted themselves against what events add up to, at the same place of the feed.
+    """Counts of queue managers beside the sums of events, at the same place of the feed.
 
     That is where they were asked first after the day; else where they were asked last on it. `equal` is null
     where the lake does not know how many messages there were at some earlier time: then there is nothing to

@@ -41,7 +41,7 @@ _READ: Final = (*SENT, "body", "arrived_time", "time_to_be_received", "auth_leve
 
 @dataclass
 class Checks:
-    """What is known of the messages before one of them is written: counts, bytes of bodies, a hash of the
+    """Checks of the messages before the first is written: counts, bytes of bodies, a hash of the
     files.
     """
 

@@ -1,4 +1,4 @@
-"""What tasks of the archive do: rows of the bulk API become Parquet files as they come, as Arrow.
+"""The tasks of the archive: write rows of the bulk API as Parquet files, straight from Arrow.
 
 Spark plans, repeats and counts; the rows themselves never pass through its JVM, which would take ten times as
 long over fifty columns. The files lie below `_arriving` until the driver places them (writing.py).
@@ -31,7 +31,7 @@ comes soon. `compact` finds the others.
 _NEEDED: Final = ("qm_guid", "incarnation", "feed_seq", "event", "event_time")
 
 LANDED: Final = pa.schema([("layer", pa.string()), ("path", pa.string()), ("rows", pa.int64())])
-"""What a task tells the driver of each file."""
+"""The row that a task sends to the driver for each file."""
 
 
 class Landed(NamedTuple):

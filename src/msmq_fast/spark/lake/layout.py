@@ -30,7 +30,7 @@ SUCCESS: Final = "_SUCCESS"
 FOLDED: Final = "compacted"
 """The run of the batch in which `compact` has brought all bodies together."""
 RECENT: Final = 32
-"""So many of the last batches of bodies are searched for one before it is stored; `compact` keeps theirs."""
+"""The number of last batches of bodies that are searched before a body is stored; `compact` keeps them."""
 REPLAYS: Final = "_state/replays"
 HEADERS_ONLY: Final = "-headers"
 """Ends the names of runs whose messages have no bodies in the lake."""
@@ -158,7 +158,7 @@ class Lake:
         return "/".join((self.root, *parts))
 
     def names(self, directory: str) -> list[str]:
-        """What is in a directory, sorted; nothing if there is none."""
+        """The names in a directory, sorted; none if it does not exist."""
         found = self._fs.get_file_info(_selector(self._at(directory), recursive=False))
         return sorted(info.base_name for info in found)
 

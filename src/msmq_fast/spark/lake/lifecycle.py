@@ -1,4 +1,4 @@
-"""What became of each message: one row per message and destination, from the events of all queue managers.
+"""Lifecycles of messages: one row per message and destination, from the events of all queue managers.
 
 The events of one message are first gathered per queue of a queue manager (`stations`), then those of its
 sender and of its receiver are brought together. A message identifier that was sent to several queues has a
@@ -72,7 +72,7 @@ def stations(events: DataFrame) -> DataFrame:
 
 
 def _between_managers() -> Column:
-    """What queue managers tell each other: it is used up on arrival, without an event."""
+    """Messages between queue managers: they are consumed on arrival, without an event."""
     from pyspark.sql import functions as F
 
     told = F.coalesce(F.col("queue").rlike(INTERNAL_QUEUE), F.lit(False))

@@ -20,7 +20,7 @@ _STALE_S: Final = 600.0
 
 
 class Store(Protocol):
-    """What a claim needs of a lake."""
+    """The part of a lake that a claim uses."""
 
     @property
     def directory(self) -> Path | None:

@@ -1,4 +1,4 @@
-"""How many rows each file of a batch has, noted beside it: what vanishes later on is noticed."""
+"""Manifests with the rows of each file of a batch, so that lost files are noticed."""
 
 from __future__ import annotations
 

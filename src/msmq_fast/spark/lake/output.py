@@ -1,4 +1,4 @@
-"""What the lake's commands print."""
+"""Output of the lake's commands."""
 
 from __future__ import annotations
 

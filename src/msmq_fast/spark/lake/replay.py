@@ -38,7 +38,7 @@ _TIME: Final = "yyyy-MM-dd HH:mm:ss.SSSSSSXXX"
 
 @dataclass(frozen=True)
 class Request:
-    """What is replayed where. `name` tells two equal requests apart that are both meant."""
+    """A request of a replay. `name` tells two equal requests apart that are both meant."""
 
     where: str
     queue: str
@@ -110,7 +110,7 @@ class Replay:
         return done - written
 
     def forget(self) -> None:
-        """What was chosen: bodies are nowhere but where they belong."""
+        """Deletes the selection, so that bodies are in no other place than the lake."""
         self._lake.delete(self._rows)
 
     def _chosen(self, spark: SparkSession, upto: dict[str, int] | None) -> DataFrame:
@@ -197,7 +197,7 @@ class Replay:
 
 
 class Pace:
-    """So many messages a second; None: as fast as they go."""
+    """Limits messages per second; None: unlimited."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What all forms of a report share: words, tables, and the Markdown form."""
+"""Shared by all forms of a report: words, tables, and the Markdown form."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Numbers:
         self.gaps = list(gaps)
 
     def arrive(self, arrivals: Iterable[Arrival]) -> Iterator[Finding]:
-        """What is wrong with arrivals, given in their order. Gaps are told by `missing`: they may be filled
+        """Returns the faults of arrivals, given in their order. `missing` returns gaps: they may be filled
         later.
         """
         for arrival in arrivals:

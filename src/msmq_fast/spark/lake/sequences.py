@@ -128,7 +128,7 @@ def _by_state(tokens: DataFrame) -> DataFrame:
 
 
 def by_windows(tokens: DataFrame) -> DataFrame:
-    """What transformWithState finds, by sorting each sequence twice."""
+    """Finds the same as transformWithState by sorting each sequence twice."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -209,7 +209,7 @@ def _follow(key: tuple[str, str, int], table: pd.DataFrame, numbers: Numbers) ->
 
 
 def _arrive(numbers: Numbers, arrived: pd.DataFrame) -> Iterator[Finding]:
-    """What is in order, which is nearly everything, is not looked at number by number."""
+    """Handles numbers in order, which nearly all are, in one step."""
     column = arrived["seq_no"].to_numpy()
     if len(column) and column[0] == numbers.expected and bool((column[1:] == column[:-1] + 1).all()):
         numbers.expected = int(column[-1]) + 1

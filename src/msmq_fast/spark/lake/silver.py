@@ -16,11 +16,11 @@ _KEPT: Final = "_state/silver-kept.json"
 _TABLE: Final = "silver/events"
 _DAILY: Final = (_TABLE, "silver/lifecycle")
 IDENTITY: Final = ("qm_guid", "incarnation", "feed_seq")
-"""What names an event for good."""
+"""The columns that identify an event for good."""
 
 
 class Merge(NamedTuple):
-    """What a merge did: batches read, and the (day, queue manager) directories that were written anew."""
+    """The result of a merge: batches read, and rewritten directories of (day, queue manager)."""
 
     batches: int
     partitions: list[tuple[str, str]]
@@ -83,7 +83,7 @@ def merged(lake: Lake) -> dict[str, int]:
 
 
 def kept(lake: Lake) -> Kept:
-    """What `compact --keep-silver` has left."""
+    """The days that `compact --keep-silver` has kept."""
     note = lake.read_json(_KEPT)
     return Kept(None, {}) if note is None else Kept(date.fromisoformat(note["first"]), note["ends"])
 

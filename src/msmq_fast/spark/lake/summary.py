@@ -1,4 +1,4 @@
-"""What a report tells, gathered from the gold tables by pyarrow alone: no Spark, no JVM."""
+"""The content of a report, gathered from the gold tables by pyarrow alone: no Spark, no JVM."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def undelivered_by(lake: Lake, day: date) -> Rows:
 
 
 def undelivered(by: Rows) -> Iterator[str]:
-    """What `undelivered_by` found, in words: those that did not reach their queue, and those that left it
+    """The findings of `undelivered_by` in words: those that did not reach their queue, and those that left it
     unread.
     """
     for arrived, what in ((False, "did not reach their queue"), (True, "left their queue unread")):
@@ -197,7 +197,7 @@ def _part(lake: Lake, table: str, day: date, order: list[str], wanted: Any = Non
 
 
 def _sequences(lake: Lake, day: date) -> dict[str, Any]:
-    """What is wrong first: sequences that began again may be many, and are no fault."""
+    """Reads findings about sequences, faults first: restarted sequences may be many, and are not faults."""
     from pyarrow import compute
 
     begun = compute.field("kind") == "restart"

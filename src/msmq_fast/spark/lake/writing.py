@@ -1,4 +1,4 @@
-"""What becomes of one micro-batch of the archive: directories that are whole, or do not count."""
+"""Stores one micro-batch of the archive: its directories are complete, or do not count."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _BODIES: Final = "bronze/bodies"
 
 
 class Placing:
-    """What foreachBatch calls with the files of a batch (the rows of LandingSource) and its number.
+    """The function that foreachBatch calls with the files of a batch (the rows of LandingSource) and its
+    number.
 
     A batch that is complete is not read again: the same batch has the same rows. `placed` hears how many
     there were.

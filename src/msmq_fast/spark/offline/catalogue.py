@@ -1,4 +1,4 @@
-"""What a store says of itself: its queue manager, its queues, where messages and events lie."""
+"""The catalogue of a store: its queue manager, its queues, the key ranges of messages and events."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ Rows = Iterator[tuple[dict[str, Any], int]]
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be read, by every task of a query."""
+    """The request of a query, for each of its tasks."""
 
     directory: Path
     table: str

@@ -63,7 +63,7 @@ def records(paths: tuple[str, ...]) -> Iterator[Record | CaptureError]:
 
 
 def segments(found: Iterator[Record | CaptureError]) -> Iterator[Segment | CaptureError]:
-    """What the records carry. Of records that cannot be read one of each sort is told."""
+    """Yields the segments of the records. Reports one of each sort of unreadable records."""
     told: set[str] = set()
     for record in found:
         if isinstance(record, CaptureError):

@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 class Reader(Protocol[Item]):
-    """What a table makes of the bytes of one direction."""
+    """Makes rows of a table from the bytes of one direction."""
 
     def begin(self, *, whole: bool) -> None:
         """The first bytes come."""

@@ -20,7 +20,7 @@ SHOWN: Final = 1 << 16
 
 
 class Kind(Enum):
-    """What a frame is; the values stand in the column `packet_type`."""
+    """The kind of a frame; its value is in the column `packet_type`."""
 
     USER = "user"
     SESSION_ACK = "session_ack"
@@ -90,7 +90,7 @@ class Framing:
         return frames
 
     def end(self) -> list[Frame]:
-        """What is left when nothing more comes."""
+        """Yields the rest at the end of the data."""
         return self._cut(final=True)
 
     def _cut(self, *, final: bool) -> list[Frame]:

@@ -64,7 +64,7 @@ def address_text(address: bytes) -> str:
 
 
 def segment_of(record: Record) -> Segment | None:
-    """What the record carries; None: another protocol, or a later fragment. BadRecord: cut or wrong."""
+    """The segment of a record; None: another protocol or a later fragment. BadRecord: cut or wrong."""
     data, link = record.data, record.link
     try:
         if link in _TYPE_AT:

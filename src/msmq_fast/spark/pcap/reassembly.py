@@ -11,7 +11,7 @@ _WHOLE: Final = 1 << 32
 FARTHEST: Final = 1 << 30
 """The largest window that TCP has: what lies further ahead belongs to another connection, or is damage."""
 _HELD: Final = 128
-"""What a segment that waits takes up beside its bytes, about: many short ones are not for nothing."""
+"""Approximate overhead of a waiting segment in bytes, so that many short ones count too."""
 
 
 class Piece(NamedTuple):
@@ -47,12 +47,12 @@ class Direction:
         self._next = sequence % _WHOLE + _WHOLE
 
     def place(self, sequence: int) -> int:
-        """How far a number lies ahead of the next byte; negative if it lies behind."""
+        """Distance of a number from the next byte; negative if it is before it."""
         assert self._next is not None  # noqa: S101 - callers begin first
         return (sequence - self._next + _HALF) % _WHOLE - _HALF
 
     def add(self, sequence: int, payload: bytes) -> Iterator[Piece]:
-        """What can be read now that a segment has come."""
+        """Adds a segment; yields the bytes that are now in order."""
         if self._next is None:
             self.begin(sequence)
         ahead = self.place(sequence)

@@ -27,7 +27,7 @@ _SNAP_LENGTH, _RESOLUTION, _OFFSET = 2, 9, 14
 
 
 class Record(NamedTuple):
-    """What was captured of one packet. `length` is what it had on the wire."""
+    """The captured bytes of one packet. `length` is its size on the wire."""
 
     number: int  # from 1
     time_us: int

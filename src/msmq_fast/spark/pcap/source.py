@@ -86,7 +86,7 @@ def capture_options(given: Mapping[str, str]) -> Options:
 
 
 def scan_of(options: Options) -> Scan:
-    """What every task reads; without files. OptionError."""
+    """Returns the scan of every task, without files. Raises OptionError."""
     text = options["ports"] or PORTS[options["table"]]
     try:
         ports = frozenset(int(port) for port in text.split(","))

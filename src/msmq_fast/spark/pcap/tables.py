@@ -28,7 +28,7 @@ _STRETCH: Final = 4096  # records of a packet table that go to one share
 
 @dataclass(frozen=True)
 class Scan:
-    """What is to be read. `files` are one capture, in their order; `share` of `shares` is wanted."""
+    """A scan. `files` are one capture, in their order; the task reads `share` of `shares`."""
 
     table: str
     files: tuple[str, ...]

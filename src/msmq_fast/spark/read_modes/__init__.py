@@ -1,1 +1,3 @@
-"""How a query reads: `keep` (messages stay), `remove` (messages are received), `events` (the event feed)."""
+"""The read modes of a query: `keep` (messages stay), `remove` (messages are received), `events` (the event
+feed).
+"""

@@ -14,7 +14,7 @@ from msmq_fast.spark.selection import Positions, resolve
 
 MODE: Final = "events"
 EVENT_BYTES: Final = 256
-"""What one event is taken for where bytes are limited."""
+"""The assumed size of one event for limits in bytes."""
 
 
 class EventsMode:
@@ -98,7 +98,7 @@ class EventsMode:
         return Offset(MODE, managers)
 
     def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
-        """What tasks read between two offsets that followed one another: the ranges of `stop`."""
+        """The partitions between two consecutive offsets: the ranges of `stop`."""
         return dense_partitions(self._managers, self._limits, start, stop)
 
     def confirm(self, offset: Offset) -> None:

@@ -100,7 +100,7 @@ class KeepMode:
         return self._offset(standings, plans)
 
     def partitions(self, start: Offset, end: Offset) -> list[RowsPartition]:
-        """What tasks read between two offsets that followed one another: the ranges of `end`."""
+        """The partitions between two consecutive offsets: the ranges of `end`."""
         if start == end:
             return []
         spots = [(guid, m, s) for guid, m in end.managers.items() for s in m.queues.values() if s.rows]
@@ -151,7 +151,7 @@ class KeepMode:
             )
 
     def _plan(self, standing: _Standing, share: Share) -> Plan:
-        """What can be read of a queue, as far as its share goes."""
+        """Plans the rows of a queue within its share."""
         if share.rows == 0:
             return Plan((), standing.at, 0, 0)
         if standing.at >= standing.stop or not standing.queue.messages:

@@ -101,7 +101,7 @@ class RemoveMode:
         return Offset(MODE, managers, self._subscription)
 
     def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
-        """What tasks read between two offsets that followed one another: the deliveries of `stop`."""
+        """The partitions between two consecutive offsets: the deliveries of `stop`."""
         self._check(stop)
         return dense_partitions(self._managers, self._limits, start, stop, self._subscription)
 

@@ -42,7 +42,7 @@ class ClientConnection:
         self.silent = True  # nothing has come since the latest request
 
     def request(self, target: bytes, headers: Headers, body: bytes) -> list[bytes]:
-        """What to write for a POST. `headers` have Host and Content-Length among them.
+        """Returns the bytes of a POST. `headers` have Host and Content-Length among them.
 
         Raises BadAnswer: this connection carries no more requests; ValueError: a header cannot be sent.
         """
@@ -51,8 +51,8 @@ class ClientConnection:
         return [piece for piece in pieces if piece]
 
     def tunnel(self, authority: bytes, headers: Headers = ()) -> bytes:
-        """What to write for a tunnel to `host:port` through a proxy. After an answer of 2xx the connection is
-        something else's.
+        """Returns the request for a tunnel to `host:port` through a proxy. After an answer of 2xx the
+        connection is something else's.
         """
         fields = [(b"Host", authority), *headers]
         head = self._send(h11.Request(method="CONNECT", target=authority, headers=fields))
@@ -73,7 +73,7 @@ class ClientConnection:
         return pieces
 
     def receive(self, data: bytes) -> Answer | None:
-        """What came; b"" is the end of the stream. The answer, as soon as it is complete.
+        """Takes received bytes; b"" is the end of the stream. Returns the answer once it is complete.
 
         Raises BadAnswer: it is none, or the connection ended before it was complete.
         """

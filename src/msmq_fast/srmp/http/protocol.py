@@ -25,7 +25,7 @@ _LINGER: Final = 5.0  # seconds in which what still comes is read over, so that 
 
 @dataclass(slots=True)
 class Shared:
-    """What all connections of a server have in common. `touch` is called before something is handed on,
+    """Shared by all connections of a server. `touch` is called before something is handed on,
     `fixed` gives the header lines of every answer, `monotonic` seconds.
     """
 

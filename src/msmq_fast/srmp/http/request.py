@@ -1,4 +1,4 @@
-"""What the HTTP server hands to SRMP: one request that has arrived in full ([MC-MQSRM] 2.1.1)."""
+"""The request that the HTTP server passes to SRMP when it has arrived in full ([MC-MQSRM] 2.1.1)."""
 
 from __future__ import annotations
 

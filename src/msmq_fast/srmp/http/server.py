@@ -121,7 +121,7 @@ class ServerConnection:
             self._buffer += data
 
     def take_output(self) -> bytes:
-        """What is to be written now, besides answers."""
+        """Returns the bytes to write now, besides answers."""
         output = b"".join(self._output)
         self._output.clear()
         return output

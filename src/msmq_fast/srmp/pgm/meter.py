@@ -1,4 +1,4 @@
-"""How many octets per second pass."""
+"""Measures octets per second."""
 
 from __future__ import annotations
 

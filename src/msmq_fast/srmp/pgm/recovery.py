@@ -107,7 +107,7 @@ class Recovery:
 
     @property
     def due(self) -> int:
-        """How many sequence numbers a NAK has to be sent for."""
+        """The number of sequence numbers that need a NAK."""
         return len(self._due)
 
     def ask(self, limit: int, now: float) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What an administrator may set of PGM, and the constants of [MC-MQSRM] 2.1.3.1."""
+"""Settings of PGM, and the constants of [MC-MQSRM] 2.1.3.1."""
 
 from __future__ import annotations
 

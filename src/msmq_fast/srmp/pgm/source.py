@@ -169,7 +169,9 @@ class Source:
         return self._meter.rate(now)
 
     def packets(self, now: float) -> list[Datagram]:
-        """What may leave now: NCFs first, then SPMs, then repairs and new data in turn (RFC 3208, 5.1.3)."""
+        """Returns the packets to send now: NCFs first, then SPMs, then repairs and new data in turn (RFC
+        3208, 5.1.3).
+        """
         self.expire(now)
         sent: list[Datagram] = []
         self._blocked_until = None
