@@ -294,7 +294,7 @@ def test_an_import_whose_client_was_killed_goes_on(tmp_path: Path) -> None:
 
 
 def test_an_import_whose_server_was_killed_goes_on(tmp_path: Path) -> None:
-    assert interrupted_import(tmp_path, 8000, kill_server=True) == 1
+    assert interrupted_import(tmp_path, 20_000, kill_server=True) == 1
 
 
 @pytest.mark.long(seconds=120)
