@@ -21,24 +21,24 @@ class Access(IntEnum):
 
     @property
     def peeks(self) -> bool:
-        """Peeking only."""
+        """Whether the mode allows peeking but not receiving."""
         return self in (Access.PEEK, Access.PEEK_ADMIN)
 
     @property
     def admin(self) -> bool:
-        """For outgoing queues."""
+        """Whether the mode opens an outgoing queue for administration."""
         return self in (Access.RECEIVE_ADMIN, Access.PEEK_ADMIN)
 
 
 class Share(IntEnum):
-    """QueueShareMode."""
+    """QueueShareMode: whether other handles may receive while this one is open."""
 
     DENY_NONE = 0
     DENY_RECEIVE = 1
 
 
 def excludes(open_access: Access, open_share: Share, access: Access, share: Share) -> bool:
-    """Whether a queue that is open in one mode cannot be opened in the other."""
+    """Whether a queue that is open with one access and share mode cannot be opened with the other."""
     if open_access.receives:
         if share is Share.DENY_RECEIVE:
             return True

@@ -1,4 +1,4 @@
-"""The clocks that the queue manager is given."""
+"""The interface of the clocks that the caller passes to the queue manager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deadlines of many things of one kind."""
+"""A set of deadlines, one for each key."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Deadlines(Generic[K]):
-    """Each key has one deadline at most. What is nearest is known at once, however many there are; setting
-    one takes logarithmic time. Entries that were changed are passed over when they come up.
+    """Deadlines by key; each key has at most one.
+
+    The nearest deadline is available at once; setting one takes logarithmic time. Outdated heap entries are
+    skipped when they reach the front.
     """
 
     def __init__(self) -> None:
@@ -27,7 +29,7 @@ class Deadlines(Generic[K]):
         return key in self._due
 
     def set(self, key: K, deadline: float | None) -> None:
-        """Change the deadline of a key; None: it has none."""
+        """Set the deadline of a key; None removes it."""
         if deadline is None:
             self._due.pop(key, None)
         else:
@@ -37,7 +39,9 @@ class Deadlines(Generic[K]):
         self._pass_over()
 
     def _pass_over(self) -> None:
-        """Drop what is outdated from the front of the heap, and from all of it when most of it is."""
+        """Remove outdated entries from the front of the heap, and rebuild the heap if most of it is
+        outdated.
+        """
         heap, due = self._heap, self._due
         while heap and due.get(heap[0][2], (0.0, -1))[1] != heap[0][1]:
             heappop(heap)
@@ -45,12 +49,11 @@ class Deadlines(Generic[K]):
             self._heap = sorted((deadline, number, key) for key, (deadline, number) in due.items())
 
     def next_deadline(self) -> float | None:
-        """The nearest one."""
+        """The nearest deadline; None if there is none."""
         return self._heap[0][0] if self._heap else None
 
     def take(self, now: float, limit: int | None = None) -> list[K]:
-        """Returns the keys whose deadlines are due, in their order, `limit` at most; they have none any
-        more."""
+        """Remove and return the keys that are due at `now`, nearest first, at most `limit` of them."""
         taken: list[K] = []
         while self._heap and self._heap[0][0] <= now and (limit is None or len(taken) < limit):
             key = heappop(self._heap)[2]

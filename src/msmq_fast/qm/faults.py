@@ -1,9 +1,9 @@
-"""Exceptions that nothing in the code expects: each is counted, and logged once for each cause.
+"""Unexpected exceptions: each is counted, and logged once for each cause.
 
-An expected error is an `MSMQError` and is handled where it is raised. What arrives here is a defect of this
-server. It must harm the one thing that it happened to: the deadline, the message or the callback that
-raised. Everything else goes on, so a fault of which a peer is the cause cannot become an outage, and a fault
-that repeats a thousand times a second cannot fill the log.
+An expected error is an `MSMQError` and is handled where it is raised. An exception that arrives here is a
+defect of this server. It must affect only the deadline, the message or the callback that raised it.
+Everything else continues, so that a peer that provokes a fault cannot cause an outage, and a fault that
+repeats a thousand times a second cannot fill the log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Faults", "for_each"]
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
-_MOST_CAUSES: Final = 256  # of which the log tells; what is beyond is counted only
+_MOST_CAUSES: Final = 256  # that are logged; further causes are only counted
 
 
 class Faults:
@@ -35,8 +35,10 @@ class Faults:
         return self.counts.total()
 
     def note(self, where: str, error: BaseException) -> None:
-        """Count an exception that was caught at `where`, such as "deadline of leases"; the traceback goes
-        into the log when this cause is new. The members of an exception group are counted one by one.
+        """Count an exception that was caught at `where`, such as "deadline of leases".
+
+        The traceback is logged if this cause is new. The members of an exception group are counted one by
+        one.
         """
         if isinstance(error, BaseExceptionGroup):
             for each in error.exceptions:
@@ -59,8 +61,8 @@ class Faults:
 
 
 def for_each(items: Iterable[T], action: Callable[[T], object]) -> None:
-    """Call `action` for every item, also behind one for which it raises. What was raised is raised at the
-    end, as a group.
+    """Call `action` for every item, even after it raises for one. The exceptions are raised at the end, as a
+    group.
     """
     raised: list[Exception] = []
     for item in items:

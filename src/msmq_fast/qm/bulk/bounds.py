@@ -1,7 +1,7 @@
-"""What readers in bulk ask before they read: how far they may, what is there, and how to part it.
+"""Bounds for bulk readers: how far they can read, how much a queue holds, and how to split it.
 
 A reader goes through a queue by arrival sequences, from one watermark to the next. Below the watermark
-nothing new appears except messages that are moved to a queue or given back to it: `late` counts those.
+nothing new appears except messages that are moved to a queue or returned to it: `late` counts those.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ UNLIMITED: Final = (1 << 63) - 1
 
 
 class Bounds:
-    """The watermark of a queue manager. It moves only when it is read, so it costs the hot paths nothing."""
+    """The watermark of a queue manager. It advances only when it is read, so it costs the hot paths
+    nothing.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -30,13 +32,12 @@ class Bounds:
 
     @property
     def watermark(self) -> int:
-        """All messages that arrived before this sequence are available or removed. It may lag behind
-        `settled`.
-        """
+        """Every message that arrived before this sequence is available or gone. May lag behind `settled`."""
         return self._watermark.look()
 
     def settled(self) -> Completion[int]:
-        """The watermark behind all that has arrived until now, when that is durable.
+        """Returns the watermark that covers every message that has arrived by now; resolved once it is
+        durable.
 
         The caller submits the current batch.
         """
@@ -47,8 +48,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class QueueBounds:
-    """One queue. `first`: nothing stands before this sequence (the watermark, if it is empty); `bytes` of
-    packets; `late`: messages that came behind a watermark since the server started.
+    """The bounds of one queue.
+
+    `first`: no message has a lower sequence (the watermark if the queue is empty). `bytes`: size of the
+    packets. `late`: messages that appeared below the watermark since the server started.
     """
 
     name: str
@@ -62,7 +65,9 @@ class QueueBounds:
 
 
 def bounds_of(ledger: Ledger, queue: Queue) -> QueueBounds:
-    """The bounds of a queue. `messages` and `bytes` are of all that is visible, also above the watermark."""
+    """The bounds of a queue. `messages` and `bytes` count all visible messages, including those above the
+    watermark.
+    """
     core = queue.core
     return QueueBounds(
         queue.name,
@@ -78,7 +83,10 @@ def bounds_of(ledger: Ledger, queue: Queue) -> QueueBounds:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Sequences from `start` up to but not including `stop`, and what is there now; `bytes` of packets."""
+    """The sequences from `start` up to but not including `stop`.
+
+    `rows` is the number of messages now in that range, `bytes` the size of their packets.
+    """
 
     start: int
     stop: int
@@ -88,7 +96,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """`ranges` follow one another up to `stop`; none if nothing is there."""
+    """The result of a `Plan`: consecutive `ranges` up to `stop`; no ranges if there are no messages."""
 
     ranges: tuple[Range, ...]
     stop: int
@@ -97,10 +105,10 @@ class Planned:
 
 
 class Plan:
-    """Counts what a queue holds between two sequences; a great one takes several steps.
+    """Counts the messages of a queue between two sequences; a large range takes several steps.
 
-    It ends at `stop`, at the watermark, or before the message by which it would exceed `max_rows` messages or
-    `max_bytes` of packets, but not before the first.
+    The count ends at `stop`, at the watermark, or before the message that would exceed `max_rows` messages or
+    `max_bytes` of packets, but never before the first message.
     """
 
     def __init__(
@@ -116,11 +124,15 @@ class Plan:
         self._tally = Tally(queue.core, start, stop, max_rows or UNLIMITED, max_bytes or UNLIMITED)
 
     def step(self) -> bool:
-        """Count some ten thousand messages more (under a millisecond). True when all are counted."""
+        """Count about ten thousand more messages (takes under a millisecond). Returns True when all are
+        counted.
+        """
         return self._tally.advance()
 
     def planned(self, parts: int = 1) -> Planned:
-        """The stretch in at most `parts` ranges of about as many messages."""
+        """Returns the counted range, split into at most `parts` ranges with about the same number of
+        messages.
+        """
         tally = self._tally
         ranges = tuple(Range(*cut) for cut in tally.ranges(parts))
         return Planned(ranges, tally.next, tally.rows, tally.bytes)
@@ -135,8 +147,9 @@ def plan(
     max_bytes: int | None = None,
     parts: int = 1,
 ) -> Planned:
-    """Run a `Plan` to the end. On the event loop, call `Plan.step` instead, so that other work can run in
-    between.
+    """Run a `Plan` to the end and return its result.
+
+    On the event loop, call `Plan.step` instead, so that other work can run between the steps.
     """
     steps = Plan(ledger, queue, start, stop, max_rows, max_bytes)
     while not steps.step():

@@ -1,7 +1,7 @@
-"""What one subscription has been given of one queue, by delivery number, and its records.
+"""The messages of one queue that are leased to one subscription, by delivery number, and their records.
 
-Delivery numbers are dense and grow by one for every message that is handed to the subscription, for good: a
-message that comes back gets another one when it is handed out again.
+Delivery numbers have no gaps and grow by one for every message that is handed to the subscription. They are
+never reused: a message that returns to the queue gets a new number when it is handed out again.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from msmq_fast.store.schema import ORDINAL_KEY, MetaName
 __all__ = ["CHUNK", "Chunk", "LeaseHolder", "LeaseLost", "Stored", "stored_leases"]
 
 CHUNK: Final = 8192
-"""Messages that one record names at most."""
+"""Maximum number of messages in one record."""
 
 _VOIDS: Final = 32  # ranges of numbers that are remembered as void
 
 
 class LeaseLost(Exception):
-    """409: the numbers are void, or were never given out."""
+    """409: the delivery numbers are void, or were never assigned."""
 
 
 class Chunk(NamedTuple):
-    """Messages by lookup id, numbered from `first` on."""
+    """Messages by lookup id, with consecutive delivery numbers from `first`."""
 
     first: int
     keys: array[int]
@@ -40,16 +40,19 @@ class Chunk(NamedTuple):
         return self.first + len(self.keys)
 
     def part(self, start: int, stop: int) -> array[int]:
-        """The lookup ids of numbers that it has."""
+        """Returns the lookup ids of the numbers from `start` up to `stop`; both must be in this chunk."""
         return self.keys[max(start - self.first, 0) : max(stop - self.first, 0)]
 
 
 class LeaseHolder:
-    """Numbers below `start` are over: acknowledged or, as far as `voids` says it, void; those up to `next`
-    are its own.
+    """The leased messages of one subscription on one queue.
 
-    `owner` is what its messages are locked with. What it writes builds on what it wrote before: a record
-    never says more than what is durable of the messages. `on_rest` is called when nothing is flying any more.
+    Numbers below `start` are acknowledged or, if they are in `voids`, void. Numbers from `start` up to but
+    not including `next` are leased.
+
+    `owner` is the number with which its messages are locked. Each write depends on the writes before it, so a
+    record never claims more than what is durable of the messages. `on_rest` is called when no write is
+    pending.
     """
 
     def __init__(
@@ -73,8 +76,8 @@ class LeaseHolder:
         self.jobs: deque[Iterator[bool]] = deque()  # what it has asked for, in order
         self.gone = False  # the queue was deleted
         self.flying = 0  # units that are not durable yet
-        self.failure = 0  # status of a unit that was not kept, since `take_failure`
-        self.broken = False  # a unit was not kept: the records are behind
+        self.failure = 0  # status of the first failed unit since `take_failure`
+        self.broken = False  # a unit failed: the records are out of date
         self._records = records
         self._on_rest = on_rest
         self._stale: list[bytes] = []  # rows that are to be deleted
@@ -82,20 +85,20 @@ class LeaseHolder:
 
     @property
     def held(self) -> int:
-        """The number of its delivery numbers, those of removed messages included."""
+        """How many delivery numbers are leased, including those of messages that were removed meanwhile."""
         return self.next - self.start
 
     # ---- numbers
 
     def give(self, keys: array[int]) -> Chunk:
-        """The next numbers for messages."""
+        """Assign the next delivery numbers to messages."""
         chunk = Chunk(self.next, keys)
         self.chunks.append(chunk)
         self.next = chunk.stop
         return chunk
 
     def check(self, start: int, stop: int) -> None:
-        """LeaseLost: not all numbers from `start` up to but not including `stop` are its own."""
+        """Raises LeaseLost unless all numbers from `start` up to but not including `stop` are leased."""
         for first, behind in self.voids:
             if start < behind and first < stop:
                 first, last = max(first, start), min(behind, stop) - 1
@@ -109,7 +112,7 @@ class LeaseHolder:
             raise LeaseLost(f"deliveries up to {self.start - 1} were acknowledged: {start} is gone")
 
     def still(self, start: int, stop: int) -> tuple[array[int], array[int]]:
-        """(lookup ids, numbers) of those from `start` up to `stop` whose messages are there."""
+        """Returns (lookup ids, numbers) of the messages numbered `start` up to `stop` that still exist."""
         keys, numbers = array("Q"), array("Q")
         for chunk in self.chunks:
             first = max(chunk.first, start)
@@ -121,18 +124,20 @@ class LeaseHolder:
         return keys, numbers
 
     def front(self, stop: int, limit: int) -> array[int]:
-        """Lookup ids of the next numbers below `stop`, at most `limit`, and not beyond one record."""
+        """Returns the lookup ids of the next numbers below `stop`: at most `limit`, and from one record
+        only.
+        """
         chunk = self.chunks[0]
         return chunk.part(self.start, min(chunk.stop, stop, self.start + limit))
 
     def advance(self, count: int) -> None:
-        """The first `count` numbers are over."""
+        """Mark the first `count` numbers as acknowledged or void."""
         self.start += count
         while self.chunks and self.chunks[0].stop <= self.start:
             self._stale.append(self._row(self.chunks.popleft().first))
 
     def snapshot(self) -> Callable[[], None]:
-        """Puts the numbers back to where they are now."""
+        """Returns a function that restores the numbers to their present state."""
         start, chunks, stale = self.start, list(self.chunks), list(self._stale)
 
         def restore() -> None:
@@ -141,7 +146,9 @@ class LeaseHolder:
         return restore
 
     def take_back(self, first: int) -> array[int]:
-        """Numbers from `first` on were not given out after all; the lookup ids of their messages."""
+        """Withdraw the numbers from `first` on, which were not handed out after all; returns their lookup
+        ids.
+        """
         keys = array("Q")
         while self.chunks and self.chunks[-1].first >= first:
             chunk = self.chunks.pop()
@@ -151,7 +158,7 @@ class LeaseHolder:
         return keys
 
     def void(self, stop: int) -> list[array[int]]:
-        """All numbers below `stop` are void; the lookup ids of their messages, which are still locked."""
+        """Void all numbers below `stop`; returns the lookup ids of their messages, which are still locked."""
         stop = min(stop, self.next)
         if stop <= self.start:
             return []
@@ -166,8 +173,9 @@ class LeaseHolder:
     # ---- records, in the current unit
 
     def write(self, chunk: Chunk | None = None) -> None:
-        """Bring the records up to date, with a new chunk or without. To be called within a unit, which the
-        caller takes back if this raises.
+        """Bring the records up to date, with a new chunk if given.
+
+        Call inside a unit, which the caller must roll back if this raises.
         """
         live = {self._row(one.first) for one in self.chunks}  # numbers that were taken back are given again
         stale = [row for row in self._stale if row not in live]
@@ -177,7 +185,7 @@ class LeaseHolder:
             if status:
                 self._stale += stale
                 self.broken = True
-                self._batch = 0  # what comes builds on nothing that has failed
+                self._batch = 0  # later writes must not depend on one that failed
                 self.failure = self.failure or status
             elif not self.flying:
                 self.broken = False
@@ -206,12 +214,12 @@ class LeaseHolder:
         self._records.set_meta(self._row(None), self._head())
 
     def take_failure(self) -> int:
-        """Status of the first unit that was not kept since the last call, else 0."""
+        """Returns the status of the first unit that failed since the last call; 0 if none failed."""
         status, self.failure = self.failure, 0
         return status
 
     def delete(self) -> None:
-        """No record is left."""
+        """Delete all records of this holder."""
         for chunk in self.chunks:
             self._records.delete_meta(self._row(chunk.first))
         for row in self._stale:
@@ -233,7 +241,9 @@ class LeaseHolder:
         return name if first is None else name + first.to_bytes(8)
 
     def restore(self, stored: Stored) -> None:
-        """Reads the state of an earlier start. Raises ValueError, TypeError, KeyError if it is damaged."""
+        """Read the state that an earlier start stored. Raises ValueError, TypeError or KeyError if it is
+        damaged.
+        """
         head = stored.head
         self.start, self.next = int(head["start"]), int(head["next"])
         self.seconds, self.used = float(head["seconds"]), int(head["used"])
@@ -255,7 +265,7 @@ class LeaseHolder:
 
 
 class Stored(NamedTuple):
-    """The records of one subscription and one queue; `names` are their own."""
+    """The records of one subscription and one queue; `names` are the keys of these records."""
 
     head: dict[str, Any]
     chunks: dict[int, bytes]
@@ -263,7 +273,7 @@ class Stored(NamedTuple):
 
 
 def stored_leases(records: Records) -> dict[tuple[int, str], Stored]:
-    """By queue ordinal and name of the subscription."""
+    """Returns the stored leases by queue ordinal and subscription name."""
     found: dict[tuple[int, str], Stored] = {}
     for key, value in records.metas(MetaName.LEASE):
         size = ORDINAL_KEY.size

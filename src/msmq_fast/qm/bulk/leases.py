@@ -1,13 +1,11 @@
-"""Leases: messages of a queue that a subscription has for a while, to read them as often as it needs to and
-to acknowledge them in the end.
+"""Leases: a subscription locks messages of a queue for a limited time, reads them as often as it needs to and
+finally acknowledges them.
 
-A leased message is locked: no other reader gets it, no operator moves it; a reader that looks at the queue
-without taking anything still sees it. Leases outlive the process. One that ends puts its messages back in
-their places; its numbers are void from then on.
+No other reader gets a leased message and no operator can move it; a peek still sees it. Leases outlive the
+process. When a lease ends, its messages return to their places, and its delivery numbers are void.
 
-Long work (a lease, an acknowledgment, the end of a lease) is done in stretches, so that it delays no other
-waiting; the requests of one subscription and queue are carried out one after the
-other.
+Long work (a lease, an acknowledgment, the end of a lease) is split into slices, so that it does not delay
+other work; the requests of one subscription and queue are executed one after the other.
 """
 
 from __future__ import annotations
@@ -46,14 +44,14 @@ __all__ = ["Holding", "LeaseLost", "Leased", "Leases", "Settled"]
 DEFAULT_SECONDS: Final = 900.0
 LONGEST_SECONDS: Final = 86_400.0
 MOST_HELD: Final = 1_000_000
-"""Messages of all leases together."""
+"""Maximum number of messages in all leases together."""
 MOST_HOLDERS: Final = 1024
-"""Pairs of a subscription and a queue."""
+"""Maximum number of pairs of a subscription and a queue."""
 MOST_BYTES: Final = 1 << 62
 ACK_STEP: Final = 1000
-"""Messages that leave with one unit."""
-SLICE: Final = 0.01  # seconds that the work keeps the loop
-RETRY: Final = 1.0  # seconds after which records are written again that were not kept
+"""Maximum number of messages that one unit removes."""
+SLICE: Final = 0.01  # seconds for which the work may block the loop
+RETRY: Final = 1.0  # seconds until a failed write of records is retried
 NEXT: Final = False
 WAIT: Final = True
 
@@ -61,15 +59,17 @@ T = TypeVar("T")
 
 
 class Leased(NamedTuple):
-    """Delivery numbers from `start` up to but not including `stop`."""
+    """The delivery numbers from `start` up to but not including `stop`."""
 
     start: int
     stop: int
 
 
 class Settled(NamedTuple):
-    """`removed`: received, or requeued. `gone`: removed otherwise: purged, or express and lost with a
-    restart.
+    """The result of an acknowledgment or a release.
+
+    `removed`: messages that were received, or returned to the queue. `gone`: messages that no longer existed:
+    they were purged, or were express messages and lost in a restart.
     """
 
     removed: int
@@ -115,12 +115,13 @@ class Leases:
         max_bytes: int,
         seconds: float = DEFAULT_SECONDS,
     ) -> Completion[Leased]:
-        """Give up to `max_rows` messages, and packets of up to `max_bytes`, from the front of a queue; one at
-        least if there is one. Resolved when that outlives a crash; equal numbers: there was nothing.
+        """Lock up to `max_rows` messages, with packets of up to `max_bytes`, from the front of a queue; at
+        least one message if there is any.
 
-        `seconds`: when the lease ends, counted from the latest call for the subscription. ValueError for
-        impossible values; UNSUPPORTED_FORMATNAME_OPERATION: the queue leads elsewhere; SHARING_VIOLATION;
-        INSUFFICIENT_RESOURCES.
+        Resolved when the lease is durable; if `start` equals `stop`, the queue was empty. `seconds`: how long
+        the lease lasts after the latest call for the subscription. Raises ValueError for invalid arguments,
+        UNSUPPORTED_FORMATNAME_OPERATION for an outgoing queue, SHARING_VIOLATION if the queue is open for
+        exclusive receiving, INSUFFICIENT_RESOURCES at a limit.
         """
         self._services.require_ready()
         if max_rows < 1 or max_bytes < 1:
@@ -137,9 +138,10 @@ class Leases:
         return self._ask(found, lambda done: self._gather(found, max_rows, min(max_bytes, MOST_BYTES), done))
 
     def rows(self, subscription: str, queue: Queue, start: int, stop: int) -> tuple[array[int], array[int]]:
-        """(lookup ids, delivery numbers) of the messages with `start` <= number < `stop` that are there.
+        """Returns (lookup ids, delivery numbers) of the messages with `start` <= number < `stop` that still
+        exist.
 
-        LeaseLost: not all of these numbers belong to the subscription (any more).
+        Raises LeaseLost unless all of these numbers are leased to the subscription.
         """
         self._services.require_ready()
         if not 0 < start <= stop:
@@ -152,8 +154,10 @@ class Leases:
         return found.still(start, stop)
 
     def ack(self, subscription: str, queue: Queue, upto: int) -> Completion[Settled]:
-        """Receive everything with a number below `upto`; resolved when durable. Again with the same number:
-        nothing is left to do. The completion fails with LeaseLost when the latest of these numbers is void.
+        """Receive every leased message with a number below `upto`; resolved when durable.
+
+        A repeated call with the same number has no effect. The completion fails with LeaseLost if the highest
+        of these numbers is void.
         """
         self._services.require_ready()
         found = self._find(subscription, queue)
@@ -163,7 +167,7 @@ class Leases:
         return self._ask(found, lambda done: self._receive(found, upto, done))
 
     def release(self, subscription: str, queue: Queue, upto: int) -> Completion[Settled]:
-        """Put everything with a number below `upto` back, which makes the numbers void; resolved when
+        """Return every message with a number below `upto` to the queue and void the numbers; resolved when
         durable.
         """
         self._services.require_ready()
@@ -174,7 +178,7 @@ class Leases:
         return self._ask(found, lambda done: self._put_back(found, upto, done))
 
     def renew(self, subscription: str) -> None:
-        """The subscription is alive: nothing that it has ends soon."""
+        """Extend all leases of a subscription, which is alive."""
         for holder in self._all():
             if holder.subscription == subscription:
                 self._extend(holder)
@@ -182,11 +186,11 @@ class Leases:
     # ---- for others
 
     def holders(self) -> dict[int, str]:
-        """Whose lock it is: the subscription of each owner number."""
+        """Returns the subscription of each owner number that holds locks."""
         return {holder.owner: holder.subscription for holder in self._all() if holder.held}
 
     def listed(self) -> list[Holding]:
-        """All leases, by subscription and queue."""
+        """Returns all leases."""
         now = self._services.monotonic()
         return [
             Holding(holder.subscription, holder.queue, holder.start, holder.next, max(holder.due - now, 0.0))
@@ -195,11 +199,11 @@ class Leases:
 
     @property
     def held(self) -> int:
-        """Delivery numbers that are neither acknowledged nor void."""
+        """How many delivery numbers are neither acknowledged nor void, over all leases."""
         return sum(holder.held for holder in self._all())
 
     def forget(self, queue: Queue) -> None:
-        """A queue is deleted, with the current batch."""
+        """Delete the leases of a queue that is deleted in the current batch."""
         for holder in self._holders.pop(queue.ordinal, {}).values():
             holder.gone = True
             holder.delete()
@@ -249,7 +253,9 @@ class Leases:
         return done
 
     def _step(self, holder: LeaseHolder) -> None:
-        """The next stretch of its first job; another turn follows, or waits for what the job waits for."""
+        """Run the next slice of the holder's first job; then queue another turn unless the job waits for the
+        store.
+        """
         awaited = next(holder.jobs[0], None)
         if awaited is None:
             holder.jobs.popleft()
@@ -258,12 +264,12 @@ class Leases:
             self._busy.append(holder)
 
     def _go_on(self, holder: LeaseHolder) -> None:
-        """Called when its writes are durable, or have failed."""
+        """Called when the holder's writes are durable or have failed."""
         if holder.jobs and holder not in self._busy:
             self._step(holder)
 
     def _durable(self, holder: LeaseHolder) -> Generator[bool, None, int]:
-        """Waits for what it wrote; the status."""
+        """Wait until the holder's writes are complete; returns their status."""
         while holder.flying:
             yield WAIT
         status = holder.take_failure()
@@ -342,15 +348,15 @@ class Leases:
         done.resolve(Settled(released, holder.start - before - released))
 
     def _mended(self, holder: LeaseHolder) -> Iterator[bool]:
-        """Writes records again that were not kept."""
+        """Write the records again after a failed write."""
         written = self._write(holder)
         status = yield from self._durable(holder)
         if status or not written:
             raise storage_error(status or ENOSPC)
 
     def _write(self, holder: LeaseHolder) -> bool:
-        """The records of a holder as they should be, in a unit of their own; False: the store takes nothing
-        now, and is asked again.
+        """Write the records of a holder in a unit of its own. Returns False if the store fails; a retry is
+        scheduled.
         """
         if holder.gone:
             return True
@@ -363,8 +369,8 @@ class Leases:
         return True
 
     def _orderly(self, holder: LeaseHolder) -> None:
-        """MESSAGE_STORAGE_FAILED: removals that the store did not keep are not repeated yet, and its records
-        must not run ahead of them.
+        """Raises MESSAGE_STORAGE_FAILED while removals that the store rejected wait for their retry: the
+        lease records must not claim more than what the store has removed.
         """
         if holder.broken and self._ledger.pending_deletes:
             raise MessageStorageFailed("the store is full: retrying to remove the acknowledged messages")
@@ -372,21 +378,21 @@ class Leases:
     # ---- time
 
     def _end(self, holder: LeaseHolder) -> None:
-        """Its time is over: its numbers are void from now on, and the messages go back."""
+        """End a lease that has expired: void its numbers and return its messages to the queue."""
         self.ended += 1
         done: Completion[Settled] = Completion()
         holder.jobs.append(_guarded(self._put_back(holder, holder.next, done), done))
         self._step(holder)
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds at which `expire` is due, None for never."""
+        """Monotonic seconds at which `expire` is due; None for never."""
         if self._busy:
             return self._services.monotonic()
         due = min(self._due, self._mend)
         return None if due == math.inf else due
 
     def expire(self, now: float) -> None:
-        """Continues work under way, and ends leases that were not renewed."""
+        """Continue pending work, and end the leases that have expired."""
         if self._due <= now:
             for holder in [one for one in self._all() if one.held and not one.jobs and one.due <= now]:
                 self._isolated(holder, self._end)
@@ -401,7 +407,7 @@ class Leases:
                 return
 
     def _isolated(self, holder: LeaseHolder, step: Callable[[LeaseHolder], None]) -> None:
-        """One lease's fault stops its job, and no other lease."""
+        """Run one step; a fault in it stops the job of this lease only."""
         try:
             step(holder)
         except Exception as error:
@@ -422,8 +428,10 @@ class Leases:
     # ---- recovery
 
     def recover(self) -> None:
-        """What was leased is leased again, for as long as it was at first; messages that are not there any
-        more are gone. A lease whose records are damaged is over. To be called within a unit.
+        """Restore the stored leases, each with its full duration. Messages that no longer exist count as
+        gone.
+
+        A lease with damaged records ends. Call inside a unit.
         """
         floor = self._records.meta(MetaName.LEASE_FLOOR, 1)
         self._floor = max(floor, 1) if isinstance(floor, int) else 1
@@ -452,7 +460,7 @@ class Leases:
 
 
 def _check_last(holder: LeaseHolder, upto: int) -> None:
-    """LeaseLost: the number before `upto` is void, or was never given out."""
+    """Raises LeaseLost if the number before `upto` is void or was never assigned."""
     if upto > holder.start or any(first < upto <= stop for first, stop in holder.voids):
         holder.check(upto - 1, upto)
 
@@ -467,7 +475,7 @@ def _never_given(subscription: str, queue: Queue, upto: int, floor: int) -> Comp
 
 
 def _guarded(job: Iterator[bool], done: Completion[T]) -> Iterator[bool]:
-    """A job that reports its fault to the caller that waits for it."""
+    """Run a job and report its failure to the caller that waits for `done`."""
     try:
         yield from job
     except StoreError as error:

@@ -1,5 +1,6 @@
-"""Published stages on their way into their queues, discarded ones on their way out of the store: in units so
-small that it delays no other work, resumed by the next start.
+"""Moves published stages into their queues and deletes discarded stages from the store.
+
+The work is done in small units, so that it does not delay other work. The next start resumes it.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from msmq_fast.store.schema import Table
 _log = logging.getLogger(__name__)
 
 PUBLICATION_PREFIX: Final = b"pub\x00"
-RETRY: Final = 1.0  # seconds after which something is tried again that the store did not keep
+RETRY: Final = 1.0  # seconds until a failed unit is retried
 
 _UNIT: Final = 2 * ROW_WEIGHT  # work of one unit
-_SELDOM: Final = 8  # every so often something is dropped while others publish
+_SELDOM: Final = 8  # while stages are published, every eighth unit deletes rows
 _PAGE: Final = 4  # rows that are read at a time
 _LAST_ROW: Final = 0xFFFFFFFF
 _NUMBER: Final = 4  # bytes of the number of a row, at the end of its key
@@ -33,9 +34,10 @@ Row = tuple[bytes, bytes]
 
 
 class Publication:
-    """A batch that has been decided: its stages, as (identifier, rows), and how far it got.
+    """A batch whose publication is durable: its stages, as (identifier, rows), and its progress.
 
-    `reserved` is what they hold of quotas. Resolved with the number of messages.
+    `reserved` is the quota that the stages hold in each queue. `done` is resolved with the number of
+    messages.
     """
 
     def __init__(
@@ -55,7 +57,9 @@ class Publication:
         self.done: Completion[int] = Completion()
 
     def resume(self, first: dict[bytes, int]) -> None:
-        """After a start: of each stage, the first row that is left; none of those that have been placed."""
+        """Resume after a restart. `first` has the first row left of each stage; a stage without one is
+        complete.
+        """
         self.stages = deque(
             (identifier, first[identifier] - 1, rows)
             for identifier, _, rows in self.stages
@@ -68,13 +72,15 @@ class Publication:
         return PUBLICATION_PREFIX + self.number.to_bytes(8, "big")
 
     def record(self) -> bytes:
-        """The decision."""
+        """Returns the record that makes the publication durable."""
         stages = [[identifier, rows] for identifier, _, rows in self.stages]
         return cold([self.writer, self.messages, stages])
 
     @classmethod
     def load(cls, name: bytes, stored: Any) -> Publication:
-        """From its record, whose key ends with `name`. ValueError, TypeError: it is damaged."""
+        """Read a publication from its record, whose key ends with `name`. Raises ValueError or TypeError if
+        it is damaged.
+        """
         writer, messages, stages = stored
         return cls(
             int.from_bytes(name), writer, messages, [(bytes(key), int(rows)) for key, rows in stages], {}
@@ -82,9 +88,10 @@ class Publication:
 
 
 class RollForward:
-    """Publications take turns, unit by unit; so do discarded stages, more seldom.
+    """Places the messages of published stages and deletes the rows of discarded ones.
 
-    One unit is on its way at a time. `expire` is to be called when `next_deadline` is due.
+    Publications take turns, one unit each; discarded stages have fewer turns. Only one unit is pending at a
+    time. Call `expire` when `next_deadline` is due.
     """
 
     def __init__(self, services: Services) -> None:
@@ -96,19 +103,19 @@ class RollForward:
         self._turn = 0
 
     def publish(self, publication: Publication) -> None:
-        """A decision is durable: it is carried out."""
+        """Start to place the messages of a publication; its record must be durable."""
         self._active.append(publication)
 
     def discard(self, identifier: bytes) -> None:
-        """Nothing of a stage is needed any more."""
+        """Delete the rows of a stage that is no longer needed."""
         self._dropping.append(identifier)
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds; None without work, or while a unit is on its way."""
+        """Monotonic seconds at which `expire` is due; None without work, or while a unit is pending."""
         return self._due if not self._flying and (self._active or self._dropping) else None
 
     def expire(self, now: float) -> None:
-        """One unit, if it is time."""
+        """Run one unit if it is due."""
         if self._flying or now < self._due:
             return
         self._turn += 1
@@ -163,7 +170,7 @@ class RollForward:
             raise
 
     def _next_rows(self, publication: Publication) -> tuple[list[Row], deque[tuple[bytes, int, int]]]:
-        """Rows for one unit, and what is left of the stages behind it."""
+        """Returns the rows for one unit, and the stages that remain after it."""
         rows: list[Row] = []
         left = publication.stages.copy()
         work = 0

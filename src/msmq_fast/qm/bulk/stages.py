@@ -1,4 +1,6 @@
-"""A stage: stored messages of one writer that are not in a queue yet; its upload, and its record."""
+"""A stage: stored messages of one writer that are not in any queue yet; how they are added, and its
+record.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ from msmq_fast.store.completion import Completion
 from msmq_fast.store.records import cold
 
 MOST_QUEUES: Final = 10_000
-"""Queues of one stage: its record names them all."""
+"""Maximum number of queues in one stage: its record names them all."""
 
 _MOST_PENDING: Final = 2 << 20  # bytes on their way to the disk above which no more is taken in
 _FEW_PENDING: Final = 1 << 20
@@ -46,7 +48,7 @@ class StageState(IntEnum):
 
 
 class Staged(NamedTuple):
-    """A stage that is durable: `stage` is its name, `bytes` counts stored packets."""
+    """A durable stage: `stage` is its name, `rows` its messages, `bytes` the size of their stored packets."""
 
     stage: str
     rows: int
@@ -54,19 +56,21 @@ class Staged(NamedTuple):
 
 
 def check_writer(writer: str) -> None:
-    """ValueError: it cannot be the name of a writer."""
+    """Raises ValueError if a string is not a valid writer name."""
     if not 0 < len(writer) <= _LONGEST_WRITER or not writer.isprintable():
         raise Malformed(f"a writer has a name of 1 to {_LONGEST_WRITER} printable characters")
 
 
 def check_number(name: str, value: int) -> None:
-    """ValueError: an epoch, a batch, a part or an attempt is out of range."""
+    """Raises ValueError if an epoch, a batch, a part or an attempt is out of range. `name` says which it
+    is.
+    """
     if not 0 <= value < _NUMBERS:
         raise Malformed(f"{name} is a number from 0 to 2^63-1, not {value}")
 
 
 class Part(NamedTuple):
-    """Which attempt at which part of which batch a stage is."""
+    """What a stage contains: which attempt at which part of which batch of which writer."""
 
     writer: str
     batch: int
@@ -74,7 +78,7 @@ class Part(NamedTuple):
     attempt: int
 
     def check(self) -> None:
-        """ValueError: no writer, or a number out of range."""
+        """Raises ValueError if the writer name is not valid or a number is out of range."""
         check_writer(self.writer)
         check_number("batch", self.batch)
         check_number("part", self.number)
@@ -82,8 +86,11 @@ class Part(NamedTuple):
 
 
 class Stage:
-    """`owner` is the caller that uploaded it; `created` are Unix seconds. `reserved` is what it holds of
-    quotas, `names` are its queues by ordinal, `rows` how many rows of the store have its messages.
+    """A stage and what it contains.
+
+    `owner` is the caller that uploaded it; `created` is in Unix seconds. `reserved` is the quota that it
+    holds in each queue, `names` has the names of its queues by ordinal, `rows` is the number of rows in the
+    store.
     """
 
     __slots__ = (
@@ -111,17 +118,17 @@ class Stage:
 
     @property
     def name(self) -> str:
-        """As clients know it."""
+        """The name of the stage in the API: the identifier in hexadecimal."""
         return self.identifier.hex()
 
     @property
     def lost(self) -> str:
-        """A queue of it that was deleted meanwhile, or nothing."""
+        """The name of a queue of this stage that was deleted since; empty if there is none."""
         alive = {core.ordinal for core in self.reserved if not core.gone}
         return next((name for ordinal, name in self.names.items() if ordinal not in alive), "")
 
     def head(self, rows: int) -> bytes:
-        """Its record, with which it is complete; `rows` of the store have its messages."""
+        """Returns the record that completes the stage; `rows` is the number of its rows in the store."""
         self.rows = rows
         self.names = {core.ordinal: self.names[core.ordinal] for core in self.reserved}
         queues = [[core.ordinal, self.names[core.ordinal], size] for core, size in self.reserved.items()]
@@ -130,7 +137,9 @@ class Stage:
 
     @classmethod
     def load(cls, identifier: bytes, stored: Any, core: Callable[[int], QueueCore | None]) -> Stage:
-        """From its record; nothing is reserved. ValueError, TypeError: it is damaged."""
+        """Read a stage from its record, without reserving quota. Raises ValueError or TypeError if it is
+        damaged.
+        """
         writer, batch, number, attempt, owner, created, messages, size, rows, queues = stored
         part = Part(writer, batch, number, attempt)
         part.check()
@@ -146,8 +155,9 @@ class Stage:
 
 
 class OpenStage:
-    """A stage during its upload. `ended` is called once, when it is ready or when it is given up and
-    nothing of it is on its way to the store any more.
+    """A stage that accepts messages.
+
+    `ended` is called once: when the stage is ready, or when it was aborted and none of its writes is pending.
     """
 
     def __init__(
@@ -172,12 +182,12 @@ class OpenStage:
     def put(
         self, packets: PacketBlock, targets: array[int] | memoryview, queues: list[Queue], *, first: int = 0
     ) -> None:
-        """Add messages: packets that no other code refers to; `targets[i]` says which of `queues` gets
-        which.
+        """Add messages. The stage owns the `packets` from now on; `targets[i]` is the index in `queues` of
+        packet i.
 
-        Those without an ordinal and a transaction number get theirs here. `first` is the number of the first
-        of them in its stage, for words about one that is refused: INSUFFICIENT_RESOURCES, QUEUE_DELETED,
-        MESSAGE_STORAGE_FAILED; OPERATION_CANCELLED: the stage is not open (any more). Then it is given up.
+        Packets without an ordinal and a transaction number get them here. `first` is the number in the stage
+        of the first packet, for error texts. Raises INSUFFICIENT_RESOURCES, QUEUE_DELETED or
+        MESSAGE_STORAGE_FAILED, and then aborts the stage; OPERATION_CANCELLED if the stage is not open.
         """
         stage = self._stage
         if stage.state is not StageState.OPEN or self._done is not None:
@@ -202,7 +212,7 @@ class OpenStage:
         stage.messages, stage.bytes = self._intake.messages, self._intake.bytes
 
     def room(self) -> Completion[None]:
-        """Resolved when so few bytes wait for the disk that more may be added."""
+        """Resolved when few enough bytes wait for the disk that more can be added."""
         done: Completion[None] = Completion()
         writer = self._services.store.writer
         if writer.pending_bytes <= _MOST_PENDING:
@@ -212,7 +222,7 @@ class OpenStage:
         return done
 
     def finish(self) -> Completion[Staged]:
-        """Completes the stage; resolved when it is durable. Raises, or fails with, what `put` does."""
+        """Complete the stage; resolved when it is durable. Raises, or fails with, what `put` raises."""
         if self._stage.state is not StageState.OPEN or self._done is not None:
             raise OperationCancelled("the stage is closed")
         self._done = Completion()
@@ -227,7 +237,7 @@ class OpenStage:
             self._fail(_error(problem))
 
     def _written(self) -> None:
-        """Units have ended."""
+        """Called when units of this stage have ended."""
         intake, stage = self._intake, self._stage
         if stage.state is StageState.GONE:
             self._gone()
@@ -248,7 +258,9 @@ class OpenStage:
             done.fail(problem)
 
     def abort(self) -> None:
-        """Discards the stage and its writes. No effect once it is ready."""
+        """Discard the stage: nothing is staged, and rows already written are deleted. No effect once it is
+        ready.
+        """
         if self._stage.state is StageState.OPEN:
             self._stage.state = StageState.GONE
             self._intake.forget()

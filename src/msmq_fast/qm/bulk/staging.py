@@ -1,8 +1,9 @@
-"""Staged publishing: messages are brought in stage by stage, out of sight, and become visible when their
-writer publishes a batch, exactly once.
+"""Staged publishing: a writer uploads messages in stages, which are invisible until it publishes the batch,
+exactly once.
 
-A publication is decided by one small unit: the writer's fence, a record that names the stages, and the end of
-their own records. From then on it is carried out, whatever happens (`qm/bulk/rollforward.py`).
+One small unit decides a publication: it writes the writer's fence and a record that names the stages, and
+deletes the stages' own records. From then on the publication completes, also after a restart
+(`qm/bulk/rollforward.py`).
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ __all__ = ["Fenced", "OpenStage", "Part", "Published", "StageNotFound", "Staged"
 _log = logging.getLogger(__name__)
 
 MOST_WAITING: Final = 50_000
-"""Stages of all writers that are open or wait to be published."""
+"""Maximum number of stages, of all writers, that are open or wait to be published."""
 
 MOST_STAGES: Final = 10_000
-"""Stages of one publication: the unit of its decision names them all."""
+"""Maximum number of stages in one publication: the unit that decides it names them all."""
 
 _SWEEP_SECONDS: Final = 3600.0
 _IDENTIFIER: Final = 16
@@ -42,16 +43,18 @@ _LAST: Final = b"\xff" * 5  # behind the keys of the rows of a stage
 
 
 class Fenced(Exception):
-    """409 FENCED: a later epoch of the writer has published, or another origin in this one."""
+    """409 FENCED: a later epoch of the writer, or another origin in this epoch, has published."""
 
 
 class StageNotFound(Exception):
-    """404 STAGE_NOT_FOUND: the stage does not exist (any more)."""
+    """404 STAGE_NOT_FOUND: the stage does not exist, or no longer exists."""
 
 
 class Published(NamedTuple):
-    """`dup`: the batch, or a later one of the same epoch, had been published before, and nothing happened.
-    `last` is the last batch of the epoch that was published.
+    """The result of a publication.
+
+    `dup`: this batch, or a later one of the same epoch, was published before, and nothing happened. `rows`:
+    number of messages. `last`: the latest batch of the epoch that was published.
     """
 
     dup: bool
@@ -64,8 +67,9 @@ _Key = tuple[str, int, str]  # writer, batch, owner
 
 @dataclass(slots=True)
 class _Batch:
-    """The stages of a batch that wait to be published, and when they go: all at a time, for its tasks may
-    take long one after the other.
+    """The stages of one batch that wait to be published, and when they expire.
+
+    They expire together, since the tasks that upload them may run long after one another.
     """
 
     stages: dict[Stage, None] = field(default_factory=dict)  # in the order in which they came
@@ -89,9 +93,8 @@ class _Fence(NamedTuple):
 class Staging:
     """The stages, writers and publications of a queue manager: `QueueManager.staging`.
 
-    `lifetime`: seconds after which the unpublished stages of a batch are deleted, counted from the last one
-    that was brought; `writer_lifetime`: those after which a
-    writer is forgotten that has published nothing more.
+    `lifetime`: seconds after the latest upload of a batch at which its unpublished stages are deleted.
+    `writer_lifetime`: seconds after its latest publication at which a writer is forgotten.
     """
 
     def __init__(
@@ -104,10 +107,10 @@ class Staging:
         self._ledger = services.ledger
         self._lifetime = lifetime
         self._writer_lifetime = writer_lifetime
-        self._sweep: float | None = None  # when writers are looked at, if there may be any
+        self._sweep: float | None = None  # when idle writers are forgotten; None: there are no writers
         self._stages: dict[bytes, Stage] = {}
         self._open: dict[Stage, OpenStage] = {}
-        self._idle: OrderedDict[_Key, _Batch] = OrderedDict()  # in the order in which they go
+        self._idle: OrderedDict[_Key, _Batch] = OrderedDict()  # in the order in which they expire
         self._writers: dict[str, deque[_Waiting]] = {}  # publications under way and waiting, by writer
         self._rolling = RollForward(services)
         self._number = 0  # of the latest publication
@@ -116,16 +119,20 @@ class Staging:
         return len(self._stages)
 
     def totals(self) -> tuple[int, int]:
-        """Stages that are open or wait to be published, and the bytes of their packets."""
+        """Returns how many stages are open or wait to be published, and the total size of their packets in
+        bytes.
+        """
         return len(self._stages), sum(stage.bytes for stage in self._stages.values())
 
     # ---- stages
 
     def open(self, part: Part, *, owner: str = "", whole: bool = False) -> OpenStage:
-        """A new stage; `whole`: its transactional messages are one transaction, else each is one of its own.
+        """Open a new stage.
 
-        Any number of them may be of the same part and attempt: one of them is published, the others go.
-        Raises ValueError, SERVICE_NOT_AVAILABLE; INSUFFICIENT_RESOURCES: there are MOST_WAITING.
+        With `whole` its transactional messages are one transaction; otherwise each message is a transaction
+        of its own. Several stages may have the same part and attempt: one of them is published, the others
+        are discarded. Raises ValueError, SERVICE_NOT_AVAILABLE, and INSUFFICIENT_RESOURCES if there are
+        MOST_WAITING stages.
         """
         self._services.require_ready()
         part.check()
@@ -140,7 +147,7 @@ class Staging:
         return self._open[stage]
 
     def _ended(self, stage: Stage) -> None:
-        """A stage is ready, or it has been given up."""
+        """Called when a stage is ready or was aborted."""
         self._open.pop(stage)
         if stage.state is StageState.READY:
             self._rest(stage, self._lifetime)
@@ -149,14 +156,16 @@ class Staging:
         self._rolling.discard(stage.identifier)
 
     def _rest(self, stage: Stage, seconds: float) -> None:
-        """Restarts the lifetime of the stage's batch, which then expires after all others."""
+        """Let a stage wait to be published. Its batch now expires after `seconds`, after all other
+        batches.
+        """
         batch = self._idle.pop(_key(stage), None) or _Batch()
         batch.stages[stage] = None
         batch.due = self._services.monotonic() + seconds
         self._idle[_key(stage)] = batch
 
     def _wake(self, stage: Stage) -> None:
-        """It waits no more."""
+        """Remove a stage from those that wait to be published."""
         batch = self._idle[_key(stage)]
         del batch.stages[stage]
         if not batch.stages:
@@ -179,14 +188,14 @@ class Staging:
         return count
 
     def _behead(self, stages: Iterable[Stage]) -> None:
-        """With the current unit: stages are not complete any more."""
+        """Delete the records of stages in the current unit, so that they are no longer complete."""
         for stage in stages:
             self._store.writer.delete_record(Table.META, row_key(stage.identifier, 0))
 
     def discard(self, stages: Sequence[str], *, owner: str = "") -> Completion[int]:
-        """Discards stages; skips those that are unknown, of another caller, or being published.
+        """Discard stages; skips those that are unknown, owned by another caller, or being published.
 
-        Resolved with how many went, when they do not come back.
+        Resolved with the number of discarded stages, once the deletion is durable.
         """
         self._services.require_ready()
         found = [self._stages.get(identifier) for identifier in map(_identifier, dict.fromkeys(stages))]
@@ -212,14 +221,15 @@ class Staging:
     ) -> Completion[Published]:
         """Make stages visible, in this order; resolved when all of it is durable.
 
-        `origin` names where the batches of an epoch are counted, if it is known: the numbers of another one
-        say nothing of these. Without `remember` nothing is kept of the writer: no repetition is known.
+        `origin`, if given, names the source that numbers the batches of an epoch: batch numbers of different
+        origins cannot be compared. Without `remember` nothing is stored of the writer, so a repetition is not
+        detected.
 
-        Publications of one writer take their turns. All other stages of the batch go. Raises, or fails with:
-        Fenced; StageNotFound; ValueError (a stage of another writer or batch, two attempts of one part, a
-        stage twice, a number out of range); QUEUE_DELETED; ACCESS_DENIED (the writer belongs to another
-        caller); SERVICE_NOT_AVAILABLE; MESSAGE_STORAGE_FAILED. Then nothing becomes visible, and the stages
-        stay.
+        Publications of one writer run one after the other. The other stages of the batch are discarded.
+        Raises, or fails with: Fenced; StageNotFound; ValueError (a stage of another writer or batch, two
+        attempts of one part, a stage twice, a number out of range); QUEUE_DELETED; ACCESS_DENIED (the writer
+        belongs to another caller); SERVICE_NOT_AVAILABLE; MESSAGE_STORAGE_FAILED. In these cases no message
+        becomes visible and the stages remain.
         """
         self._services.require_ready()
         check_writer(writer)
@@ -249,7 +259,7 @@ class Staging:
         return completion
 
     def _free(self, writer: str) -> None:
-        """A publication has ended: the next one of this writer."""
+        """Start the next publication of a writer after one has ended."""
         waiting = self._writers[writer]
         if waiting:
             waiting.popleft()[1]()
@@ -266,7 +276,7 @@ class Staging:
         origin: str | None,
         completion: Completion[Published],
     ) -> None:
-        """`origin`: None if nothing is remembered."""
+        """Check and record a publication. `origin` is None if the writer is not remembered."""
         siblings = [
             stage
             for stage in self._stages.values()
@@ -380,7 +390,7 @@ class Staging:
         return earliest(None if first is None else first.due, self._rolling.next_deadline(), self._sweep)
 
     def expire(self, now: float) -> None:
-        """Carry on with what was decided; forget stages whose time is over."""
+        """Continue the decided publications, and discard the stages that have expired."""
         over: list[Stage] = []
         for batch in self._idle.values():
             if batch.due > now:
@@ -403,7 +413,7 @@ class Staging:
         self._rolling.expire(now)
 
     def _end(self, over: list[Stage]) -> None:
-        """Forget stages together or, if that raises, one by one; one that cannot be forgotten stays."""
+        """Discard stages together or, if that raises, one by one; a stage that cannot be discarded stays."""
         try:
             self._forget(over)
         except StoreError:
@@ -417,7 +427,7 @@ class Staging:
                 self._idle.pop(_key(over[0]), None)
 
     def _forget_writers(self) -> None:
-        """Most jobs have a name of their own and run once."""
+        """Delete the fences of idle writers: most jobs have a name of their own and run only once."""
         before = self._ledger.now_s - self._writer_lifetime
         try:
             names = [
@@ -437,7 +447,7 @@ class Staging:
             self._records.unit(fill)
 
     def stop(self) -> None:
-        """No new work. Stages stay; what was decided is carried out by the next start."""
+        """Accept no new work. Stages stay; the next start completes the decided publications."""
         for opened in list(self._open.values()):
             opened.abort()
         for waiting in self._writers.values():
@@ -447,7 +457,7 @@ class Staging:
     # ---- recovery
 
     def recover(self) -> None:
-        """Reads stages and publications from the store, and reserves their quotas."""
+        """Read stages and publications from the store, and reserve their quotas."""
         if self._store.tables.scan(Table.META, MetaName.WRITER, MetaName.WRITER + b"\xff", 1):
             self._sweep = self._services.monotonic() + _SWEEP_SECONDS
         publications: list[Publication] = []
@@ -492,7 +502,7 @@ class Staging:
         self._rolling.publish(publication)
 
     def _count(self, publication: Publication, row: bytes) -> None:
-        """Quota of what is still to be published."""
+        """Reserve quota again for messages that are still to be published."""
         try:
             sums = tally(row)
         except ValueError:

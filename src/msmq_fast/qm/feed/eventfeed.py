@@ -1,4 +1,4 @@
-"""The event feed of the queue manager: events of queues and of itself, and their retention."""
+"""The event feed of the queue manager: what it records about queues and itself, and how long it is kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ __all__ = ["EventFeed"]
 
 
 class EventFeed:
-    """`feed` reads, `subscriptions` keep a reader's place, `names` says which queue an event means."""
+    """The parts of the event feed.
+
+    `feed` reads events, `subscriptions` store the readers' positions, `names` maps the ordinals in events to
+    queues.
+    """
 
     def __init__(self, services: Services, *, enabled: bool) -> None:
         self._ledger = services.ledger
@@ -21,28 +25,28 @@ class EventFeed:
         self.subscriptions = Subscriptions(services, self.feed)
 
     def load(self) -> None:
-        """At start."""
+        """Read the stored state at start."""
         self.names.load()
         self.subscriptions.load()
 
     # ---- what the queue manager tells, with the current batch
 
     def started(self) -> None:
-        """Records the start: express messages of before are lost."""
+        """Record the start of the queue manager: express messages of the last run are gone."""
         self._tell(EventKind.STARTED)
 
     def stopped(self) -> None:
-        """It stops cleanly. What was under way may still follow."""
+        """Record a clean stop. Events of work that was under way may still follow."""
         self._tell(EventKind.STOPPED)
 
     def created(self, queue: FeedQueue) -> None:
-        """A queue came into being."""
+        """Record that a queue was created."""
         self._tell(EventKind.QUEUE_CREATED, queue)
 
     def deleted(self, queue: FeedQueue, kind: str) -> None:
-        """Records a deleted queue; the events of its purged messages follow later.
+        """Record that a queue was deleted. The events for its purged messages follow later.
 
-        `kind` is what `QueueName` has.
+        `kind` as in `QueueName`.
         """
         if self.feed.enabled:
             self._tell(EventKind.QUEUE_DELETED, queue)
@@ -58,8 +62,9 @@ class EventFeed:
     # ---- how long it is kept
 
     def trim(self, max_age_s: int, max_bytes: int, limit: int) -> int:
-        """Drop up to `limit` of the oldest records beyond an age or a size, but nothing that a subscription
-        may still ask for; returns how many.
+        """Delete up to `limit` of the oldest records beyond an age or a size, and return how many.
+
+        Records that a subscription may still read are kept.
         """
         keep = self.subscriptions.keep_from()
         dropped = self.feed.trim(self._ledger.now_us, max_age_s, max_bytes, limit, keep)

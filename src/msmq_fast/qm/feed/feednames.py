@@ -1,7 +1,6 @@
-"""What queues are called of which the event feed tells: events name them by ordinal, also long after they are
-gone.
+"""Names of the queues in the event feed: events refer to queues by ordinal, even long after their deletion.
 
-A queue that is deleted leaves a record of its name behind, until no event is kept that could mean it.
+A deleted queue leaves a record of its name until no event that refers to it is kept.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from msmq_fast.store.schema import ORDINAL_KEY, MetaName, Table
 
 __all__ = ["FeedNames", "FeedQueue", "QueueName"]
 
-_MESSAGES_LEFT: Final = 0  # of `until`: events of its messages are still to come
+_MESSAGES_LEFT: Final = 0  # a value of `until`: more events of its messages follow
 
 
 class FeedQueue(Protocol):
@@ -23,20 +22,22 @@ class FeedQueue(Protocol):
 
     @property
     def ordinal(self) -> int:
-        """The number by which events name it."""
+        """The number with which events refer to the queue."""
 
     @property
     def guid(self) -> UUID:
-        """Its GUID."""
+        """The GUID of the queue."""
 
     @property
     def name(self) -> str:
-        """Its path name, or the format name of a destination."""
+        """The path name of the queue, or the format name of a destination."""
 
 
 class QueueName(NamedTuple):
-    """A queue as events mean it: its path name, or the format name of a destination; `kind` as
-    `queues.kinds.kind_of` returns it.
+    """A queue as events describe it.
+
+    `name` is its path name, or the format name of a destination; `kind` is what `queues.kinds.kind_of`
+    returns.
     """
 
     name: str
@@ -55,30 +56,34 @@ class FeedNames:
         ] = {}  # the name, and what no event of it stands behind
 
     def gone(self) -> dict[int, QueueName]:
-        """Deleted queues that the feed still has events of, by ordinal. Any thread may call this."""
+        """Returns the deleted queues that the feed still refers to, by ordinal. Safe to call from any
+        thread.
+        """
         return {ordinal: name for ordinal, (name, _) in list(self._deleted.items())}
 
     # ---- what becomes of queues
 
     def deleted(self, queue: FeedQueue, kind: str) -> None:
-        """A queue is deleted with the current batch; its messages are deleted later."""
+        """Record the name of a queue that is deleted in the current batch; its messages are deleted later."""
         self._write(queue.ordinal, QueueName(queue.name, queue.guid, kind), _MESSAGES_LEFT)
 
     def emptied(self, ordinal: int) -> None:
-        """The last message of a deleted queue is removed: it gets no more events."""
+        """Note that the last message of a deleted queue is gone: the feed gets no more events of this
+        queue.
+        """
         found = self._deleted.get(ordinal)
         if found is not None:
             self._write(ordinal, found[0], self._services.store.writer.next_entry(Table.FEED))
 
     def trimmed(self, first: int) -> None:
-        """No event before number `first` is kept."""
+        """Delete the names that no kept event refers to. Events before number `first` were deleted."""
         gone = [o for o, (_, until) in self._deleted.items() if _MESSAGES_LEFT != until <= first]
         for ordinal in gone:
             del self._deleted[ordinal]
             self._records.delete_meta(_key(ordinal))
 
     def load(self) -> None:
-        """At start: what the store has."""
+        """Read the stored names at start."""
         for key, value in self._records.metas(MetaName.DELETED_QUEUE):
             try:
                 (ordinal,) = ORDINAL_KEY.unpack(key)

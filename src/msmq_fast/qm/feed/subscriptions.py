@@ -1,7 +1,7 @@
-"""Named readers of the event feed: the store has the position of each, and the feed is kept for them.
+"""Named readers of the event feed: the store keeps each reader's position, and the feed keeps their events.
 
-A subscription keeps events beyond the age and the size that the configuration allows, but never more than
-its own `max_lag_bytes`: then events are dropped that it has not read, and with them its place.
+Events are kept for a subscription beyond the configured age and size, up to its own `max_lag_bytes`. Beyond
+that, events that it has not read are deleted, and its position is lost.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class SubscriptionNotFound(Exception):
 
 
 class SlotDropped(Exception):
-    """410: the feed was not kept any longer for a subscription that lagged behind too far."""
+    """410: the feed no longer has the position of a subscription that lagged too far behind."""
 
 
 def check_name(name: str) -> str:
-    """The name of a subscription. ValueError: it cannot be one."""
+    """Returns a subscription name unchanged. Raises ValueError if it is not valid."""
     if _NAME.fullmatch(name) is None:
         raise Malformed(
             f"{quoted(name)} is not the name of a subscription: up to 64 letters, digits, dots, dashes and"
@@ -56,7 +56,10 @@ def check_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """`position`: number of the first event that its reader has not confirmed; times in Unix seconds."""
+    """A subscription and its position in the feed.
+
+    `position`: number of the first event that the reader has not confirmed. Times are in Unix seconds.
+    """
 
     name: str
     position: int
@@ -68,12 +71,14 @@ class Subscription:
 
     @property
     def lag_bytes(self) -> int:
-        """Bytes that the feed keeps for it."""
+        """Bytes of the feed that the reader has not confirmed."""
         return self.lag_events * decode.FEED_ENTRY.size
 
 
 class Subscriptions:
-    """Changes are made in the turn in which they are asked for; what is returned is resolved when they are
+    """The subscriptions of a queue manager.
+
+    Changes are made in the order of the calls; the returned completions are resolved when a change is
     durable.
     """
 
@@ -85,7 +90,7 @@ class Subscriptions:
         self._all: dict[str, Subscription] = {}
 
     def load(self) -> None:
-        """Read what the store has, at start."""
+        """Read the stored subscriptions at start."""
         for key, value in self._records.metas(MetaName.SUBSCRIPTION):
             try:
                 found = _decoded(key.decode(), value)
@@ -102,18 +107,23 @@ class Subscriptions:
     # ---- looking
 
     def listed(self) -> list[Subscription]:
-        """All, by name, with what they lag behind."""
+        """Returns all subscriptions by name, with their lag."""
         return [self._seen(self._all[name]) for name in sorted(self._all)]
 
     def get(self, name: str) -> Subscription:
-        """One, also if it was dropped. SubscriptionNotFound, ValueError for an impossible name."""
+        """Returns a subscription, even a dropped one. Raises SubscriptionNotFound, ValueError for an invalid
+        name.
+        """
         found = self._all.get(check_name(name))
         if found is None:
             raise SubscriptionNotFound(f"there is no subscription {name}")
         return self._seen(found)
 
     def alive(self, name: str) -> Subscription:
-        """One that has its place. As `get`; SlotDropped: events were dropped that it has not read."""
+        """Returns a subscription whose position is still in the feed.
+
+        Raises what `get` raises, and SlotDropped if events that it has not read were deleted.
+        """
         found = self.get(name)
         if found.dropped:
             first, _ = self._feed.bounds()
@@ -133,11 +143,11 @@ class Subscriptions:
     def create(
         self, name: str, position: int | None = None, max_lag_bytes: int | None = None
     ) -> Completion[Subscription]:
-        """A new subscription that begins at `position`, by default the oldest event that is kept; or another
-        place or limit for one that exists. One that was dropped begins anew.
+        """Create a subscription that begins at `position`, by default the oldest kept event.
 
-        ValueError: a wrong name, an impossible limit, or a position that is not in the feed.
-        INSUFFICIENT_RESOURCES: there are MOST_SUBSCRIPTIONS.
+        If it exists, change its position or limit; a dropped subscription begins anew. Raises ValueError for
+        an invalid name, an invalid limit, or a position outside the feed; INSUFFICIENT_RESOURCES if there are
+        MOST_SUBSCRIPTIONS.
         """
         before = self._all.get(check_name(name))
         first, following = self._feed.bounds()
@@ -161,9 +171,9 @@ class Subscriptions:
         )
 
     def commit(self, name: str, position: int) -> Completion[Subscription]:
-        """Everything before event `position` is done with. A lower position than before changes nothing.
+        """Confirm every event before `position`. A position lower than the current one has no effect.
 
-        As `alive`; ValueError: the event does not exist yet.
+        Raises what `alive` raises, and ValueError if the event does not exist yet.
         """
         found = self.alive(name)
         _, following = self._feed.bounds()
@@ -175,7 +185,7 @@ class Subscriptions:
         return self._write(replace(found, position=position, changed=self._ledger.now_s))
 
     def drop(self, name: str) -> Completion[bool]:
-        """Forget one; whether there was one. ValueError for an impossible name."""
+        """Delete a subscription; resolved with whether it existed. Raises ValueError for an invalid name."""
         key = MetaName.SUBSCRIPTION + check_name(name).encode()
         done = self._records.unit(lambda: self._records.delete_meta(key))
         return followed_by(done, self._all.pop(name, None) is not None)
@@ -195,7 +205,7 @@ class Subscriptions:
         return followed_by(done, self._seen(subscription))
 
     def _undo(self, subscription: Subscription, before: Subscription | None) -> None:
-        """Takes back a change that the store did not keep."""
+        """Undo a change that the store rejected."""
         if self._all.get(subscription.name) is subscription:
             if before is None:
                 del self._all[subscription.name]

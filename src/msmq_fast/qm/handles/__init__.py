@@ -1,1 +1,1 @@
-"""Opening a queue by name, and what its handle does."""
+"""Opening a queue by name, and the operations on its handle."""

@@ -1,4 +1,4 @@
-"""An open queue (OpenQueueDescriptor): what an application or a session does with one queue."""
+"""An open queue (OpenQueueDescriptor): the operations of an application or a session on one queue."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _ENQUEUED = int(EnqueueResult.ENQUEUED)
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """The result of a send: the place in the (local or outgoing) queue, and the ordinal of the
-    message identifier.
+    """The result of a send: the position in the (local or outgoing) queue, and the ordinal of the message
+    identifier.
     """
 
     lookup_id: int
@@ -69,7 +69,7 @@ class SentMessage:
 
 
 def refusal(result: int) -> MSMQError:
-    """The error of an enqueue that was refused (an EnqueueResult)."""
+    """Returns the error for a refused enqueue; `result` is an EnqueueResult."""
     if result == EnqueueResult.QUEUE_GONE:
         return QueueDeleted("the queue was deleted")
     details = {
@@ -92,10 +92,10 @@ class HandleServices:
 
 
 class OpenQueue:
-    """Made by QueueManager.open.
+    """An open queue, created by QueueManager.open.
 
-    Every call raises INVALID_HANDLE once closed, QUEUE_NOT_AVAILABLE once the queue is deleted,
-    ACCESS_DENIED for what the access mode does not allow.
+    Every call raises INVALID_HANDLE once the handle is closed, QUEUE_NOT_AVAILABLE once the queue is deleted,
+    and ACCESS_DENIED if the access mode does not allow it.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class OpenQueue:
 
     @property
     def queue(self) -> Queue:
-        """QueueReference."""
+        """The queue (QueueReference)."""
         if self.closed:
             raise InvalidHandle("the queue handle is closed")
         if self._queue is None:
@@ -133,7 +133,7 @@ class OpenQueue:
 
     @property
     def core(self) -> QueueCore:
-        """The messages of the queue."""
+        """The native core of the queue, which holds its messages."""
         return self.queue.core
 
     @property
@@ -142,21 +142,22 @@ class OpenQueue:
         return self.queue.readers
 
     def _check_existing(self) -> None:
-        """QUEUE_NOT_AVAILABLE: the queue was deleted. INVALID_HANDLE: the handle is closed."""
+        """Raises QUEUE_NOT_AVAILABLE if the queue was deleted, INVALID_HANDLE if the handle is closed."""
         _ = self.queue
 
     # ---- sending
 
     def _target(self) -> Queue:
-        """The queue to which is sent. QUEUE_DELETED: there is none any more (DM-174)."""
+        """Returns the queue to send to. Raises QUEUE_DELETED if it was deleted (DM-174)."""
         if self._queue is None and not self.closed:
             raise QueueDeleted("the queue was deleted")
         return self.queue
 
     @property
     def destination_manager(self) -> UUID:
-        """UserHeader.QueueManagerAddress of messages sent here: NULL_GUID for direct names, and if the
-        manager of the queue is not known. Routers use it.
+        """UserHeader.QueueManagerAddress of messages sent with this handle, for routers.
+
+        NULL_GUID for direct names, and if the manager of the queue is not known.
         """
         queue = self.queue
         known = queue.manager if isinstance(queue, OutgoingQueue) else None
@@ -177,7 +178,7 @@ class OpenQueue:
         return message
 
     def send(self, message: Message) -> Completion[SentMessage]:
-        """Enqueue one message; resolved when it is kept (DU-01, DU-02).
+        """Enqueue one message; resolved when it is stored (DU-01, DU-02).
 
         Raises TRANSACTION_USAGE, INSUFFICIENT_RESOURCES (quota, size), and what Message.to_packet raises.
         """
@@ -201,7 +202,7 @@ class OpenQueue:
         return completion
 
     def send_many(self, messages: list[Message]) -> Completion[list[SentMessage | MSMQError]]:
-        """Enqueue messages in order; one completion, with a SentMessage or the refusal for each."""
+        """Enqueue messages in order; resolved with a SentMessage or the refusal for each."""
         outcomes: list[SentMessage | MSMQError] = []
         packets: list[bytes] = []
         places: list[tuple[int, int]] = []
@@ -226,9 +227,9 @@ class OpenQueue:
     def send_packets(
         self, packets: list[bytes], dead_letters: list[int] | None = None
     ) -> Completion[tuple[list[int], list[int]]]:
-        """Enqueue UserMessage packets that are stamped already.
+        """Enqueue UserMessage packets that are already stamped.
 
-        `dead_letters`: for each what QueueManager.dead_letter_queue gives, or 0. Resolved with
+        `dead_letters`: for each packet the result of QueueManager.dead_letter_queue, or 0. Resolved with
         (EnqueueResults, lookup ids).
         """
         self._may(self.access is Access.SEND)
@@ -287,17 +288,17 @@ class OpenQueue:
         hold: Hold | None = None,
         tag: int | None = None,
     ) -> ReadRequest:
-        """Receive or peek the first message; waits up to `timeout_ms` (None: for ever). See ReadRequest.
+        """Receive or peek the first message; waits up to `timeout_ms` (None: without limit). See ReadRequest.
 
-        A message is taken only when `gate` lets it through. With `hold` it stays in the queue, locked. `tag`
-        is for `cancel`.
+        A message is taken only if `gate` admits it. With `hold` it stays in the queue, locked. `tag`
+        identifies the read for `cancel`.
         """
         self.may_read(peek=peek)
         readers = self.queue.readers
         return self.wait(ReadRequest(readers, peek, gate, hold=hold, tag=tag), timeout_ms)
 
     def wait(self, request: ReadRequest, timeout_ms: int | None) -> ReadRequest:
-        """Have a read of this handle served, now or when there is a message."""
+        """Serve a read of this handle, now or when a message arrives, with a time-out of `timeout_ms`."""
         readers = self.queue.readers
         readers.enter(request)
         if request.completion.done or not readers.waits(request):
@@ -311,14 +312,14 @@ class OpenQueue:
         return self.track(request)
 
     def track(self, request: ReadRequest) -> ReadRequest:
-        """Have a read end with this handle."""
+        """Cancel a read when this handle is closed, unless it has completed before."""
         if not request.completion.done:
             self._requests.add(request)
             request.completion.add_done_callback(lambda _: self._requests.discard(request))
         return request
 
     def cancel(self, tag: int, error: MSMQError | None = None) -> bool:
-        """End the waiting read of this handle with a tag (DM-148); False if there is none (DM-149)."""
+        """Cancel the waiting read with a tag (DM-148). Returns False if there is none (DM-149)."""
         for request in self._requests:
             if request.tag == tag and self.queue.readers.waits(request):
                 return request.cancel(error)
@@ -333,8 +334,10 @@ class OpenQueue:
         cursor: Cursor | None = None,
         transaction: Hold | None = None,
     ) -> ReadRequest:
-        """Dequeue Message Begin: hand the message out, locked until `end` (DM-120), or until the end of
-        `transaction`, which decides alone (DM-118).
+        """Dequeue Message Begin: deliver the message but keep it locked until `end` (DM-120).
+
+        With `transaction`, the message stays locked until that transaction ends, which alone decides
+        (DM-118).
         """
         hold = transaction or self.two_phase.begin()
         if cursor is not None:
@@ -342,18 +345,20 @@ class OpenQueue:
         return self.receive(timeout_ms, gate=gate, hold=hold, tag=tag)
 
     def begin_now(self) -> Received | None:
-        """`begin` where the first message is in memory and no other read waits for it, without a request that
-        could wait. None: use `begin`."""
+        """Fast path of `begin`: deliver the first message if it is in memory and no other read waits for it.
+
+        Creates no request. Returns None if the caller must use `begin`.
+        """
         if not self._receives:
             self.may_read(peek=False)
         queue = self.queue
         return self.two_phase.take_head(queue.core) if queue.readers.idle else None
 
     def end(self, lookup_id: int, *, delete: bool, transactional: bool = False) -> Completion[None]:
-        """Dequeue Message End: remove what `begin` handed out, or put it back (DM-121 … DM-125).
+        """Dequeue Message End: remove the message that `begin` delivered, or return it (DM-121 … DM-125).
 
-        Raises TRANSACTION_SEQUENCE: this handle has not locked it. With `transactional` nothing happens: the
-        transaction decides.
+        Raises TRANSACTION_SEQUENCE if this handle has not locked it. With `transactional` nothing happens:
+        the transaction decides.
         """
         core = self.queue.core
         if transactional:
@@ -363,10 +368,11 @@ class OpenQueue:
     def lookup(
         self, lookup_id: int, operation: Lookup, *, peek: bool = False, hold: Hold | None = None
     ) -> Completion[Received]:
-        """Receive or peek by LookupIdentifier (DM-127 … DM-131); with `hold` it stays in the queue, locked.
+        """Receive or peek by LookupIdentifier (DM-127 … DM-131); with `hold` the message stays in the queue,
+        locked.
 
-        Raises MESSAGE_NOT_FOUND; MESSAGE_ALREADY_RECEIVED for one on which a cursor stands;
-        TRANSACTION_USAGE (peek) or MESSAGE_LOCKED_UNDER_TRANSACTION (receive) for a locked one.
+        Raises MESSAGE_NOT_FOUND; MESSAGE_ALREADY_RECEIVED for a received message under a cursor; for a locked
+        message TRANSACTION_USAGE (peek) or MESSAGE_LOCKED_UNDER_TRANSACTION (receive).
         """
         if hold is not None:
             return self.look_up(lookup_id, operation, hold, peek=peek).completion
@@ -395,7 +401,7 @@ class OpenQueue:
         return completion
 
     def look_up(self, lookup_id: int, operation: Lookup, hold: Hold, *, peek: bool = False) -> ReadRequest:
-        """`lookup` for a `hold`, as a read that can be cancelled."""
+        """`lookup` with a `hold`, as a read that can be cancelled."""
         self.may_read(peek=peek)
         if peek:
             raise InvalidParameter("a transaction cannot peek a message")
@@ -437,7 +443,9 @@ class OpenQueue:
         return key
 
     def _cursor_stands_on(self, key: int) -> bool:
-        """A removed message is remembered while a cursor is on it (DA-006)."""
+        """Whether a cursor is on a message. A message that is gone is remembered while a cursor is on it
+        (DA-006).
+        """
         return any(handle.stands_on(key) for handle in self.queue.descriptors)
 
     def stands_on(self, key: int) -> bool:
@@ -447,7 +455,9 @@ class OpenQueue:
     # ---- cursors, moving
 
     def open_cursor(self) -> Cursor:
-        """A cursor before the first message (DM-053, DM-242). QUEUE_NOT_AVAILABLE: the queue was deleted."""
+        """Open a cursor before the first message (DM-053, DM-242). Raises QUEUE_NOT_AVAILABLE if the queue
+        was deleted.
+        """
         self.may_read(peek=True)
         self._check_existing()
         cursor = Cursor(self, self._parts.registry.new_cursor())
@@ -455,13 +465,13 @@ class OpenQueue:
         return cursor
 
     def forget_cursor(self, number: int) -> None:
-        """A cursor was closed."""
+        """Remove a closed cursor."""
         self.cursors.pop(number, None)
 
     def move(self, lookup_id: int, target: OpenQueue) -> Completion[None]:
         """Move an available message between the queue and its subqueues; resolved when durable (DU-11).
 
-        `target` is open for moving. See `moving.move` for what is refused.
+        `target` must be open for moving. See `moving.move` for the errors.
         """
         self._may(self.access.receives)
         return move(self.queue, lookup_id, target.access, target.queue)
@@ -474,7 +484,7 @@ class OpenQueue:
         acknowledge: bool,
         on_end: Callable[[MSMQError], None] | None = None,
     ) -> Subscription:
-        """Have up to `credit` messages handed to `sink`, in batches; see Subscription.
+        """Deliver messages to `sink` in batches, at most `credit` of them; see Subscription.
 
         `on_end` is called when the queue is deleted.
         """
@@ -486,30 +496,30 @@ class OpenQueue:
         return subscription
 
     def enter(self, subscription: Subscription) -> None:
-        """Have a subscription of this handle served, and end with it."""
+        """Serve a subscription of this handle until the handle is closed."""
         self._may(self.access.receives)
         self._subscriptions.add(subscription)
         self.queue.readers.enter(subscription)
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """End a subscription; what it holds unacknowledged is available again."""
+        """End a subscription; its unacknowledged messages become available again."""
         subscription.close()
         self._subscriptions.discard(subscription)
 
     # ---- the rest
 
     def purge(self) -> Completion[int]:
-        """Remove every available message (DM-092 … DM-094).
-
-        Resolved with their number when nothing can bring them back.
+        """Remove every available message (DM-092 … DM-094). Resolved with their number once the removal is
+        durable.
         """
         self._may(self.access.receives)
         return self._parts.housekeeping.purge(self.queue)
 
     def close(self) -> None:
-        """Ends waiting reads with OPERATION_CANCELLED; subscriptions requeue their messages.
+        """Cancel every waiting read with OPERATION_CANCELLED and return the unacknowledged messages of
+        subscriptions.
 
-        Closing twice is fine (DM-089, DM-090).
+        Closing a handle twice is allowed (DM-089, DM-090).
         """
         if self.closed:
             return
@@ -528,7 +538,9 @@ class OpenQueue:
                 self._parts.subqueues.idle(self._queue)
 
     def orphan(self) -> None:
-        """The queue was deleted (DM-065, DM-068)."""
+        """Called when the queue is deleted: ends all reads and subscriptions of the handle (DM-065,
+        DM-068).
+        """
         self._queue = None
         self.two_phase.forget()
         for request in list(self._requests):
@@ -538,7 +550,7 @@ class OpenQueue:
         self._subscriptions.clear()
 
     def may_read(self, *, peek: bool) -> None:
-        """ACCESS_DENIED if the handle is not open for receiving, or for peeking."""
+        """Raises ACCESS_DENIED if the handle is not open for receiving, or for peeking."""
         self._may(self.access.receives or (peek and self.access.peeks))
 
     def _may(self, allowed: bool) -> None:

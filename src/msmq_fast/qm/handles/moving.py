@@ -23,11 +23,11 @@ _LOCKED = (int(PositionState.STATE_LOCKED), int(PositionState.STATE_PURGE_PENDIN
 def check_move(
     source: Queue, lookup_id: int, access: Access, target: Queue, *, transactional: bool = False
 ) -> None:
-    """Whether a message may be moved to `target`, which is open with `access`.
+    """Check that a message may be moved to `target`, which is open with `access`.
 
-    Raises ACCESS_DENIED: it is not open for moving. INVALID_PARAMETER: the queues are not a queue and
-    its subqueue, or two subqueues of one queue. TRANSACTION_USAGE: in a transaction, but the queue is not
-    transactional. MESSAGE_NOT_FOUND, MESSAGE_LOCKED_UNDER_TRANSACTION.
+    Raises ACCESS_DENIED if `target` is not open for moving; INVALID_PARAMETER unless the two are a queue and
+    its subqueue, or two subqueues of one queue; TRANSACTION_USAGE in a transaction if the queue is not
+    transactional; MESSAGE_NOT_FOUND; MESSAGE_LOCKED_UNDER_TRANSACTION.
     """
     if access is not Access.MOVE:
         raise AccessDenied("the target queue is not open with the access MOVE")
@@ -43,9 +43,9 @@ def check_move(
 
 
 def move(source: Queue, lookup_id: int, access: Access, target: Queue) -> Completion[None]:
-    """Move an available message, which keeps its LookupIdentifier; resolved when that is durable (DU-11).
+    """Move an available message, which keeps its LookupIdentifier; resolved when the move is durable (DU-11).
 
-    Raises what `check_move` does.
+    Raises what `check_move` raises.
     """
     check_move(source, lookup_id, access, target)
     done: Completion[None] = Completion()

@@ -52,8 +52,8 @@ class Opener:
         """Open a queue (DM-069 … DM-086).
 
         A queue of another computer can be opened for sending: an outgoing queue takes the messages.
-        `internal` opens queues that applications cannot; `token` is the caller, None for the queue manager
-        itself. Raises QUEUE_NOT_FOUND, SHARING_VIOLATION, ACCESS_DENIED, UNSUPPORTED_ACCESS_MODE,
+        `internal` also opens queues that applications cannot open; `token` is the caller, None for the queue
+        manager itself. Raises QUEUE_NOT_FOUND, SHARING_VIOLATION, ACCESS_DENIED, UNSUPPORTED_ACCESS_MODE,
         UNSUPPORTED_FORMATNAME_OPERATION, and what QueueRegistry.resolve raises.
         """
         self._services.require_ready()
@@ -85,7 +85,10 @@ class Opener:
         return handle
 
     def _new_subqueue(self, target: Target, access: Access, token: Token | None) -> Queue | None:
-        """DM-087: opening a subqueue creates it, if the caller may open its queue."""
+        """Create a subqueue that is opened for the first time, if the caller may open its queue (DM-087).
+
+        Returns None if the name does not denote a subqueue of an existing queue.
+        """
         found = self._registry.parent(target)
         if found is None:
             return None
@@ -114,9 +117,10 @@ class Opener:
         return self._destinations.elsewhere(target, name)
 
     def elsewhere(self, name: str) -> FormatName | None:
-        """The format name of a queue that another computer has, to be read; None for other names and lists.
+        """Returns the format name for reading a queue of another computer; None for local queues and lists.
 
-        Raises what QueueRegistry.resolve raises, UNSUPPORTED_FORMATNAME_OPERATION where nothing can be read.
+        Raises what QueueRegistry.resolve raises, and UNSUPPORTED_FORMATNAME_OPERATION if the queue cannot be
+        read.
         """
         if name[:3].upper() == "DL=":
             return None
@@ -127,10 +131,10 @@ class Opener:
         return target.name
 
     def dead_letter_queue(self, name: str, token: Token | None) -> int:
-        """For the queue that `token` chose for messages that fail (M-04): what send_packets takes, 0 if there
-        is no such queue of programs here.
+        """Returns the value that send_packets takes for the dead-letter queue that `token` chose (M-04).
 
-        ACCESS_DENIED: `token` may not send to it; ILLEGAL_…: it is not a name.
+        0 if this computer has no such application queue. Raises ACCESS_DENIED if `token` may not send to it,
+        and ILLEGAL_… if `name` is not a valid queue name.
         """
         target = self._registry.resolve(name)
         queue = self._registry.find(target) if target.local else None

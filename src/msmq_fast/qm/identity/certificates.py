@@ -1,4 +1,6 @@
-"""Certificates of users: made or brought along, kept with their private keys, registered in the directory."""
+"""Certificates of users, generated or imported: stored with their private keys, registered in the
+directory.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from msmq_fast.store.schema import MetaName
 __all__ = ["Certificates", "KeptCertificate", "KeyMaker", "Signer"]
 
 KeyMaker = Callable[[int], Completion[RSAPrivateKey]]
-"""Generates a key pair with this number of bits."""
+"""Generates an RSA key pair; the argument is its size in bits."""
 
 _BITS: Final = 2048
 _SERIAL_BYTES: Final = 16
@@ -38,7 +40,7 @@ _MAX_PER_USER: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class KeptCertificate:
-    """A certificate of a user. `signs`: its private key is here."""
+    """A certificate of a user. `signs`: its private key is stored here."""
 
     identifier: UUID
     certificate: bytes
@@ -47,7 +49,7 @@ class KeptCertificate:
 
     @property
     def digest(self) -> bytes:
-        """MD5, by which the directory finds it."""
+        """The MD5 digest by which the directory finds the certificate."""
         return UserCertificate(self.certificate, self.identifier).digest
 
 
@@ -64,10 +66,10 @@ class Signer:
 
 
 class Certificates:
-    """KV-14; the private keys are KV-13. In a workgroup, where no directory tells whose certificate is whose,
-    what is kept here counts as registered.
+    """The certificates of users (KV-14) and their private keys (KV-13).
 
-    `changed` is called whenever a certificate came or went.
+    A workgroup has no directory that maps certificates to users; there, the certificates stored here count as
+    registered. `changed` is called whenever a certificate is added or removed.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class Certificates:
         self.changed: Signal[[]] = Signal()
 
     def load(self) -> None:
-        """Read what is stored."""
+        """Read the stored certificates."""
         for name, rows in self._records.metas(MetaName.USER_CERTIFICATES):
             self._kept[Sid.from_bytes(name)] = tuple(
                 KeptCertificate(UUID(bytes=row["id"]), row["certificate"], row["internal"], row["signs"])
@@ -102,7 +104,7 @@ class Certificates:
         return sorted(self._kept, key=str)
 
     def registered(self, user: Sid) -> list[bytes]:
-        """The certificates by which a user is known (QB-244); nothing where the directory does not answer."""
+        """Returns the registered certificates of a user (QB-244); none if the directory does not answer."""
         directory = self._directory
         if not directory.events.integrated:
             return [kept.certificate for kept in self.of(user)]
@@ -116,7 +118,8 @@ class Certificates:
         return [each.certificate for each in found]
 
     def signer(self, user: Sid, digest: bytes = b"") -> Signer:
-        """Returns the signer for a user: the certificate with an MD5 digest, else the internal one, else any.
+        """Returns the signer for a user: the certificate with the given MD5 digest, else the internal one,
+        else any.
 
         Raises CERTIFICATE_NOT_PROVIDED, CORRUPTED_INTERNAL_CERTIFICATE.
         """
@@ -138,7 +141,7 @@ class Certificates:
     # ---- changing
 
     def create(self, user: Sid, name: str) -> Completion[KeptCertificate]:
-        """A new internal certificate, which takes the place of the one before."""
+        """Generate a new internal certificate, which replaces the previous one."""
         return self._make_key(_BITS).then(lambda key: self._certify(user, name, key))
 
     def _certify(self, user: Sid, name: str, key: RSAPrivateKey) -> Completion[KeptCertificate]:
@@ -149,31 +152,36 @@ class Certificates:
         return self._replace(user, before, kept, key)
 
     def add(self, user: Sid, certificate: bytes, key: RSAPrivateKey | None) -> Completion[KeptCertificate]:
-        """An external certificate, with its private key if this queue manager is to sign with it.
+        """Add an external certificate, with its private key if this queue manager is to sign with it.
 
-        Raises SecurityDataError: the two do not belong together; INSUFFICIENT_RESOURCES.
+        Raises SecurityDataError if the key does not match the certificate, and INSUFFICIENT_RESOURCES at the
+        limit.
         """
         numbers = key_of(certificate).public_numbers()
         if key is not None and (public_part(key).modulus, public_part(key).exponent) != (
             numbers.n,
             numbers.e,
         ):
-            raise SecurityDataError("the private key is not that of the certificate")
+            raise SecurityDataError("the private key does not match the certificate")
         if len(self._after_changes(user)) >= _MAX_PER_USER:
-            raise error("MQ_ERROR_INSUFFICIENT_RESOURCES", f"a user has {_MAX_PER_USER} certificates at most")
+            raise error(
+                "MQ_ERROR_INSUFFICIENT_RESOURCES", f"a user can have at most {_MAX_PER_USER} certificates"
+            )
         before = tuple(each for each in self._after_changes(user) if each.certificate == certificate)
         kept = KeptCertificate(self._new_identifier(), certificate, internal=False, signs=key is not None)
         return self._replace(user, before, kept, key)
 
     def remove(self, user: Sid, identifier: UUID) -> Completion[KeptCertificate]:
-        """Forget a certificate and its private key. Raises NO_INTERNAL_USER_CERT: there is none."""
+        """Delete a certificate and its private key. Raises NO_INTERNAL_USER_CERT if it does not exist."""
         found = tuple(kept for kept in self._after_changes(user) if kept.identifier == identifier)
         if not found:
             raise error("MQ_ERROR_NO_INTERNAL_USER_CERT", f"{user} has no certificate {identifier}")
         return self._replace(user, found, None, None).then(lambda _: Completion.of(found[0]))
 
     def _after_changes(self, user: Sid) -> tuple[KeptCertificate, ...]:
-        """What `of` gives when all changes are durable: one that is begun now must not undo another one."""
+        """Returns the result of `of` once all pending changes are durable, so that a new change does not undo
+        them.
+        """
         return self._coming.get(user, self.of(user))
 
     def _new_identifier(self) -> UUID:
@@ -223,7 +231,7 @@ class Certificates:
     def _register(
         self, user: Sid, gone: tuple[KeptCertificate, ...], new: KeptCertificate | None
     ) -> Completion[None]:
-        """The User object: what others registered there stays."""
+        """Update the User object in the directory; certificates that others registered there stay."""
         directory = self._directory
         if not directory.events.integrated:
             return Completion.of(None)

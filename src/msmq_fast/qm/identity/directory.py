@@ -1,4 +1,4 @@
-"""The part of the directory that keys and certificates use."""
+"""The directory interface that keys and certificates use."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Directory(Protocol):
 
     @property
     def events(self) -> DirectoryEvents:
-        """Tells whether there is a directory."""
+        """The directory events; they tell whether a directory is integrated."""
 
     def queue_manager(self) -> DirectoryObject:
-        """The own QueueManager object."""
+        """Returns the QueueManager object of this queue manager."""
 
     def create(self, item: DirectoryObject) -> Completion[UUID]:
         """Create an object."""
@@ -31,7 +31,7 @@ class Directory(Protocol):
     def read(
         self, kind: ObjectType, conditions: Filter, attributes: Collection[str] | None = None
     ) -> Completion[DirectoryObject]:
-        """Read the object that fulfils the conditions."""
+        """Read the object that matches the conditions."""
 
     def write(self, item: DirectoryObject, attributes: Collection[str] | None = None) -> Completion[None]:
         """Change attributes of an object."""

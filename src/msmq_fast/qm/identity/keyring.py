@@ -1,4 +1,6 @@
-"""Key pairs of the queue manager, one for each provider (DM-008); keys of others that are told by hand."""
+"""Key pairs of the queue manager, one for each provider (DM-008), and manually configured keys of other
+managers.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _ATTRIBUTES: Final = ("PublicEncryptionKeyList", "PublicSigningKeyList")
 
 
 class KeyUse(StrEnum):
-    """AT_KEYEXCHANGE and AT_SIGNATURE."""
+    """The use of a key pair: AT_KEYEXCHANGE or AT_SIGNATURE."""
 
     EXCHANGE = "exchange"
     SIGNATURE = "signature"
@@ -39,9 +41,9 @@ Pairs = dict[tuple[KeyUse, Provider], RSAPrivateKey]
 
 
 class Keyring:
-    """The stored keys. `exchange` are the pairs by which messages for this computer are decrypted.
+    """The stored keys. `exchange` has the key pairs that decrypt messages for this computer.
 
-    `changed` is called when keys of others were told.
+    `changed` is called when keys of another queue manager are set or removed.
     """
 
     def __init__(self, services: Services, directory: Directory, vault: Vault) -> None:
@@ -55,7 +57,10 @@ class Keyring:
         self.changed: Signal[[]] = Signal()
 
     def load(self, *, discard: bool = False) -> None:
-        """Read what is stored. SecurityDataError: not sealed by this vault; `discard` passes those over."""
+        """Read the stored keys.
+
+        Raises SecurityDataError if a key was not sealed by this vault; with `discard` such keys are skipped.
+        """
         for provider in PROVIDERS:
             for use, pairs in ((KeyUse.EXCHANGE, self.exchange), (KeyUse.SIGNATURE, self._signature)):
                 name = _secret(use, provider)
@@ -71,7 +76,7 @@ class Keyring:
             self._peers[UUID(bytes=name)] = blob
 
     def missing(self, providers: Iterable[Provider]) -> list[tuple[KeyUse, Provider]]:
-        """The pairs that are still to be made."""
+        """Returns the key pairs that do not exist yet."""
         return [
             (use, provider)
             for provider in providers
@@ -80,7 +85,7 @@ class Keyring:
         ]
 
     def keep(self, pairs: Pairs) -> Completion[None]:
-        """Take new pairs; resolved when they are durable and published."""
+        """Store new key pairs; resolved when they are durable and published."""
 
         def fill() -> None:
             for (use, provider), key in pairs.items():
@@ -107,7 +112,7 @@ class Keyring:
         return _key_list(self._signature, signing=True)
 
     def publish(self) -> Completion[None]:
-        """Write both lists to the own QueueManager object, unless it has them."""
+        """Write both lists to this queue manager's directory object, unless it has them already."""
         directory = self._directory
         lists = (self.encryption_list, self.signing_list)
         shown = directory.queue_manager()
@@ -119,13 +124,15 @@ class Keyring:
     # ---- what others have
 
     def published(self, manager: UUID) -> bytes | None:
-        """The encryption keys of a queue manager: as told by hand, else as the directory says (QB-342)."""
+        """Returns the encryption keys of a queue manager: those configured manually, else the directory's
+        (QB-342).
+        """
         if manager == self._guid:
             return self.encryption_list
         return self._peers.get(manager) or self._attribute(manager, _ATTRIBUTES[0])
 
     def signing_keys(self, manager: UUID) -> tuple[PublicKeyEntry, ...]:
-        """The signing keys of a queue manager; none if they are not known."""
+        """Returns the signing keys of a queue manager; empty if they are not known."""
         try:
             if manager == self._guid:
                 return read_key_list(self.signing_list)
@@ -142,11 +149,14 @@ class Keyring:
 
     @property
     def peers(self) -> Mapping[UUID, bytes]:
-        """MQDSPUBLICKEYS of other queue managers that were told by hand."""
+        """Manually configured MQDSPUBLICKEYS of other queue managers."""
         return self._peers
 
     def tell(self, manager: UUID, blob: bytes | None) -> Completion[None]:
-        """Keep the encryption keys of another queue manager, or forget them. Raises SecurityDataError."""
+        """Store the encryption keys of another queue manager; None deletes them.
+
+        Raises SecurityDataError if `blob` is not a valid key list.
+        """
         if blob is not None and not read_key_list(blob):
             raise SecurityDataError("the list has no keys")
         name = MetaName.PEER_KEYS + manager.bytes

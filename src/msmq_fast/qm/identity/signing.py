@@ -1,5 +1,6 @@
-"""Signs messages of local programs as they are sent (MS-MQQB 3.1.7.1.4), with certificates kept here; those
-for HTTP, HTTPS and multicast get an XML signature (MC-MQSRM 3.1.7.2.4).
+"""Signs messages of local programs when they are sent (MS-MQQB 3.1.7.1.4), with the certificates stored here.
+
+Messages for HTTP, HTTPS and multicast get an XML signature (MC-MQSRM 3.1.7.2.4).
 """
 
 from __future__ import annotations
@@ -31,15 +32,17 @@ from msmq_fast.security.xmlsignature import XML_SIGNATURE, sign_value, signed_in
 __all__ = ["SignatureRequest", "Signing", "prepare"]
 
 SignatureRequest = tuple[int, int, bytes]
-"""How a message is to be signed: level, hash algorithm (0: the usual one), MD5 of the certificate (nothing:
-the usual one). Level 0: the SID of the sender goes with the message, but no signature."""
+"""How to sign a message: level, hash algorithm (0: the default), MD5 of the certificate (empty: the default).
+
+At level 0 the message carries the sender's SID but no signature.
+"""
 
 _KINDS = {1: SignatureType.MSMQ_1, 2: SignatureType.MSMQ_2}
 _HASHES = tuple(HashAlgorithm)
 
 
 class Signing:
-    """`algorithm` is the hash of messages that name none."""
+    """Signs messages. `algorithm` is the hash for messages that do not name one."""
 
     def __init__(
         self, certificates: Certificates, algorithm: HashAlgorithm, switches: SecuritySwitches
@@ -63,12 +66,12 @@ class Signing:
         digest: bytes = b"",
         local: bool = False,
     ) -> bytes:
-        """The signed packet, with the SID of its sender.
+        """Returns the signed packet, with the SID of its sender.
 
-        `level` is 1 for a signature of MSMQ 1.0, 2 for 2.0; a message for several queues gets one of 3.0
-        whatever it says. `digest` chooses the certificate by its MD5. A message for a queue of this computer
-        (`local`) counts as verified. Raises ILLEGAL_PROPERTY_VALUE, CERTIFICATE_NOT_PROVIDED,
-        CANNOT_SIGN_DATA_EX, INSUFFICIENT_RESOURCES.
+        `level` is the MSMQ version of the signature: 1 for 1.0, 2 for 2.0. A message for several queues
+        always gets a 3.0 signature, whatever `level` is. `digest` is the MD5 digest that selects the
+        certificate. A message for a queue of this computer (`local`) counts as verified. Raises
+        ILLEGAL_PROPERTY_VALUE, CERTIFICATE_NOT_PROVIDED, CANNOT_SIGN_DATA_EX, INSUFFICIENT_RESOURCES.
         """
         if level not in _KINDS or algorithm not in (0, *_HASHES):
             raise error("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", "unknown authentication level or hash algorithm")
@@ -90,7 +93,7 @@ class Signing:
         return with_multi_signature(parse(protected(message, header, hash_algorithm=chosen)), signature)
 
     def sign_xml(self, packet: bytes, user: Sid, *, digest: bytes = b"") -> bytes:
-        """The packet with an XML signature for SRMP, over the bytes of its body and extension.
+        """Returns the packet with an XML signature for SRMP over the bytes of its body and extension.
 
         Raises CERTIFICATE_NOT_PROVIDED, CANNOT_SIGN_DATA_EX, INSUFFICIENT_RESOURCES.
         """
