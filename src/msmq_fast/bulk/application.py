@@ -1,4 +1,6 @@
-"""The bulk API as an aiohttp application: callers, errors as JSON, counts. Its calls are in other modules.
+"""The bulk API as an aiohttp application: identifies callers, returns errors as JSON, counts calls.
+
+The other modules of this package implement the calls.
 
 The server puts it under /v1/bulk of the admin port.
 """
@@ -25,21 +27,21 @@ _log = logging.getLogger("msmq_fast.bulk")
 
 
 def build(context: Context, routes: Iterable[web.RouteDef]) -> web.Application:
-    """The application of some calls."""
+    """Return the application that serves `routes`."""
     application = web.Application(middlewares=[_Boundary(context).run])
     application.add_routes(routes)
     return application
 
 
 class _Boundary:
-    """Middleware: the steps before and after every call."""
+    """Middleware around every call: checks the request, counts it, and turns exceptions into answers."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     @web.middleware
     async def run(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Admit, call, answer."""
+        """Check the request, run its handler, and return the answer."""
         call = _name(request)
         try:
             response = await self._call(request, handler)
@@ -95,12 +97,12 @@ class _Boundary:
 
 
 def _name(request: web.Request) -> str:
-    """Returns the name of the call for counts and logs: its path without placeholders."""
+    """Return the name of the call for counters and logs: its path without the parts that hold names."""
     resource = request.match_info.route.resource
     words = [] if resource is None else resource.canonical.split("/")
     return next((word for word in reversed(words) if word and not word.startswith("{")), "unknown")
 
 
 def answer(content: object, status: int = 200) -> web.Response:
-    """An answer in JSON."""
+    """Return `content` as a JSON answer."""
     return web.Response(text=json.dumps(content) + "\n", status=status, content_type="application/json")

@@ -27,7 +27,7 @@ _ADVICE: Final = "send Authorization: Bearer with the token of a user (msmq-fast
 
 
 class Access(StrEnum):
-    """`bulk.access`."""
+    """The values of the configuration key `bulk.access`."""
 
     ADMINISTRATORS = "administrators"
     LOOPBACK = "loopback"
@@ -37,8 +37,9 @@ class Access(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """`of_token` knows whose token a text is that came from an address, `of_local` whose the client's end of
-    a loopback connection is; None: not known.
+    """Identifies callers. `of_token(text, address)` returns the owner of a token that a client at an address
+    sent; `of_local` returns the user that owns the client's end of a loopback connection. Both return None
+    if they do not know the caller.
     """
 
     access: Access
@@ -46,7 +47,7 @@ class Callers:
     of_local: Callable[[Address, Address], Token | None]
 
     def identify(self, request: web.Request) -> Token:
-        """Returns the caller. Raises Refusal: UNAUTHORIZED, ACCESS_DENIED."""
+        """Returns the caller. Raises Refusal (UNAUTHORIZED or ACCESS_DENIED)."""
         header = request.headers.get("Authorization")
         if header is not None:
             known = self.of_token(_bearer(header), request.remote or "")
@@ -84,8 +85,9 @@ def _loopback(request: web.Request) -> Ends | None:
 
 
 def _refuse_web_pages(request: web.Request) -> None:
-    """Browsers send what any page wants to this machine, and a page may call its own host by our address.
-    What a proxy passes on is not the wish of the user that the proxy runs as.
+    """Refuse requests that a web page or a proxy caused. A browser sends what any page asks for to this
+    machine, and a page may let its own host name resolve to our address. A request that a proxy passes on
+    does not come from the user that the proxy runs as.
     """
     foreign = any(name in request.headers for name in _OF_OTHERS) or is_of_another_site(request.headers)
     if foreign or not names_this_machine(request.headers.get("Host", "localhost")):

@@ -26,20 +26,20 @@ T = TypeVar("T")
 
 
 def set_caller(request: web.Request, token: Token) -> None:
-    """Remember whose request it is."""
+    """Store the caller in the request."""
     request[_CALLER] = token
 
 
 def caller(request: web.Request) -> Token:
-    """Whose request it is."""
+    """Return the caller that `set_caller` stored."""
     token: Token = request[_CALLER]
     return token
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`streams` that are open and `uploads` that are taken in at a time, seconds that a client may take or
-    send nothing, bytes of a stage.
+    """Limits: how many `streams` may be open and how many `uploads` may run at a time, the seconds for which
+    a client may read or send nothing, and the bytes of a stage.
     """
 
     streams: int = 32
@@ -50,7 +50,9 @@ class Limits:
 
 @dataclass(slots=True)
 class Context:
-    """`touch` has what a call put into the current batch written at the end of this turn of the loop."""
+    """What the calls share. `touch` requests that the current batch is written at the end of this turn of the
+    event loop.
+    """
 
     manager: QueueManager
     callers: Callers
@@ -65,7 +67,7 @@ class Context:
     signing: Signing | None = None
 
     async def settled(self, completion: Completion[T]) -> T:
-        """The result of an operation, when it has one; raises its error."""
+        """Wait for an operation to finish; return its result or raise its error."""
         if not completion.done:
             self.touch()
             waiting = asyncio.get_running_loop().create_future()

@@ -21,7 +21,7 @@ _LOOK: Final = 0.5  # seconds between two looks whether the client is still ther
 
 
 def routes(context: Context, snapshots: Snapshots) -> list[web.RouteDef]:
-    """POST: make one; GET: how far it is."""
+    """Return the routes: POST starts a snapshot, GET returns its progress."""
 
     async def make(request: web.Request) -> web.Response:
         fields = await body_fields(request)

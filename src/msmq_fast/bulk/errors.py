@@ -1,4 +1,4 @@
-"""Answers of the bulk API that are errors: a status, a code for programs, one line for people."""
+"""Error answers of the bulk API: an HTTP status, a code for programs, and one line for people."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STATUS: Final = {
 
 
 class Refusal(Exception):
-    """`code` is one of STATUS; `details` stand beside it in the answer."""
+    """A refused request. `code` is a key of STATUS; `details` are further members of the JSON answer."""
 
     def __init__(self, code: str, message: str, **details: Any) -> None:
         super().__init__(message)
@@ -54,17 +54,17 @@ class Refusal(Exception):
 
 
 def bad_request(message: str) -> Refusal:
-    """The answer to a request that cannot be understood."""
+    """Return the refusal of a malformed request."""
     return Refusal("BAD_REQUEST", message)
 
 
 def events_gone(first: int) -> Refusal:
-    """Events that were asked for are no longer in the feed, which begins with `first`."""
+    """Return the refusal of a request for events that the feed no longer holds; it begins with `first`."""
     return Refusal("GONE_EVENTS", f"events before {first} are no longer kept", first=first)
 
 
 def refusal_of(error: Exception) -> Refusal | None:
-    """The answer for what the rooms below raise; None for a fault of our own."""
+    """Return the refusal for an exception of the layers below; None for an unexpected exception."""
     match error:
         case Refusal():
             return error

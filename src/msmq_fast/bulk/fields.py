@@ -1,4 +1,4 @@
-"""Parameters of a request, checked before use: those of the query, or of an object in JSON."""
+"""Parameters of a request, checked before use: from the query, or from a JSON object in the body."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ARROW_TYPE", "MAX_NUMBER", "Fields", "body_fields", "pieces", "query
 
 ARROW_TYPE: Final = "application/vnd.apache.arrow.stream"
 MAX_NUMBER: Final = (1 << 63) - 1
-"""The largest number of an arrival, event, delivery, epoch or batch: it fits a signed column of 64 bits."""
+"""The largest number of an arrival, event, delivery, epoch or batch: it fits a signed 64-bit column."""
 
 PATIENCE: Final = 60.0  # seconds in which something of a body in JSON has to come
 MAX_BODY: Final = 4 << 20  # bytes of a request in JSON
@@ -27,12 +27,12 @@ _MISSING: Final = object()
 
 
 class Fields:
-    """Values by name. Every access raises Refusal (BAD_REQUEST) for what does not fit; so does `done` for
-    names that are not among the parameters.
+    """The parameters by name. Every accessor raises Refusal (BAD_REQUEST) if a value is invalid; `done`
+    raises it if the request holds unknown parameters.
     """
 
     def __init__(self, values: Mapping[str, Any], *, as_text: bool) -> None:
-        """`as_text`: numbers and flags are written as text, as in a query."""
+        """`as_text`: whether numbers and flags are text, as in a query."""
         self._values = dict(values)
         self._as_text = as_text
         self._known: set[str] = set()
@@ -42,7 +42,7 @@ class Fields:
         return name in self._values
 
     def text(self, name: str, default: str | None = None, *, empty: bool = False) -> str:
-        """A text; without `default` it must be there. At most 2,048 characters."""
+        """Return a text of at most 2,048 characters. It is required if `default` is None."""
         value = self._take(name, default)
         if not isinstance(value, str) or len(value) > MAX_TEXT or not (value or empty):
             raise bad_request(f"{name} must be a text of 1 to {MAX_TEXT} characters")
@@ -51,7 +51,7 @@ class Fields:
         return value
 
     def number(self, name: str, default: int | None = None, *, low: int = 0, high: int = MAX_NUMBER) -> int:
-        """A whole number from `low` to `high`; without `default` it must be there."""
+        """Return a whole number from `low` to `high`. It is required if `default` is None."""
         value = self._take(name, default)
         if self._as_text and isinstance(value, str) and _DIGITS.fullmatch(value):
             value = int(value)
@@ -60,13 +60,13 @@ class Fields:
         return value
 
     def optional_number(self, name: str, *, low: int = 0, high: int = MAX_NUMBER) -> int | None:
-        """A number, or None where it is left out or null."""
+        """Return a number; None if the parameter is missing or null."""
         if name not in self or self._values[name] is None:
             return None
         return self.number(name, low=low, high=high)
 
     def flag(self, name: str, default: bool) -> bool:
-        """1 or 0, true or false."""
+        """Return a flag: 1 or 0 in a query, true or false in JSON."""
         value = self._take(name, default)
         if self._as_text and isinstance(value, str):
             value = {"1": True, "true": True, "0": False, "false": False}.get(value.lower(), value)
@@ -75,7 +75,7 @@ class Fields:
         return value
 
     def choice(self, name: str, words: Iterable[str], default: str | None = None) -> str:
-        """One of the words."""
+        """Return a value that must be one of `words`."""
         value = self._take(name, default)
         known = tuple(words)
         if value not in known:
@@ -83,7 +83,7 @@ class Fields:
         return str(value)
 
     def texts(self, name: str, most: int) -> list[str]:
-        """A list of up to `most` texts."""
+        """Return a list of at most `most` texts."""
         values = self._take(name, None)
         if not isinstance(values, list) or len(values) > most:
             raise bad_request(f"{name} must be a list of at most {most} texts")
@@ -93,7 +93,7 @@ class Fields:
         return values
 
     def done(self) -> None:
-        """All has been taken."""
+        """Raise Refusal (BAD_REQUEST) if the request holds a parameter that no accessor has read."""
         for name in self._values:
             if name not in self._known:
                 known = ", ".join(sorted(self._known)) or "none"
@@ -110,15 +110,15 @@ class Fields:
 
 
 def stretch(fields: Fields) -> tuple[int, int]:
-    """`from` and `to`. Raises Refusal."""
+    """Return the parameters `from` and `to`. Raises Refusal."""
     start, stop = fields.number("from"), fields.number("to")
     if stop < start:
-        raise bad_request(f"from is {start} and to is {stop}: to must not be less")
+        raise bad_request(f"from is {start} and to is {stop}: to must not be less than from")
     return start, stop
 
 
 def query_fields(request: web.Request, several: Iterable[str] = ()) -> Fields:
-    """The query of a request. Names may occur once; those in `several` may repeat, and are lists."""
+    """Return the query of a request. A name may occur once; names in `several` may repeat and yield lists."""
     values: dict[str, Any] = {}
     lists = frozenset(several)
     for name, value in request.query.items():
@@ -132,8 +132,8 @@ def query_fields(request: web.Request, several: Iterable[str] = ()) -> Fields:
 
 
 async def pieces(request: web.Request, patience: float) -> AsyncIterator[bytes]:
-    """Yields the body of a request as it arrives. Raises Refusal (BAD_REQUEST): it broke off, is not what its
-    headers say, or nothing came for `patience` seconds.
+    """Yield the body of a request as it arrives. Raises Refusal (BAD_REQUEST) if the body ends early, does
+    not match its headers, or if no data arrives for `patience` seconds.
     """
     while True:
         try:
@@ -150,18 +150,18 @@ async def pieces(request: web.Request, patience: float) -> AsyncIterator[bytes]:
 
 
 async def body_fields(request: web.Request) -> Fields:
-    """The object in JSON that the body of a request is. Raises Refusal: BAD_REQUEST, TOO_LARGE."""
+    """Return the JSON object in the body of a request. Raises Refusal (BAD_REQUEST or TOO_LARGE)."""
     if request.content_type != "application/json":
         raise bad_request("the body must be JSON, with Content-Type: application/json")
     body = bytearray()
     async for part in pieces(request, PATIENCE):
         body += part
         if len(body) > MAX_BODY:
-            raise Refusal("TOO_LARGE", f"a request in JSON has at most {MAX_BODY} bytes")
+            raise Refusal("TOO_LARGE", f"a JSON request may have at most {MAX_BODY} bytes")
     try:
         values = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise bad_request(f"the body is not JSON: {error}") from None
     if not isinstance(values, dict):
-        raise bad_request("the body must be an object in JSON")
+        raise bad_request("the body must be a JSON object")
     return Fields(values, as_text=False)

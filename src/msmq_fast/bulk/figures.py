@@ -1,4 +1,4 @@
-"""Counters of the bulk API since the start."""
+"""Counters of the bulk API since the server started."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Figures"]
 
 @dataclass(slots=True)
 class Figures:
-    """Counts. `call` is a name of the API such as `rows` or `publish`."""
+    """Counters for each API call. `call` is the name of the call, such as `rows` or `publish`."""
 
     requests: Counter[tuple[str, int]] = field(default_factory=Counter)  # by call and HTTP status
     bytes_out: int = 0  # of streams

@@ -14,8 +14,8 @@ _MOST_NAME: Final = 4096  # bytes of a text
 
 
 class Table:
-    """A table of the flatbuffer that begins at `base` in `data`. Every call raises ValueError for an offset
-    that leads out of it.
+    """A table of the flatbuffer that begins at `base` in `data`. Every method raises ValueError if an offset
+    points outside the flatbuffer.
     """
 
     def __init__(self, data: bytes | bytearray, base: int, at: int) -> None:
@@ -25,7 +25,7 @@ class Table:
 
     @classmethod
     def root(cls, data: bytes | bytearray, base: int) -> Table:
-        """The root of the flatbuffer that begins at `base`."""
+        """Return the root table of the flatbuffer that begins at `base`."""
         if not 0 <= base <= len(data) - 4:
             raise Malformed("the metadata of an Arrow message is damaged")
         offset: int = struct.unpack_from("<i", data, base)[0]
@@ -43,23 +43,25 @@ class Table:
         return self._at + offset if offset else 0
 
     def has(self, field: int) -> bool:
-        """Whether a field is present."""
+        """Return whether a field is present."""
         return self._place(field) != 0
 
     def number(self, layout: str, field: int, default: int = 0) -> int:
-        """A number in the `struct` layout."""
+        """Return a number; `layout` is a `struct` format."""
         place = self._place(field)
         return self._unpack(layout, place) if place else default
 
     def table(self, field: int) -> Table:
-        """The table in a field that must be present."""
+        """Return the table in a field. Raises ValueError if the field is absent."""
         place = self._place(field)
         if not place:
             raise Malformed("the metadata of an Arrow message is incomplete")
         return Table(self._data, self._base, place + self._unpack("<I", place))
 
     def _vector(self, field: int, width: int) -> tuple[int, int]:
-        """Place and number of the elements of `width` bytes; none where the field is absent."""
+        """Return the offset and the number of the elements, `width` bytes each; no elements if the field is
+        absent.
+        """
         place = self._place(field)
         if not place:
             return 0, 0
@@ -70,27 +72,27 @@ class Table:
         return start + 4, count
 
     def text(self, field: int) -> str:
-        """A text, "" by default. Bytes that are not UTF-8 are escaped."""
+        """Return a text, "" if the field is absent. Bytes that are not UTF-8 are escaped."""
         start, count = self._vector(field, 1)
         if count > _MOST_NAME:
             raise Malformed(f"a name in the Arrow schema has more than {_MOST_NAME} bytes")
         return bytes(self._data[start : start + count]).decode(errors="backslashreplace")
 
     def tables(self, field: int) -> Iterator[Table]:
-        """The tables of a vector."""
+        """Yield the tables of a vector."""
         start, count = self._vector(field, 4)
         for at in range(start, start + 4 * count, 4):
             yield Table(self._data, self._base, at + self._unpack("<I", at))
 
     def row(self, field: int, layout: str, index: int) -> tuple[int, ...]:
-        """One structure of a vector, in the `struct` layout."""
+        """Return one structure of a vector; `layout` is a `struct` format."""
         start, count = self._vector(field, struct.calcsize(layout))
         if not 0 <= index < count:
             raise Malformed("the metadata of an Arrow message is incomplete")
         return struct.unpack_from(layout, self._data, start + index * struct.calcsize(layout))
 
     def numbers(self, field: int, count: int) -> tuple[int, ...]:
-        """The first `count` signed 64-bit numbers of a vector."""
+        """Return the first `count` signed 64-bit numbers of a vector."""
         start, there = self._vector(field, 8)
         if count > there:
             raise Malformed("the metadata of an Arrow message is incomplete")

@@ -1,7 +1,7 @@
-"""Cutting an Arrow IPC stream into its messages while it arrives; nothing is decoded here.
+"""Splits an Arrow IPC stream into its messages while it arrives; decodes nothing.
 
 A message is a continuation mark, the size of its metadata, the metadata (a flatbuffer) and a body, whose size
-the metadata tell. Everything is from the network: each offset is checked before it is used.
+the metadata state. All of it comes from the network: each offset is checked before it is used.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from msmq_fast.packet.malformed import Malformed
 __all__ = ["HEAD", "MOST_MESSAGE_BYTES", "MOST_ROWS", "MessageCutter", "StreamMessage"]
 
 MOST_MESSAGE_BYTES: Final = 64 << 20
-"""Bytes of one message."""
+"""The largest message, in bytes."""
 
 MOST_ROWS: Final = 1 << 20
-"""Rows of one record batch."""
+"""The most rows of one record batch."""
 
 HEAD: Final = 8
 """Bytes of a message before its metadata."""
@@ -37,26 +37,27 @@ _V5: Final = 4  # MetadataVersion; before it, unions had another layout
 
 
 class StreamMessage(NamedTuple):
-    """A dictionary or a record batch: `batch` is the RecordBatch table of its metadata, `rows` what it says
-    of itself, `dictionary` the id of a dictionary, None for a record batch.
+    """A dictionary message or a record batch message. `batch` is the RecordBatch table in its metadata,
+    `rows` the row count that the metadata declare, `dictionary` the dictionary id, or None for a record
+    batch.
     """
 
     batch: Table
     rows: int
     dictionary: int | None
     parts: list[bytes | bytearray]
-    """The body, in the pieces in which it came."""
+    """The body, in the pieces in which it arrived."""
 
     def body(self) -> bytes:
-        """The body as a whole. One that came in several pieces is copied, without the GIL if it is large:
-        call this where the copy delays nothing.
+        """Return the whole body. A body that arrived in several pieces is copied, without the GIL if it is
+        large: do not call this on the event loop.
         """
         return _joined(self.parts)
 
 
 class MessageCutter:
-    """Takes the bytes of a stream, gives its dictionaries and record batches. ValueError: it is not a stream
-    of schema, dictionaries and record batches, or a part is larger than allowed.
+    """Takes the bytes of a stream and yields its dictionaries and record batches. Raises ValueError if the
+    bytes are not a stream of a schema, dictionaries and record batches, or if a part is too large.
 
     Only pieces below _LARGE_PART are copied here, and those that hold the edge of a body: each copy on the
     event loop delays every client. Small pieces are gathered, so that a body takes little more memory than it
@@ -74,11 +75,11 @@ class MessageCutter:
 
     @property
     def schema(self) -> Table | None:
-        """The Schema table, None until it has arrived."""
+        """The Schema table; None until it has arrived."""
         return self._schema
 
     def feed(self, data: bytes) -> Iterator[StreamMessage]:
-        """The messages that are complete now. Take all of them before the next call."""
+        """Yield the messages that are complete now. Consume all of them before the next call."""
         at = 0
         while at < len(data):
             if self.ended:
@@ -101,7 +102,9 @@ class MessageCutter:
             self._parts.append(bytearray(part))
 
     def _advance(self) -> StreamMessage | None:
-        """The known part of the message has arrived: determines the next part, or completes the message."""
+        """Handle the end of the part that was expected: either learn the size of the next part, or return the
+        message, which is complete.
+        """
         if self._head is not None:
             return self._end(self._head)
         start = _joined(self._parts)
@@ -117,7 +120,7 @@ class MessageCutter:
         if size == 0:
             self.ended = True
         elif not 8 <= size <= MOST_MESSAGE_BYTES or size & 7:
-            raise Malformed(f"the metadata of an Arrow message have {size} bytes")
+            raise Malformed(f"the metadata of an Arrow message have an invalid size: {size} bytes")
         else:
             self._wanted += size
         return None
@@ -131,7 +134,7 @@ class MessageCutter:
         return length
 
     def _end(self, head: bytes) -> StreamMessage | None:
-        """A message is whole."""
+        """Check a complete message and return it; None for the schema, which is kept."""
         parts, size = self._parts, self._size
         self._parts, self._size, self._wanted, self._head = [], 0, HEAD, None
         message = Table.root(head, HEAD)
@@ -146,7 +149,7 @@ class MessageCutter:
             self._schema = header
             return None
         if kind not in (_DICTIONARY, _BATCH) or self._schema is None:
-            raise Malformed("an Arrow stream is one schema, dictionaries and record batches, in this order")
+            raise Malformed("an Arrow stream must hold one schema, then dictionaries and record batches")
         if kind == _BATCH:
             return StreamMessage(header, _rows(header), None, parts)
         if header.number("<B", _DELTA):

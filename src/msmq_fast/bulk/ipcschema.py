@@ -1,14 +1,14 @@
-"""The schema of an Arrow IPC stream: its columns, and the place of each in a record batch.
+"""The schema of an Arrow IPC stream: its columns, and the position of each in a record batch.
 
 A record batch lists a node (rows, nulls) for each array and its buffers, depth first, in the order of the
 schema. To find those of one column, the layouts of all columns before it have to be known:
 
 1. `read_schema` walks the fields once and counts nodes and buffers before each top-level column.
-2. View types have a number of buffers that each batch tells anew (`variadicBufferCounts`): these are counted
-   apart.
-3. `BatchBuffers.take` gives node and buffers of a column in one batch.
+2. The number of buffers of a view type differs from batch to batch (`variadicBufferCounts`): these are
+   counted separately.
+3. `BatchBuffers.take` returns the buffers of a column in one batch.
 
-ValueError everywhere: the metadata are damaged, or larger than allowed.
+All functions raise ValueError if the metadata are damaged or larger than allowed.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ _LAST_TYPE: Final = 26
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column, or the values of a dictionary. `kind` is "int", "text", "binary", "null" or "" (a type that
-    no message takes); `type` names the Arrow type for people.
+    """A column, or the values of a dictionary. `kind` is "int", "text", "binary", "null", or "" for a type
+    that no column of a message can have; `type` is the name of the Arrow type for people.
     """
 
     name: str
@@ -83,19 +83,19 @@ class Field:
 
 
 class _Walk:
-    """Counts the buffers before each column."""
+    """Counts the nodes and buffers before each column."""
 
     def __init__(self) -> None:
         self.fields = self.nodes = self.buffers = self.variadic = 0
 
     def enter(self, field: Table, depth: int) -> None:
-        """One array and its children."""
+        """Count one array and its children."""
         self.fields += 1
         if self.fields > _MOST_FIELDS or depth > _DEEPEST:
             raise Malformed("the Arrow schema has too many fields")
         kind = field.number("<B", _TYPE_TYPE)
         if not 1 <= kind <= _LAST_TYPE:
-            raise Malformed(f"the Arrow schema has a type of an unknown number, {kind}")
+            raise Malformed(f"the Arrow schema has an unknown type number, {kind}")
         self.nodes += 1
         if field.has(_DICTIONARY):
             self.buffers += 2
@@ -113,7 +113,7 @@ def _buffers_of(field: Table, kind: int) -> int:
 
 
 def read_schema(schema: Table) -> list[Field]:
-    """The columns. ValueError."""
+    """Return the columns. Raises ValueError."""
     if schema.number("<h", _ENDIANNESS):
         raise Malformed("the Arrow stream is big-endian: write it little-endian")
     walk, found = _Walk(), []
@@ -143,7 +143,7 @@ def _field(table: Table, node: int, buffer: int, variadic: int) -> Field:
 
 
 def _plain(table: Table, name: str) -> Field:
-    """The field without its dictionary and its place."""
+    """Return the field without its dictionary and its position."""
     number = table.number("<B", _TYPE_TYPE)
     if number == _INT:
         width, signed = _int(table.table(_TYPE))
@@ -151,7 +151,7 @@ def _plain(table: Table, name: str) -> Field:
     if number == _FIXED:
         width = table.table(_TYPE).number("<i", _BYTE_WIDTH)
         if width < 0:
-            raise Malformed("the Arrow schema has a fixed size below 0")
+            raise Malformed("the Arrow schema has a negative fixed size")
         return Field(name, f"fixed_size_binary[{width}]", "binary", width, fixed=True)
     if number in _STRINGS:
         return Field(
@@ -165,7 +165,7 @@ def _plain(table: Table, name: str) -> Field:
 
 
 def _int(kind: Table) -> tuple[int, bool]:
-    """Bytes, and whether it has a sign."""
+    """Return the size of an integer type in bytes, and whether it is signed."""
     bits = kind.number("<i", _BIT_WIDTH)
     if bits not in (8, 16, 32, 64):
         raise Malformed(f"the Arrow schema has integers of {bits} bits")
@@ -181,7 +181,7 @@ class BatchBuffers:
         self._rows = message.rows
 
     def has_nulls(self, field: Field) -> bool:
-        """Whether the column says that it has nulls."""
+        """Return whether the batch declares nulls in the column."""
         rows, nulls = self._batch.row(_NODES, "<qq", field.node)
         if rows != self._rows or not 0 <= nulls <= rows:
             raise Malformed(
@@ -190,7 +190,7 @@ class BatchBuffers:
         return nulls > 0
 
     def take(self, field: Field, count: int) -> list[memoryview]:
-        """The first `count` buffers of a column, and its variadic ones if it has views."""
+        """Return the first `count` buffers of a column, and its variadic buffers if it has a view type."""
         counts = self._batch.numbers(_VARIADIC, field.variadic + field.view)
         if any(number < 0 for number in counts):
             raise Malformed("the metadata of an Arrow message is damaged")

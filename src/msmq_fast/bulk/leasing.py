@@ -1,4 +1,6 @@
-"""The calls /lease, /ack and /release: a subscription has messages of a queue to itself until it is done."""
+"""The calls /lease, /ack and /release: a subscription leases messages of a queue for itself until it
+acknowledges or releases them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _BYTES: Final = 64 << 20
 
 
 def routes(context: Context, leases: Leases, seconds: float) -> list[web.RouteDef]:
-    """POST of each. `seconds`: how long a lease lasts that does not say so."""
+    """Return the POST routes. `seconds`: how long a lease lasts if the request does not state it."""
 
     async def lease(request: web.Request) -> web.Response:
         fields = await body_fields(request)
@@ -68,7 +70,7 @@ def routes(context: Context, leases: Leases, seconds: float) -> list[web.RouteDe
 
 
 def leased_queue(context: Context, request: web.Request, name: str) -> Queue:
-    """A queue that the caller may receive from. Raises QUEUE_NOT_FOUND, ACCESS_DENIED."""
+    """Return a queue that the caller may receive from. Raises QUEUE_NOT_FOUND or ACCESS_DENIED."""
     queue = named(context.manager, name, MESSAGES)
     context.manager.guard.open(caller(request), queue, Access.RECEIVE)
     return queue
@@ -76,7 +78,7 @@ def leased_queue(context: Context, request: web.Request, name: str) -> Queue:
 
 @contextmanager
 def lease_refusals() -> Iterator[None]:
-    """Turns exceptions of leases into answers."""
+    """Turn the exceptions of leases into refusals."""
     try:
         yield
     except LeaseLost as error:

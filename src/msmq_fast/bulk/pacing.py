@@ -1,4 +1,4 @@
-"""The share of a core that reading in bulk may take, whichever thread it is taken on."""
+"""Limits the share of a core that bulk reads may use, on whichever thread they run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 
 class Share:
-    """When the next piece of work may begin, so that all that is used stays within `share` of one core; 0 for
-    no limit. Times are monotonic seconds; may be used by several threads."""
+    """Computes when the next piece of work may begin, so that all work together stays within `share` of one
+    core; 0 means no limit. Times are monotonic seconds. Several threads may use one object."""
 
     def __init__(self, share: float) -> None:
         self._share = share
@@ -23,26 +23,28 @@ class Share:
 
     @property
     def begun(self) -> float | None:
-        """When the piece that is being done began; None: there is none."""
+        """When the current piece of work began; None if there is none."""
         return self._begun
 
     def pause(self, now: float) -> float:
-        """Seconds until the next piece may begin; none or less: at once."""
+        """Return the seconds until the next piece may begin; 0 or less: at once."""
         return self._free_at - now
 
     def begin(self, now: float) -> None:
-        """A piece begins; there is one at a time."""
+        """Note that a piece of work begins; only one runs at a time."""
         with self._lock:
             self._begun = now
 
     def end(self, used: float) -> None:
-        """The piece took the processor for `used` seconds."""
+        """Note that the piece has ended after `used` seconds of processor time."""
         with self._lock:
             begun, self._begun = self._begun, None
             self._add(used, begun or 0.0)
 
     def charge(self, used: float, now: float) -> None:
-        """Something else did for `used` seconds until now, perhaps beside a piece."""
+        """Note that other work, perhaps in parallel to a piece, used `used` seconds of processor time until
+        now.
+        """
         with self._lock:
             self._add(used, now - used if self._begun is None else self._begun)
 
@@ -52,7 +54,9 @@ class Share:
 
 
 class Charged(Awaitable[T]):
-    """A coroutine; `charge` is told the processor time of each of its steps, not of what runs meanwhile."""
+    """Wraps a coroutine and passes the processor time of each of its steps to `charge`. Other work that runs
+    while the coroutine waits is not counted.
+    """
 
     def __init__(
         self,
@@ -65,7 +69,7 @@ class Charged(Awaitable[T]):
         self._time = processor_time
 
     def __await__(self) -> Generator[Any, Any, T]:
-        """Await it."""
+        """Run the coroutine and charge its steps."""
         step: Callable[[Any], Any] = self._coroutine.send
         argument: Any = None
         while True:

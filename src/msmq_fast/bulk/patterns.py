@@ -1,8 +1,8 @@
-r"""Patterns of queue names: regular expressions that come from outside and must not keep the server busy.
+r"""Patterns of queue names: regular expressions from clients, which must not keep the server busy.
 
-Python's own matcher tries one way after the other, which a stranger can make last for years. This one follows
-all ways at once: its time is bounded by the size of the pattern times the length of the name. It takes what
-patterns of names are made of: characters, `.`, classes (`[a-z]`, `\d`), groups, `|`, and the repetitions `*`,
+Python's own matcher backtracks, and a hostile pattern can make it run for years. This matcher follows all
+alternatives at once: its time is bounded by the size of the pattern times the length of the name. It supports
+what patterns of names need: characters, `.`, classes (`[a-z]`, `\d`), groups, `|`, and the repetitions `*`,
 `+`, `?`, `{m,n}`. Case does not matter, and the whole name has to match.
 """
 
@@ -39,7 +39,7 @@ class NamePattern:
         self._steps: dict[tuple[frozenset[int], str], frozenset[int]] = {}
 
     def matches(self, name: str) -> bool:
-        """Whether the whole of `name` matches."""
+        """Return whether the whole of `name` matches."""
         active = self._start
         for character in name:
             following = self._steps.get((active, character))
@@ -71,7 +71,7 @@ class NamePattern:
         return len(self._free) - 1
 
     def _add(self, node: _Node, state: int) -> int:
-        """The states of a node, behind a state; the last one."""
+        """Add the states of a node after `state`; return the last of them."""
         match node:
             case ("one", re.Pattern() as pattern):
                 start, end = self._state(state), self._state()
@@ -104,7 +104,7 @@ class _Parser:
         self._depth = 0
 
     def parse(self) -> _Node:
-        """The whole text. Raises ValueError."""
+        """Parse the whole text. Raises ValueError."""
         if self._text.startswith("^"):
             self._at = 1
         node = self._alternatives()
@@ -138,7 +138,7 @@ class _Parser:
             least = int(braces[1])
             most = least if braces[2] is None else int(braces[3]) if braces[3] else None
             if most is not None and most < least:
-                raise self._wrong("a repetition whose maximum is below its minimum")
+                raise self._wrong("the maximum of a repetition is below its minimum")
             self._at = braces.end()
             node = ("times", node, least, most)
         elif ahead and ahead in "*+?":
@@ -155,7 +155,7 @@ class _Parser:
         if first == "(":
             return self._group()
         if first in "*+?{":
-            raise self._wrong("nothing to be repeated")
+            raise self._wrong("nothing to repeat")
         if first in "^$":
             raise self._wrong(f"a {first} that can never match (write \\{first} for the character)")
         found = _CLASS.match(self._text, self._at) if first == "[" else None

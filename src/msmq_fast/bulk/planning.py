@@ -1,4 +1,4 @@
-"""The calls /bounds and /plan: the bounds of queues, and partitions for reading."""
+"""The calls /bounds and /plan: return the positions of queues, and split a read into parts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_PARTS: Final = 10_000
 
 
 def routes(context: Context, reader: BulkReader, feed: Feed) -> list[web.RouteDef]:
-    """GET and POST /bounds, POST /plan."""
+    """Return the routes GET and POST /bounds and POST /plan."""
     planning = _Planning(context, reader, feed)
     return [
         web.get("/bounds", planning.bounds, allow_head=False),
@@ -114,7 +114,9 @@ class _Planning:
 def _plan_events(
     start: int, stop: int, max_rows: int | None, max_bytes: int | None, parts: int
 ) -> dict[str, Any]:
-    """Events have numbers without gaps and one size: nothing needs to be counted."""
+    """Split a range of events. Events are numbered without gaps and have one size, so nothing needs to be
+    counted.
+    """
     size = FEED_ENTRY.size
     most = min(max_rows or MAX_NUMBER, max((max_bytes or MAX_NUMBER) // size, 1))
     rows = min(max(stop - start, 0), most)

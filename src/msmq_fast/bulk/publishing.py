@@ -1,4 +1,6 @@
-"""The calls /stage, /publish and /discard: messages are brought ahead, and become visible together, once."""
+"""The calls /stage, /publish and /discard: clients upload messages in stages, then publish the stages
+together, exactly once.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _LONGEST_ORIGIN: Final = 200
 
 
 def routes(context: Context, workers: Executor) -> list[web.RouteDef]:
-    """POST of each. `workers` runs the decoding."""
+    """Return the POST routes. `workers` runs the decoding."""
     publishing = _Publishing(context, workers)
     return [
         web.post("/stage", publishing.stage),
@@ -31,7 +33,7 @@ def routes(context: Context, workers: Executor) -> list[web.RouteDef]:
 
 
 def _owner(request: web.Request) -> str:
-    """Returns the owner of stages: only the caller that uploaded a stage may publish it."""
+    """Returns the owner for stages of this caller: only the caller that uploaded a stage may publish it."""
     return str(caller(request).user)
 
 
@@ -91,7 +93,7 @@ class _Publishing:
         origin, remember = fields.text("origin", "", empty=True), fields.flag("remember", True)
         fields.done()
         if len(origin) > _LONGEST_ORIGIN:
-            raise bad_request(f"origin has at most {_LONGEST_ORIGIN} characters")
+            raise bad_request(f"origin may have at most {_LONGEST_ORIGIN} characters")
         staging = self._context.manager.staging
         try:
             published = await self._context.settled(
@@ -115,7 +117,7 @@ class _Publishing:
 
 
 def _query(request: web.Request) -> dict[str, str]:
-    """Each name once."""
+    """Return the query as a dictionary. Raises Refusal (BAD_REQUEST) if a name occurs twice."""
     twice = next((name for name in request.query if len(request.query.getall(name)) > 1), None)
     if twice is not None:
         raise bad_request(f"{twice[:100]!r} is given twice")

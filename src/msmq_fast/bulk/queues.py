@@ -1,4 +1,4 @@
-"""Which queues a request is about, and whether its caller may read them."""
+"""Finds the queues that a request names and checks that its caller may read them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _OF_PROGRAMS: Final = (QueueKind.PUBLIC, QueueKind.PRIVATE)
 
 
 def named(manager: QueueManager, name: str, content: str) -> Queue:
-    """The queue of a path or format name, or its journal where `content` is that.
+    """Return the queue with a path or format name, or its journal if `content` asks for that.
 
-    Raises Refusal (BAD_REQUEST), QUEUE_NOT_FOUND and what else QueueManager.find raises.
+    Raises Refusal (BAD_REQUEST), QUEUE_NOT_FOUND, and whatever QueueManager.find raises.
     """
     queue = manager.find(name)
     if queue.key in INTERNAL_KEYS:
@@ -48,10 +48,10 @@ def named(manager: QueueManager, name: str, content: str) -> Queue:
 
 
 async def matching(manager: QueueManager, pattern: NamePattern, content: str, token: Token) -> list[Queue]:
-    """The queues of programs whose path names match and that the caller may read, or their journals. Others
-    have their turns meanwhile.
+    """Return the application queues whose path names match and that the caller may read, or their journals.
+    Yields to the event loop in between.
 
-    Subqueues, which come and go with their messages, are found by patterns with a semicolon only.
+    Only a pattern with a semicolon finds subqueues, which exist only as long as they hold messages.
     """
     now = asyncio.get_running_loop().time
     found: list[Queue] = []
@@ -71,5 +71,5 @@ async def matching(manager: QueueManager, pattern: NamePattern, content: str, to
 
 
 def dead_letters(manager: QueueManager) -> list[Queue]:
-    """Both dead-letter queues."""
+    """Return both dead-letter queues."""
     return [manager.registry.existing(part.key) for part in (DEADLETTER.part, DEADXACT.part)]
