@@ -18,14 +18,14 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def build(view: View, queue_limit: int, names: Collection[str] = ()) -> web.Application:
-    """The application; `queue_limit` bounds the number of queues with metrics of their own.
+    """Return the application. `queue_limit` bounds the number of queues with their own metrics.
 
-    `names`, in lower case, are those of this machine, besides localhost.
+    `names` are the names of this machine besides localhost, in lower case.
     """
     metrics = Metrics(view, queue_limit)
 
     def guarded(handler: _Handler) -> _Handler:
-        """Guards paths that show queues against requests from web pages."""
+        """Wrap a handler that returns data about queues, so that it refuses requests from web pages."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             _refuse_web_pages(request, names)
@@ -70,8 +70,8 @@ def build(view: View, queue_limit: int, names: Collection[str] = ()) -> web.Appl
 
 
 def _refuse_web_pages(request: web.Request, names: Collection[str]) -> None:
-    """Raises HTTPForbidden for a request that a page of another site makes a browser send, and for one over
-    the loopback interface that names another host, as after DNS rebinding."""
+    """Raises HTTPForbidden for a request that a page of another site makes a browser send, and for a request
+    over the loopback interface whose Host header names another host, as after DNS rebinding."""
     if is_of_another_site(request.headers):
         raise web.HTTPForbidden(reason="requests from pages of other sites are refused (Sec-Fetch-Site)")
     transport = request.transport
@@ -90,7 +90,7 @@ def _json(content: object) -> web.Response:
 
 @web.middleware
 async def _harden(request: web.Request, handler: _Handler) -> web.StreamResponse:
-    """Errors as JSON, and no caching of live figures."""
+    """Return errors as JSON, and forbid caches to store live values."""
     try:
         response = await handler(request)
     except web.HTTPException as error:

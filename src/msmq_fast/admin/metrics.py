@@ -1,4 +1,6 @@
-"""Prometheus metrics: for queues the names of windows_exporter, which dashboards know, and our own."""
+"""Prometheus metrics. Queues have the metric names of windows_exporter, which existing dashboards use, and
+further metrics with names of our own.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,7 @@ def _family(histogram: Histogram) -> HistogramMetricFamily:
 
 
 class Metrics:
-    """Writes the exposition text of one server."""
+    """Builds the metrics text of one server."""
 
     def __init__(self, view: View, queue_limit: int) -> None:
         self._registry = CollectorRegistry()
@@ -107,5 +109,5 @@ class Metrics:
         GCCollector(registry=self._registry)
 
     def text(self) -> bytes:
-        """The exposition in Prometheus text format."""
+        """Return all metrics in the Prometheus text format."""
         return generate_latest(self._registry)

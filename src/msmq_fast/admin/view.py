@@ -1,4 +1,6 @@
-"""What the admin port shows: plain values that the server fills in, so that this room knows no other."""
+"""The data that the admin port shows: plain values that the server fills in, so that this package depends on
+no other front end.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ __all__ = ["Histogram", "Labelled", "View"]
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Counts per upper bound (not cumulative, the last without bound) and the sum of what was measured."""
+    """A distribution: counts per upper bound (not cumulative, the last without bound) and the sum of all
+    measured values.
+    """
 
     name: str
     about: str
@@ -24,7 +28,9 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """One figure with several values, told apart by their labels; `grows`: none of them ever falls."""
+    """A metric with several values, distinguished by labels. `grows`: it is a counter, whose values never
+    fall.
+    """
 
     name: str
     about: str
@@ -37,34 +43,36 @@ class View(Protocol):
     """The view of the server for the admin port. Every call returns at once."""
 
     def ready(self) -> str | None:
-        """None if the server takes messages, else the reason why not."""
+        """Return None if the server accepts messages, otherwise the reason why it does not."""
 
     def shortage(self) -> str:
-        """Which limit was hit within the last minutes although messages are taken; empty for none."""
+        """Return the limit that was reached within the last minutes although the server accepts messages; ""
+        if none was.
+        """
 
     def queues(self) -> Iterable[QueueInfo]:
-        """User and system queues."""
+        """Return the user queues and the system queues."""
 
     def outgoing(self) -> Iterable[OutgoingQueueInfo]:
-        """Outgoing queues."""
+        """Return the outgoing queues."""
 
     def readers(self) -> Iterable[ReaderInfo]:
-        """Queues that are open on other computers."""
+        """Return the queues of this computer that programs on other computers have open."""
 
     def gauges(self) -> Mapping[str, tuple[str, float]]:
-        """Metric name without prefix → (help, value); values that may fall."""
+        """Return the gauges: metric name without prefix → (help, value). Values may fall."""
 
     def totals(self) -> Mapping[str, tuple[str, float]]:
-        """The same for values that only grow."""
+        """Return the counters: metric name without prefix → (help, value). Values only grow."""
 
     def labelled(self) -> Iterable[Labelled]:
-        """Figures with labels."""
+        """Return the metrics that have labels."""
 
     def histograms(self) -> Iterable[Histogram]:
-        """Distributions."""
+        """Return the distributions."""
 
     def refusals(self) -> Iterable[tuple[str, str, int]]:
-        """(what, reason, count)."""
+        """Return how often the server refused something: (what it refused, reason, count)."""
 
     def stats(self) -> Mapping[str, Any]:
-        """Everything that `msmq-fast stats` shows."""
+        """Return everything that `msmq-fast stats` shows."""

@@ -1,8 +1,9 @@
 """Queues and the event feed as Arrow IPC streams.
 
-The loop notes which messages come next (bounded work, natively); a thread reads what is not in memory, makes
-columns and the parts of the stream of them, nearly always without the GIL. Each stream has one batch in the
-making while its client takes the one before, so that a slow client costs no memory and many share the thread.
+The event loop notes which messages come next (bounded work in native code). A thread reads what is not in
+memory, builds the columns and then the parts of the stream, nearly always without the GIL. For each stream
+the thread prepares one batch while the client reads the batch before it, so that a slow client costs no
+memory and many streams share the thread.
 """
 
 from __future__ import annotations
@@ -38,14 +39,16 @@ __all__ = ["UNLIMITED_BYTES", "BulkReader", "EventsGone", "Figures", "Part"]
 _log = logging.getLogger(__name__)
 
 Part: TypeAlias = bytes | memoryview
-"""A part of a stream. Its receivers do not change it."""
+"""A part of a stream. Receivers must not change it."""
 
 ROWS: Final = 4096
 BYTES: Final = 1 << 20
 """Bytes of packets in a batch."""
 
 UNLIMITED_BYTES: Final = 2 << 20
-"""The same without a limit on the reader's share of a core: fewer hand-overs on the way."""
+"""Bytes of packets in a batch if the reader's share of a core is not limited: larger batches mean fewer
+hand-overs between threads.
+"""
 
 HEADS_BYTES: Final = 16 << 20  # of packets that are looked at for a batch without bodies
 
@@ -55,7 +58,7 @@ TRANSPORTS: Final = {int(transport): transport.name.lower() for transport in Tra
 
 
 class EventsGone(Exception):
-    """Events that were asked for are no longer in the feed; `first` is the first one that is."""
+    """The feed no longer holds the requested events; `first` is the first event that it holds."""
 
     def __init__(self, first: int) -> None:
         super().__init__(f"the feed begins with event {first}: earlier events are deleted")
@@ -64,8 +67,8 @@ class EventsGone(Exception):
 
 @dataclass(slots=True)
 class Figures:
-    """Counters of reading since the start. `gone`: removed between look and read. `damaged`: could not be
-    read.
+    """Counters of bulk reads since the server started. `gone`: messages that were removed after the loop had
+    noted them and before the thread read them. `damaged`: messages that could not be read.
     """
 
     rows: int = 0
@@ -76,7 +79,7 @@ class Figures:
     damaged: int = 0
 
     def count(self, encoded: Encoded) -> None:
-        """One batch of messages."""
+        """Count one batch of messages."""
         self.rows += encoded.rows
         self.batches += 1
         self.bytes += encoded.bytes
@@ -85,10 +88,11 @@ class Figures:
 
 
 class BulkReader:
-    """One for a queue manager; calls are made on the loop.
+    """Reads queues and events in bulk. A queue manager has one; call its methods on the event loop.
 
-    `settle` waits for `Bounds.settled` and has the current batch written. `share`: of one core, 0 for no
-    limit. `holders` gives names for the owners of locks that are leases.
+    `settle` waits for `Bounds.settled` and requests that the current batch is written. `share` is the share
+    of one core that reads may use; 0 means no limit. `holders` returns the names of the lease holders by the
+    owners of their locks.
     """
 
     def __init__(
@@ -116,7 +120,7 @@ class BulkReader:
         return self._worker.cpu_seconds
 
     def charge(self, used: float) -> None:
-        """The event loop was busy with a stream, for `used` seconds: they are of the share."""
+        """Charge `used` seconds that the event loop spent on a stream to the share."""
         self._worker.charge(used)
 
     async def plan(
@@ -128,9 +132,9 @@ class BulkReader:
         max_bytes: int | None = None,
         parts: int = 1,
     ) -> Planned:
-        """Counts the messages between two sequences (`qm.bounds.Plan`).
+        """Counts the messages between two arrival sequences (`qm.bounds.Plan`).
 
-        Others have their turns while a great queue is counted.
+        Yields to the event loop while it counts a large queue.
         """
         if stop > self._manager.ledger.watermark:
             await self._settle()
@@ -142,9 +146,10 @@ class BulkReader:
     async def messages(
         self, queue: Queue, start: int, stop: int, columns: Sequence[Column]
     ) -> AsyncGenerator[Part, None]:
-        """The parts of an IPC stream: rows with start <= arrival_seq < stop in order, up to the watermark.
+        """Yields the parts of an IPC stream: rows with start <= arrival_seq < stop in order, up to the
+        watermark.
 
-        ArrowMissing and QUEUE_NOT_FOUND come before the first part; what is raised later breaks the stream.
+        Raises ArrowMissing and QUEUE_NOT_FOUND before the first part; a later exception breaks the stream.
         """
         if stop > self._manager.ledger.watermark:
             stop = min(stop, await self._settle())
@@ -166,8 +171,8 @@ class BulkReader:
     async def chosen(
         self, queue: Queue, lookup_ids: array[int], numbers: array[int], columns: Sequence[Column]
     ) -> AsyncGenerator[Part, None]:
-        """The parts of an IPC stream: these messages in this order, each with its `delivery_seq`. Errors as
-        `messages`.
+        """Yields the parts of an IPC stream: the given messages in the given order, each with its
+        `delivery_seq` from `numbers`. Raises as `messages` does.
         """
         columns = (DELIVERY_SEQUENCE, *(column for column in columns if column != DELIVERY_SEQUENCE))
         position = 0
@@ -187,7 +192,7 @@ class BulkReader:
             yield part
 
     def _budget(self, columns: Sequence[Column]) -> int:
-        """Bytes of packets for one batch."""
+        """Return the bytes of packets for one batch."""
         times = copies(columns)
         return self._batch_bytes // times if times else HEADS_BYTES
 
@@ -235,9 +240,9 @@ class BulkReader:
         yield END_OF_STREAM
 
     async def events(self, start: int, stop: int, columns: Sequence[Column]) -> AsyncGenerator[Part, None]:
-        """The parts of an IPC stream: durable events with start <= feed_seq < stop.
+        """Yields the parts of an IPC stream: durable events with start <= feed_seq < stop.
 
-        ArrowMissing, and EventsGone where the feed begins later, come before the first part.
+        Raises ArrowMissing, and EventsGone if the feed begins after `start`, before the first part.
         """
         schema = arrow_schema(columns)
         constants: dict[str, str | int | None] = {
@@ -282,7 +287,9 @@ class BulkReader:
         yield END_OF_STREAM
 
     def close(self) -> None:
-        """Before the store is closed; streams that are open break off. Closing twice is fine."""
+        """Stop the thread and break open streams. Call this before the store is closed; a second call has no
+        effect.
+        """
         self._worker.close()
         self._contents.close()
 
@@ -292,14 +299,16 @@ def _pairs(columns: Sequence[Column]) -> list[tuple[str, str]]:
 
 
 def _part(schema: Any, encoded: Encoded) -> Any:
-    """The record batch of a stream, None for no rows. Frees the columns: one copy is enough."""
+    """Return the encoded record batch of a stream; None if it has no rows. Drops the columns of `encoded`, so
+    that only one copy stays in memory.
+    """
     part = record_batch(schema, encoded).serialize() if encoded.rows else None
     encoded.columns.clear()
     return part
 
 
 class _Names:
-    """Names of queues by their ordinals, for a thread beside the loop."""
+    """The names of queues by their ordinals, for a thread other than that of the event loop."""
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager = manager

@@ -24,25 +24,29 @@ __all__ = ["chosen_columns", "routes"]
 _log = logging.getLogger("msmq_fast.bulk")
 
 SLICE: Final = 1 << 18
-"""Bytes that the kernel is given in one turn of the loop: others have theirs in between."""
+"""The most bytes written in one turn of the event loop, so that other connections get their turns."""
 
 Parts = AsyncGenerator[bytes | memoryview, None]
 
 
 def chosen_columns(fields: Fields) -> tuple[Column, ...]:
-    """`columns`, `body`, `raw` and `security`. Raises Refusal, ValueError."""
+    """Return the columns that the parameters `columns`, `body`, `raw` and `security` select. Raises Refusal
+    or ValueError.
+    """
     columns = fields.text("columns", "core")
     body, raw, security = fields.flag("body", True), fields.flag("raw", False), fields.flag("security", False)
     return chosen(columns, body=body, raw=raw, security=security)
 
 
 def routes(context: Context, reader: BulkReader) -> list[web.RouteDef]:
-    """GET /rows."""
+    """Return the route GET /rows."""
     return [web.get("/rows", _Rows(context, reader).handle, allow_head=False)]
 
 
 class _Rows:
-    """A stream that fails after its beginning is broken off, without its end mark and that of HTTP."""
+    """Handles the call. If a stream fails after it has begun, the connection is closed without the end mark
+    of Arrow and that of HTTP, so that the client sees the failure.
+    """
 
     def __init__(self, context: Context, reader: BulkReader) -> None:
         self._context = context
@@ -50,7 +54,7 @@ class _Rows:
         self._places = asyncio.Semaphore(context.limits.streams)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """The call."""
+        """Handle GET /rows."""
         fields = query_fields(request)
         content = fields.choice("content", CONTENTS, MESSAGES)
         if content == EVENTS:
@@ -79,7 +83,9 @@ class _Rows:
         return self._renewing(subscription, self._reader.chosen(queue, lookup_ids, numbers, columns))
 
     async def _renewing(self, subscription: str, parts: Parts) -> Parts:
-        """Renews the lease with each part: a client that reads is alive, however long it takes."""
+        """Yield the parts and renew the lease with each, so that a slow client keeps its lease as long as it
+        reads.
+        """
         try:
             async for part in parts:
                 self._context.manager.leases.renew(subscription)
@@ -143,4 +149,4 @@ class _Rows:
             self._context.refuse("bulk stream", "client left", "")
         else:
             self._context.refuse("bulk stream", "broken off", str(error))
-            _log.debug("a stream of rows broke off", exc_info=error)
+            _log.debug("a stream of rows ended early", exc_info=error)

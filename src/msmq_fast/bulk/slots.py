@@ -1,4 +1,4 @@
-"""The calls under /subscriptions: named places in the event feed, which is kept for them."""
+"""The calls under /subscriptions: named positions in the event feed. The feed keeps all events after them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["routes"]
 
 
 def routes(context: Context, subscriptions: Subscriptions) -> list[web.RouteDef]:
-    """GET of all; GET, PUT, DELETE of one; POST of a position."""
+    """Return the routes: GET all; GET, PUT and DELETE one; POST its position."""
 
     def admit(request: web.Request, operation: str) -> str:
         context.manager.guard.read_everything(caller(request), operation)

@@ -1,9 +1,10 @@
-"""Record batches to the columns that native code makes packets of. Runs on a worker thread, knows no queues.
+"""Decodes record batches to the columns from which native code builds packets. Runs on a worker thread and
+does not access queues.
 
-The bytes are those of any caller that may send. They never reach pyarrow, whose checks do not cover all that
-its kernels rely on (a null row with a view of negative length overflowed a buffer in its cast): `ipc` bounds
+The bytes come from any caller that may send. They never reach pyarrow, whose checks do not cover all that its
+kernels rely on (a null row with a view of negative length overflowed a buffer in its cast): `ipc` bounds
 the messages, `ipcschema` finds the buffers of a column inside its message, and `_native.arrowcolumn` checks
-every length and offset in them. Types that say the same are made one.
+every length and offset in them. Arrow types with the same meaning are reduced to one.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ _SLICE_BYTES: Final = 1 << 20
 
 @dataclass(slots=True)
 class Rows:
-    """Rows that become packets together; `queues` are the names of which `targets` holds places (None: all
-    rows go where rows without a name go), and so on. A name of None stands for rows without.
+    """Rows that become packets together. `targets` holds, for each row, an index into the names `queues`; if
+    it is None, all rows go to the default queue. The other pairs of fields work alike. A name of None stands
+    for rows without a name.
     """
 
     first: int  # number of the first row in its stream
@@ -61,15 +63,17 @@ class Rows:
     admin_names: list[str | None] = field(default_factory=list)
 
     def row_of(self, place: int) -> int:
-        """The number in its stream of the first row for a queue."""
+        """Return the row number in the stream of the first row for the queue at `place` of `queues`."""
         return self.first + next((row for row, one in enumerate(self.places) if one == place), 0)
 
 
 class StageDecoder:
-    """Decodes the messages of one stream. Every call raises ValueError, one line that says what is wrong."""
+    """Decodes the messages of one stream. Every method raises ValueError with one line that names the
+    mistake.
+    """
 
     def __init__(self, *, strict: bool) -> None:
-        """`strict`: a column that is of no message is a mistake."""
+        """`strict`: an unknown column is an error."""
         self._strict = strict
         self._fields: list[ArrowField] = []  # those that a message takes
         self._dictionaries: dict[int, ArrowField] = {}  # the values of each
@@ -77,7 +81,7 @@ class StageDecoder:
         self._rows = 0
 
     def check_schema(self, schema: Table) -> None:
-        """Look at names and types of the columns. Call this once, before `decode`."""
+        """Check the names and types of the columns. Call this once, before `decode`."""
         seen: set[str] = set()  # a stream may have a hundred thousand columns
         for arrow in read_schema(schema):
             name = OLD_NAMES.get(arrow.name, arrow.name)
@@ -99,7 +103,7 @@ class StageDecoder:
                     raise Malformed(f"the dictionary of column {arrow.name} has two types")
 
     def decode(self, message: StreamMessage) -> Iterator[Rows]:
-        """The rows of a record batch, in pieces; none for a dictionary, which is remembered."""
+        """Yield the rows of a record batch, in pieces. Yields nothing for a dictionary, but stores it."""
         buffers = BatchBuffers(message)
         if message.dictionary is not None:
             values = self._dictionaries.get(message.dictionary)
@@ -112,9 +116,10 @@ class StageDecoder:
             yield self._piece(columns, start, min(step, message.rows - start))
 
     def _columns(self, buffers: BatchBuffers, rows: int) -> tuple[dict[str, Column], int]:
-        """The columns of a batch, and how many bytes their rows have.
+        """Return the columns of a batch, and how many bytes their rows have.
 
-        A dictionary or a view may show the same bytes in every row: a small message would fill the memory.
+        A dictionary or a view may repeat the same bytes in every row, so that a small message could expand
+        until the memory is full: the expanded size is limited.
         """
         columns: dict[str, Column] = {}
         size = 8 * rows
@@ -168,7 +173,9 @@ class StageDecoder:
 
 
 def _typed(arrow: ArrowField) -> ArrowField:
-    """The column, if it has a type of those that its values can have; bytes may hold a text."""
+    """Return the column if its values have an allowed type; bytes are allowed for a text. Raises ValueError
+    otherwise.
+    """
     if arrow.dictionary is not None and not arrow.kind:
         raise Malformed(
             f"column {arrow.name} of type {arrow.type}: a dictionary holds texts, bytes or whole numbers"
@@ -189,12 +196,12 @@ def _typed(arrow: ArrowField) -> ArrowField:
 
 
 def _validity(buffers: BatchBuffers, arrow: ArrowField, bits: memoryview) -> memoryview | None:
-    """The validity bitmap, None where the column has no nulls."""
+    """Return the validity bitmap; None if the column has no nulls."""
     return bits if buffers.has_nulls(arrow) else None
 
 
 def _array(arrow: ArrowField, buffers: BatchBuffers, rows: int, most: int) -> Column:
-    """The array of a column without dictionary."""
+    """Return the array of a column without a dictionary."""
     if arrow.kind == "int" or arrow.fixed:
         bits, values = buffers.take(arrow, 2)
         validity = _validity(buffers, arrow, bits)

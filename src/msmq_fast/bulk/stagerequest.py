@@ -1,4 +1,4 @@
-"""The query of POST /stage: which part of what it is, and what its rows are if they do not say so."""
+"""The query of POST /stage: the part that it uploads, and default values for its rows."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _MOST_LABEL: Final = 249  # characters
 
 @dataclass(frozen=True, slots=True)
 class StageRequest:
-    """`queue` is where rows go that name none. `transactional`: None where it is as the queue is, for another
-    computer then True. `whole`: the rows are one transaction, else each is one. `replay` is what a message_id
-    is for: RowBuilder tells. `strict`: a column that no message has is a mistake. `defaults` are values by
-    the names of columns.
+    """The parameters. `queue` is the destination of rows that name no queue. `transactional`: None follows
+    the queue, and means True for a queue of another computer. `whole`: all rows form one transaction;
+    otherwise each row is its own. `replay` says how a message_id is used, see RowBuilder. `strict`: an
+    unknown column is an error. `defaults` maps names of columns to values.
     """
 
     part: Part
@@ -47,7 +47,7 @@ class StageRequest:
 
     @classmethod
     def parse(cls, query: Mapping[str, str]) -> StageRequest:
-        """Reads the parameters of a query. Raises Refusal (BAD_REQUEST) and ValueError: one that is wrong or
+        """Reads the parameters of a query. Raises Refusal (BAD_REQUEST) or ValueError if one is invalid or
         unknown.
         """
         fields = Fields({OLD_NAMES.get(name, name): text for name, text in query.items()}, as_text=True)

@@ -1,8 +1,8 @@
 """Implements POST /stage: an Arrow IPC stream that arrives in pieces becomes a stage.
 
-A route makes a `StageUpload` of the query, feeds it the body of the request and finishes it; whatever goes
-wrong in between, it aborts it. POST /publish and POST /discard are `publish` and `discard` of
-`manager.staging`.
+The route creates a `StageUpload` from the query, feeds it the body of the request and finishes it; if
+anything fails in between, the route aborts it. POST /publish and POST /discard call `publish` and `discard`
+of `manager.staging`.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class _Target(NamedTuple):
 
 
 class StageUpload:
-    """One stage on its way in. `workers` runs what takes long: one executor with one thread for a server.
+    """The upload of one stage. `workers` runs the long work: a server has one executor with one thread.
 
-    Every call raises, with one line for the client: ValueError (the stream, a column or a value is wrong),
-    and MSMQError: QUEUE_NOT_FOUND, ACCESS_DENIED, INSUFFICIENT_RESOURCES (a message is too
-    large, a quota is used up), SERVICE_NOT_AVAILABLE, and others. After an error nothing is staged.
+    Every method raises, with one line for the client, ValueError if the stream, a column or a value is
+    invalid, and MSMQError: QUEUE_NOT_FOUND, ACCESS_DENIED, INSUFFICIENT_RESOURCES (a message is too large or
+    a quota is exhausted), SERVICE_NOT_AVAILABLE, and others. After an error nothing is staged.
     """
 
     def __init__(
@@ -76,8 +76,8 @@ class StageUpload:
         signing: Signing | None = None,
     ) -> None:
         """`token` needs the right to send to every queue; None is the queue manager itself. `owner` names the
-        caller: only that caller may publish the stage. `touch` has the current batch written; `most_bytes`:
-        of stored packets.
+        caller: only that caller may publish the stage. `touch` requests that the current batch is written;
+        `most_bytes` limits the stored packets of the stage.
         """
         self._manager = manager
         self._workers = workers
@@ -101,14 +101,14 @@ class StageUpload:
     # ---- the life of a stage
 
     async def feed(self, data: bytes) -> None:
-        """The next bytes of the stream. Returns when there is room for more."""
+        """Take the next bytes of the stream. Returns when there is room for more."""
         for message in self._cutter.feed(data):
             await self._settle()
             self._working = asyncio.create_task(self._take(message))
             self._working.add_done_callback(_seen)
 
     async def finish(self) -> Staged:
-        """The stream has ended; returns when everything is durable."""
+        """Complete the stage after the end of the stream. Returns when all rows are durable."""
         await self._settle()
         if not self._cutter.ended:
             raise Malformed("the Arrow stream is incomplete: its end-of-stream mark is missing")
@@ -121,8 +121,8 @@ class StageUpload:
         return staged
 
     def abort(self) -> None:
-        """Discards the upload after a lost client or an error. Any number of times; no effect
-        behind `finish`.
+        """Discard the stage because the client is gone or something failed: nothing is staged. May be called
+        repeatedly; has no effect after `finish`.
         """
         if self._working is not None:
             self._working.cancel()
@@ -196,7 +196,7 @@ class StageUpload:
     # ---- queues
 
     async def _destinations(self, rows: Rows) -> list[_Target]:
-        """The queues of some rows, opened; others have their turn in between when they are many."""
+        """Open the queues of some rows. If they are many, yields to the event loop in between."""
         self._manager.tick()
         targets: list[_Target] = []
         for place, name in enumerate(rows.queues):
@@ -213,7 +213,7 @@ class StageUpload:
 
     @staticmethod
     def _of_row(rows: Rows, place: int, work: Callable[[], T]) -> T:
-        """Runs `work`; an error names the first row for the queue."""
+        """Run `work`; the text of an error names the first row for the queue."""
         try:
             return work()
         except MSMQError as problem:
@@ -226,15 +226,13 @@ class StageUpload:
         if len(self._targets) >= MOST_QUEUES:
             raise InsufficientResources(f"more than {MOST_QUEUES} queues in one stage")
         if "," in name or name[:3].upper() == "DL=":
-            raise UnsupportedFormatNameOperation(
-                "a name that means several queues: write one row for each queue"
-            )
+            raise UnsupportedFormatNameOperation("a row names several queues: write one row for each queue")
         manager = self._manager
         handle = manager.open(name, Access.SEND, token=self._token)
         try:
             queue = handle.queue
             if queue.kind not in _TAKEN:
-                raise UnsupportedAccessMode(f"nothing is staged for {queue.name}")
+                raise UnsupportedAccessMode(f"messages cannot be staged for {queue.name}")
             field = sent_field(handle.format_name)
             address = handle.destination_manager
             destination = Destination(

@@ -1,4 +1,4 @@
-"""The thread that reads in bulk: one piece of work after the other, never more than its share of a core."""
+"""The bulk reader thread: runs one piece of work at a time and uses at most its share of a core."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ __all__ = ["Worker"]
 T = TypeVar("T")
 
 PATIENCE: Final = 0.05
-"""Seconds for background work; while it reads, freed pages of the store cannot be reused."""
+"""Seconds for which a piece of work may run at the lowest priority. As long as it reads, the store cannot
+reuse the pages that are freed.
+"""
 
 
 class Worker:
-    """Work is done in the order in which it was given. A stream that gives one bounded piece at a time gets a
-    fair part of the thread.
+    """A thread that runs work in the order in which it was submitted. A stream that submits one bounded piece
+    at a time gets a fair part of the thread.
 
-    `share`: of one core, 0 for no limit. A piece that took the processor for t seconds is followed by a pause
-    until t / share seconds after its beginning; what the event loop does for readers makes it longer.
-    `boost` is called on the loop while a piece has taken longer than PATIENCE.
+    `share` is the share of one core that work may use; 0 means no limit. After a piece that used t seconds of
+    processor time, the thread pauses until t / share seconds after the beginning of the piece; work that the
+    event loop does for readers makes the pause longer. `boost` is called on the loop when a piece takes
+    longer than PATIENCE.
     """
 
     def __init__(self, share: float = 0.0, boost: Callable[[], object] = lambda: None) -> None:
@@ -38,7 +41,9 @@ class Worker:
         self._executor = ThreadPoolExecutor(1, "bulk")
 
     def run(self, work: Callable[[], T]) -> Future[T]:
-        """Have the thread do it; to be called on the event loop. RuntimeError: the worker is closed."""
+        """Run `work` on the thread. Call this method on the event loop. Raises RuntimeError if the worker is
+        closed.
+        """
         loop = get_running_loop()
         future = loop.run_in_executor(self._executor, self._paced, work)
         future.add_done_callback(self._ended)
@@ -59,7 +64,7 @@ class Worker:
             self._timer = loop.call_later(PATIENCE, self._look, loop)
 
     def charge(self, used: float) -> None:
-        """The event loop was busy for readers; `used` in seconds of the processor."""
+        """Charge `used` seconds of processor time that the event loop spent for readers."""
         self._share.charge(used, time.monotonic())
 
     def _paced(self, work: Callable[[], T]) -> T:
@@ -76,6 +81,6 @@ class Worker:
             self._share.end(used)
 
     def close(self) -> None:
-        """Waits for the piece of work that is being done, drops the others; closing twice is fine."""
+        """Wait for the current piece of work and drop the others. A second call has no effect."""
         self._closing.set()
         self._executor.shutdown(wait=True, cancel_futures=True)
