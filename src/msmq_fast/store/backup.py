@@ -1,5 +1,5 @@
-"""Hot backup: a consistent copy of a running store, made at a bounded rate and given up when the store grows
-too much meanwhile.
+"""Hot backup: a consistent copy of a running store, at a bounded rate. It is abandoned if the store grows too
+much meanwhile.
 
 While the copy runs, pages that it may still read are not reused, so the store grows by what is written: hence
 the limit.
@@ -30,7 +30,7 @@ _STEP: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The manifest of a backup; it is written last, so a backup without it is incomplete."""
+    """The contents of a backup. The manifest file is written last, so a backup without it is unfinished."""
 
     schema_version: int
     qm_guid: str  # 32 hexadecimal digits, byte order of the wire
@@ -42,7 +42,7 @@ class Manifest:
 
     @classmethod
     def read(cls, directory: Path) -> Manifest:
-        """Raises BackupError when it is missing or not a manifest."""
+        """Reads the manifest of the backup in `directory`. Raises BackupError if it is missing or invalid."""
         try:
             fields = json.loads((directory / MANIFEST_NAME).read_bytes())
             manifest = cls(**fields)
@@ -53,13 +53,13 @@ class Manifest:
         kinds = {"qm_guid": str, "sha256": str}
         if any(type(getattr(manifest, name)) is not kinds.get(name, int) for name in cls.__slots__):
             raise BackupError(
-                f"{directory} does not hold a complete backup: the manifest has values of a wrong type"
+                f"{directory} does not hold a complete backup: a value in the manifest has the wrong type"
             )
         return manifest
 
 
 class Backup:
-    """One backup of the store behind `tables` into the new directory `target`; `run` blocks, so give it a
+    """One backup of the store behind `tables` into the new directory `target`. `run` blocks, so call it in a
     thread of its own.
     """
 
@@ -84,11 +84,11 @@ class Backup:
         self._fault: StoreError | None = None
 
     def cancel(self) -> None:
-        """Makes `run` end with BackupError soon."""
+        """Asks for an early end: `run` soon raises BackupError."""
         self._cancelled.set()
 
     def run(self) -> Manifest:
-        """Copies, syncs, and writes the manifest last. Raises BackupError; nothing is left behind then."""
+        """Copies, syncs, and writes the manifest last. Raises BackupError after it has removed what it wrote."""
         try:
             make_directory(self.target, exist_ok=False)
         except OSError as error:
@@ -176,5 +176,5 @@ class Backup:
 
 
 def _private(path: str, flags: int) -> int:
-    """A copy holds what the store holds: it is for its owner only, also outside its directory."""
+    """An `opener` for `open`. Only the owner may read the file, as a copy holds all messages of the store."""
     return os.open(path, flags, 0o600)

@@ -1,6 +1,4 @@
-"""Giving the disk back what a store no longer uses: an offline copy without free pages, put in its place in
-one rename.
-"""
+"""Shrinks a store: makes an offline copy without free pages and renames it over the old data file."""
 
 from __future__ import annotations
 
@@ -20,17 +18,17 @@ from msmq_fast.store.offline import edit_store
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Bytes of the data file before and after."""
+    """Size of the data file in bytes, before and after compacting."""
 
     before: int
     after: int
 
 
 def compact(directory: Path) -> Compaction:
-    """Compacts the store in `directory`, which no server may have open (StoreLockedError).
+    """Compacts the store in `directory`, which no server may have open.
 
-    Raises StorePlaceError when the disk has no room for the copy. A crash leaves the old store or the new
-    one.
+    Raises StoreLockedError if a server has the store open, StorePlaceError if the disk has no room for the
+    copy. A crash leaves either the old store or the new one.
     """
     data = directory / DATA_NAME
     if not data.exists():

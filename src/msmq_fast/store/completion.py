@@ -10,11 +10,13 @@ U = TypeVar("U")
 
 
 class NotDone(Exception):
-    """`result` was asked for too early."""
+    """`result` was called before the operation finished."""
 
 
 class Completion(Generic[T]):
-    """Resolved once, with a value or an error; calls back in the turn in which that happens. No asyncio."""
+    """A future without asyncio. It is resolved once, with a value or an error, and calls its callbacks at
+    once.
+    """
 
     __slots__ = ("_callbacks", "_error", "_value", "done")
 
@@ -26,13 +28,13 @@ class Completion(Generic[T]):
 
     @classmethod
     def of(cls, value: T) -> Completion[T]:
-        """One that is resolved already."""
+        """Returns a completion that is already resolved with `value`."""
         completion = cls()
         completion.resolve(value)
         return completion
 
     def resolve(self, value: T) -> bool:
-        """Sets the value; False, and nothing happens, if it is resolved already."""
+        """Sets the value. Returns False, without any effect, if the completion is already resolved."""
         if self.done:
             return False
         self._value = value
@@ -40,7 +42,7 @@ class Completion(Generic[T]):
         return True
 
     def fail(self, error: Exception) -> bool:
-        """Sets the error; False, and nothing happens, if it is resolved already."""
+        """Sets the error. Returns False, without any effect, if the completion is already resolved."""
         if self.done:
             return False
         self._error = error
@@ -48,7 +50,7 @@ class Completion(Generic[T]):
         return True
 
     def result(self) -> T:
-        """The value; raises the error it failed with (an MSMQError), or NotDone."""
+        """Returns the value. Raises the error that the operation failed with (an MSMQError), or NotDone."""
         if not self.done:
             raise NotDone("the operation is still running")
         if self._error is not None:
@@ -56,11 +58,11 @@ class Completion(Generic[T]):
         return self._value  # type: ignore[return-value]
 
     def exception(self) -> Exception | None:
-        """The error, None if there is none (yet)."""
+        """Returns the error, None if the operation succeeded or is still running."""
         return self._error
 
     def add_done_callback(self, callback: Callable[[Completion[T]], None]) -> None:
-        """Calls `callback(self)` when resolved: at once if it is."""
+        """Calls `callback(self)` once the completion is resolved: at once if it already is."""
         if self.done:
             callback(self)
         elif self._callbacks is None:
@@ -69,7 +71,7 @@ class Completion(Generic[T]):
             self._callbacks.append(callback)
 
     def then(self, step: Callable[[T], Completion[U]]) -> Completion[U]:
-        """The completion of `step(value)`; an error of this one, or one that `step` raises, ends it."""
+        """Returns the completion of `step(value)`. It fails if this completion fails or `step` raises."""
         following: Completion[U] = Completion()
 
         def pass_on(done: Completion[U]) -> None:

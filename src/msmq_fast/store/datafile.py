@@ -1,4 +1,4 @@
-"""Refuses a data file that was cut, before anything maps it."""
+"""Rejects a truncated data file before anything maps it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msmq_fast.store.pages import shortage
 
 
 def check_data_file(directory: Path, *, used: bool) -> None:
-    """Raises StoreError when the data file in `directory` was cut or cannot be read. No file is left to LMDB;
-    for `used` see `pages.shortage`.
+    """Raises StoreError if the data file in `directory` is truncated or cannot be read. A missing file is
+    accepted: LMDB creates it. For `used` see `pages.shortage`.
     """
     path = directory / DATA_NAME
     try:

@@ -1,8 +1,8 @@
 """Decoder of stored records in plain Python: the one definition of their layouts outside native code.
 
 Imports nothing of the package and nothing but the standard library, so that a worker of an analytics cluster
-can use it. Every size is checked; anything that does not fit raises `DecodeError`. Units: `_s` Unix seconds,
-`_us` Unix microseconds.
+can use it. Every size is checked; a record that does not match its layout raises `DecodeError`. Units: `_s`
+Unix seconds, `_us` Unix microseconds.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _MAX_DEPTH: Final = 32
 
 
 class DecodeError(ValueError):
-    """A stored record that cannot be what it should be."""
+    """A stored record does not match its layout."""
 
 
 class PositionFlag(IntFlag):
@@ -76,11 +76,13 @@ class AckRequest(IntFlag):
     JOURNAL_POSITIVE = 0x10
     JOURNAL_NEGATIVE = 0x20
     FINAL = 0x40
-    """TransactionHeader.Flags.FA: what becomes of a transactional message at its destination"""
+    """TransactionHeader.Flags.FA: the sender wants to know the fate of a transactional message at its
+    destination.
+    """
 
 
 class EventKind(IntEnum):
-    """`kind` of a feed entry. `queue` is the queue that a message is in, came to or left."""
+    """`kind` of a feed entry. `queue` is the queue that the message is in, was added to or was removed from."""
 
     SENT = 1  # it came into an outgoing queue
     ARRIVED = 2  # it came into a queue of this computer
@@ -103,7 +105,7 @@ class EventKind(IntEnum):
 
 
 class Transport(IntEnum):
-    """`flags` of a feed entry: how the message came, or in an outgoing queue how it goes."""
+    """`flags` of a feed entry: the transport by which the message arrived, or leaves from an outgoing queue."""
 
     LOCAL = 0
     MQQB = 1
@@ -152,8 +154,8 @@ class OutgoingStream(NamedTuple):
 
 
 class IncomingStream(NamedTuple):
-    """A stream of transactional messages that arrives (KV-10); its key is "I", the GUID of the queue manager
-    that sends, and a hash of the destination.
+    """State of an incoming stream of transactional messages (KV-10); its key is "I", the GUID of the sending
+    queue manager, and a hash of the destination.
     """
 
     source: bytes
@@ -171,11 +173,11 @@ class FeedEvent(NamedTuple):
     """One event of the feed; `number` grows by one with every event.
 
     `source` and `ordinal` are the message identifier; of QUEUE_CREATED and QUEUE_DELETED `source` is the GUID
-    of the queue. `message_class` is that of the message, of ACKED and NACKED that of the acknowledgment;
-    `reason` says why a message failed, else it is 0. SENT, ARRIVED and DUPLICATE of a transactional message
-    from or to another queue manager have its place in the sequence: the number before it is
-    `sequence_number` - 1 as long as nothing of the sequence was purged or expired. Events of stores that were
-    written by earlier versions have zeros from `sequence_id` on.
+    of the queue. `message_class` is the class of the message, for ACKED and NACKED the class of the
+    acknowledgment; `reason` is the reason why a message failed, else 0. SENT, ARRIVED and DUPLICATE of a
+    transactional message from or to another queue manager carry its position in the sequence: the previous
+    number is `sequence_number` - 1 unless a message of the sequence was purged or expired. Events of stores
+    that were written by earlier versions have zeros from `sequence_id` on.
     """
 
     number: int
@@ -190,7 +192,7 @@ class FeedEvent(NamedTuple):
     ordinal: int
     size: int
     sequence_id: int = 0
-    """TxSequenceID, TimeStamp << 32 | Ordinal; of MOVED the ordinal of the queue that it came from."""
+    """TxSequenceID, TimeStamp << 32 | Ordinal; for MOVED the ordinal of the source queue."""
     sequence_number: int = 0
     abort_count: int = 0
     reason: int = 0
@@ -202,12 +204,12 @@ class FeedEvent(NamedTuple):
 
     @property
     def previous_number(self) -> int:
-        """The TxSequenceNumber before this one, 0 if there is none."""
+        """The previous TxSequenceNumber, 0 if there is none."""
         return max(self.sequence_number - 1, 0)
 
 
 class HistoryItem(NamedTuple):
-    """A message identifier that was accepted, and the fingerprint of what came under it (0: unknown)."""
+    """The identifier of an accepted message, and the fingerprint of that message (0: unknown)."""
 
     number: int
     source: bytes
@@ -225,7 +227,7 @@ def _versioned(value: bytes) -> bytes:
 
 
 def position_key(key: bytes) -> tuple[int, int]:
-    """(queue ordinal, LookupIdentifier)."""
+    """Returns (queue ordinal, LookupIdentifier)."""
     if len(key) != POSITION_KEY.size:
         raise DecodeError(f"a position key has {POSITION_KEY.size} bytes, not {len(key)}")
     queue, lookup_id = POSITION_KEY.unpack(key)
@@ -233,7 +235,7 @@ def position_key(key: bytes) -> tuple[int, int]:
 
 
 def position(value: bytes) -> Position:
-    """The fields of a position record; bytes that a later version added are ignored."""
+    """Returns the fields of a position record; bytes that a later version added are ignored."""
     numbered = value[:1] == bytes((NUMBERED_VERSION,))
     if not numbered:
         _versioned(value)
@@ -245,7 +247,7 @@ def position(value: bytes) -> Position:
 
 
 def outgoing_stream(value: bytes) -> OutgoingStream:
-    """The state of an outgoing sequence."""
+    """Returns the state of an outgoing sequence."""
     renamed = value[:1] == bytes((RENAMED_VERSION,))
     if not renamed:
         _versioned(value)
@@ -258,9 +260,9 @@ def outgoing_stream(value: bytes) -> OutgoingStream:
 
 
 def incoming_stream(key: bytes, value: bytes) -> IncomingStream:
-    """The state of a stream that arrives."""
+    """Returns the state of an incoming stream."""
     if len(key) != 33 or key[:1] != b"I":
-        raise DecodeError("the key of a stream has an I, 16 bytes of a GUID and 16 of a hash")
+        raise DecodeError("the key of a stream must be an I, a GUID of 16 bytes and a hash of 16 bytes")
     _versioned(value)
     if len(value) < INCOMING_STREAM.size or len(value) < INCOMING_STREAM.size + value[2]:
         raise DecodeError("the record of a stream ends too early")
@@ -274,7 +276,7 @@ def incoming_stream(key: bytes, value: bytes) -> IncomingStream:
 
 
 def content_key(key: bytes) -> tuple[int, int]:
-    """(content id, chunk)."""
+    """Returns (content id, chunk)."""
     if len(key) != CONTENT_KEY.size:
         raise DecodeError(f"a content key has {CONTENT_KEY.size} bytes, not {len(key)}")
     content_id, chunk = CONTENT_KEY.unpack(key)
@@ -282,12 +284,14 @@ def content_key(key: bytes) -> tuple[int, int]:
 
 
 def chunk_count(size: int) -> int:
-    """The number of content records of a packet of `size` bytes."""
+    """Returns the number of content records that a packet of `size` bytes takes."""
     return 1 if size <= WHOLE_BYTES else -(-size // CHUNK_BYTES)
 
 
 def content(chunks: list[bytes], size: int) -> bytes:
-    """The UserMessage packet of `size` bytes from the values of its content records, in key order."""
+    """Returns the UserMessage packet of `size` bytes; `chunks` are the values of its content records, in key
+    order.
+    """
     packet = b"".join(_versioned(chunk) for chunk in chunks)
     if len(packet) != size or len(chunks) != chunk_count(size):
         raise DecodeError(
@@ -303,7 +307,9 @@ def _entries(
     longer: struct.Struct | None = None,
     last_only: bool = False,
 ) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """(number, fields) of each entry; those of a record whose entries are long enough are `longer`."""
+    """Yields (number, fields) of each entry. A record with entries long enough for `longer` is read with that
+    layout.
+    """
     if len(key) != NUMBER_KEY.size:
         raise DecodeError(f"the key of a packed record has {NUMBER_KEY.size} bytes, not {len(key)}")
     _versioned(value)
@@ -322,14 +328,14 @@ def _entries(
 
 
 def feed(key: bytes, value: bytes) -> list[FeedEvent]:
-    """The events of one commit."""
+    """Returns the events of one commit."""
     return [
         FeedEvent(number, *fields) for number, fields in _entries(key, value, FIRST_FEED_ENTRY, FEED_ENTRY)
     ]
 
 
 class FeedSpan(NamedTuple):
-    """The content of a feed record: events with start <= number < stop, the last of them at `last_us`."""
+    """The range of a record of the feed: events with start <= number < stop, the last of them at `last_us`."""
 
     start: int
     stop: int
@@ -337,7 +343,7 @@ class FeedSpan(NamedTuple):
 
 
 def feed_span(key: bytes, value: bytes) -> FeedSpan:
-    """As `feed`, of all events together."""
+    """Returns the range of numbers in a record of the feed, without decoding each event."""
     entries = [
         FeedEvent(number, *fields)
         for number, fields in _entries(key, value, FIRST_FEED_ENTRY, last_only=True)
@@ -349,7 +355,7 @@ def feed_span(key: bytes, value: bytes) -> FeedSpan:
 
 
 def history(key: bytes, value: bytes) -> list[HistoryItem]:
-    """The message identifiers that one commit added to the duplicate history."""
+    """Returns the message identifiers that one commit added to the duplicate history."""
     return [
         HistoryItem(number, *fields)
         for number, fields in _entries(key, value, FIRST_HISTORY_ENTRY, HISTORY_ENTRY)
@@ -357,7 +363,7 @@ def history(key: bytes, value: bytes) -> list[HistoryItem]:
 
 
 def queue_key(key: bytes) -> int:
-    """Queue ordinal."""
+    """Returns the queue ordinal."""
     if len(key) != ORDINAL_KEY.size:
         raise DecodeError(f"a queue key has {ORDINAL_KEY.size} bytes, not {len(key)}")
     (ordinal,) = ORDINAL_KEY.unpack(key)
@@ -365,7 +371,7 @@ def queue_key(key: bytes) -> int:
 
 
 def queue(value: bytes) -> dict[str, Any]:
-    """Attributes of a queue record, by name."""
+    """Returns the attributes of a queue record, by name."""
     found = cold(value)
     if not isinstance(found, dict):
         raise DecodeError("a queue record must be a map")
@@ -373,7 +379,7 @@ def queue(value: bytes) -> dict[str, Any]:
 
 
 def cold(value: bytes) -> Any:
-    """The msgpack value behind the version byte of a META, QUEUE, DIRECTORY or other cold record."""
+    """Returns the msgpack value after the version byte of a META, QUEUE, DIRECTORY or other cold record."""
     data = _versioned(value)
     found, end = _unpack(data, 0, 0)
     if end != len(data):

@@ -1,4 +1,4 @@
-"""Errors of a store; every message names the directory and what to do."""
+"""Errors of a store. Each message names the directory and says what to do."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ class StoreLockedError(StoreError):
 
 
 class StoreVersionError(StoreError):
-    """The store was written by a version of the program that this one does not know."""
+    """The store was written by a newer, unknown version of the program."""
 
 
 class StorePlaceError(StoreError):
-    """The directory is not fit for a store: missing rights, or a file system that does not keep what it
-    acknowledges.
-    """
+    """The directory is not suitable for a store: access is denied, or its file system may lose synced data."""
 
 
 class BackupError(StoreError):
-    """A backup could not be finished, or is not one that can be restored."""
+    """A backup could not be finished or cannot be restored."""

@@ -1,8 +1,8 @@
 """The event feed: what happened to messages and queues, in commit order, for audit and analytics.
 
 Native code appends the events of messages (`Writer.append_entry` with a FeedEntry of record.h) in the commit
-of the change they tell of; this class adds the rare ones, reads ranges and trims. Numbers grow by one;
-(incarnation, number) names an event for good.
+of the change that they report. This class adds events that are not about one message, reads ranges and trims.
+Numbers grow by one; (incarnation, number) identifies an event permanently.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ class FeedStore(Protocol):
 
     @property
     def writer(self) -> Writer:
-        """The writer for mutations."""
+        """The writer that takes mutations."""
 
     @property
     def tables(self) -> Tables:
-        """The durable tables."""
+        """The tables with everything that is durable."""
 
     def unit(self, then: Callable[[int], object] | None = None) -> AbstractContextManager[Writer]:
-        """As Store.unit."""
+        """See Store.unit."""
 
     def scan(
         self, table: int, lower: bytes = b"", upper: bytes | None = None
     ) -> Iterator[tuple[bytes, bytes]]:
-        """As Store.scan."""
+        """See Store.scan."""
 
 
 class Feed:
-    """Append, read and trim; `enabled` = False keeps `append` from writing anything."""
+    """Appends, reads and trims events. If `enabled` is False, `append` writes nothing."""
 
     def __init__(self, store: FeedStore, *, enabled: bool = True) -> None:
         self.store = store
@@ -52,8 +52,8 @@ class Feed:
     def append(
         self, kind: EventKind, time_us: int, *, queue: int = 0, subject: bytes = bytes(16), lazy: bool = False
     ) -> int:
-        """Adds an event that is not about one message, to the current batch; its number, or 0 when the feed
-        is off. `subject`: the GUID of what it is about, as on the wire.
+        """Adds an event that is not about one message to the current batch. Returns its number, or 0 if the
+        feed is disabled. `subject` is the GUID of the object of the event, in wire order.
         """
         if not self.enabled:
             return 0
@@ -61,15 +61,17 @@ class Feed:
         return self.store.writer.add_entry(Table.FEED, records.feed_entry(event), lazy)
 
     def bounds(self) -> tuple[int, int]:
-        """(number of the first durable event, number of the next one); equal when the feed is empty."""
+        """Returns (number of the first durable event, number of the next event to be written); equal if the
+        feed is empty.
+        """
         tables = self.store.tables
         following = tables.next_number(Table.FEED)
         first = tables.scan(Table.FEED, b"", None, 1)
         return (NUMBER_KEY.unpack(first[0][0])[0], following) if first else (following, following)
 
     def read(self, start: int, stop: int | None = None) -> Iterator[FeedEvent]:
-        """Durable events with start <= number < stop, in order; starts at the first one kept if that is
-        later.
+        """Yields durable events with start <= number < stop, in order. Older events may have been trimmed:
+        then it begins with the first one that is left.
         """
         for key, value in self.store.scan(Table.FEED, self._record_with(start), None):
             for event in decode.feed(key, value):
@@ -79,10 +81,10 @@ class Feed:
                     yield event
 
     def find(self, source: bytes, ordinal: int, start: int, budget: int) -> tuple[list[FeedEvent], int]:
-        """Durable events of the message with this identifier, from number `start` on, and the number with
-        which to go on: that of the next event when nothing is left.
+        """Returns durable events of the message with this identifier, from number `start` on, and the number
+        at which to continue: that of the next event to be written once the feed is exhausted.
 
-        Looks through about `budget` bytes of records; decodes only those that have the identifier in them.
+        Reads about `budget` bytes of records, and decodes only records that contain the identifier.
         """
         wanted = _IDENTIFIER.pack(source, ordinal)
         events: list[FeedEvent] = []
@@ -106,7 +108,9 @@ class Feed:
         return events, max(following, self.bounds()[1])
 
     def _record_with(self, number: int) -> bytes:
-        """The key of the record that holds event `number`: the last one that begins at or before it."""
+        """Returns the key of the record that holds event `number`: the last record that begins at or before
+        it.
+        """
         tables = self.store.tables
         low, high = self.bounds()
         low = min(low, number)
@@ -126,11 +130,12 @@ class Feed:
     def trim(
         self, now_us: int, max_age_s: int, max_bytes: int, limit: int = 1000, keep_from: int | None = None
     ) -> int:
-        """Drops, in the current batch, the oldest records beyond an age or a total size; returns how many, at
-        most `limit`.
+        """Deletes, in the current batch, the oldest records beyond an age or a total size. Returns how many
+        it deleted, at most `limit`.
 
-        Records are dropped whole; one that holds event `keep_from` or a later one stays whatever its age, and
-        so does the newest, from which the numbering goes on. Call again while it returns `limit`.
+        Records are deleted whole. A record that holds event `keep_from` or a later one is kept whatever its
+        age, and so is the newest record, because the numbering continues from it. Call again while this
+        returns `limit`.
         """
         oldest_us = now_us - max_age_s * 1_000_000
         surplus = self._size() - max_bytes
@@ -163,7 +168,9 @@ class Feed:
 
 
 def _span(key: bytes, value: bytes) -> decode.FeedSpan:
-    """A damaged record goes when its turn comes, and holds up nothing."""
+    """Returns the range of a record. A damaged record counts as one old event, so that `trim` deletes it in
+    its turn.
+    """
     try:
         return decode.feed_span(key, value)
     except decode.DecodeError:

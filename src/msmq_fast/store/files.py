@@ -1,4 +1,4 @@
-"""Durable files: what is written here is on the disk when the function returns."""
+"""Durable files: a change is on the disk when the function returns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def sync_directory(path: Path) -> None:
-    """Makes names created, renamed or removed in a directory durable."""
+    """Makes the creation, renaming and removal of files in a directory durable."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
@@ -16,9 +16,9 @@ def sync_directory(path: Path) -> None:
 
 
 def make_directory(path: Path, *, exist_ok: bool = True) -> None:
-    """Creates a directory and the parents that are missing, each for its owner only.
+    """Creates a directory and its missing parents, each with access for its owner only.
 
-    `Path.mkdir(parents=True, mode=…)` gives the mode to the last one only. Raises OSError.
+    `Path.mkdir(parents=True, mode=…)` would apply the mode to the last directory only. Raises OSError.
     """
     for parent in reversed(path.parents):
         if not parent.exists():
@@ -27,7 +27,7 @@ def make_directory(path: Path, *, exist_ok: bool = True) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Replaces a file: it holds the old bytes or the new ones, never a part."""
+    """Replaces a file atomically: after a crash it holds either the old bytes or the new ones."""
     draft = path.with_name(path.name + ".new")
     with draft.open("wb") as file:
         file.write(data)

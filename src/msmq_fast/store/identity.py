@@ -1,16 +1,16 @@
-"""Telling a store from a copy of it.
+"""Detects that a store is a copy or an older state of itself.
 
 A queue manager that runs on from a copy or an old state of its store would number its messages and
-transactional sequences anew, and receivers would silently drop them as duplicates. So each start compares
-where the store lies, and what it said when it was last open, with what is written in it; a difference makes a
-new incarnation.
+transactional sequences anew, and receivers would silently drop them as duplicates. So each start compares the
+location of the store, and the token in its lock file, with the values written in the store; a difference
+makes a new incarnation.
 
 Two facts are kept in META and compared:
 - the inode of the data file (a copy has another one), and, only if both differ, the file system and the
-  machine: a container that is started again on the same volume is not a copy, a cloned disk in another
-  machine is;
-- a token drawn at every start, which is also written to the lock file before: an older state put back under
-  the same inode does not hold one of the last two tokens.
+  machine: a container that is restarted on the same volume is not a copy, a cloned disk in another machine
+  is;
+- a random token, new at every start and written to the lock file first: an older state that was restored
+  under the same inode holds neither of the last two tokens.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Identity(NamedTuple):
     token: str
 
     def stored(self) -> list[Any]:
-        """As kept in META."""
+        """Returns the form that is kept in META."""
         return list(self)
 
 
 def machine_id() -> str:
-    """The machine's id, '' where there is none."""
+    """Returns the machine's id, '' if it has none."""
     for path in _MACHINE_FILES:
         try:
             return path.read_text().strip()
@@ -53,8 +53,8 @@ def identity_of(directory: Path, token: str) -> Identity:
 
 
 def is_copy(stored: Any, now: Identity, tokens: list[str]) -> bool:
-    """True when the store must take a new incarnation; `tokens` are those of the lock file, none if it was
-    not there.
+    """Returns whether the store must take a new incarnation. `tokens` are the tokens in the lock file, empty
+    if there was no such file.
     """
     if not isinstance(stored, list) or len(stored) != len(Identity._fields):
         return stored is not None

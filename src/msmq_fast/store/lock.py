@@ -1,4 +1,6 @@
-"""The file that names the process that holds a store: an flock of our own, besides LMDB's."""
+"""The lock file of a store: names the process that has it open, and carries an flock of our own beside LMDB's
+lock.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ class StoreLock:
     """Exclusive right to one data directory, held until `release` or the end of the process."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises StoreLockedError when another process holds it, StorePlaceError when the directory cannot be
-        written.
+        """Raises StoreLockedError if another process holds the lock, StorePlaceError if the directory is not
+        writable.
         """
         self.path = directory / LOCK_NAME
         try:
@@ -39,7 +41,7 @@ class StoreLock:
             raise StoreLockedError(_describe(directory, holder), error.errno or 0) from error
 
     def read(self) -> dict[str, Any]:
-        """Returns the record of the last holder; empty if it is not readable."""
+        """Returns what the last holder wrote, an empty dictionary if it is not readable."""
         try:
             found = json.loads(os.pread(self._fd, 1 << 16, 0) or b"{}")
         except (OSError, ValueError):
@@ -47,14 +49,14 @@ class StoreLock:
         return found if isinstance(found, dict) else {}
 
     def write(self, holder: dict[str, Any]) -> None:
-        """Replaces the text and makes it durable."""
+        """Replaces the contents of the file and makes them durable."""
         data = json.dumps(holder).encode() + b"\n"
         os.pwrite(self._fd, data, 0)
         os.ftruncate(self._fd, len(data))
         os.fsync(self._fd)
 
     def release(self) -> None:
-        """Gives the directory free; the text stays."""
+        """Releases the lock; the contents of the file stay."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -1,4 +1,4 @@
-"""Reading records of META: the caller gets a value of the right kind, or a StoreError."""
+"""Reads records of META: returns a value of the right type or raises StoreError."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NUMBERS: Final = frozenset(
 
 
 def read_meta(tables: Tables, name: bytes, default: Any = None) -> Any:
-    """A durable value of META. StoreError: it is damaged."""
+    """Returns a durable value of META, `default` if there is none. Raises StoreError if the value is damaged."""
     value = tables.get(Table.META, name)
     if value is None:
         return default

@@ -1,5 +1,5 @@
 """Changes a store without a server: for restoring and compacting. The identity is renewed, so that the
-change is not a copy.
+changed store is not taken for a copy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msmq_fast.store.schema import MetaName, Table
 
 @contextmanager
 def edit_store(directory: Path) -> Iterator[tuple[Tables, Writer]]:
-    """Edits a store: all writes inside are one commit, durable at the end. Raises StoreError.
+    """Opens the store; writes made inside the context are one commit, durable at its end. Raises StoreError.
 
     The store is a copy without a redo log. Its data file may be renamed afterwards, but not copied: its inode
     is part of the identity that is written.

@@ -1,8 +1,8 @@
-"""Is the data file whole? A map of a file that was cut ends the process at the first missing page (SIGBUS),
-so its length is compared with LMDB's own account of it before it is mapped.
+"""Checks that a data file is complete. Reading a missing page of a mapped, truncated file kills the process
+(SIGBUS), so the length of the file is compared with LMDB's own record of it before the file is mapped.
 
 A sound file may be a few pages shorter than its highest page number says: pages at the end that one
-transaction took and gave back are never written. They stand in the list of free pages then.
+transaction allocated and freed are never written. Such pages are in the list of free pages.
 
 Imports nothing of the package, so that a worker of an analytics cluster can use it.
 """
@@ -37,12 +37,13 @@ class _Meta:
 
 
 class _Cut(Exception):
-    """A page that is needed lies behind the end of the file, or is none."""
+    """A page that is needed lies beyond the end of the file, or is not a valid page."""
 
 
 def shortage(path: Path, *, used: bool) -> str | None:
-    """Describes the missing part of a data file, or returns None. No meta page in it is left to LMDB to
-    judge; an empty file is a fault if the store was in use before. OSError: it cannot be read.
+    """Returns what is missing of a data file, in words, or None if it is complete. A file without a valid
+    meta page counts as complete: LMDB reports it. An empty file is a fault if the store was `used` before.
+    Raises OSError if the file cannot be read.
     """
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -60,7 +61,7 @@ def shortage(path: Path, *, used: bool) -> str | None:
 
 
 def _meta(file: int) -> _Meta | None:
-    """The newer of the two meta pages."""
+    """Returns the newer of the two meta pages, None if neither is valid."""
     found: list[_Meta] = []
     sizes: tuple[int, ...] = (0,)
     for number in (0, 1):
@@ -99,7 +100,7 @@ def _page(file: int, page_size: int, number: int, count: int = 1) -> bytes:
 
 
 def _values(file: int, page_size: int, number: int, depth: int) -> Iterator[bytes]:
-    """The values of the tree under a page, in key order."""
+    """Yields the values of the tree under a page, in key order."""
     data = _page(file, page_size, number)
     _number, _padding, flags, lower, _upper = _PAGE.unpack_from(data)
     if depth > _DEPTH or not _PAGE.size <= lower <= page_size or not flags & (_BRANCH | _LEAF):

@@ -1,7 +1,7 @@
 """Reads a range of a table page by page.
 
-Each page is a read transaction of its own, so that a long range keeps no old pages of the store from being
-used again. The next page begins behind the last key of the page before: at that key and a zero byte.
+Each page is a read transaction of its own, so that a long read does not keep the store from reusing old
+pages. The next page begins just after the last key of the previous one: at that key followed by a zero byte.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 __all__ = ["Scan", "scan_pages"]
 
 Scan = Callable[[int, bytes, bytes | None, int], list[tuple[bytes, bytes]]]
-"""`scan(table, lower, upper, limit)`: at most `limit` records with lower <= key < upper, in key order."""
+"""`scan(table, lower, upper, limit)` returns at most `limit` records with lower <= key < upper, in key order.
+"""
 
 
 def scan_pages(

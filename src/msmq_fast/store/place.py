@@ -1,5 +1,5 @@
-"""Is this directory fit for a store? Network and overlay file systems break LMDB's locks or the promise of a
-sync.
+"""Checks that a directory is suitable for a store. Network and overlay file systems can break LMDB's locks or
+lose synced data.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _UNFIT: Final = frozenset(
 
 
 def file_system_of(directory: Path, mounts: str) -> str:
-    """The type of the file system that `directory` lies on, from the text of mountinfo; '' when it does not
-    say.
+    """Returns the type of the file system that holds `directory`, '' if it is unknown. `mounts` is the text
+    of mountinfo.
     """
     path = os.path.realpath(directory)
     best, kind = -1, ""

@@ -1,4 +1,4 @@
-"""Encoding of records from Python, the mirror of `decode.py`. Native code packs hot records itself
+"""Encodes records in Python, as the counterpart of `decode.py`. Native code packs hot records itself
 (record.h).
 """
 
@@ -15,19 +15,19 @@ _VERSION = bytes((decode.RECORD_VERSION,))
 
 
 def cold(value: Any) -> bytes:
-    """A version byte and `value` in msgpack: META, QUEUE, QUEUE_INDEX, DIRECTORY."""
+    """Returns a cold record: a version byte and `value` in msgpack (META, QUEUE, QUEUE_INDEX, DIRECTORY)."""
     return _VERSION + bytes(msgpack.packb(value))
 
 
 def position(value: Position) -> bytes:
-    """A position record; raises struct.error for a field that is out of range."""
+    """Returns a position record. Raises struct.error if a field is out of range."""
     if not value.sequence_number:
         return decode.POSITION.pack(decode.RECORD_VERSION, *value[:-2])
     return decode.POSITION.pack(decode.NUMBERED_VERSION, *value[:-2]) + decode.PLACE.pack(*value[-2:])
 
 
 def outgoing_stream(value: OutgoingStream) -> bytes:
-    """The state of an outgoing sequence."""
+    """Returns the record of an outgoing sequence."""
     renamed = value.alias or value.base or value.answered
     version = decode.RENAMED_VERSION if renamed else decode.RECORD_VERSION
     packed = decode.OUTGOING_STREAM.pack(version, value[0], 0, *value[1:-3])
@@ -35,11 +35,11 @@ def outgoing_stream(value: OutgoingStream) -> bytes:
 
 
 def feed_entry(event: FeedEvent) -> bytes:
-    """One event; its number is given by its place in the feed."""
+    """Returns one entry of the feed. The number of the event is not part of it: it follows from the position."""
     return decode.FEED_ENTRY.pack(*event[1:])
 
 
 def content(packet: bytes) -> list[bytes]:
-    """The values of the content records that a packet takes, in key order."""
+    """Returns the values of the content records of a packet, in key order."""
     step = decode.WHOLE_BYTES if len(packet) <= decode.WHOLE_BYTES else decode.CHUNK_BYTES
     return [_VERSION + packet[at : at + step] for at in range(0, max(len(packet), 1), step)]

@@ -1,7 +1,7 @@
-"""Reads a store beside its server, whose redo log holds what the data file gets within a second or two.
+"""Waits for the redo log of a running server: its changes reach the data file within a second or two.
 
 Imports nothing native, so that a worker of an analytics cluster can use it. The checksums of the records are
-not looked at: only their numbers matter here.
+not verified: only their numbers matter here.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ _STEP_S: Final = 0.05
 
 
 class LogNotApplied(Exception):
-    """The data file lacks what the redo log holds; the text says what to do."""
+    """The redo log has changes that the data file lacks; the text says what to do."""
 
 
 def wait_applied(directory: Path, meta: Callable[[bytes], bytes | None]) -> None:
-    """Waits until the data file in `directory` holds what its redo log holds at the call.
+    """Waits until the data file in `directory` has all changes that its redo log holds at the time of the
+    call.
 
-    `meta(name)` reads a record of META, in a new read transaction each time. Raises LogNotApplied where no
-    server runs that would apply the log, or where it takes too long.
+    `meta(name)` reads a record of META, in a new read transaction each time. Raises LogNotApplied if no
+    running server applies the log, or if it takes too long.
     """
     schema = meta(MetaName.SCHEMA)
     if schema is None or decode.cold(schema) != LOGGED_SCHEMA_VERSION or not (directory / "log").is_dir():
@@ -74,7 +75,7 @@ def _is_served(directory: Path) -> bool:
 
 
 def _last_record(directory: Path) -> int:
-    """The greatest number in the segments."""
+    """Returns the greatest record number in the segments."""
     last = 0
     for path in directory.glob("segment-*"):
         with path.open("rb") as file:

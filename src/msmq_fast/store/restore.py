@@ -1,5 +1,5 @@
-"""Putting a backup back. The restored store takes a new incarnation and a new time stamp for its
-transactional sequences.
+"""Restores a backup. The restored store takes a new incarnation and a new time stamp for its transactional
+sequences.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STEP: Final = 1 << 20
 
 
 def restore(backup: Path, directory: Path, *, now_s: int) -> Manifest:
-    """Restores into a directory that holds no store.
+    """Restores `backup` into a directory that does not hold a store. `now_s` is Unix seconds.
 
     Raises BackupError for a backup that is unfinished, damaged or newer than this program, StoreLockedError
     while a server runs on the directory. A failure leaves no store behind.

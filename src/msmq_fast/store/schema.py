@@ -48,7 +48,9 @@ from msmq_fast.store.decode import chunk_count as chunk_count
 
 SCHEMA_VERSION: Final = 1
 LOGGED_SCHEMA_VERSION: Final = 2
-"""While a redo log is in use (src/_native/redostore.h): builds that know no log refuse the store."""
+"""The schema version while a redo log is in use (src/_native/redostore.h): builds without support for the log
+then reject the store.
+"""
 
 
 class Table(IntEnum):

@@ -1,4 +1,4 @@
-"""Snapshots of a running store: one at a time, in a thread of its own, at most as fast as asked for."""
+"""Snapshots of a running store: one at a time, in a thread of its own, at a limited rate."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["Snapshot", "SnapshotBusy", "Snapshots"]
 _log = logging.getLogger(__name__)
 
 MIN_RATE: Final = 1 << 16
-"""Bytes a second below which a snapshot would hold pages of the store for days."""
+"""Lowest rate in bytes a second: at less, a snapshot would keep pages of the store in use for days."""
 
 
 class SnapshotBusy(BackupError):
-    """Another snapshot is being made."""
+    """Another snapshot is in progress."""
 
 
 class Snapshot:
-    """One that is being made. `done` completes with its manifest, or fails with BackupError; when it fails,
-    nothing is left of the directory.
+    """A snapshot in progress. `done` completes with its manifest, or fails with BackupError; the directory is
+    removed then.
     """
 
     def __init__(self, backup: Backup, total: int) -> None:
@@ -38,11 +38,11 @@ class Snapshot:
 
     @property
     def written(self) -> int:
-        """Bytes so far, of about `total`."""
+        """Bytes written until now, of about `total`."""
         return self._backup.written
 
     def cancel(self) -> None:
-        """Give up soon; no effect when it is done."""
+        """Stop soon; no effect once it is done."""
         self._backup.cancel()
 
 
@@ -62,10 +62,10 @@ class Snapshots:
         self.current: Snapshot | None = None
 
     def begin(self, directory: str, bytes_per_second: int | None = None) -> Snapshot:
-        """Begin to copy into a new directory of this machine.
+        """Start a copy into a new directory of this machine.
 
-        Raises BackupError with one line that says what is wrong: a path that cannot be used, too little
-        space, a rate that is too low; SnapshotBusy while another one is made.
+        Raises BackupError with one line that says what is wrong: an unusable path, too little space, a rate
+        that is too low. Raises SnapshotBusy while another snapshot is in progress.
         """
         if self.current is not None:
             raise SnapshotBusy("another snapshot is being made; try again when it is done")
@@ -81,7 +81,7 @@ class Snapshots:
         return snapshot
 
     def close(self) -> None:
-        """Give up what is being made, and wait for the end of it."""
+        """Cancel the snapshot in progress, and wait until its thread has ended."""
         if self.current is not None:
             self.current.cancel()
         if self._thread is not None:

@@ -48,7 +48,7 @@ class RandomBytes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """Options of opening a store."""
+    """Options for opening a store."""
 
     map_size: int = DEFAULT_MAP_SIZE  # bytes of address space; the file is as large as what it holds
     force_place: bool = False  # also on network and overlay file systems
@@ -65,8 +65,8 @@ class Store:
     """An open store. `Store.open` for a directory, `Store.in_memory` for tests and simulators.
 
     Hot operations go to `writer` and `reader` directly; this class serves start-up and cold operations.
-    `guid` (16 bytes) and `incarnation` go into what peers are told, so that two nodes of one identity are
-    seen.
+    Messages to peers carry `guid` (16 bytes) and `incarnation`, so that two nodes with one identity are
+    detected.
     """
 
     def __init__(
@@ -102,8 +102,8 @@ class Store:
         """Opens or creates the store in `directory` (REC-01, REC-02).
 
         `now_s` is the wall clock; `warn` gets one line for each thing an operator should know. Raises
-        StoreLockedError, StorePlaceError, StoreVersionError or StoreError, and what `options.examine` raises:
-        the store is then as it was before.
+        StoreLockedError, StorePlaceError, StoreVersionError or StoreError, and whatever `options.examine`
+        raises: in that case the store is unchanged.
         """
         options = options or StoreOptions()
         warn = warn or (lambda _line: None)
@@ -133,7 +133,9 @@ class Store:
 
     @classmethod
     def in_memory(cls, *, now_s: int, random: RandomBytes, tables: MemoryTables | None = None) -> Store:
-        """A store that keeps nothing; `tables` are what an earlier one left behind (`writer.crash()`)."""
+        """Returns a store in memory only. `tables` is the durable state of an earlier one after
+        `writer.crash()`.
+        """
         tables = MemoryTables() if tables is None else tables
         store = cls(tables, MemoryWriter(tables), MemoryReader(tables))
         store._start(now_s, random, StoreOptions(), lambda _line: None)
@@ -199,10 +201,10 @@ class Store:
         self.commit()
 
     def close(self, counters: dict[bytes, int] | None = None) -> None:
-        """Commits what is gathered, marks the shutdown as clean, gives the directory free.
+        """Commits the current batch, marks the shutdown as clean and releases the directory.
 
-        `counters` are the last values in use of reserved counters: the unused rest of their blocks is given
-        back.
+        `counters` holds the last used value of each reserved counter: the unused rest of its block is
+        released.
         """
         try:
             if not self.writer.failed:
@@ -225,8 +227,8 @@ class Store:
 
     @contextmanager
     def unit(self, then: Callable[[int], object] | None = None) -> Iterator[Writer]:
-        """A unit: all writes inside are in one commit, or none; `then(status)` is called on the loop
-        when it has ended.
+        """Everything written inside the context is one commit, all or nothing; `then(status)` is called on
+        the event loop when the commit has ended.
         """
         with self.writer.unit() as writer:
             yield writer
@@ -234,8 +236,8 @@ class Store:
                 writer.when_durable(then)
 
     def commit(self) -> None:
-        """Waits until everything gathered is durable: for start-up and shutdown only, since it blocks. Raises
-        StoreError.
+        """Waits until every write of the current batch is durable. It blocks, so use it for start-up and
+        shutdown only. Raises StoreError.
         """
         ended: list[int] = []
         self.writer.when_durable(ended.append)
@@ -251,7 +253,9 @@ class Store:
             raise StoreError(f"cannot write the store: {status_text(ended[0])}", ended[0])
 
     def meta(self, name: bytes, default: Any = None) -> Any:
-        """A durable value of META. StoreError: it is damaged."""
+        """Returns a durable value of META, `default` if there is none. Raises StoreError if the value is
+        damaged.
+        """
         return read_meta(self.tables, name, default)
 
     def put_meta(self, name: bytes, value: Any) -> None:
@@ -261,15 +265,16 @@ class Store:
     def scan(
         self, table: int, lower: bytes = b"", upper: bytes | None = None
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Every record with lower <= key < upper, in key order, in short read transactions."""
+        """Yields every record with lower <= key < upper, in key order, with short read transactions."""
         return scan_pages(self.tables.scan, table, lower, upper)
 
     # -- counters (DU-18)
 
     def reserve(self, name: bytes, block: int, then: Callable[[int], object]) -> int:
-        """Reserves `block` more numbers of a counter, from its durable mark on; returns the new limit.
+        """Reserves the next `block` numbers of a counter, starting at its durable limit. Returns the new
+        limit.
 
-        The numbers may be used when `then(status)` was called with 0. One reservation per counter at a time.
+        Use the numbers only after `then(status)` was called with 0. One reservation per counter at a time.
         """
         limit = int(self.meta(name, 0)) + block
         with self.unit(then):
@@ -279,9 +284,9 @@ class Store:
     # -- loading (REC-03 … REC-09)
 
     def load_history(self) -> Iterator[decode.HistoryItem]:
-        """Every message identifier of the duplicate history, oldest first.
+        """Yields every message identifier of the duplicate history, oldest first.
 
-        Damaged records are passed over, counted and told.
+        Damaged records are skipped, counted and logged.
         """
         for key, value in self.scan(Table.HISTORY):
             try:
@@ -291,10 +296,10 @@ class Store:
                 _log.error("not loaded: the history record with the key %s is damaged: %s", key.hex(), error)
 
     def trim(self, table: Table, before: int, limit: int = 1000) -> int:
-        """Drops, in the current batch, packed records that hold only entries before number `before`; returns
-        how many.
+        """Deletes, in the current batch, packed records that hold only entries before number `before`.
+        Returns how many it deleted, at most `limit`.
 
-        The newest record stays, since the numbering goes on from it.
+        The newest record is kept, because the numbering continues from it.
         """
         upper = decode.NUMBER_KEY.pack(before)
         dropped = 0
@@ -309,8 +314,9 @@ class Store:
 
 
 def renew_incarnation(tables: Tables, writer: Writer, now_s: int) -> None:
-    """Writes a new incarnation, a greater time stamp for transactional sequences, and message ordinals far
-    from those that the original may have used since, so that receivers take nothing for a duplicate.
+    """Gives a copied store a new incarnation, a later time stamp for transactional sequences, and message
+    ordinals far beyond any that the original store may have used since the copy, so that receivers do not
+    discard new messages as duplicates.
     """
     incarnation = read_meta(tables, MetaName.INCARNATION, 0)
     stamp = read_meta(tables, MetaName.TX_TIMESTAMP, 0)

@@ -1,4 +1,4 @@
-"""Bringing an older store to the present schema, one version at a time; each step and its new version number
+"""Upgrades an older store to the current schema, one version at a time; each step and its new version number
 are one commit.
 
 Version 0 (before the first release) had no incarnation and no time stamp of transactional sequences.
@@ -26,7 +26,9 @@ STEPS: Final[dict[int, Callable[[Tables, Writer, int], None]]] = {0: _from_0}
 
 
 def upgrade(tables: Tables, writer: Writer, now_s: int, commit: Callable[[], None]) -> int:
-    """Runs the missing steps; returns the version found. Raises StoreVersionError for a newer store."""
+    """Runs the missing steps. Returns the version that was found. Raises StoreVersionError if the store is
+    newer.
+    """
     found = read_meta(tables, MetaName.SCHEMA, SCHEMA_VERSION)
     if not isinstance(found, int) or not 0 <= found <= SCHEMA_VERSION:
         raise StoreVersionError(f"the store has schema version {found}; known are 0 to {SCHEMA_VERSION}")

@@ -1,4 +1,4 @@
-"""Flow control when the disk runs low: on below the low mark, off above the high one."""
+"""Flow control when the disk is nearly full: it goes on below the low mark and off above the high one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from msmq_fast._native.lmdbstore import LmdbTables
 
 @dataclass(frozen=True, slots=True)
 class SpaceFigures:
-    """Bytes: of the data file, in use and reusable inside it, and what can still be stored."""
+    """Sizes in bytes: of the data file, of the used and reusable parts inside it, and what can still be
+    stored.
+    """
 
     file: int
     used: int
@@ -21,7 +23,9 @@ class SpaceFigures:
 
 
 def space_figures(tables: LmdbTables, directory: Path) -> SpaceFigures:
-    """The used and the free space of the store: limited by the disk and by the map, whichever ends first."""
+    """Returns the sizes of the store. The space that is left is limited by the disk or by the map, whichever
+    is less.
+    """
     space = tables.space()
     page = space["page_size"]
     reusable = space["free_pages"] * page
@@ -47,12 +51,14 @@ class Watermark:
         self._on_change = on_change
 
     def update(self, available: int) -> None:
-        """Takes a new figure."""
+        """Processes a new value of the available bytes."""
         throttled = available < (self.high if self.throttled else self.low)
         self._set(throttled)
 
     def storage_full(self) -> None:
-        """A commit found the disk or the map full, whatever the figures say."""
+        """Call this if a commit fails because the disk or the map is full: flow control goes on whatever
+        `update` was given.
+        """
         self._set(True)
 
     def _set(self, throttled: bool) -> None:
