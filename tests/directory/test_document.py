@@ -76,9 +76,9 @@ def test_some_types_only() -> None:
 @pytest.mark.parametrize(
     ("entry", "line"),
     [
-        ("text", "objects[0]: expected a map of attributes"),
+        ("text", "objects[0]: expected an object with attributes"),
         ({"Name": "x"}, 'objects[0]: "object": expected one of QueueManager, Queue,'),
-        ({"object": "Site"}, "objects[0]: Name: a Site without an Identifier needs it"),
+        ({"object": "Site"}, "objects[0]: Name: required for a Site without an Identifier"),
         ({"object": "Site", "Name": "x", "Nmae": "y"}, "objects[0]: a Site has no attribute 'Nmae'"),
         ({"object": "Site", "Name": 5}, "objects[0]: Name: expected text, got 5"),
         (
@@ -132,5 +132,5 @@ def test_what_never_changes_is_refused_in_words() -> None:
     identifier = world.finish(world.directory.create(queue(r"BETA\q", Transactional=False)))
     events = Events(world.directory).events
     done = put(events, queue(r"BETA\q", Identifier=identifier, Transactional=True))
-    with pytest.raises(DirectoryError, match="Transactional of an existing Queue never changes: it is False"):
+    with pytest.raises(DirectoryError, match="Transactional of an existing Queue cannot be changed: it is False"):
         world.finish(done)

@@ -1,4 +1,6 @@
-"""The directory as a JSON document: written to take it elsewhere, read to create or correct objects."""
+"""The directory as a JSON document: an export for another directory, an import that creates or corrects
+objects.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _TYPE = "object"  # key of the object type; no attribute is called so
 
 
 class Outcome(StrEnum):
-    """The outcome of one object of a document."""
+    """What an import did with one object of a document."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -50,19 +52,19 @@ class Changes(Protocol):
 
 
 def entry_of(item: DirectoryObject) -> dict[str, Any]:
-    """One object of a document."""
+    """Return the entry of one object in a document."""
     return {_TYPE: item.kind.title} | item.to_json()
 
 
 def document_of(items: Iterable[DirectoryObject]) -> dict[str, Any]:
-    """A whole document."""
+    """Return the whole document."""
     return {FORMAT: VERSION, "objects": [entry_of(item) for item in items]}
 
 
 def object_of(entry: object) -> DirectoryObject:
-    """The object of one entry; ValueError says what is wrong with it."""
+    """Return the object of one entry. Raises ValueError, which says what is wrong with the entry."""
     if not isinstance(entry, Mapping):
-        raise ValueError("expected a map of attributes")
+        raise ValueError("expected an object with attributes")
     title = entry.get(_TYPE)
     kind = BY_TITLE.get(title.casefold()) if isinstance(title, str) else None
     if kind is None:
@@ -72,14 +74,16 @@ def object_of(entry: object) -> DirectoryObject:
     if item.identifier is None:
         for name in RULES[kind].required:
             if item.get(name) is None:
-                raise ValueError(f"{name}: a {kind.title} without an {IDENTIFIER} needs it")
+                raise ValueError(f"{name}: required for a {kind.title} without an {IDENTIFIER}")
     return item
 
 
 def read_document(
     document: object, kinds: Collection[ObjectType] | None = None
 ) -> tuple[list[DirectoryObject], list[str]]:
-    """The objects of a document (of some types only, if `kinds` is given), and a line for each mistake."""
+    """Return the objects of a document (only those of the types in `kinds`, if given), and one line for each
+    mistake.
+    """
     if not isinstance(document, Mapping) or document.get(FORMAT) != VERSION:
         return [], [f'this is not a directory document: expected the first key "{FORMAT}": {VERSION}']
     entries = document.get("objects")
@@ -104,10 +108,10 @@ def read_document(
 
 
 def put(directory: Changes, item: DirectoryObject, *, dry_run: bool = False) -> Completion[Outcome]:
-    """Make the directory have an object: created, changed where it differs, or left alone.
+    """Bring one object of the directory up to date: create it, change what differs, or leave it unchanged.
 
-    What the directory sets itself is not compared. GenericError: an attribute differs that cannot change.
-    `dry_run` says what would be done.
+    Attributes that the directory sets itself are not compared. Fails with GenericError if an attribute
+    differs that cannot change. With `dry_run`, only reports what it would do.
     """
     outcome: Completion[Outcome] = Completion()
 
@@ -136,7 +140,9 @@ def put(directory: Changes, item: DirectoryObject, *, dry_run: bool = False) -> 
 
 
 def _which(item: DirectoryObject) -> list[Condition]:
-    """Returns the key of the object in the directory: its GUID, its unique key, or what it cannot change."""
+    """Returns the conditions that find the object: by its GUID, its unique key, or the attributes that cannot
+    change.
+    """
     rules = RULES[item.kind]
     for names in ((IDENTIFIER,), rules.unique, rules.fixed):
         conditions = [equals(name, item[name]) for name in names if item.get(name) is not None]
@@ -165,7 +171,7 @@ def _correct(
         if name in rules.fixed:
             said = f"it is {stored.get(name)!r} and the document says {wanted.get(name)!r}"
             return failed(
-                generic(f"{name} of an existing {wanted.kind.title} never changes: {said}", wanted.kind)
+                generic(f"{name} of an existing {wanted.kind.title} cannot be changed: {said}", wanted.kind)
             )
     if dry_run:
         return Completion.of(Outcome.CHANGED)

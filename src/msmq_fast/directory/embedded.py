@@ -1,4 +1,4 @@
-"""The directory in the queue manager's own store: always connected, durable with what causes a change."""
+"""The directory in the queue manager's own store: always connected; a change is one commit with its cause."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DirectoryStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEnvironment:
-    """Facts that the directory cannot know itself."""
+    """Facts that the directory needs from the queue manager."""
 
     now_s: Callable[[], int]  # wall clock, Unix seconds
     random_bytes: Callable[[int], bytes]
@@ -53,8 +53,8 @@ class DirectoryEnvironment:
 class EmbeddedDirectory(SearchableDirectory):
     """Fulfils `DirectoryProvider`. All objects are in memory; the store has one record for each.
 
-    Do not call an operation inside another unit of work: a caller that has something to add to its unit
-    passes `join`. A change is seen by reads at once, and taken back if its commit fails.
+    Do not call an operation inside another unit of work: a caller that wants to write in the same unit passes
+    `join`. Reads see a change at once; the change is undone if its commit fails.
     """
 
     integrated = True
@@ -140,20 +140,20 @@ class EmbeddedDirectory(SearchableDirectory):
         values = self._limited(item, attributes)
         for name in rules.required:
             if name not in values:
-                raise generic(f"a {kind.title} is created with a {name}", kind)
+                raise generic(f"a new {kind.title} needs the attribute {name}", kind)
         if kind is ObjectType.QUEUE:
             _check_public(values["Pathname"])
         identifier = item.identifier
         if identifier is None:
             identifier = UUID(bytes=self._environment.random_bytes(16), version=4)
         elif any(identifier in objects for objects in self._objects.values()):
-            raise _exists(kind, f"there is an object {identifier}")
+            raise _exists(kind, f"an object {identifier} already exists")
         values[IDENTIFIER] = identifier
         made = DirectoryObject.trusted(kind, values).changed(self._computed(kind, values))
         held = self._objects[kind].holder(made)
         if held is not None:
             name, other = held
-            raise _exists(kind, f"the {kind.title} {other.identifier} has the {name} {other[name]}")
+            raise _exists(kind, f"the {kind.title} {other.identifier} already has the {name} {other[name]}")
         return made
 
     def _computed(self, kind: ObjectType, values: dict[str, Any]) -> dict[str, Any]:
@@ -169,7 +169,9 @@ class EmbeddedDirectory(SearchableDirectory):
         return found
 
     def _locate(self, item: DirectoryObject) -> DirectoryObject | None:
-        """By identifier, else by path, else by unique key."""
+        """Return the stored object of `item`: by identifier, else by path, else by unique key. None if there
+        is none.
+        """
         objects = self._objects[item.kind]
         if item.identifier is not None:
             return objects.get(item.identifier)
@@ -186,7 +188,9 @@ class EmbeddedDirectory(SearchableDirectory):
     def _keep(
         self, kind: ObjectType, identifier: UUID, item: DirectoryObject | None, join: Join | None
     ) -> Completion[None]:
-        """Put an object, or None in its place, into memory and store, with what joins it in one unit."""
+        """Write an object into memory and store, or delete it if `item` is None; `join` is called in the same
+        unit.
+        """
         done: Completion[None] = Completion()
         key = _key(kind, identifier)
         before = self._objects[kind].get(identifier)
@@ -224,9 +228,10 @@ class EmbeddedDirectory(SearchableDirectory):
             self._objects[kind].put(item)
 
     def _load(self) -> None:
-        """Everything that is durable.
+        """Load every durable object.
 
-        Damaged records are set aside; those of types that this version does not know are left alone.
+        Damaged records are reported and skipped. Records of types that this version does not know are
+        ignored.
         """
         known = {int(kind): kind for kind in ObjectType}
         for key, record in scan_pages(self._store.tables.scan, Table.DIRECTORY):
@@ -256,7 +261,7 @@ def _stored(kind: ObjectType, key: bytes, record: bytes) -> DirectoryObject:
     """Returns the object of an unchecked record. Raises ValueError, TypeError, DirectoryError."""
     item = _object(kind, record)
     if _key(kind, item[IDENTIFIER]) != key:
-        raise ValueError("the object belongs to another key")
+        raise ValueError("the object does not match its key")
     for name in RULES[kind].required:
         item[name]
     return item

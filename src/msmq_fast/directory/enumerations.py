@@ -1,4 +1,4 @@
-"""Enumerations under way: what Read Directory Begin, Next and End work on."""
+"""Open enumerations: the state behind Read Directory Begin, Next and End."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ MAX_HANDLES = 1024
 
 
 class Enumerations:
-    """Each holds the objects that it has still to give; objects never change, so that this is a snapshot."""
+    """The open enumerations by handle. Each holds its remaining objects; objects are immutable, so this is a
+    snapshot.
+    """
 
     def __init__(self, limit: int = MAX_HANDLES) -> None:
         self._limit = limit
@@ -24,15 +26,21 @@ class Enumerations:
         return len(self._open)
 
     def begin(self, items: Iterable[DirectoryObject], owner: object) -> Completion[int]:
-        """A handle; GenericError: as many as there may be are open."""
+        """Open an enumeration and return its handle. Fails with GenericError if the limit of open
+        enumerations is reached.
+        """
         if len(self._open) >= self._limit:
-            return failed(generic(f"{self._limit} enumerations of the directory are open"))
+            return failed(
+                generic(f"{self._limit} enumerations are open, the most that the directory allows")
+            )
         self._last += 1
         self._open[self._last] = (owner, deque(items))
         return Completion.of(self._last)
 
     def next(self, handle: int) -> Completion[DirectoryObject]:
-        """The next object; EndOfData; GenericError: no such handle."""
+        """Return the next object. Fails with EndOfData after the last one, with GenericError if there is no
+        such handle.
+        """
         if handle not in self._open:
             return failed(generic(f"there is no enumeration {handle}"))
         _owner, left = self._open[handle]
@@ -41,19 +49,19 @@ class Enumerations:
         return Completion.of(left.popleft())
 
     def end(self, handle: int) -> Completion[None]:
-        """The handle dies; GenericError: it was none."""
+        """Close the handle. Fails with GenericError if there is no such handle."""
         if self._open.pop(handle, None) is None:
             return failed(generic(f"there is no enumeration {handle}"))
         return Completion.of(None)
 
     def release(self, owner: object) -> None:
-        """The handles of an owner die."""
+        """Close all handles of an owner."""
         for handle in [handle for handle, (holder, _) in self._open.items() if holder is owner]:
             del self._open[handle]
 
 
 def failed(error: Exception) -> Completion:  # type: ignore[type-arg]
-    """A completion that ended with an error."""
+    """Return a completion that has failed with `error`."""
     done: Completion = Completion()  # type: ignore[type-arg]
     done.fail(error)
     return done

@@ -1,4 +1,6 @@
-"""The directory events of MS-MQDMPR 3.1.7.1.18 to 3.1.7.1.25, as queue manager and protocols raise them."""
+"""The directory events of MS-MQDMPR 3.1.7.1.18 to 3.1.7.1.25, which the queue manager and the protocols
+raise.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,11 @@ _TOPOLOGY = (ObjectType.QUEUE_MANAGER, ObjectType.SITE, ObjectType.ROUTING_LINK)
 
 
 class DirectoryEvents:
-    """Delegates to the provider, answers what can be answered while it is not connected, tells owners.
+    """Delegates to the provider, answers from local objects while it is not connected, and notifies owners of
+    changes.
 
-    `monotonic` gives seconds. `announce` is told of changes to objects of other queue managers, when they
-    have succeeded.
+    `monotonic` returns seconds. `announce` is called after a successful change to an object of another queue
+    manager.
     """
 
     def __init__(
@@ -106,8 +109,8 @@ class DirectoryEvents:
         return done
 
     def _known(self, item: DirectoryObject) -> Completion[DirectoryObject]:
-        """Returns enough of an object to find its owner; reads it if the caller named it by GUID or path
-        only.
+        """Return the object with the attributes that identify its owner. Reads it if the caller gave a GUID
+        or path only.
         """
         if item.identifier is not None and (item.kind is not ObjectType.QUEUE or item.get("Pathname")):
             return Completion.of(item)
@@ -174,13 +177,13 @@ class DirectoryEvents:
     def all(
         self, kind: ObjectType, conditions: Filter = (), *, limit: int | None = None
     ) -> Completion[list[DirectoryObject]]:
-        """The objects that meet the conditions, at most `limit` of them, by GUID."""
+        """Return the objects that meet the conditions, in the order of their GUIDs, at most `limit` of them."""
         return self.begin(kind, conditions).then(lambda handle: self._rest(handle, [], limit))
 
     def _rest(
         self, handle: int, found: list[DirectoryObject], limit: int | None
     ) -> Completion[list[DirectoryObject]]:
-        """Yields the rest of an enumeration; its handle is closed however it ends."""
+        """Append the remaining objects of an enumeration to `found`. Closes the handle, also after an error."""
         while limit is None or len(found) < limit:
             step = self.next(handle)
             if not step.done:
@@ -201,7 +204,7 @@ class DirectoryEvents:
         limit: int | None,
         step: Completion[DirectoryObject],
     ) -> Completion[list[DirectoryObject]]:
-        """A provider that answers later: the rest follows its answer."""
+        """Continue `_rest` once a provider that answers later has resolved `step`."""
         answered: Completion[bool] = Completion()
 
         def answer(step: Completion[DirectoryObject]) -> None:
@@ -221,7 +224,9 @@ class DirectoryEvents:
     # ---- connected or not
 
     def check_online(self) -> Completion[None]:
-        """Check Directory Online (3.1.7.1.25); resolved when it is known, whatever the answer is."""
+        """Check Directory Online (3.1.7.1.25); resolved once the check is done, whether the directory is
+        online or not.
+        """
         done: Completion[None] = Completion()
         conditions = (equals(IDENTIFIER, self._local.guid),)
 
@@ -252,7 +257,7 @@ class DirectoryEvents:
             self._local.refresh_queue(answer.result())
 
     def expire(self, now: float) -> None:
-        """The Directory Online Timer, if it is due."""
+        """Handle the Directory Online Timer, if it is due."""
         if self.online.take_due(now):
             self.check_online()
 
@@ -272,7 +277,7 @@ class DirectoryEvents:
             self.topology_changed()
 
     def _watched(self, done: Completion[T]) -> Completion[T]:
-        """Go offline when the operation finds that the directory is not connected."""
+        """Return `done`, and go offline if it fails because the directory is not connected."""
 
         def look(done: Completion[T]) -> None:
             error = done.exception()
@@ -293,7 +298,7 @@ class DirectoryEvents:
             self._notify(change, item)
 
     def _notify(self, change: Change, item: DirectoryObject) -> None:
-        """Tell the owner, if that is another queue manager and known to the directory."""
+        """Notify the owner, if it is another queue manager that the directory knows."""
         notice = Notice(change, item[IDENTIFIER], self.provider.server)
         if item.kind is ObjectType.QUEUE_MANAGER:
             if item.identifier != self._local.guid:
@@ -316,5 +321,5 @@ def _is_end(error: Exception) -> bool:
 
 
 def not_connected(kind: ObjectType | None = None) -> DirectoryError:
-    """DirectoryNotConnected."""
+    """Return the error DirectoryNotConnected."""
     return DirectoryError(DirectoryOperationResult.NOT_CONNECTED, "the directory is not connected", kind=kind)

@@ -1,4 +1,4 @@
-"""Which objects a read means, and in which order an enumeration gives them (MS-MQDMPR 3.1.7.1.20, .21).
+"""The conditions of a read and the sort order of an enumeration (MS-MQDMPR 3.1.7.1.20, .21).
 
 How values compare depends on the attribute: text without regard to case, GUIDs byte by byte, numbers and
 flags as numbers, blobs byte by byte. A condition on a list holds if it holds for one member, so that EQUALS
@@ -20,7 +20,7 @@ from msmq_fast.directory.values import Value
 
 
 class Operator(Enum):
-    """The six operators."""
+    """The six operators of a condition."""
 
     EQUALS = "="
     NOT_EQUALS = "!="
@@ -52,12 +52,12 @@ Filter = Sequence[Condition]  # all must hold; an empty one holds for every obje
 
 
 def equals(attribute: str, value: Value) -> Condition:
-    """The condition that is used most."""
+    """Return the condition that `attribute` equals `value`."""
     return Condition(attribute, Operator.EQUALS, value)
 
 
 def wanted_value(kind: ObjectType, condition: Condition) -> Any:
-    """The value of a condition in comparable form; ValueError if it does not fit the attribute."""
+    """Return the value of a condition in comparable form. Raises ValueError if it does not fit the attribute."""
     known = attribute_kind(kind, condition.attribute)
     if known.many:
         (member,) = known.check((condition.value,))
@@ -66,7 +66,9 @@ def wanted_value(kind: ObjectType, condition: Condition) -> Any:
 
 
 def predicate(kind: ObjectType, conditions: Filter) -> Callable[[DirectoryObject], bool]:
-    """Whether an object meets all conditions; ValueError for one that makes no sense for the type."""
+    """Return a function that tells whether an object meets all conditions. Raises ValueError if a condition
+    does not fit the type.
+    """
     tests = [_test(kind, condition) for condition in conditions]
     return lambda item: all(test(item) for test in tests)
 
@@ -91,7 +93,9 @@ def _test(kind: ObjectType, condition: Condition) -> Callable[[DirectoryObject],
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """An attribute-sort-order value: 0 is not sorted by, a higher priority counts more."""
+    """An attribute-sort-order value. Priority 0 means that the attribute is not sorted by; a higher priority
+    is applied first.
+    """
 
     attribute: str
     priority: int
@@ -101,9 +105,9 @@ class Sort:
 def arrange(
     kind: ObjectType, items: Iterable[DirectoryObject], order: Sequence[Sort]
 ) -> list[DirectoryObject]:
-    """The objects in the order that was asked for; ties keep the order they came in.
+    """Return the objects in the requested order. The sort is stable.
 
-    An object without the attribute counts as less than every other. ValueError: no such attribute.
+    An object without the attribute sorts before every other. Raises ValueError if there is no such attribute.
     """
     arranged = list(items)
     for sort in sorted((sort for sort in order if sort.priority), key=lambda sort: sort.priority):

@@ -1,4 +1,4 @@
-"""The objects of the directory in memory: by GUID in order, and by the attributes that are looked up."""
+"""The objects of the directory in memory: sorted by GUID, and indexed by the attributes that are looked up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msmq_fast.directory.objecttypes import ObjectType
 
 
 class ObjectIndex:
-    """All objects of one type. Look-up by an indexed attribute does not depend on how many there are."""
+    """All objects of one type. The time of a look-up by an indexed attribute does not depend on their number."""
 
     def __init__(self, kind: ObjectType) -> None:
         rules = RULES[kind]
@@ -32,11 +32,11 @@ class ObjectIndex:
         return identifier in self._objects
 
     def get(self, identifier: UUID) -> DirectoryObject | None:
-        """The object with a GUID."""
+        """Return the object with this GUID, None if there is none."""
         return self._objects.get(identifier)
 
     def put(self, item: DirectoryObject) -> None:
-        """Add an object, or put it in the place of the one with its GUID."""
+        """Add an object, or replace the one with the same GUID."""
         identifier: UUID = item[IDENTIFIER]
         if identifier in self._objects:
             self._unlink(self._objects[identifier])
@@ -48,7 +48,7 @@ class ObjectIndex:
                 found[key].add(identifier)
 
     def discard(self, identifier: UUID) -> None:
-        """Take an object out, if it is there."""
+        """Remove the object with this GUID, if there is one."""
         item = self._objects.pop(identifier, None)
         if item is not None:
             self._unlink(item)
@@ -66,7 +66,9 @@ class ObjectIndex:
         return () if value is None else ATTRIBUTES[self._kind][name].members(value)
 
     def holder(self, item: DirectoryObject) -> tuple[str, DirectoryObject] | None:
-        """The object that has a unique key of `item`, and the attribute that is the key."""
+        """Return the object that already has a unique key of `item`, as (attribute of the key, object). None
+        if there is none.
+        """
         for name in RULES[self._kind].unique:
             for key in self._keys(item, name):
                 for identifier in self._by[name].get(key, ()):
@@ -74,7 +76,9 @@ class ObjectIndex:
         return None
 
     def search(self, conditions: Filter) -> Iterator[DirectoryObject]:
-        """The objects that meet all conditions, by GUID; ValueError for a condition that makes no sense."""
+        """Yield the objects that meet all conditions, in the order of their GUIDs. Raises ValueError if a
+        condition does not fit the type.
+        """
         holds = predicate(self._kind, conditions)
         for key in self._candidates(conditions):
             item = self._objects.get(UUID(bytes=key))

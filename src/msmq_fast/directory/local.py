@@ -10,14 +10,14 @@ from msmq_fast.directory.objects import DirectoryObject
 
 
 class LocalObjects(Protocol):
-    """The queue manager's own objects, as the directory would show them."""
+    """The queue manager's own objects, in the form that the directory has them."""
 
     @property
     def guid(self) -> UUID:
         """QueueManager.Identifier."""
 
     def is_local(self, computer: str) -> bool:
-        """Whether a computer name means this computer."""
+        """Whether `computer` is a name of this computer."""
 
     def queue_manager(self) -> DirectoryObject:
         """The own QueueManager object."""
@@ -26,10 +26,10 @@ class LocalObjects(Protocol):
         """The Queue objects of QueueCollection."""
 
     def private_path(self, number: int) -> str | None:
-        """The path name of the private queue with a number."""
+        """The path name of the private queue with this number, None if there is none."""
 
     def refresh_queue_manager(self, item: DirectoryObject) -> None:
-        """Take over what the directory says of the own QueueManager object."""
+        """Update the queue manager from its QueueManager object in the directory."""
 
     def refresh_queue(self, item: DirectoryObject) -> None:
-        """Take over what the directory says of an own public queue."""
+        """Update a public queue of this queue manager from its object in the directory."""

@@ -1,4 +1,4 @@
-"""Names that need the directory: Get Queue Path (3.1.7.1.26) and Expand Format Name (3.1.7.3.8)."""
+"""Name operations that need the directory: Get Queue Path (3.1.7.1.26) and Expand Format Name (3.1.7.3.8)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class QueuePath:
 
 
 def get_queue_path(text: str, events: DirectoryEvents, local: LocalObjects) -> Completion[QueuePath]:
-    """Path name and computer of the queue that a format name means. ILLEGAL_FORMATNAME: not to be had."""
+    """Return path name and computer of the queue with this format name. Fails with ILLEGAL_FORMATNAME if
+    there is no path.
+    """
     try:
         (name,) = parse_format_names(text)
     except MSMQError as error:
@@ -98,10 +100,10 @@ def _or_illegal(done: Completion[QueuePath], name: FormatName) -> Completion[Que
 
 
 def expand_format_name(text: str, events: DirectoryEvents) -> Completion[str]:
-    """Returns `text` with every distribution list replaced by its members, sorted, each element once.
+    """Return `text` with every distribution list replaced by its members, sorted, each element once.
 
-    A list that contains itself is taken once. ILLEGAL_FORMATNAME: no name, an unknown list, or one that
-    stands for nothing or for too much. Raises what `parse_format_names` raises.
+    A list that contains itself is expanded once. Fails with ILLEGAL_FORMATNAME if a name is invalid, or a
+    list is unknown, empty or too long. Raises what `parse_format_names` raises.
     """
     names = parse_format_names(text)
     if len(names) == 1 and names[0].kind is not NameKind.DL:
@@ -110,7 +112,7 @@ def expand_format_name(text: str, events: DirectoryEvents) -> Completion[str]:
 
 
 class _Expansion:
-    """One expansion under way."""
+    """One expansion in progress."""
 
     def __init__(self, events: DirectoryEvents) -> None:
         self._events = events
@@ -118,10 +120,10 @@ class _Expansion:
         self._found: dict[str, FormatName] = {}
 
     def run(self, left: list[FormatName]) -> Completion[str]:
-        """Work off `left`; a provider that answers later makes the rest follow its answer."""
+        """Expand the names in `left`. If the provider answers later, continue after its answer."""
         while left:
             if len(self._found) + len(left) > MAX_ELEMENTS:
-                return failed(IllegalFormatName(f"the name stands for more than {MAX_ELEMENTS} queues"))
+                return failed(IllegalFormatName(f"the name expands to more than {MAX_ELEMENTS} queues"))
             name = left.pop()
             if name.kind is not NameKind.DL:
                 self._found.setdefault(name.key, name)
@@ -157,7 +159,7 @@ class _Expansion:
 
 
 def _elements(name: FormatName, members: Completion[tuple[str, ...]]) -> list[FormatName]:
-    """Returns the direct members of a distribution list; raises ILLEGAL_FORMATNAME."""
+    """Returns the direct members of a distribution list. Raises ILLEGAL_FORMATNAME if a member is invalid."""
     try:
         return [parse_format_name(member) for member in members.result()]
     except (DirectoryError, MSMQError) as error:

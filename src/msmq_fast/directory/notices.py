@@ -1,4 +1,4 @@
-"""Change notifications (MS-MQCN 2.2.4, version 2): what the owner of a changed object is told."""
+"""Change notifications (MS-MQCN 2.2.4, version 2): the messages to the owner of a changed object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COUNT = 1
 
 
 class Change(IntEnum):
-    """iOperation, and the Event of the message."""
+    """The kind of change: iOperation, and the Event of the message."""
 
     QUEUE_CREATION = 1
     QUEUE_UPDATE = 2
@@ -24,7 +24,9 @@ class Change(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """`identifier` is the changed object's, `server` the directory where it was changed."""
+    """One notification. `identifier` is the GUID of the changed object, `server` the directory where it was
+    changed.
+    """
 
     change: Change
     identifier: UUID
@@ -32,7 +34,7 @@ class Notice:
 
 
 def encode_notice(notice: Notice) -> bytes:
-    """The body of the message; its last byte means nothing (3.3.5.3)."""
+    """Return the body of the message; its last byte has no meaning (3.3.5.3)."""
     text = (
         f"<Notification><Event>{int(notice.change)}</Event>"
         f"<ObjectGuid>{str(notice.identifier).upper()}</ObjectGuid>"

@@ -1,7 +1,8 @@
-"""The object types of the directory and their attributes (MS-MQDMPR 3.1.1), with objects that never change.
+"""The object types of the directory and their attributes (MS-MQDMPR 3.1.1), and immutable objects of these
+types.
 
 Attribute names are those of the data model. The security descriptors are self-relative, the key and
-certificate lists are packed as MS-MQMQ 2.2.1, 2.2.2 and 2.2.22 say; the directory does not look inside.
+certificate lists have the packed form of MS-MQMQ 2.2.1, 2.2.2 and 2.2.22; the directory does not parse them.
 """
 
 from __future__ import annotations
@@ -126,9 +127,10 @@ ATTRIBUTES: Mapping[ObjectType, Mapping[str, Kind]] = {
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of a type: `required` to create, `unique` among its objects, `fixed` once created.
+    """The rules of a type, as lists of attributes: `required` at creation, `unique` among its objects,
+    `fixed` after creation.
 
-    `computed` attributes are set by the directory, `indexed` ones are found without a search.
+    The directory sets the `computed` attributes. A look-up by an `indexed` attribute needs no search.
     """
 
     required: tuple[str, ...] = ()
@@ -168,7 +170,7 @@ RULES: Mapping[ObjectType, Rules] = {
 
 
 class DirectoryObject:
-    """One object, or what a read returned of it: attributes that were not asked for are not there.
+    """One object, or the part of it that a read returned: attributes that were not requested are absent.
 
     Raises ValueError for an attribute that its type does not have, or a value that does not fit.
     """
@@ -181,7 +183,7 @@ class DirectoryObject:
 
     @classmethod
     def trusted(cls, kind: ObjectType, values: dict[str, Value]) -> DirectoryObject:
-        """One whose values were checked before."""
+        """Return an object without checks: the caller has already checked the values."""
         made = cls.__new__(cls)
         made.kind = kind
         made._values = values
@@ -189,7 +191,7 @@ class DirectoryObject:
 
     @property
     def identifier(self) -> UUID | None:
-        """Its GUID, None before it is created."""
+        """The GUID of the object, None before it is created."""
         found = self._values.get(IDENTIFIER)
         return found if isinstance(found, UUID) else None
 
@@ -203,18 +205,18 @@ class DirectoryObject:
         return self._values.get(name)
 
     def __getitem__(self, name: str) -> Any:
-        """The value of an attribute; DirectoryError with AttributeNotFound if it is not set."""
+        """The value of an attribute. Raises DirectoryError with AttributeNotFound if it is not set."""
         if name not in self._values:
             raise attribute_not_found(self.kind, name)
         return self._values[name]
 
     def changed(self, values: Mapping[str, Any]) -> DirectoryObject:
-        """A copy with these values."""
+        """Return a copy in which these values replace the old ones."""
         checked = {name: _checked(self.kind, name, value) for name, value in values.items()}
         return DirectoryObject.trusted(self.kind, self._values | checked)
 
     def only(self, names: Collection[str] | None) -> DirectoryObject:
-        """A copy with the identifier and these attributes; None: itself."""
+        """Return a copy with the identifier and these attributes only; the object itself if `names` is None."""
         if names is None:
             return self
         wanted = {IDENTIFIER, *names}
@@ -230,7 +232,7 @@ class DirectoryObject:
         return f"<{self.kind.title} {self.describe()}>"
 
     def describe(self) -> str:
-        """By what people know it: path, name, SID, or its GUID."""
+        """Return a name for messages to people: path, name, SID, or GUID."""
         for name in RULES[self.kind].unique:
             if name in self._values:
                 return str(self._values[name])
@@ -239,26 +241,28 @@ class DirectoryObject:
     # ---- other forms
 
     def to_store(self) -> dict[str, Any]:
-        """For a record."""
+        """Return the form of the object in a stored record."""
         kinds = ATTRIBUTES[self.kind]
         return {name: kinds[name].to_store(value) for name, value in self._values.items()}
 
     @classmethod
     def from_store(cls, kind: ObjectType, record: Mapping[str, Any]) -> DirectoryObject:
-        """From a record; attributes that this version does not know are dropped. Raises ValueError."""
+        """Return the object of a stored record. Attributes that this version does not know are dropped.
+        Raises ValueError.
+        """
         kinds = ATTRIBUTES[kind]
         return cls.trusted(
             kind, {name: kinds[name].from_store(value) for name, value in record.items() if name in kinds}
         )
 
     def to_json(self) -> dict[str, Any]:
-        """For people and files, attributes in the order of the data model."""
+        """Return the JSON form of the object; attributes are in the order of the data model."""
         kinds = ATTRIBUTES[self.kind]
         return {name: kinds[name].to_json(self._values[name]) for name in kinds if name in self._values}
 
     @classmethod
     def from_json(cls, kind: ObjectType, values: Mapping[str, Any]) -> DirectoryObject:
-        """From what `to_json` made. Raises ValueError with the name of the attribute."""
+        """Return the object of the output of `to_json`. Raises ValueError, which names the wrong attribute."""
         read: dict[str, Value] = {}
         for name, value in values.items():
             known = attribute_kind(kind, name)
@@ -270,7 +274,7 @@ class DirectoryObject:
 
 
 def attribute_kind(kind: ObjectType, name: str) -> Kind:
-    """The kind of an attribute; ValueError if the type does not have it."""
+    """Return the kind of an attribute. Raises ValueError if the type does not have it."""
     found = ATTRIBUTES[kind].get(name)
     if found is None:
         raise ValueError(f"a {kind.title} has no attribute {name!r}")
@@ -286,7 +290,7 @@ def _checked(kind: ObjectType, name: str, value: Any) -> Value:
 
 
 def attribute_not_found(kind: ObjectType, name: str) -> DirectoryError:
-    """AttributeNotFound."""
+    """Return the error AttributeNotFound."""
     return DirectoryError(
         DirectoryOperationResult.ATTRIBUTE_NOT_FOUND, f"the {kind.title} has no {name}", kind=kind
     )

@@ -13,12 +13,12 @@ _CONFIGURATION = "CN=Configuration"
 
 
 def root_of(domain: str) -> str:
-    """The root of all names: that of the DNS domain, or one that stands for a workgroup."""
+    """Return the root of all distinguished names: that of the DNS domain, or a fixed one for a workgroup."""
     return ",".join(f"DC={escaped(label)}" for label in (domain or "workgroup").split("."))
 
 
 def escaped(text: str) -> str:
-    """A value inside a distinguished name, its special characters behind backslashes."""
+    """Return a value for a distinguished name, with a backslash before each special character."""
     return "".join(f"\\{char}" if char in _SPECIAL else char for char in text)
 
 
@@ -32,7 +32,7 @@ _TABLE = tuple(_remainder(byte) for byte in range(256))
 
 
 def name_hash(name: str) -> str:
-    """The hash string of a queue name (2.2.5): eight lower-case hexadecimal digits."""
+    """Return the hash string of a queue name (2.2.5): eight lower-case hexadecimal digits."""
     value = 0
     for byte in name.lower().encode("utf-16-be"):
         value = (value >> 8) ^ _TABLE[byte ^ (value & 0xFF)]
@@ -40,13 +40,15 @@ def name_hash(name: str) -> str:
 
 
 def queue_name(name: str) -> str:
-    """The name of a queue's object: escaped, and cut to 64 characters if it is longer (3.1.6.1.2.5)."""
+    """Return the name of a queue's object: escaped, and shortened to 64 characters if it is longer
+    (3.1.6.1.2.5).
+    """
     text = escaped(name)
     return text if len(text) <= _LONGEST_NAME else f"{text[:_KEPT]}-{name_hash(text)}"
 
 
 def full_path(item: DirectoryObject, root: str) -> str:
-    """The distinguished name that an object gets below `root`; "" for a type that has none."""
+    """Return the distinguished name of an object below `root`, "" if its type has none."""
     match item.kind:
         case ObjectType.QUEUE:
             computer, _, name = str(item["Pathname"]).partition("\\")

@@ -1,7 +1,7 @@
 """The interface of a directory, which every provider implements.
 
 Operations are asynchronous: they return a Completion that fails with a DirectoryError. A provider in this
-process resolves reads at once; one that asks a server resolves them when the server has answered.
+process resolves reads at once; one that asks a server resolves them when the server answers.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.store.completion import Completion
 
 Join = Callable[[UUID], object]
-"""What a change of the directory causes in this queue manager.
+"""The effect of a directory change on this queue manager.
 
-A provider that lives in the queue manager's own store calls it inside the unit of work that keeps the change,
-so that both are kept or neither. Any other provider calls it when the directory has agreed. It is given the
-identifier of the object; what it raises ends the operation, and in the first case undoes it.
+A provider in the queue manager's own store calls it inside the unit of work of the change, so that either
+both are committed or neither. Any other provider calls it after the directory has accepted the change. The
+argument is the identifier of the object. If it raises, the operation fails with that error; in the first case
+the change is also undone.
 """
 
 
 class DirectoryProvider(Protocol):
     """The seven operations of MS-MQDMPR 3.1.7.1.18 to 3.1.7.1.24, and two of MS-MQDSSM.
 
-    `attributes` are the names that an operation is limited to; None stands for all that are set. A value that
-    does not fit its attribute ends an operation with GenericError.
+    `attributes` limits an operation to these names; None means all that are set. An operation fails with
+    GenericError if a value does not fit its attribute.
     """
 
     @property
@@ -37,19 +38,19 @@ class DirectoryProvider(Protocol):
 
     @property
     def server(self) -> str:
-        """By which name change notifications call the directory."""
+        """The name of the directory in change notifications."""
 
     def create(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
     ) -> Completion[UUID]:
-        """Create an object; its GUID when it is durable.
+        """Create an object. Resolves to its GUID once it is durable.
 
-        ObjectAlreadyExists: another one has its unique key. The directory sets FullPath, DirectoryPath,
-        CreateTime and ModifyTime.
+        Fails with ObjectAlreadyExists if another object has its unique key. The directory sets FullPath,
+        DirectoryPath, CreateTime and ModifyTime.
         """
 
     def delete(self, item: DirectoryObject, *, join: Join | None = None) -> Completion[None]:
-        """Delete the object with the identifier, path or unique key of `item`; ObjectNotFound."""
+        """Delete the object with the identifier, path or unique key of `item`. Fails with ObjectNotFound."""
 
     def read(
         self,
@@ -59,10 +60,10 @@ class DirectoryProvider(Protocol):
         *,
         force: bool = False,
     ) -> Completion[DirectoryObject]:
-        """The first object, by GUID, that meets all conditions.
+        """Read the first object, in the order of GUIDs, that meets all conditions.
 
-        ObjectNotFound; AttributeNotFound: it lacks an attribute that was asked for. `force` goes past
-        whatever the provider remembers.
+        Fails with ObjectNotFound, or with AttributeNotFound if the object lacks a requested attribute.
+        `force` bypasses the provider's cache.
         """
 
     def begin(
@@ -74,27 +75,32 @@ class DirectoryProvider(Protocol):
         *,
         owner: object = None,
     ) -> Completion[int]:
-        """Start an enumeration of the objects as they are now; a handle, which `release(owner)` ends too."""
+        """Start an enumeration of the objects as they are now. Resolves to its handle, which `release(owner)`
+        also closes.
+        """
 
     def next(self, handle: int) -> Completion[DirectoryObject]:
-        """The next object; EndOfData, again and again, behind the last one."""
+        """Read the next object. After the last one, every call fails with EndOfData."""
 
     def end(self, handle: int) -> Completion[None]:
         """End an enumeration."""
 
     def release(self, owner: object) -> None:
-        """End every enumeration of an owner, such as a connection that broke."""
+        """End every enumeration of an owner, for example of a lost connection."""
 
     def write(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
     ) -> Completion[None]:
-        """Change an object; ObjectNotFound.
+        """Change an object. Fails with ObjectNotFound.
 
-        What is fixed once the object exists, and what the directory itself sets, is left as it is.
+        Attributes that are fixed after creation, and those that the directory sets itself, are left
+        unchanged.
         """
 
     def resolve_list(self, identifier: UUID, domain: str = "") -> Completion[tuple[str, ...]]:
-        """The format names of a distribution list, lists among them; ObjectNotFound."""
+        """Read the format names of a distribution list, which may be lists themselves. Fails with
+        ObjectNotFound.
+        """
 
     def machine_sid(self, computer: str) -> Completion[str]:
-        """The SID of a computer account; ObjectNotFound, AttributeNotFound."""
+        """Read the SID of a computer account. Fails with ObjectNotFound or AttributeNotFound."""

@@ -25,9 +25,9 @@ class DirectoryOperationResult(IntEnum):
 
 
 class DirectoryError(Exception):
-    """A directory operation that did not end with Success.
+    """A directory operation failed. `result` is its DirectoryOperationResult, never Success.
 
-    `refusal` is the error for applications where the result alone does not say it.
+    `refusal` is the error for applications, if it does not follow from the result alone.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class DirectoryError(Exception):
         self._refusal = refusal
 
     def for_applications(self) -> MSMQError:
-        """The error with the HRESULT that an application gets."""
+        """Return the error with the HRESULT that an application gets."""
         if self._refusal is not None:
             return self._refusal
         kind = "" if self.kind is None else self.kind.name
@@ -66,17 +66,17 @@ _BY_RESULT = {
 
 
 def not_found(kind: ObjectType, detail: str) -> DirectoryError:
-    """ObjectNotFound."""
+    """Return the error ObjectNotFound."""
     return DirectoryError(DirectoryOperationResult.OBJECT_NOT_FOUND, detail, kind=kind)
 
 
 def generic(detail: str, kind: ObjectType | None = None) -> DirectoryError:
-    """GenericError."""
+    """Return the error GenericError."""
     return DirectoryError(DirectoryOperationResult.GENERIC_ERROR, detail, kind=kind)
 
 
 def for_applications(done: Completion[T]) -> Completion[T]:
-    """The same, with the errors that applications get in place of those of the directory."""
+    """Return the same completion, but with the errors for applications in place of DirectoryErrors."""
     answer: Completion[T] = Completion()
 
     def pass_on(done: Completion[T]) -> None:

@@ -1,4 +1,4 @@
-"""Shared by providers that have all objects at hand: Read Directory, and enumerations."""
+"""Read Directory and enumerations, for providers that can search all their objects at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class SearchableDirectory(ABC):
 
     @abstractmethod
     def _search(self, kind: ObjectType, conditions: Filter) -> Iterable[DirectoryObject]:
-        """The objects that meet the conditions, by GUID. Raises ValueError, DirectoryError."""
+        """Return the objects that meet the conditions, in the order of their GUIDs. Raises ValueError,
+        DirectoryError.
+        """
 
     def read(
         self,
@@ -33,7 +35,7 @@ class SearchableDirectory(ABC):
         *,
         force: bool = False,
     ) -> Completion[DirectoryObject]:
-        """The first object that meets the conditions; see DirectoryProvider."""
+        """Read the first object that meets the conditions; see DirectoryProvider."""
         try:
             found = next(iter(self._search(kind, conditions)), None)
             if found is None:
@@ -54,7 +56,7 @@ class SearchableDirectory(ABC):
         *,
         owner: object = None,
     ) -> Completion[int]:
-        """An enumeration; see DirectoryProvider."""
+        """Start an enumeration; see DirectoryProvider."""
         try:
             for name in attributes or ():
                 attribute_kind(kind, name)
@@ -64,18 +66,18 @@ class SearchableDirectory(ABC):
         return self._enumerations.begin((item.only(attributes) for item in found), owner)
 
     def next(self, handle: int) -> Completion[DirectoryObject]:
-        """Its next object; see Enumerations."""
+        """Return the next object of an enumeration; see Enumerations."""
         return self._enumerations.next(handle)
 
     def end(self, handle: int) -> Completion[None]:
-        """The handle dies."""
+        """Close a handle."""
         return self._enumerations.end(handle)
 
     def release(self, owner: object) -> None:
-        """The handles of an owner die."""
+        """Close all handles of an owner."""
         self._enumerations.release(owner)
 
 
 def as_directory_error(error: DirectoryError | ValueError, kind: ObjectType) -> DirectoryError:
-    """GenericError for what is not one of the directory."""
+    """Return a DirectoryError unchanged, a ValueError as GenericError."""
     return error if isinstance(error, DirectoryError) else generic(str(error), kind)

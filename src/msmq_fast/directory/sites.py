@@ -1,4 +1,4 @@
-"""The cached topology of the directory, and the times of reading it again (3.1.6.1, 3.1.6.2)."""
+"""The cached topology of the directory, and the timers that refresh it (3.1.6.1, 3.1.6.2)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ GATES_SECONDS = 3600.0  # the Directory Site Gates Update Timer (X-02)
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Seconds between two readings."""
+    """Seconds between two refreshes."""
 
     sites: float = SITES_SECONDS
     gates: float = GATES_SECONDS
 
 
 class Topology:
-    """SiteCollection and, of each of its sites, SiteGateCollection.
+    """SiteCollection, and SiteGateCollection for each of its sites.
 
-    The gates of a site are those that the routing links at the site name.
+    The gates of a site are the site gates of the routing links that end at the site.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Topology:
         self._gates_due: float | None = None
 
     def start(self, site_identifiers: Iterable[UUID]) -> None:
-        """Read the sites of the queue manager and their gates; both timers run from now on."""
+        """Read the sites of the queue manager and their gates, and start both timers."""
         for identifier in site_identifiers:
             self._read_site(identifier)
         self._find_gates()
@@ -55,11 +55,11 @@ class Topology:
         self._gates_due = now + self._intervals.gates
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds of the timer that is due first, None if none runs."""
+        """Return when the first timer is due in monotonic seconds, None if none is running."""
         return earliest(self._sites_due, self._gates_due)
 
     def expire(self, now: float) -> None:
-        """Run the timers that are due, and start them again."""
+        """Handle the timers that are due, and restart them."""
         if self._sites_due is not None and now >= self._sites_due:
             self._sites_due = now + self._intervals.sites
             self.update_sites()

@@ -23,7 +23,7 @@ _ABSENT = (DirectoryOperationResult.OBJECT_NOT_FOUND,)
 
 
 def default_enterprise(*, notify_others: bool = False) -> DirectoryObject:
-    """The Enterprise where the directory has none to show (ENT-01 … ENT-05)."""
+    """Return the default Enterprise, for a directory that has none (ENT-01 … ENT-05)."""
     return DirectoryObject(
         ObjectType.ENTERPRISE,
         {
@@ -39,12 +39,12 @@ def default_enterprise(*, notify_others: bool = False) -> DirectoryObject:
 def introduce(
     events: DirectoryEvents, local: LocalObjects, *, provisioning: bool, site: UUID | None = None
 ) -> Completion[DirectoryObject]:
-    """Make directory and queue manager known to each other; the Enterprise (EnterpriseReference).
+    """Register the queue manager in the directory. Resolves to the Enterprise (EnterpriseReference).
 
-    `provisioning` is True at the first start: then the own object is created if the directory does not have
-    it, in the site `site` if that is given. At any other start its absence is an error. What the queue
-    manager knows better, such as its name, is written back. Ends with DirectoryNotConnected if the directory
-    is not there: the queue manager runs as in a workgroup then.
+    `provisioning` is True at the first start: the object of this queue manager is then created if the
+    directory does not have it, in the site `site` if given. At any other start a missing object is an error.
+    Attributes that the queue manager itself determines, such as its name, are written back. Fails with
+    DirectoryNotConnected if the directory cannot be reached: the queue manager then runs as in a workgroup.
     """
 
     def found(answer: Completion[DirectoryObject]) -> Completion[None]:
@@ -85,8 +85,8 @@ def keep_current(
 ) -> Completion[None]:
     """Write the attributes in which the directory differs from `wanted`.
 
-    An object whose fixed attributes differ, as those of a computer that was renamed, is made anew with the
-    same identifier.
+    If fixed attributes differ, for example because the computer was renamed, the object is created again with
+    the same identifier.
     """
     rules = RULES[wanted.kind]
     changes = {
@@ -105,7 +105,9 @@ def keep_current(
 
 
 def publish(events: DirectoryEvents, objects: Iterable[DirectoryObject]) -> None:
-    """Create or correct the objects of own public queues, those above all that the directory never had."""
+    """Create or correct the objects of this queue manager's public queues. A queue made offline has no object
+    yet.
+    """
 
     def settle(answer: Completion[DirectoryObject], wanted: DirectoryObject) -> None:
         error = answer.exception()
@@ -122,7 +124,7 @@ def publish(events: DirectoryEvents, objects: Iterable[DirectoryObject]) -> None
 def _whatever(
     done: Completion[DirectoryObject], step: Callable[[Completion[DirectoryObject]], Completion[T]]
 ) -> Completion[T]:
-    """The completion of `step(done)`, which is called whether `done` ended well or not."""
+    """Return the completion of `step(done)`, which is called whether `done` succeeded or failed."""
     ended: Completion[None] = Completion()
 
     def end(_: Completion[DirectoryObject]) -> None:

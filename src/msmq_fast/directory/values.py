@@ -1,4 +1,4 @@
-"""Kinds of attribute values: what fits, how it compares, how it is stored and written as JSON."""
+"""Kinds of attribute values: their checks, comparison, stored form and JSON form."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MAX_TEXT = 32_767  # characters
 class Kind:
     """One kind of value; `described` completes the sentence "expected …".
 
-    `order` gives what two values are compared by; the members of a list are compared one by one.
-    `to_json` and `from_json` are for people and files, `to_store` and `from_store` for records.
-    Those that take foreign data raise ValueError with the whole sentence.
+    `order` returns the sort key of a value; the members of a list are compared one by one. `to_json` and
+    `from_json` convert for people and files, `to_store` and `from_store` for records. Functions that take
+    unchecked data raise ValueError with the whole sentence.
     """
 
     described: str
@@ -35,11 +35,11 @@ class Kind:
     many: bool = False
 
     def members(self, value: Any) -> Iterable[Any]:
-        """The values that conditions compare."""
+        """Return the values that conditions compare."""
         return tuple(self.order(item) for item in value) if self.many else (self.order(value),)
 
     def sort_key(self, value: Any) -> Any:
-        """By which enumerations are sorted."""
+        """Return the key by which enumerations sort this value."""
         return self.members(value)
 
 
@@ -48,7 +48,7 @@ def _same(value: Any) -> Any:
 
 
 def mismatch(described: str, value: object) -> ValueError:
-    """The error of a value that is not of its kind."""
+    """Return the error for a value that does not fit its kind."""
     shown = f'"{value}"' if isinstance(value, str) else repr(value)
     return ValueError(f"expected {described}, got {shown[:80]}")
 
@@ -67,7 +67,7 @@ def _kind(
 
 
 def list_of(item: Kind) -> Kind:
-    """A list of values of one kind; EQUALS means that it contains the value."""
+    """Return the kind of a list of `item` values; EQUALS means that the list contains the value."""
     described = f"a list, each {item.described}"
 
     def each(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -158,7 +158,7 @@ def _checked_digest(value: Any) -> bytes:
 
 
 def integer(low: int, high: int) -> Kind:
-    """A whole number between `low` and `high`, both included."""
+    """Return the kind of a whole number from `low` to `high`, both included."""
     described = f"a whole number from {low} to {high}"
 
     def check(value: Any) -> int:
@@ -170,7 +170,7 @@ def integer(low: int, high: int) -> Kind:
 
 
 def choice(**words: int) -> Kind:
-    """One of several numbers that have names; JSON shows the name."""
+    """Return the kind of a number that is one of `words`; JSON shows its name."""
     described = f"one of {', '.join(words)}"
     names = {number: word for word, number in words.items()}
     folded = {word.casefold(): number for word, number in words.items()}

@@ -1,4 +1,4 @@
-"""The provider of a computer without a directory: its own objects can be read, nothing is published."""
+"""The provider of a computer without a directory: it reads the computer's own objects and publishes none."""
 
 from __future__ import annotations
 
