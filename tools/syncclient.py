@@ -1,7 +1,7 @@
-"""Writes src/msmq_fast/client/sync.py, the client without asyncio, from the one with it:
+"""Writes src/msmq_fast/client/sync*.py, the client without asyncio, from the one with it:
 
-python -m tools.syncclient             says whether the file is what it would be made python -m
-tools.syncclient --write     makes it
+python -m tools.syncclient             says whether the files are what they would be made python -m
+tools.syncclient --write     makes them
 
 Each public class becomes one around it; `blocking.py` runs what it calls in a background thread. The rules:
 
@@ -11,7 +11,7 @@ Each public class becomes one around it; `blocking.py` runs what it calls in a b
 2. `async with`, `async for` and `await` become `with`, `for` and nothing, in the docstrings as well.
 3. What belongs to the inside (INSIDE) stays away. OVERRIDES are the methods that are not made by rule.
 
-To add a class to the client: add its module to MODULES.
+To add a class to the client: add its module to FILES.
 """
 
 from __future__ import annotations
@@ -25,18 +25,15 @@ from typing import TypeVar, cast
 
 ROOT = Path(__file__).resolve().parent.parent
 CLIENT = ROOT / "src" / "msmq_fast" / "client"
-TARGET = CLIENT / "sync.py"
-MODULES = (
-    "transaction",
-    "subscription",
-    "cursor",
-    "sender",
-    "queue",
-    "exchange",
-    "securityadmin",
-    "admin",
-    "connection",
-)
+FILES = {
+    "syncqueue": ("transaction", "subscription", "cursor", "sender", "queue"),
+    "syncadmin": ("exchange", "securityadmin", "admin"),
+    "sync": ("connection",),
+}
+"""The modules of which each file is made. A file imports the classes of those before it, and the last one has
+all names.
+"""
+MODULES = tuple(module for modules in FILES.values() for module in modules)
 INSIDE = frozenset(
     ("restore", "give_up", "live", "link", "ready", "handle", "hello", "number", "acknowledging")
 )
@@ -64,9 +61,10 @@ Documented = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Generator:
-    """The text of the module."""
+    """The text of one file."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: str) -> None:
+        self.file = file
         self.names: dict[str, str] = {}  # what the modules import, and from where
         self.used: set[str] = set()
         self.lines: list[str] = []
@@ -78,9 +76,11 @@ class Generator:
         for module in MODULES:
             self._read(module)
         for name, (module, node) in self.classes.items():
-            self._class(name, module, node)
+            if module in FILES[self.file]:
+                self._class(name, module, node)
         for module, function in self.functions:
-            self._function(module, function)
+            if module in FILES[self.file]:
+                self._function(module, function)
         return HEAD + self._imports() + "\n".join(self.lines).rstrip() + "\n"
 
     def _read(self, module: str) -> None:
@@ -274,14 +274,30 @@ class Generator:
         ]
         lines.sort(key=lambda line: not line.startswith("import"))
         lines.append("")
-        lines += [f"from msmq_fast.client import {module} as _{module}" for module in sorted(MODULES)]
-        ours = sorted(one for one in modules if one not in STANDARD)
-        modules.setdefault("msmq_fast.client.transaction", []).append("SINGLE_MESSAGE as SINGLE_MESSAGE")
-        for module in sorted({*ours, "msmq_fast.client.transaction"}):
+        made = FILES[self.file]
+        lines += [f"from msmq_fast.client import {module} as _{module}" for module in sorted(made)]
+        if self.file == "sync":
+            modules.setdefault("msmq_fast.client.transaction", []).append("SINGLE_MESSAGE as SINGLE_MESSAGE")
+        self._import_classes(modules)
+        for module in sorted(one for one in modules if one not in STANDARD):
             lines += [_import(module, [name]) for name in modules[module] if " as " in name]
             plain = [name for name in modules[module] if " as " not in name]
             lines += [_import(module, plain)] if plain else []
         return "\n".join(lines) + "\n"
+
+    def _import_classes(self, modules: dict[str, list[str]]) -> None:
+        """Those of other files that a line names; the last file passes all of them on."""
+        text = "\n".join(self.lines)
+        for file, made in FILES.items():
+            if file == self.file:
+                continue
+            for name, (module, _) in sorted(self.classes.items()):
+                if module not in made:
+                    continue
+                if self.file == "sync":
+                    modules.setdefault(f"msmq_fast.client.{file}", []).append(f"{name} as {name}")
+                elif re.search(rf"(?<![\w.`]){name}\b(?!`)", text):
+                    modules.setdefault(f"msmq_fast.client.{file}", []).append(name)
 
 
 def _is_value(node: ast.ClassDef) -> bool:
@@ -357,18 +373,23 @@ def _import(module: str, names: list[str]) -> str:
     return "\n".join((f"from {module} import (", *(f"    {name}," for name in names), ")"))
 
 
+def target(file: str) -> Path:
+    """The path of a file that is made."""
+    return CLIENT / f"{file}.py"
+
+
 def main(arguments: list[str]) -> int:
-    """0 if the file is as it would be made, or is made."""
-    made = Generator().generate()
-    if "--write" in arguments:
-        TARGET.write_text(made, encoding="utf-8")
-        return 0
-    if TARGET.read_text(encoding="utf-8") == made:
-        return 0
-    print(
-        f"{TARGET.relative_to(ROOT)} is not what its modules make of it: python -m tools.syncclient --write"
-    )
-    return 1
+    """0 if the files are as they would be made, or are made."""
+    differ = []
+    for file in FILES:
+        made = Generator(file).generate()
+        if "--write" in arguments:
+            target(file).write_text(made, encoding="utf-8")
+        elif target(file).read_text(encoding="utf-8") != made:
+            differ.append(str(target(file).relative_to(ROOT)))
+    if differ:
+        print(f"{', '.join(differ)}: not what their modules make of them: python -m tools.syncclient --write")
+    return int(bool(differ))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 
 from msmq_fast.client import SINGLE_MESSAGE, Access, Message, connect, sync
 from msmq_fast.protocol import errors
+from msmq_fast.protocol.frames import Lookup
 
 from .server import running
 
@@ -156,9 +157,7 @@ def test_without_asyncio(tmp_path: Path) -> None:
                 first = queue.receive(0, transaction=transaction)
                 assert (first.body, first.abort_count) == (b"1", 1)
                 assert (
-                    queue.lookup(
-                        first.lookup_id, sync.Lookup.NEXT, receive=True, transaction=transaction
-                    ).body
+                    queue.lookup(first.lookup_id, Lookup.NEXT, receive=True, transaction=transaction).body
                     == b"2"
                 )
             assert queue.receive(0).body == b"3"

@@ -77,7 +77,11 @@ def test_a_public_queue_is_an_object(server: Server) -> None:
         (("create", "Site", "Name"), Exit.USAGE, "a Site has the attributes Identifier, Name"),
         (("create", "Site", "Label=x"), Exit.USAGE, "a Site has the attributes"),
         (("create", "RoutingLink", "ActualCost=0"), Exit.USAGE, "ActualCost: expected a whole number from 1"),
-        (("create", "Site", "ForeignSite=true"), Exit.REFUSED, "Name: required for a Site without an Identifier"),
+        (
+            ("create", "Site", "ForeignSite=true"),
+            Exit.REFUSED,
+            "Name: required for a Site without an Identifier",
+        ),
         (("create", "QueueManager", "ComputerName=alpha"), Exit.REFUSED, "MQ_ERROR_MACHINE_EXISTS"),
         (("set", "QueueManager", "ALPHA", "ComputerName=x"), Exit.USAGE, "ComputerName of a QueueManager"),
         (("delete", "QueueManager", "ALPHA"), Exit.REFUSED, "the object is the running queue manager itself"),

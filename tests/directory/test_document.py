@@ -132,5 +132,7 @@ def test_what_never_changes_is_refused_in_words() -> None:
     identifier = world.finish(world.directory.create(queue(r"BETA\q", Transactional=False)))
     events = Events(world.directory).events
     done = put(events, queue(r"BETA\q", Identifier=identifier, Transactional=True))
-    with pytest.raises(DirectoryError, match="Transactional of an existing Queue cannot be changed: it is False"):
+    with pytest.raises(
+        DirectoryError, match="Transactional of an existing Queue cannot be changed: it is False"
+    ):
         world.finish(done)

@@ -13,8 +13,9 @@ from tools import syncclient
 pytestmark = pytest.mark.smoke
 
 
-def test_the_file_is_up_to_date() -> None:
-    assert syncclient.TARGET.read_text(encoding="utf-8") == syncclient.Generator().generate()
+@pytest.mark.parametrize("file", syncclient.FILES)
+def test_the_files_are_up_to_date(file: str) -> None:
+    assert syncclient.target(file).read_text(encoding="utf-8") == syncclient.Generator(file).generate()
 
 
 def test_a_file_that_differs_is_named(

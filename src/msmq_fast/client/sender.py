@@ -85,7 +85,7 @@ class Sender:
         if self._queue.ended is not None or not self._restored:
             self._restored = False
         else:
-            self._link = link
+            self._link = self._channel.link  # the same as `link`
             self._flush()
         self._wake()
 

@@ -30,9 +30,7 @@ class Enumerations:
         enumerations is reached.
         """
         if len(self._open) >= self._limit:
-            return failed(
-                generic(f"{self._limit} enumerations are open, the most that the directory allows")
-            )
+            return failed(generic(f"{self._limit} enumerations are open, the most that the directory allows"))
         self._last += 1
         self._open[self._last] = (owner, deque(items))
         return Completion.of(self._last)
