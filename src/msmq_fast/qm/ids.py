@@ -1,6 +1,4 @@
-"""Numbers that are never given out twice: message ordinals, queue ordinals, private queue numbers (8.2
-#3, DU-18).
-"""
+"""Numbers that are never reused: message ordinals, queue ordinals, private queue numbers (8.2 #3, DU-18)."""
 
 from __future__ import annotations
 
@@ -15,9 +13,9 @@ QUEUE_BLOCK = 1 << 12
 class Ordinals(Counter):
     """A counter whose blocks are reserved in the store ahead of their use.
 
-    A number is given out only when the reservation of its block is durable; the rest of a block is lost at a
-    restart. The counter is incremented before it is used (AMB-43), so that 0 is never given out. A counter
-    that the store does not know yet begins behind `first`. `wraps` is for the 32-bit ordinals of message
+    A number is assigned only when the reservation of its block is durable; the rest of a block is lost in a
+    restart. The counter is incremented before it is used (AMB-43), so that 0 is never assigned. A counter
+    that the store does not know yet begins at `first` + 1. `wraps` is for the 32-bit ordinals of message
     identifiers, which start over at 1.
     """
 
@@ -31,7 +29,7 @@ class Ordinals(Counter):
         self._under_way = False
 
     def reserve(self, ahead: int = 0) -> None:
-        """Put the reservation of the next block, behind `ahead` numbers, into the current batch."""
+        """Reserve the next block, `ahead` numbers after the last one in use, in the current batch."""
         limit = max(self.limit, self.last + ahead) + self.block
         done = self._records.unit(lambda: self._records.set_meta(self._name, limit))
         self._under_way = True
@@ -44,10 +42,10 @@ class Ordinals(Counter):
         done.add_done_callback(lambda done: durable(done.exception() is not None))
 
     def reserve_more(self, count: int) -> None:
-        """Reserve the next block, unless that is under way."""
+        """Reserve the next block, unless a reservation is pending."""
         if not self._under_way:
             self.reserve(count)
 
     def exhausted(self) -> InsufficientResources:
-        """The store does not keep up with the numbers that are taken."""
+        """Returns the error for an exhausted block: numbers are taken faster than the store reserves them."""
         return InsufficientResources("no numbers are reserved: the store is too slow")

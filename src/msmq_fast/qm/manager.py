@@ -1,15 +1,17 @@
-"""The queue manager (MS-MQDMPR 3.1.1.1): puts its parts together, and is what front ends call.
+"""The queue manager (MS-MQDMPR 3.1.1.1): constructs and connects its parts, and is the interface for front
+ends.
 
 To add a part:
 
-1. Write it in the package it belongs to, with what it uses as arguments of its constructor. It imports from
-   its own package and from those below it in tools/layers.toml.
-2. Make it in `QueueManager.__init__`, behind what it uses. Nothing below imports this module.
-3. If it has deadlines, give it `next_deadline` and `expire` (timed.py), and name it in `_timed`.
-4. If it keeps something in the store, name the key in `MetaName` (store/schema.py), pass the part to the
-   constructor of `Recovery` (recovery.py), and have `Recovery.run` call it behind what it needs. That call
-   runs inside a unit.
-5. If something of it is under way at the end, end that in `stop`.
+1. Write it in the package it belongs to, and pass what it uses to its constructor. It imports from its own
+   package and from those below it in tools/layers.toml.
+2. Construct it in `QueueManager.__init__`, after the parts that it uses. Nothing below imports this module.
+3. If it has deadlines, give it `next_deadline` and `expire` (timed.py), and add it to `_timed`.
+4. If it stores records, name the key in `MetaName` (store/schema.py), pass the part to the constructor of
+   `Recovery` (recovery.py), and have `Recovery.run` call it after the parts that it needs. That call runs
+   inside
+   a unit.
+5. If its work can be pending at shutdown, end that work in `stop`.
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ _log = logging.getLogger(__name__)
 
 
 class _LedgerOwner:
-    """Forwards calls of the ledger to the parts that answer; they are constructed after the ledger."""
+    """Forwards calls of the ledger to the parts that handle them; they are constructed after the ledger."""
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager = manager
@@ -112,10 +114,11 @@ class _LedgerOwner:
 
 
 class QueueManager:
-    """Everything runs on one thread. The caller sets the time first (`tick`).
+    """The façade of the queue manager. Everything runs on one thread; the caller first sets the time
+    (`tick`).
 
-    Connect `before_submit` to `before_seal` of the writer, and call `ledger.serve` in every turn,
-    also while a commit is under way.
+    Connect `before_submit` to `before_seal` of the writer, and call `ledger.serve` in every turn of the loop,
+    even while a commit is pending.
     """
 
     def __init__(
@@ -234,15 +237,15 @@ class QueueManager:
         return self.services.state
 
     def random_bytes(self, count: int) -> bytes:
-        """From the injected randomness."""
+        """Returns random bytes from the injected source."""
         return self.services.random_bytes(count)
 
     # ---- lifecycle
 
     def start(self) -> Completion[None]:
-        """Recover (REC-02 … REC-10) and be ready.
+        """Recover (REC-02 … REC-10) and become ready.
 
-        What the start writes is durable on return: in particular the first block of every counter (DU-18).
+        What the start writes is durable on return, in particular the first block of every counter (DU-18).
         Raises StoreError.
         """
         self.services.state = State.INITIALIZING
@@ -270,14 +273,13 @@ class QueueManager:
         return done
 
     def _complete_journals(self) -> None:
-        """Queues of a store that was made before queues had journals get theirs."""
+        """Create the journals of queues that were stored by a version without journals."""
         for queue in without_journal(self.registry.local()):
             self.registry.add(self.changes.make_journal(queue))
 
     def stop(self) -> None:
-        """No new work; waiting reads end with OPERATION_CANCELLED.
-
-        What is under way still becomes durable.
+        """Accept no new work; waiting reads end with OPERATION_CANCELLED. Pending work still becomes
+        durable.
         """
         self.services.state = State.STOPPING
         self.events.stopped()
@@ -291,8 +293,9 @@ class QueueManager:
                     self.faults.note("closing a queue", error)
 
     def counters(self) -> dict[bytes, int]:
-        """The last number given out by each counter, for a clean close of the store: the next start goes on
-        behind them instead of behind the reserved blocks.
+        """Returns the last number assigned by each counter, for a clean close of the store.
+
+        The next start continues after these numbers instead of after the reserved blocks.
         """
         return {
             MetaName.SEQUENCE_HW: self.ledger.sequence,
@@ -306,12 +309,13 @@ class QueueManager:
         return self.services.monotonic()
 
     def tick(self) -> None:
-        """Take over the time."""
+        """Update the time from the clock."""
         self.services.tick()
 
     def before_submit(self) -> None:
-        """Serve readers: from what is available, then from what the coming commit makes durable (fused
-        receive). The fault of one reader does not affect others.
+        """Serve readers: first from available messages, then from those that the coming commit makes durable.
+
+        The latter is a fused receive. The fault of one reader does not affect others.
         """
         self._queue_records.before_submit()
         try:
@@ -341,18 +345,18 @@ class QueueManager:
         return self.registry.queues()
 
     def outgoing(self) -> Collection[OutgoingQueue]:
-        """Outgoing queues."""
+        """All outgoing queues."""
         return self.registry.outgoing()
 
     def find(self, name: str) -> Queue:
-        """The queue of a path or format name, local or outgoing.
+        """Returns the queue of a path or format name, local or outgoing.
 
-        QUEUE_NOT_FOUND, or what QueueRegistry.resolve raises.
+        Raises QUEUE_NOT_FOUND, and what QueueRegistry.resolve raises.
         """
         return self.registry.named(name)
 
     def find_field(self, kind: int, wire: bytes) -> Queue | None:
-        """The local queue that a packet's destination field means (see QueueRegistry.find_field)."""
+        """The local queue that a packet's destination field denotes (see QueueRegistry.find_field)."""
         return self.registry.find_field(kind, wire)
 
     def create_queue(
@@ -401,13 +405,13 @@ class QueueManager:
         internal: bool = False,
         token: Token | None = None,
     ) -> OpenQueue:
-        """Open one queue, see `Opener.open`."""
+        """Open one queue; see `Opener.open`."""
         return self._opener.open(name, access, share, internal=internal, token=token)
 
     def open_destinations(
         self, name: str, access: Access, share: Share = Share.DENY_NONE, *, token: Token | None = None
     ) -> OpenQueue | MultipleQueue:
-        """Open one queue or several, see `MultipleOpener.open`."""
+        """Open one queue or several; see `MultipleOpener.open`."""
         return self._multiple.open(name, access, share, token=token)
 
     def elsewhere(self, name: str) -> FormatName | None:
@@ -443,7 +447,9 @@ class QueueManager:
         self.services.require_ready()
 
     def _announce(self, owner: UUID, notice: Notice) -> None:
-        """DS-31: an express message to the owner's notification queue, as any other message."""
+        """Send a notice to the notification queue of a changed object's owner, as an express message
+        (DS-31).
+        """
         try:
             handle = self.open(f"PRIVATE={owner}\\{NOTIFY_QUEUE:08x}", Access.SEND, internal=True)
             try:

@@ -111,7 +111,7 @@ class Signing:
         return protected(message, header, hash_algorithm=HashAlgorithm.SHA1)
 
     def identify(self, packet: bytes, user: Sid) -> bytes:
-        """The packet with the SID of its sender, which nothing proves (PROPID_M_SENDERID_TYPE)."""
+        """Returns the packet with the SID of its sender, which is not proven (PROPID_M_SENDERID_TYPE)."""
         message = parse(packet)
         header = security_of(message) or SecurityHeader()
         header.sender_id_type, header.sender_id = SenderType.SID, user.data
@@ -129,14 +129,16 @@ def prepare(
     request: SignatureRequest | None,
     token: Token | None,
 ) -> bytes:
-    """The packet of a local program as it goes into `queue`: signed if the program asks for it, and as a
-    queue of this computer demands. There, nothing is encrypted, as nothing leaves the computer; what counts
-    is what the program asked for.
+    """Returns the packet of a local program as it is put into `queue`: signed if the program requests it.
 
-    Raises what `Signing.sign` does; UNSUPPORTED_OPERATION: without `signing` or `token` nothing is signed;
-    UNSUPPORTED_FORMATNAME_OPERATION: messages to a direct name are not signed, or encrypted messages do not
-    leave that way; TRANSACTION_USAGE: nor do those of transactions; MESSAGE_NOT_AUTHENTICATED,
-    ILLEGAL_PROPERTY_VALUE: the queue takes signed, encrypted, or clear messages only.
+    A message for a local queue is not encrypted, since it does not leave the computer; the queue's privacy
+    level is checked against what the program requested.
+
+    Raises what `Signing.sign` raises; UNSUPPORTED_OPERATION if a signature is requested without `signing` or
+    `token`; UNSUPPORTED_FORMATNAME_OPERATION if messages to direct names are not signed, or if encrypted
+    messages cannot be sent to this name; TRANSACTION_USAGE if transactional messages cannot;
+    MESSAGE_NOT_AUTHENTICATED or ILLEGAL_PROPERTY_VALUE if the queue accepts only signed, only encrypted, or
+    only clear messages.
     """
     local = queue.kind is not QueueKind.OUTGOING
     if request is not None:

@@ -1,4 +1,6 @@
-"""Changes of directory objects by administrators. An object of a queue of this computer changes the queue."""
+"""Changes that administrators make to directory objects. A change to a local queue's object changes the
+queue.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ __all__ = ["DirectoryChanges"]
 
 
 class DirectoryChanges:
-    """Fulfils `document.Changes`. Objects of own public queues are changed by way of their queues, so that
-    both stay equal.
+    """Implements `document.Changes`. Changes to the objects of local public queues are made through the
+    queues, so that object and queue stay equal.
     """
 
     def __init__(self, directory: DirectoryClient, registry: QueueRegistry, queues: QueueAdmin) -> None:
@@ -33,7 +35,7 @@ class DirectoryChanges:
     def create(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
     ) -> Completion[UUID]:
-        """Create an object; one of a queue of this computer creates the queue."""
+        """Create an object; the object of a local queue creates the queue."""
         path = item.get("Pathname")
         if item.kind is not ObjectType.QUEUE or not self._directory.is_own_path(path):
             return self._directory.create(item, attributes, join=join)
@@ -45,7 +47,7 @@ class DirectoryChanges:
     def write(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
     ) -> Completion[None]:
-        """Change an object; one of a queue of this computer changes the queue."""
+        """Change an object; the object of a local queue changes the queue."""
         queue = self._named_queue(item)
         if queue is None:
             return self._directory.write(item, attributes, join=join)
@@ -55,7 +57,7 @@ class DirectoryChanges:
         return self._queues.set_properties(queue, security=security_of(given), **values)
 
     def delete(self, item: DirectoryObject, *, join: Join | None = None) -> Completion[None]:
-        """Delete an object; one of a queue of this computer deletes the queue and its messages."""
+        """Delete an object; the object of a local queue deletes the queue and its messages."""
         if item.kind is ObjectType.QUEUE_MANAGER and item.identifier == self._directory.guid:
             return failed(generic("the object is the running queue manager itself", item.kind))
         queue = self._named_queue(item)

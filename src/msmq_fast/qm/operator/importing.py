@@ -1,4 +1,4 @@
-"""Messages from a file into a queue, with their identifiers, arrival times and counts."""
+"""Imports messages from a file into a queue, with their identifiers, arrival times and counts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ Entry = tuple[bytes, int, int, int, int]
 
 
 class Import:
-    """One import by one connection: records are counted from the start of the file, over all its queues.
+    """One import over one connection. Records are numbered from the start of the file, across all its queues.
 
-    Each `put` is one unit, together with how far the import got. Close it when the connection ends.
+    Each `put` is one unit, which also stores the progress of the import. Call `close` when the connection
+    ends.
     """
 
     def __init__(self, services: Services, jobs: Jobs, job: bytes) -> None:
@@ -38,7 +39,7 @@ class Import:
         jobs.importing.add(job)
 
     def begin(self, *, anew: bool) -> Completion[int]:
-        """Resolved with the number of records that an earlier attempt brought in; 0 with `anew`."""
+        """Resolved with the number of records that an earlier attempt imported; 0 with `anew`."""
 
         def found(progress: Progress) -> Completion[int]:
             self.done = 0 if anew else progress.done
@@ -48,7 +49,7 @@ class Import:
         return self._jobs.find(self._job).then(found)
 
     def close(self) -> None:
-        """The connection of the import has ended."""
+        """End the import of this connection; another connection may then resume it."""
         if not self._closed:
             self._closed = True
             self._identifiers = None
@@ -57,13 +58,13 @@ class Import:
     def put(
         self, queue: Queue | None, first: int, entries: list[Entry], *, skip: bool, last: bool
     ) -> Completion[tuple[int, int]]:
-        """Bring in records from number `first` on; resolved with (imported, skipped) when they are durable.
+        """Import records from number `first` on; resolved with (imported, skipped) when they are durable.
 
-        With `skip`, messages whose identifier is in the queue are passed over, else they are refused. `last`
-        forgets how far the import got. What comes before a refused record is kept, then the refusal is raised
-        and the import over. `queue` may be None without records. INVALID_PARAMETER: not the next record, a
-        record that is not a message, a queue that takes no imports; QUEUE_DELETED; INSUFFICIENT_RESOURCES:
-        quota; TRANSACTION_USAGE.
+        With `skip`, messages whose identifier is already in the queue are skipped; otherwise they are
+        refused. `last` deletes the stored progress. The records before a refused one are kept; then the
+        refusal is raised and the import ends. `queue` may be None if there are no records. Raises
+        INVALID_PARAMETER for a record out of order, a record that is not a message, or a queue that does not
+        accept imports; QUEUE_DELETED; INSUFFICIENT_RESOURCES (quota); TRANSACTION_USAGE.
         """
         if not self._begun or self._closed or first != self.done:
             raise InvalidParameter(f"the next record of this import is {self.done}, not {first}")
@@ -144,7 +145,7 @@ class Import:
 def _judge(
     packet: bytes, queue: Queue, identifiers: Identifiers, number: int, *, skip: bool
 ) -> MSMQError | None:
-    """Why a record cannot be imported, None if it can."""
+    """Returns the reason why a record cannot be imported; None if it can."""
     try:
         transactional = is_transactional(packet)
     except ValueError as error:

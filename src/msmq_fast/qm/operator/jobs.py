@@ -1,5 +1,7 @@
-"""How far long work of an operator got: written in the units that do the work, so that it can be interrupted
-anywhere and goes on without a gap and without a repetition.
+"""The progress of an operator's long jobs.
+
+It is written in the units that do the work, so that a job can be interrupted at any point and resumes without
+a gap or a repetition.
 """
 
 from __future__ import annotations
@@ -18,8 +20,11 @@ JOB_SIZE: Final = 16  # bytes of the name of a job
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`done`: records imported, or the arrival sequence up to which was copied; `upto`: where a copy ends.
-    `target` is the GUID of the queue that got the latest messages, as on the wire.
+    """The progress of a job.
+
+    `done`: the number of imported records, or the arrival sequence up to which messages were copied; `upto`:
+    the arrival sequence at which a copy ends. `target`: GUID, as on the wire, of the queue that got the latest
+    messages.
     """
 
     done: int = 0
@@ -28,15 +33,15 @@ class Progress:
 
 
 def check_job(job: bytes) -> None:
-    """Raises INVALID_PARAMETER for what cannot be the name of a job."""
+    """Raises INVALID_PARAMETER if the bytes are not a valid job name."""
     if len(job) != JOB_SIZE:
         raise InvalidParameter(f"the name of a job has {JOB_SIZE} bytes")
 
 
 class Jobs:
-    """Progress records of one queue manager. A job is named by 16 bytes that its client makes.
+    """The progress records of one queue manager. A client identifies a job by 16 bytes that it chooses.
 
-    `importing` are the jobs of imports that connections work on.
+    `importing` has the import jobs that connections are working on.
     """
 
     def __init__(self, records: Records, registry: QueueRegistry) -> None:
@@ -45,9 +50,10 @@ class Jobs:
         self.importing: set[bytes] = set()
 
     def find(self, job: bytes) -> Completion[Progress]:
-        """Returns the progress of a job, which nothing changes meanwhile. Raises INVALID_PARAMETER.
+        """Returns the progress of a job, once the pending units of earlier connections have ended.
 
-        A job whose target was deleted meanwhile begins anew: what it had brought there is gone.
+        Raises INVALID_PARAMETER. If the target of a job was deleted, the job starts again: its messages are
+        gone.
         """
         check_job(job)
         # Behind this barrier, what earlier connections began is durable or has failed.
@@ -62,9 +68,9 @@ class Jobs:
         return progress if progress.target in targets else Progress()
 
     def advance(self, job: bytes, progress: Progress) -> None:
-        """Write progress with the current unit."""
+        """Write progress in the current unit."""
         self._records.set_meta(MetaName.JOB + job, [progress.done, progress.upto, progress.target])
 
     def end(self, job: bytes) -> None:
-        """With the current unit, forget a job that is complete or to be begun anew."""
+        """Delete, in the current unit, the progress of a job that is complete or starts again."""
         self._records.delete_meta(MetaName.JOB + job)

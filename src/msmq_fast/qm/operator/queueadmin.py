@@ -1,4 +1,4 @@
-"""Creation, change and deletion of queues of this computer (DM-055 … DM-068, DU-09, DU-10, DU-17)."""
+"""Creates, changes and deletes the queues of this computer (DM-055 … DM-068, DU-09, DU-10, DU-17)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class QueueAdmin:
 
         `token` is the caller, None for the queue manager itself; without `security` the queue gets the
         default descriptor. Raises ILLEGAL_QUEUE_PATHNAME, QUEUE_EXISTS, PROPERTY, ILLEGAL_PROPERTY_VALUE,
-        ACCESS_DENIED. A public queue ends with what the directory says against it.
+        ACCESS_DENIED. For a public queue, the completion fails with the error of the directory, if any.
         """
         self._services.require_ready()
         self._guard.create(token)
@@ -105,10 +105,11 @@ class QueueAdmin:
         security: SecurityDescriptor | None = None,
         **properties: object,
     ) -> Completion[None]:
-        """Change properties, and the parts of the descriptor that `security` has; resolved when durable
-        (DU-17).
+        """Change properties, and those parts of the descriptor that `security` contains; resolved when
+        durable (DU-17).
 
-        PROPERTY: `transactional` never changes. ACCESS_DENIED: `token` may not change all of it.
+        Raises PROPERTY for `transactional`, which cannot change; ACCESS_DENIED if `token` may not make all
+        the changes.
         """
         self._services.require_ready()
         if queue.kind in (QueueKind.SUBQUEUE, QueueKind.JOURNAL):
@@ -135,9 +136,9 @@ class QueueAdmin:
         )
 
     def set_security(self, queue: Queue | None, descriptor: SecurityDescriptor) -> Completion[None]:
-        """Replace the descriptor of a queue, of the queue manager for None; resolved when durable.
+        """Replace the descriptor of a queue, or of the queue manager for None; resolved when durable.
 
-        `guard.change_permissions` has seen it before.
+        The caller must have checked it with `guard.change_permissions`.
         """
         self._services.require_ready()
         if queue is not None:
@@ -148,10 +149,7 @@ class QueueAdmin:
         )
 
     def delete(self, path: str, *, token: Token | None = None) -> Completion[None]:
-        """Delete a queue and its messages.
-
-        Resolved when nothing can bring it back (DM-064 … DM-068, DU-09).
-        """
+        """Delete a queue and its messages; resolved when the deletion is durable (DM-064 … DM-068, DU-09)."""
         self._services.require_ready()
         queue = self._registry.named(path)
         if isinstance(queue, OutgoingQueue):

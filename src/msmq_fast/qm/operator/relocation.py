@@ -1,5 +1,7 @@
-"""Messages that an operator moves or copies: one bounded batch a call, each batch one durable unit; see
-`queues.browse` for what a batch is."""
+"""Moves or copies messages for an operator: one bounded batch a call, each batch one durable unit.
+
+See `queues.browse` for what a batch is.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _AVAILABLE: Final = int(PositionState.STATE_AVAILABLE)
 
 @dataclass(slots=True)
 class Outcome:
-    """The outcome of one batch: moved messages, and those that stay, by reason."""
+    """The outcome of one batch: how many messages were moved, and how many stay, by reason."""
 
     next: int
     finished: bool
@@ -34,12 +36,12 @@ class Outcome:
     refusals: dict[str, int] = field(default_factory=dict)
 
     def refuse(self, reason: str) -> None:
-        """One message stays."""
+        """Count one message that stays, with the reason."""
         self.refusals[reason] = self.refusals.get(reason, 0) + 1
 
 
 def check_target(source: Queue, target: Queue) -> None:
-    """Raises INVALID_PARAMETER where messages cannot be moved or copied."""
+    """Raises INVALID_PARAMETER if messages cannot be moved or copied from `source` to `target`."""
     if source is target:
         raise InvalidParameter("source and target are the same queue")
     if target.core.outgoing:
@@ -55,12 +57,12 @@ def relocate(
     keep: bool,
     also: Callable[[Outcome], None] | None = None,
 ) -> Completion[Outcome]:
-    """Move the next batch to another queue of this computer; copy it with `keep`. Identifiers stay.
+    """Move the next batch to another queue of this computer; copy it with `keep`. Identifiers do not change.
 
-    Moved messages leave one queue and stand in the other in one unit, into which `also` may write. The batch
-    ends at the first message that the target refuses; if that is the very first, its refusal is raised.
-    INVALID_PARAMETER as check_target; TRANSACTION_USAGE, MESSAGE_NOT_AUTHENTICATED, ILLEGAL_PROPERTY_VALUE:
-    the first message does not belong into the target.
+    Moved messages leave one queue and enter the other in one unit, in which `also` may write. The batch ends
+    at the first message that the target refuses; if that is the first message of the batch, its refusal is
+    raised. Raises INVALID_PARAMETER as check_target does; TRANSACTION_USAGE, MESSAGE_NOT_AUTHENTICATED or
+    ILLEGAL_PROPERTY_VALUE if the target does not accept the first message.
     """
     check_target(source, target)
 
@@ -102,7 +104,9 @@ def relocate(
 def _fitting(
     source: Queue, target: Queue, messages: list[Received]
 ) -> tuple[list[Received], tuple[Received, MSMQError] | None]:
-    """Messages that are still there, up to the first that does not belong into the target."""
+    """Returns the messages that still exist, up to the first that the target does not accept, with its
+    refusal.
+    """
     chosen: list[Received] = []
     for message in messages:
         if source.core.positions.state(message.lookup_id) != _AVAILABLE:
@@ -118,13 +122,15 @@ def _fitting(
 
 
 def takes_one_kind(target: Queue) -> bool:
-    """Whether a queue takes only transactional messages or only others; journals and dead letters do not."""
+    """Whether a queue accepts only transactional or only other messages; journals and dead-letter queues
+    accept both.
+    """
     journal = target.part is not None and target.part.journal
     return target.kind in (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.SUBQUEUE) and not journal
 
 
 def wrong_kind(target: Queue) -> TransactionUsage:
-    """The refusal of a message that is, or is not, transactional."""
+    """Returns the refusal of a message whose transactional property does not match the queue."""
     if target.transactional:
         return TransactionUsage(f"{target.name} takes transactional messages only")
     return TransactionUsage(f"{target.name} takes no transactional messages")

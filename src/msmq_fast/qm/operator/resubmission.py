@@ -1,4 +1,4 @@
-"""Dead letters back to where they were sent: each is sent anew and leaves its queue in one unit."""
+"""Sends dead letters again to their destinations: each is resent and leaves its queue in one unit."""
 
 from __future__ import annotations
 
@@ -42,10 +42,12 @@ class Resubmission:
         self._opener = opener
 
     def resubmit(self, source: Queue, stretch: Stretch, token: Token | None) -> Completion[Outcome]:
-        """Send the next batch of a dead-letter queue to its destinations again, as messages of this moment.
+        """Send the next batch of a dead-letter queue to its destinations again, with the present time as sent
+        time.
 
-        They get new identifiers, since a receiver may know the old ones, and their times count anew. A
-        message that its destination, or the access check of `token`, refuses stays where it is.
+        The messages get new identifiers, since a receiver may know the old ones, and their time limits start
+        again. A message that its destination, or the access check of `token`, refuses stays in the
+        dead-letter queue.
         """
 
         def send(page: Page) -> Completion[Outcome]:
@@ -101,7 +103,9 @@ class _Targets:
         self._open: dict[str, OpenQueue] = {}
 
     def of(self, message: Received) -> Queue:
-        """The queue that a message was sent to, local or outgoing. Raises what it cannot be opened with."""
+        """Returns the queue that a message was sent to, local or outgoing. Raises the errors of
+        `Opener.open`.
+        """
         name = str(Message.from_packet(message.packet).destination)
         opened = self._open.get(name)
         if opened is None:
@@ -114,7 +118,7 @@ class _Targets:
 
 
 def _alone(packet: bytearray, number: int) -> None:
-    """A transactional message becomes the only one of a transaction, without a place in a sequence."""
+    """Make a transactional message the only one of its transaction, without a place in a sequence."""
     offset = parse(packet).fields()["transaction_offset"]
     old, end = TransactionHeader.decode(bytes(packet), offset)
     header = TransactionHeader(

@@ -1,4 +1,4 @@
-"""Queues as operators see them: the resources of `msmq_fast.protocol.resources`, filled."""
+"""Queues as operators see them: fills the resources of `msmq_fast.protocol.resources`."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ def infos(
     transfers: Iterable[IncomingTransfer],
     sees_permissions: Callable[[Queue], bool],
 ) -> Iterator[QueueInfo | OutgoingQueueInfo]:
-    """The queues as resources. `manager` is the GUID of the queue manager, `transfers` are those of all
-    queues; the descriptor is part of user queues for which `sees_permissions` is true.
+    """Yields queues as resources.
+
+    `manager` is the GUID of the queue manager, `transfers` has the incoming transfers of all queues. The
+    resource of a user queue includes the descriptor if `sees_permissions` returns True for the queue.
     """
     by_queue: defaultdict[int, list[IncomingTransfer]] = defaultdict(list)
     for transfer in transfers:
@@ -54,7 +56,7 @@ def infos(
 def _queue_info(
     queue: Queue, manager: UUID, transfers: Iterable[IncomingTransfer], *, with_security: bool = False
 ) -> QueueInfo:
-    """A queue of this computer; `transfers` are those of this queue."""
+    """Returns the resource of a local queue; `transfers` are those into this queue."""
     journal, properties = queue.journal, queue.properties
     return QueueInfo(
         name=queue.name,
@@ -88,7 +90,7 @@ def _queue_info(
 
 
 def _outgoing_queue_info(queue: OutgoingQueue, manager: UUID) -> OutgoingQueueInfo:
-    """An outgoing queue and what is known of the sequence to its destination."""
+    """Returns the resource of an outgoing queue, including the state of the sequence to its destination."""
     transfer = transfer_info(queue)
     return OutgoingQueueInfo(
         name=queue.name,

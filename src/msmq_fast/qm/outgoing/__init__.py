@@ -1,1 +1,1 @@
-"""Messages that leave: acknowledgments, dead letters, sequences, and the life of outgoing queues."""
+"""Outgoing messages: acknowledgments, dead letters, sequences, and the life cycle of outgoing queues."""

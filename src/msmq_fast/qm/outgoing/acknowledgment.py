@@ -20,11 +20,13 @@ INSECURE: Final = frozenset(
         MessageClass.NACK_UNSUPPORTED_CRYPTO_PROVIDER,
     )
 )
-"""Classes that reveal to strangers which queues exist and their rights (SendInsecureNacks)."""
+"""Classes that would reveal to unauthenticated peers which queues exist and their rights
+(SendInsecureNacks).
+"""
 
 
 def asked_for(message_class: int) -> Acknowledge:
-    """The flag that an acknowledgment of this class answers (3.1.5.8.10, 3.1.7.2.1)."""
+    """Returns the flag that requests an acknowledgment of this class (3.1.5.8.10, 3.1.7.2.1)."""
     if is_negative(message_class):
         receiving = about_receiving(message_class)
         return Acknowledge.NEGATIVE_RECEIVE if receiving else Acknowledge.NEGATIVE_ARRIVAL
@@ -33,10 +35,11 @@ def asked_for(message_class: int) -> Acknowledge:
 
 
 def answer_queue(original: Message, manager: UUID) -> FormatName | None:
-    """The queue for acknowledgments of a message; None: it gets none.
+    """Returns the queue for acknowledgments of a message; None if the sender requests none.
 
-    A private queue "of the destination" (AQ 3) is one of `manager`, which got the message, where the
-    destination is a direct name and so names no computer.
+    If the admin queue is a private queue "of the destination" (AQ 3), it is a queue of `manager`, which
+    received the message. This applies when the destination is a direct name, which does not identify a
+    computer.
     """
     name = original.admin_queue
     if name is not None and name.kind is NameKind.PRIVATE and name.guid == NULL_GUID:
@@ -45,14 +48,15 @@ def answer_queue(original: Message, manager: UUID) -> FormatName | None:
 
 
 SHORTEST, LONGEST = 600, 86_400
-"""Seconds that an acknowledgment waits for its administration queue: at least, and at most."""
+"""Bounds, in seconds, for how long an acknowledgment waits to reach its administration queue."""
 
 
 def lifetime(original: Message, now_s: int) -> int:
-    """TimeToReachQueue of the acknowledgment of a message: what is left of the message's own, at most a day.
+    """Returns the TimeToReachQueue of the acknowledgment: what remains of the message's own, at most a day.
 
-    Where it goes is what the sender says, so it must not wait for ever for a place that does not exist. At
-    least ten minutes: a message that was too late, or was read long after it had come, is answered too.
+    The sender chooses the administration queue, so the acknowledgment must not wait without limit for a queue
+    that does not exist. The minimum is ten minutes, so that a message that arrived too late, or was read long
+    after its arrival, is also answered.
     """
     reach = original.time_to_reach_queue
     left = LONGEST if reach == INFINITE else original.sent_time + reach - now_s
@@ -62,10 +66,10 @@ def lifetime(original: Message, now_s: int) -> int:
 def acknowledgment(
     original: Message, message_class: int, manager: UUID, time_to_reach_queue: int = INFINITE
 ) -> Message:
-    """The acknowledgment of a message that names a queue for it.
+    """Returns the acknowledgment of a message that names an administration queue.
 
-    `manager` is the queue manager that sends it; `time_to_reach_queue` is `lifetime` for messages of others.
-    MessageID and SentTime are for the sender to set.
+    `manager` is the queue manager that sends it; `time_to_reach_queue` is `lifetime` for messages of other
+    queue managers. The sender sets MessageID and SentTime.
     """
     return Message(
         body=original.body if _returns_body(original, message_class) else b"",
@@ -81,12 +85,14 @@ def acknowledgment(
 
 
 def identifier(message: Message) -> bytes:
-    """An OBJECTID: source queue manager and ordinal, 20 bytes as on the wire."""
+    """Returns an OBJECTID: source queue manager and ordinal, 20 bytes as on the wire."""
     return message.source_machine.bytes_le + message.message_id.to_bytes(4, "little")
 
 
 def _returns_body(original: Message, message_class: int) -> bool:
-    """A negative acknowledgment brings back what was sent, unless it is a secret."""
+    """Whether an acknowledgment returns the body: only a negative one, and only if the message is not
+    encrypted.
+    """
     return is_negative(message_class) and not _encrypted(original)
 
 

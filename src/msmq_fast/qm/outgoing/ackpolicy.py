@@ -1,7 +1,7 @@
-"""What follows when a message leaves, or never reaches, a queue (DM-203, X-60 … X-69): acknowledgments,
-source journaling, dead letters. The journal of a queue needs no decision and is native.
+"""What follows when a message leaves a queue, or never reaches it (DM-203, X-60 … X-69): acknowledgments,
+source journaling, dead letters. The journal of a queue needs no decision; native code writes it.
 
-Everything here runs inside the unit of work of its cause, so that both are kept or neither.
+Everything here runs inside the unit of work of its cause, so that both are kept or neither is.
 """
 
 from __future__ import annotations
@@ -44,9 +44,11 @@ _KEPT_WHERE_REFUSED = (
 
 
 class AckPolicy:
-    """`insecure_nacks`: SendInsecureNacks (QB-083). `acknowledged` counts by class, `discarded` counts
-    acknowledgments that could not be delivered (X-68). `incoming` has the protocols that tell senders what
-    became of their messages.
+    """Decides which side effects a removed message has.
+
+    `insecure_nacks`: SendInsecureNacks (QB-083). `acknowledged` counts acknowledgments by class, `discarded`
+    counts those that could not be delivered (X-68). `incoming` has the protocols that report to senders what
+    happened to their messages.
     """
 
     def __init__(
@@ -76,8 +78,10 @@ class AckPolicy:
     def __call__(
         self, role: int, packet: bytes, reason: int, ack_flags: int, chosen: int
     ) -> tuple[int, bool, QueueCore | None]:
-        """Native code calls this when `ack_flags` may apply (Ledger.on_removed). Returns the class of what
-        became of the message, whether an acknowledgment went out, and the queue for the message or a copy.
+        """Called by native code when `ack_flags` may apply (Ledger.on_removed).
+
+        Returns the class that describes the outcome for the message, whether an acknowledgment was sent, and
+        the queue for the message or a copy of it; None for no queue.
         """
         try:
             with self._writer.unit():
@@ -122,9 +126,10 @@ class AckPolicy:
         return reason, told, self._copy_to(role, message, reason, ack_flags, chosen)
 
     def _guarded(self, step: Callable[[], bool]) -> bool:
-        """Returns the result of `step`; False if it raises. An acknowledgment that cannot be made must not
-        keep the message from arriving or leaving: what the step did is rolled back, its unit goes on, and the
-        fault is counted.
+        """Returns the result of `step`; False if it raises.
+
+        An acknowledgment that fails must not keep the message from arriving or leaving: the writes of the
+        step are rolled back, the enclosing unit continues, and the fault is counted.
         """
         try:
             with self._writer.unit():
@@ -136,7 +141,7 @@ class AckPolicy:
             return False
 
     def _tell_sender(self, packet: bytes, reason: int) -> bool:
-        """Send a FinalAck, now or, if it cannot be made, when the message has left."""
+        """Send a FinalAck, now or, if that fails, when the message has left its queue."""
         try:
             with self._writer.unit():
                 return self._finish(packet, reason)
@@ -148,13 +153,15 @@ class AckPolicy:
             return False
 
     def _tell_later(self, packet: bytes, reason: int) -> None:
-        """A FinalAck follows when the message has left."""
+        """Schedule a FinalAck for the time when the message has left its queue."""
         self._writer.when_durable(lambda status: None if status else self.unsent.add(packet, reason))
 
     def _receipts(
         self, receipts: Receipts, packet: bytes, message: Message, reason: int, ack_flags: int
     ) -> bool:
-        """For a message that came over HTTP, at its destination."""
+        """Acknowledge a message that came over HTTP and reached its destination; returns whether that
+        succeeded.
+        """
         if ack_flags & AckRequest.FINAL and reason != MessageClass.ACK_REACH_QUEUE:
             receipts.finish(packet, message, reason)
         if not ack_flags & asked_for(reason) or not receipts.acknowledge(packet, message, reason):
@@ -163,9 +170,8 @@ class AckPolicy:
         return True
 
     def reject(self, packet: bytes, reason: MessageClass) -> bool:
-        """A message came from another queue manager and was not taken; whether something followed.
-
-        To be called in a unit.
+        """Send the acknowledgments, or keep the dead letter, of a message that another queue manager sent and
+        this one refused; returns whether it did either. Call inside a unit.
         """
         message = Message.from_packet(packet)
         told = bool(message.acknowledge & asked_for(reason)) and self._guarded(
@@ -176,8 +182,9 @@ class AckPolicy:
         return told or kept
 
     def must_wait(self, packet: bytes, reason: MessageClass) -> bool:
-        """Whether a message from another queue manager that would be refused is to stay with its sender, as
-        flow control does not let in the dead letter that it would leave (X-38).
+        """Whether a message that would be refused must stay with the sending queue manager.
+
+        True if the refusal would leave a dead letter here that flow control does not admit (X-38).
         """
         return self._flow.why is not None and _is_kept(Message.from_packet(packet), reason)
 
@@ -195,8 +202,10 @@ class AckPolicy:
         return self._system(JOURNAL).core
 
     def _dead_letters(self, message: Message, chosen: int) -> QueueCore | None:
-        """X-62, X-64: a transactional message that fails at its destination, or on its way, is its sender's
-        to keep.
+        """Returns the dead-letter queue of a message (X-62, X-64).
+
+        None for a transactional message of another queue manager: its sender keeps the dead letter if it
+        fails here or on the way.
         """
         if message.transactional and message.source_machine != self._services.guid:
             return None
@@ -219,14 +228,14 @@ class AckPolicy:
         return self._registry.existing(system.part.key)
 
     def _which_timeout(self, message: Message) -> int:
-        """DM-215: what ran out while the message waited to be sent."""
+        """Returns which time limit expired while the message waited to be sent (DM-215)."""
         reach = message.time_to_reach_queue
         if reach != INFINITE and message.sent_time + reach <= self._services.ledger.now_s:
             return MessageClass.NACK_REACH_QUEUE_TIMEOUT
         return MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER
 
     def no_room(self, ordinal: int) -> None:
-        """X-35, X-36: logs that copies of messages are discarded, because operators must know."""
+        """Log that copies of messages are discarded, so that operators notice (X-35, X-36)."""
         queue = self._registry.by_ordinal(ordinal)
         _log.warning(
             "%s has no room for copies of messages: %d were discarded since the start, for all queues",
@@ -237,18 +246,21 @@ class AckPolicy:
     # ---- acknowledgments
 
     def _finish(self, packet: bytes, reason: int) -> bool:
-        """Send a FinalAck (MS-MQQB 3.1.7.2.2, 3.1.7.17); its sender decides what follows there."""
+        """Send a FinalAck (MS-MQQB 3.1.7.2.2, 3.1.7.17); the sending queue manager then decides on its side
+        effects.
+        """
         return reason != MessageClass.ACK_REACH_QUEUE and self._incoming.final_ack(packet, reason)
 
     def send_away(
         self, message: Message, via: FormatName | None = None, origin: str = ""
     ) -> tuple[QueueCore, int] | None:
-        """Put an answer of this queue manager into the outgoing queue of its destination, in the current unit
-        if there is one; a name that means this computer too leads to another one. The queue and the lookup id
-        there; None: it was not taken.
+        """Put an answer of this queue manager into the outgoing queue of its destination.
 
-        It answers to a peer at the address `origin`, and takes the outgoing queue of `via` where it goes back
-        by another queue manager than it is for.
+        This is part of the current unit, if there is one. A name that also denotes this computer leads to
+        another one. Returns the queue and the lookup id there; None if the queue did not take it.
+
+        The answer goes to a peer at the address `origin`. If another queue manager than the addressee routes
+        it back, it uses the outgoing queue of `via`.
         """
         if message.destination is None:
             return None
@@ -270,8 +282,10 @@ class AckPolicy:
         return queue.core, lookup_id
 
     def _acknowledge(self, message: Message, reason: int, *, own: bool = False) -> bool:
-        """Send Administration Acknowledgment (MS-MQQB 3.1.7.15); False: none was due, or none could be
-        sent. `own`: the message was sent here, not only said to be.
+        """Send Administration Acknowledgment (MS-MQQB 3.1.7.15); returns False if none was due or none could
+        be sent.
+
+        `own`: the message was really sent by this computer, and does not only claim to be.
         """
         services = self._services
         name = answer_queue(message, services.guid)
@@ -316,7 +330,7 @@ class AckPolicy:
 
 
 def _is_kept(message: Message, reason: int) -> bool:
-    """Whether a message that was not taken becomes a dead letter here, and not at its sender."""
+    """Whether a message that was refused becomes a dead letter here, and not at its sender."""
     return (
         reason in _KEPT_WHERE_REFUSED
         and bool(message.journal & Journal.DEADLETTER)

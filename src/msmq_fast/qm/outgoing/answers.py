@@ -1,19 +1,26 @@
-"""Outgoing queues that answers to other queue managers open, within budgets for the causing peers.
+"""Outgoing queues that are opened for answers to other queue managers, within budgets for the peers that
+cause them.
 
-Where an answer goes is what a peer says, so a peer can name any number of places that do not exist.
+A peer chooses where its answers go, so it can name any number of destinations that do not exist.
 
-1. A queue that only answers opened carries the address group that caused it (`OutgoingQueue.answers_for`),
-   also in its record: after a restart it counts again. It is a queue like others as soon as a program, or a
-   message that passes through, uses it.
+1. A queue that was opened only for answers has the address group that caused it
+   (`OutgoingQueue.answers_for`),
+   also in its record, so that it counts again after a restart. It becomes an ordinary queue as soon as a
+   program,
+   or a message in transit, uses it.
 2. Each group may have `answers_per_address` such queues that no session ever reached, and `MOST_OF_GROUP` in
-   all; the server has `MOST_ANSWERED`. Acknowledgments of streams have numbers of their own, so that
+   all; the server has at most `MOST_ANSWERED`. Acknowledgments of streams have budgets of their own, so that
    invented administration queues cannot compete with them.
-3. At a limit, the least useful queue of the same group makes room, of the largest group where all together
-   are too many: an empty one first, then the oldest of those that no session ever reached, then the oldest. A
-   peer that is there, and takes nothing, keeps no other waiting. What is given up is deleted in later turns,
-   a bounded number in each.
+3. At a limit, the least useful queue of the same group (or of the largest group, if the total limit is
+   reached) is
+   deleted to make room: an empty queue first, then the oldest that no session ever reached, then the oldest.
+   So a
+   peer that is connected but accepts no messages cannot block others. The deletion happens in later turns of
+   the
+   loop, a bounded number in each.
 4. The cause of an answer is known from the session that delivered the message (`Origins`); an answer that is
-   due later finds it by the GUID of the sender.
+   sent
+   later finds it by the GUID of the sender.
 """
 
 from __future__ import annotations
@@ -35,43 +42,46 @@ from msmq_fast.security.addresses import address_group, is_confined
 __all__ = ["AnswerQueues", "Origins", "group_of", "may_answer"]
 
 MOST_ANSWERED = 10_000
-"""Outgoing queues for answers, in all: where they go is what senders claim."""
+"""Maximum number of outgoing queues for answers: senders choose their destinations."""
 MOST_OF_GROUP = 1_000
-"""Outgoing queues that answers to one address group may have."""
+"""Maximum number of outgoing queues for answers to one address group."""
 UNKNOWN = "unknown"
-"""The group of answers whose cause is not known: the server was restarted meanwhile."""
+"""The group of answers whose cause is not known, because the server was restarted since."""
 _ORIGINS = 16_384
-_GIVEN_UP = 256  # queues that wait to be deleted, at most
-_TURN = 50  # of them in one turn of the loop
-_AGAIN = 60.0  # seconds until one is tried again that could not be deleted
+_GIVEN_UP = 256  # maximum number of queues that wait to be deleted
+_TURN = 50  # maximum number of queues deleted in one turn of the loop
+_AGAIN = 60.0  # seconds until a failed deletion is retried
 _QUIET = 600.0  # seconds between two log lines for one cause
 
 _log = logging.getLogger(__name__)
 
 
 class Origins:
-    """The addresses that brought messages of queue managers, by their GUIDs on the wire; the latest ones."""
+    """The addresses from which the latest messages of queue managers came, by GUID as on the wire."""
 
     def __init__(self) -> None:
         self._addresses: dict[bytes, str] = {}
 
     def brought(self, source: bytes, address: str) -> None:
-        """A message of a queue manager came from this address: its own, or that of a router."""
+        """Note the address from which a message of a queue manager came: its own, or that of a router."""
         self._addresses.pop(source, None)
         if len(self._addresses) >= _ORIGINS:
             del self._addresses[next(iter(self._addresses))]
         self._addresses[source] = address
 
     def address(self, source: UUID) -> str:
-        """The address of the last messages of a queue manager; empty if it is not known."""
+        """Returns the address from which the latest message of a queue manager came; empty if it is not
+        known.
+        """
         return self._addresses.get(source.bytes_le, "")
 
 
 def may_answer(name: FormatName, origin: str, own: frozenset[str]) -> bool:
-    """Whether an answer may go to a queue that a peer at `origin` named; `own` are addresses of ours.
+    """Whether an answer may go to a queue that a peer at `origin` named; `own` are addresses of this server.
 
-    Not to loopback, link-local and multicast addresses, which mean another computer to the peer than here,
-    nor by HTTP to other hosts than the peer: that would be a request of its making in our name.
+    Not to loopback, link-local and multicast addresses, which mean another computer to the peer than they do
+    here. Not by HTTP to other hosts than the peer: the peer would make this server send a request of its
+    choice.
     """
     if name.kind is NameKind.MULTICAST:
         return False
@@ -89,7 +99,7 @@ def may_answer(name: FormatName, origin: str, own: frozenset[str]) -> bool:
 
 @dataclass(slots=True)
 class _Pool:
-    """The queues of one kind of answers, by group, the most recently used last."""
+    """The queues for one kind of answers, by group, least recently used first."""
 
     groups: dict[str, dict[OutgoingQueue, None]] = field(default_factory=dict)
     total: int = 0
@@ -116,9 +126,11 @@ class _Pool:
 
 
 class AnswerQueues:
-    """`most_unreached`: queues for acknowledgments that one address group may have and no session reached.
+    """Opens outgoing queues for answers within the budgets.
 
-    `given_up` counts queues that made room, `refused` answers for which there was none.
+    `most_unreached`: how many queues for acknowledgments one address group may have that no session has
+    reached. `given_up` counts queues that were deleted to make room, `refused` counts answers for which there
+    was no room.
     """
 
     def __init__(
@@ -149,22 +161,24 @@ class AnswerQueues:
 
     @property
     def shortage(self) -> str:
-        """Which limit was hit within the last minutes, for operators; empty for none."""
+        """The limits that were reached in the last ten minutes, for operators; empty if none was."""
         now = self._services.monotonic()
         return "; ".join(cause for cause, at in self._told.items() if now - at < _QUIET)
 
     # ---- opening
 
     def admits(self, name: FormatName) -> bool:
-        """Whether a dependent client may open an outgoing queue: it exists, or there are not `most` yet,
-        those for answers apart.
+        """Whether a dependent client may open an outgoing queue.
+
+        True if the queue exists, or if there are fewer than `most` queues, not counting those for answers.
         """
         return self._outgoing.find(name) is not None or len(self._outgoing.all) - len(self) < self.most
 
     def open(self, name: FormatName, group: str) -> OutgoingQueue | None:
-        """The outgoing queue for an answer that a peer of `group` causes; None: it may have no more.
+        """Returns the outgoing queue for an answer that a peer of `group` causes; None if the group is at its
+        limit.
 
-        With an empty group, programs of this computer cause it: nothing is counted.
+        An empty group means that programs of this computer cause the answer: then no limit applies.
         """
         queue = self._outgoing.find(name)
         if queue is not None:
@@ -181,18 +195,18 @@ class AnswerQueues:
         return self._outgoing.open_for_answers(name, group)
 
     def _opened(self, queue: OutgoingQueue) -> None:
-        """An outgoing queue exists: made now, or read from the store."""
+        """Called for each outgoing queue that was created or read from the store."""
         if queue.answers_only:
             self._pool(queue).add(queue)
 
     def _closed(self, queue: OutgoingQueue) -> None:
-        """An outgoing queue exists no more."""
+        """Called for each outgoing queue that was deleted."""
         self._doomed.pop(queue, None)
         if queue.answers_only:
             self._pool(queue).remove(queue)
 
     def claim(self, queue: OutgoingQueue) -> None:
-        """A program or a message in transit uses a queue: it leaves its budget."""
+        """Remove a queue from its budget, because a program or a message in transit uses it."""
         if not queue.answers_only:
             return
         self._closed(queue)
@@ -233,7 +247,7 @@ class AnswerQueues:
         return True
 
     def _tell(self, cause: str) -> None:
-        """One line for each cause, and another one when it still holds much later."""
+        """Log a cause once, and again at most every ten minutes while it persists."""
         now = self._services.monotonic()
         if now - self._told.get(cause, -_QUIET) < _QUIET:
             return
@@ -251,7 +265,7 @@ class AnswerQueues:
         return self._since if self._doomed else None
 
     def expire(self, now: float) -> None:
-        """Delete some of the queues that made room, with what waits in them."""
+        """Delete some of the queues that make room, together with their messages."""
         if not self._doomed or now < self._since:
             return
         for queue in list(self._doomed)[:_TURN]:
@@ -269,10 +283,10 @@ class AnswerQueues:
 
 
 def _may_go(queue: OutgoingQueue) -> bool:
-    """Whether neither a program nor an operator wants a queue to be there."""
+    """Whether a queue may be deleted: no program has it open and no operator has paused it."""
     return not queue.descriptors and queue.outgoing_state is not OutgoingState.ON_HOLD
 
 
 def group_of(origin: str) -> str:
-    """The group that answers to an address belong to."""
+    """Returns the address group to which answers to an address belong."""
     return address_group(origin) if origin else UNKNOWN

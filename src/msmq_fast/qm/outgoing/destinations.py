@@ -43,9 +43,9 @@ class Destinations:
         self._connectors = connectors
 
     def local(self, target: Target) -> Queue | None:
-        """The queue of this computer that a name means, connector queues included; None if there is none.
+        """Returns the local queue that a name denotes, including connector queues; None if there is none.
 
-        QUEUE_NOT_FOUND: the name of a connector queue that cannot be here.
+        Raises QUEUE_NOT_FOUND for a connector queue of a site that this computer does not serve.
         """
         found = self._registry.find(target)
         if found is None and target.name is not None and target.name.kind is NameKind.CONNECTOR:
@@ -53,11 +53,11 @@ class Destinations:
         return found
 
     def elsewhere(self, target: Target, name: str, answers_for: str = "") -> OutgoingQueue:
-        """The outgoing queue of a name of another computer, in the budget of the address group `answers_for`
-        that it answers to, if there is one.
+        """Returns the outgoing queue for a name of another computer.
 
-        UNSUPPORTED_FORMATNAME_OPERATION: it cannot be sent to. INSUFFICIENT_RESOURCES: it would be one
-        outgoing queue too many. QUEUE_NOT_FOUND: see `DirectoryClient.check_remote`.
+        If `answers_for` is given, the queue counts in the budget of that address group, whose peers it
+        answers. Raises UNSUPPORTED_FORMATNAME_OPERATION if the name cannot be sent to; INSUFFICIENT_RESOURCES
+        at the limit of outgoing queues; QUEUE_NOT_FOUND as `DirectoryClient.check_remote` does.
         """
         if target.name is None or target.name.read_only or target.name.kind is NameKind.SUBQUEUE:
             raise UnsupportedFormatNameOperation(f"{name} cannot be sent to")
@@ -71,7 +71,7 @@ class Destinations:
         return outgoing or self._outgoing.to(target.name)
 
     def of_answer(self, name: FormatName, answers_for: str = "") -> Queue:
-        """Finds the queue for the queue manager's own messages to a queue: a local queue of programs or an
+        """Returns the queue for the queue manager's own messages to a queue: a local application queue or an
         outgoing queue, see `elsewhere`.
 
         Raises QUEUE_NOT_FOUND, what `elsewhere` raises, and what QueueRegistry.resolve raises.

@@ -1,7 +1,7 @@
-"""Deletes outgoing queues that have been idle for long.
+"""Deletes outgoing queues that have been idle for a long time.
 
-A message for the same destination makes a new one. Its transactional sequence has a greater identifier than
-every sequence before, so that its receiver begins anew with it.
+A later message for the same destination creates a new queue. Its transactional sequence has a greater
+identifier than all earlier sequences, so that the receiver treats it as a new one.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from msmq_fast.qm.queues.queue import QueueState
 from msmq_fast.qm.services import Services
 
 _log = logging.getLogger(__name__)
-_LOOKS = 8  # in the time after which a queue goes
-_SOONEST, _LATEST = 1.0, 600.0  # seconds between two looks
-_TURN = 500  # queues that are looked at in one turn of the loop
+_LOOKS = 8  # rounds during the idle time of a queue
+_SOONEST, _LATEST = 1.0, 600.0  # seconds between two rounds
+_TURN = 500  # queues that one turn of the loop examines
 ANSWERS_IDLE = 300.0
-"""Seconds after which an idle queue for answers is deleted, at the latest."""
+"""Maximum idle time, in seconds, of a queue that only answers use."""
 
 
 class IdleQueueCleanup:
-    """`idle`: seconds after which an outgoing queue is deleted that is not active (Q-20) and in which nothing
-    happened; 0: never. A `Timed`.
+    """Deletes outgoing queues that are not active (Q-20) and have seen no activity for `idle` seconds; 0:
+    never.
+
+    A `Timed`.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class IdleQueueCleanup:
         return self._due if wanted and self._outgoing.all else None
 
     def expire(self, now: float) -> None:
-        """Look through the outgoing queues if it is time."""
+        """Examine a batch of the outgoing queues if it is time."""
         if now < self._due:
             return
         if not self._round:

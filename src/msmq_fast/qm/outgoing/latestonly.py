@@ -1,4 +1,4 @@
-"""Messages of the queue manager itself of which only the latest says anything: acknowledgments of streams."""
+"""Messages of the queue manager itself that supersede earlier ones: acknowledgments of streams."""
 
 from __future__ import annotations
 
@@ -11,25 +11,30 @@ __all__ = ["LatestOnly", "Place"]
 T = TypeVar("T")
 
 Place = tuple[QueueCore, int]
-"""An outgoing queue, and the lookup id of a message there."""
+"""An outgoing queue, and the lookup id of a message in it."""
 
 
 class LatestOnly(Generic[T]):
-    """Keeps at most one waiting message of each subject: the older ones, unless they are under way, say
-    nothing that the latest does not. A peer that cannot be reached would find any number of them.
+    """Keeps at most one waiting message for each subject.
+
+    The latest message supersedes older ones; those are removed unless they are already under way. Without
+    this, they would accumulate for a peer that cannot be reached.
     """
 
     def __init__(self) -> None:
         self._waiting: dict[T, list[Place]] = {}
 
     def put(self, subject: T, latest: Place) -> None:
-        """A message about `subject` was put into its queue; inside a unit."""
+        """Note that a message about `subject` was put into its queue, and remove those that it supersedes.
+
+        Call inside a unit.
+        """
         older = _still_there(self._waiting.get(subject, []))
         under_way = [(queue, key) for queue, key in older if not queue.remove(key)]
         self._waiting[subject] = [*under_way, latest]
 
     def tidy(self) -> None:
-        """Forget what has left."""
+        """Forget messages that have left their queues."""
         waiting = ((subject, _still_there(places)) for subject, places in self._waiting.items())
         self._waiting = {subject: places for subject, places in waiting if places}
 

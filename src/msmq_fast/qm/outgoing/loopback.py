@@ -1,5 +1,8 @@
-"""Messages in outgoing queues that go no further: for this computer, under a name that was not known to mean
-it, or for a foreign system whose connector it is."""
+"""Delivers messages of outgoing queues on this computer.
+
+These are messages for this computer, sent under a name that was not known to denote it, and messages for a
+foreign system for which this computer is the connector.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +34,12 @@ _log = logging.getLogger(__name__)
 
 
 class LoopbackDelivery:
-    """Told of an outgoing queue whose next hop is this computer, hands its messages to the local queue, one
-    batch at a time.
+    """Moves the messages of outgoing queues whose next hop is this computer to the local queue, in batches.
 
-    If a name has such a queue it counts as local from then on: opening it again returns that queue.
-    Messages that no local queue takes stay where they are, until there is one or their time is over. Nobody
-    gets by another name into a queue that does not take its messages: they arrive as from another computer,
-    and what is refused goes to a dead-letter queue if it asks for that.
+    From then on the name of the queue counts as local: opening it again returns the local queue. Messages
+    that no local queue takes stay in the outgoing queue until a local queue takes them or they expire. The
+    name must not circumvent a queue's restrictions: the messages are treated as if they came from another
+    computer, and a refused message goes to a dead-letter queue if it requests that.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class LoopbackDelivery:
         self._stuck: set[OutgoingQueue] = set()  # nothing of the last batch was taken
 
     def __call__(self, queue: OutgoingQueue) -> bool:
-        """Whether the next messages of the queue go to a local one."""
+        """Returns whether the next messages of the queue go to a local queue, and starts to move them."""
         if queue in self._stuck:
             self._stuck.discard(queue)
             return False
@@ -108,7 +110,7 @@ class LoopbackDelivery:
             self._stuck.add(queue)
 
     def _hand_over(self, queue: OutgoingQueue, target: Queue, message: Received) -> bool:
-        """Move or refuse one message, in one unit; False: it stays."""
+        """Move or refuse one message in one unit; returns False if it stays."""
         kept = self._judged(target, message.packet)
         if not isinstance(kept, bytes):
             give_up(queue.core, message.lookup_id, kept)
@@ -120,7 +122,7 @@ class LoopbackDelivery:
         return result in TAKEN
 
     def _judged(self, target: Queue, packet: bytes) -> bytes | MessageClass:
-        """Returns the packet to store, or the refusal; every sender may send to a connector."""
+        """Returns the packet to store, or the class of the refusal. Every sender may send to a connector."""
         message = parse(packet)
         if target.kind is QueueKind.CONNECTOR:
             return unclaimed(message)

@@ -1,7 +1,7 @@
-"""The outgoing queues of a queue manager: they are opened, paused, and deleted.
+"""Opens, pauses and deletes the outgoing queues of a queue manager.
 
-What carries their messages connects a `Channel` to each of them. What a name means is for the directory; what
-outgoing queues for acknowledgments may cost is in `answers`.
+A transport connects a `Channel` to each queue to carry its messages. The directory resolves their names;
+`answers` limits outgoing queues for acknowledgments.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from msmq_fast.store.completion import Completion
 __all__ = ["MOST_OUTGOING", "OutgoingQueues"]
 
 MOST_OUTGOING = 65_536
-"""Outgoing queues beyond which messages from elsewhere open no more."""
+"""Maximum number of outgoing queues up to which messages in transit open new ones."""
 
 
 class OutgoingQueues:
-    """Emits `opened` for each queue that is there from now on, `removed` for each that is gone, and `claimed`
-    for each that something other than an answer uses. `most` bounds those that messages passing through open.
+    """The outgoing queues.
+
+    Emits `opened` for each queue that was added, `removed` for each that was deleted, and `claimed` for each
+    that something other than an answer uses. `most` limits the queues that messages in transit open.
     """
 
     def __init__(
@@ -58,31 +60,31 @@ class OutgoingQueues:
 
     @property
     def all(self) -> Collection[OutgoingQueue]:
-        """All of them."""
+        """All outgoing queues."""
         return self._registry.outgoing()
 
     def find(self, name: FormatName | None) -> OutgoingQueue | None:
-        """The outgoing queue of a destination, if there is one."""
+        """Returns the outgoing queue of a destination; None if there is none."""
         return self._registry.outgoing_of(name)
 
     # ---- queues come
 
     def to(self, name: FormatName) -> OutgoingQueue:
-        """The outgoing queue of a destination, whatever the directory says of it."""
+        """Returns the outgoing queue of a destination, creating it if needed; the directory is not asked."""
         found = self.find(name)
         if found is not None:
             self.claimed(found)
         return found or self._create(name)
 
     def open_for_answers(self, name: FormatName, group: str) -> OutgoingQueue:
-        """A new outgoing queue that answers to an address group open, see `AnswerQueues`."""
+        """Create an outgoing queue for answers to an address group; see `AnswerQueues`."""
         return self._create(name, answers_for=group)
 
     def passing(self, name: FormatName, manager: UUID) -> OutgoingQueue:
         """Returns the outgoing queue for messages in transit to a queue of another queue manager.
 
-        INSUFFICIENT_RESOURCES: there are `most`, and names are what senders claim. ILLEGAL_FORMATNAME: see
-        `_check_legal`.
+        Raises INSUFFICIENT_RESOURCES if there are `most` queues, since senders choose the names;
+        ILLEGAL_FORMATNAME as `_check_legal` does.
         """
         _check_legal(name)
         found = self.find(name)
@@ -93,10 +95,11 @@ class OutgoingQueues:
         return found or self._create(name, manager)
 
     def _create(self, name: FormatName, manager: UUID | None = None, answers_for: str = "") -> OutgoingQueue:
-        """DM-080; the record is in the batch of the first message or in an earlier one (DU-02).
+        """Create an outgoing queue (DM-080); its record is in the batch of the first message or an earlier
+        one (DU-02).
 
-        It is written before the queue can be found: what cannot be written does not exist.
-        ILLEGAL_FORMATNAME: see `_check_legal`.
+        The record is written before the queue can be found, so a queue whose record cannot be written does
+        not exist. Raises ILLEGAL_FORMATNAME as `_check_legal` does.
         """
         _check_legal(name)
         services = self._services
@@ -122,7 +125,7 @@ class OutgoingQueues:
         return queue
 
     def add(self, queue: OutgoingQueue) -> None:
-        """An outgoing queue exists, made now or read from the store."""
+        """Register an outgoing queue that was created or read from the store."""
         if queue.destination.kind is NameKind.PUBLIC:
             queue.properties.base_priority = self._directory.base_priority(queue.destination)
             _, queue.manager = self.locate(queue.destination, queue.manager)
@@ -132,7 +135,7 @@ class OutgoingQueues:
         self.opened(queue)
 
     def _forget(self, queue: OutgoingQueue) -> None:
-        """A queue that could not be added: nothing refers to it."""
+        """Undo the registration of a queue that could not be added."""
         queue.close()
         self._registry.remove_outgoing(queue)
         self.removed(queue)
@@ -141,7 +144,7 @@ class OutgoingQueues:
     # ---- queues go
 
     def hindrance(self, queue: OutgoingQueue) -> str:
-        """Why a queue stays; empty if it may go."""
+        """Returns the reason why a queue cannot be deleted; empty if it can."""
         core = queue.core
         if queue.descriptors:
             return "it is open"
@@ -154,9 +157,9 @@ class OutgoingQueues:
         return ""
 
     def delete(self, queue: OutgoingQueue) -> Completion[None]:
-        """Deletes an unused outgoing queue; resolved when the deletion is durable (DU-09).
+        """Delete an unused outgoing queue; resolved when the deletion is durable (DU-09).
 
-        SHARING_VIOLATION: it is in use.
+        Raises SHARING_VIOLATION if the queue is in use.
         """
         reason = self.hindrance(queue)
         if reason:
@@ -164,7 +167,7 @@ class OutgoingQueues:
         return self.discard(queue)
 
     def discard(self, queue: OutgoingQueue) -> Completion[None]:
-        """Delete an outgoing queue with what is in it."""
+        """Delete an outgoing queue with its messages; resolved when the deletion is durable."""
         queue.state = QueueState.DELETING
         try:
             done = self._records.write(queue)
@@ -182,15 +185,17 @@ class OutgoingQueues:
     # ---- transfer
 
     def bring_online(self, online: bool = True) -> None:
-        """Bring Online: what waits is transferred. Take Offline (False): no outgoing queue is transferred
-        until `bring_online` (DM-043); sessions that are open go on until they are idle.
+        """Bring Online: transfer waiting messages. Take Offline (False): transfer nothing until
+        `bring_online` (DM-043).
+
+        Open sessions continue until they are idle.
         """
         self.connection_active = online
         for queue in self.all:
             queue.set_online(online)
 
     def pause(self, queue: OutgoingQueue) -> Completion[None]:
-        """Pause Queue: nothing is sent until `resume`; resolved when durable (DA-051)."""
+        """Pause Queue: send nothing until `resume`; resolved when durable (DA-051)."""
         return self._hold(queue, True)
 
     def resume(self, queue: OutgoingQueue) -> Completion[None]:
@@ -204,17 +209,18 @@ class OutgoingQueues:
     # ---- what the queues ask (`OutgoingOwner`)
 
     def locate(self, name: FormatName, manager: UUID | None) -> tuple[str, UUID | None]:
-        """Host and queue manager of a destination, see `DirectoryClient.locate`."""
+        """Returns host and queue manager of a destination; see `DirectoryClient.locate`."""
         return self._directory.locate(name, manager)
 
     def deliver_locally(self, queue: OutgoingQueue) -> bool:
-        """Whether the next messages of the queue go to a local one, see `LoopbackDelivery`."""
+        """Returns whether the next messages of the queue go to a local queue; see `LoopbackDelivery`."""
         return self._loopback(queue)
 
 
 def _check_legal(name: FormatName) -> None:
-    """ILLEGAL_FORMATNAME: the name breaks the rules of MS-MQMQ 2.1.2. No queue has it, and its outgoing queue
-    could not be read back from the store by the rules for names.
+    """Raises ILLEGAL_FORMATNAME if the name violates MS-MQMQ 2.1.2.
+
+    No queue has such a name, and its outgoing queue could not be read back from the store.
     """
     if name.is_illegal:
         raise IllegalFormatName(f"{quoted(str(name))} breaks the rules of direct format names")

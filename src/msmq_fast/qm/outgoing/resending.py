@@ -1,5 +1,6 @@
-"""Transactional messages on their way: OrderAcks, FinalAcks and the resend ladder (MS-MQQB 3.1.5.6,
-3.1.5.7, 3.1.6.5)."""
+"""Acknowledgment of transactional messages in transit: OrderAcks, FinalAcks and the resend ladder (MS-MQQB
+3.1.5.6, 3.1.5.7, 3.1.6.5).
+"""
 
 from __future__ import annotations
 
@@ -21,8 +22,11 @@ from msmq_fast.qm.faults import Faults
 
 @dataclass(frozen=True, slots=True)
 class Messenger:
-    """The peer of an acknowledgment: the addresses for which it counts, the queue manager that it is
-    believed to be (None: not the one that it says), and whether it is a router, which brings what others say.
+    """The peer that brought an acknowledgment.
+
+    `addresses`: the addresses for which its acknowledgments count. `manager`: the queue manager that it is
+    verified to be; None if that is not the one that it claims to be. `router`: it is a router, which forwards
+    acknowledgments of others.
     """
 
     addresses: frozenset[str] = frozenset()
@@ -41,7 +45,7 @@ class _Way:
 _log = logging.getLogger(__name__)
 
 _MOST_ADDRESSES = 16
-"""Addresses that are remembered of one queue: the latest of a peer that moves often."""
+"""Maximum number of addresses that are remembered for one queue; a peer that moves often keeps the latest."""
 
 
 class Heard(Enum):
@@ -58,9 +62,9 @@ class Heard(Enum):
 class OutgoingSequences:
     """The sequences of all outgoing queues. Times are monotonic seconds.
 
-    `ladder` is the ResendTimerTable: how long a sequence waits for an OrderAck before it is sent again,
-    after none, one, two … waits in vain; the last entry repeats (QB-128). `on_rejected` hears of messages
-    that their destination did not take.
+    `ladder` is the ResendTimerTable: how long a sequence waits for an OrderAck before it is resent, after 0,
+    1, 2 … unanswered attempts; the last entry repeats (QB-128). `on_rejected` is called for messages that
+    their destination refused.
     """
 
     def __init__(
@@ -85,7 +89,9 @@ class OutgoingSequences:
     # ---- the Transactional Ack Wait Timer, one per sequence (AMB-42)
 
     def transmitted(self, core: QueueCore, now: float) -> None:
-        """Messages of a sequence were written to a session: its timer runs from now on, if it did not."""
+        """Start the timer of a sequence, unless it runs: messages of the sequence were written to a
+        session.
+        """
         if core not in self._due and core.sequence is not None and core.sequence.sent:
             self._start(core, now)
 
@@ -99,18 +105,19 @@ class OutgoingSequences:
         self._due.set(core, now + interval)
 
     def stop(self, core: QueueCore) -> None:
-        """Nothing of a sequence is under way."""
+        """Stop the timer of a sequence of which no message is in transit."""
         if core in self._due and core.sequence is not None:
             core.sequence.resend_s = 0
         self._due.set(core, None)
 
     def next_deadline(self) -> float | None:
-        """When `expire` is to be called."""
+        """Monotonic seconds at which `expire` is due; None for never."""
         return self._due.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Send again what no OrderAck covers, in order and with the same numbers, and wait longer then
-        (AMB-17)."""
+        """Resend what no OrderAck covers, in order and with the same numbers, and wait longer next time
+        (AMB-17).
+        """
         for core in self._due.take(now):
             if core.gone or core.sequence is None or not core.sequence.sent:
                 continue
@@ -125,8 +132,9 @@ class OutgoingSequences:
     # ---- acknowledgments; to be called inside a unit of work
 
     def reached(self, core: QueueCore, address: str, manager: UUID | None) -> None:
-        """Messages of a queue go to a session with `address` from now on; `manager` is their destination, if
-        the name of the queue tells.
+        """Note that messages of a queue now go to a session with `address`.
+
+        `manager` is their destination, None if the name of the queue does not determine it.
         """
         way = self._ways.setdefault(core, _Way(manager))
         way.manager = manager
@@ -136,13 +144,15 @@ class OutgoingSequences:
             del way.addresses[next(iter(way.addresses))]
 
     def forget(self, core: QueueCore) -> None:
-        """Forgets a deleted queue."""
+        """Forget a deleted queue."""
         self.stop(core)
         self._ways.pop(core, None)
 
     def _counts(self, core: QueueCore | None, messenger: Messenger | None) -> bool:
-        """Whether the word of a messenger counts for the messages of a queue. Before the first of them left
-        since the start nothing is known of where they went: then only their numbers say that it does.
+        """Whether an acknowledgment from a messenger counts for the messages of a queue.
+
+        Until the first of them leaves after a start, it is not known where they were sent; then any messenger
+        counts, and only the numbers are checked.
         """
         way = None if core is None else self._ways.get(core)
         if way is None or messenger is None or messenger.router:
@@ -160,7 +170,9 @@ class OutgoingSequences:
         return True
 
     def order_ack(self, ack: OrderAck, now: float, messenger: Messenger | None = None) -> None:
-        """The destination keeps everything of a sequence up to a number (QB-208 … QB-212)."""
+        """Apply an OrderAck: the destination has everything of a sequence up to a number (QB-208 …
+        QB-212).
+        """
         identifier = ack.sequence_timestamp << 32 | ack.sequence_ordinal
         if not self._counts(sender_of(self._ledger, identifier), messenger):
             return
@@ -180,7 +192,7 @@ class OutgoingSequences:
             self._start(core, now)
 
     def final_ack(self, ack: FinalAck, now: float, messenger: Messenger | None = None) -> None:
-        """Applies the final state of one message at its destination (QB-216 … QB-219)."""
+        """Apply a FinalAck: the final state of one message at its destination (QB-216 … QB-219)."""
         identifier = ack.sequence_timestamp << 32 | ack.sequence_ordinal
         core = sender_of(self._ledger, identifier, ack.message_id, ack.sequence_number)
         if not self._counts(core, messenger):

@@ -1,5 +1,5 @@
-"""Transactional sequences to other queue managers (MS-MQQB 3.1.1.5): their identifiers, what a start reads
-back, and what management sees of them.
+"""Transactional sequences to other queue managers (MS-MQQB 3.1.1.5): their identifiers, their recovery, and
+their state for management.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from msmq_fast.store.schema import MetaName, Table, outgoing_stream_key
 
 
 class OutgoingStreams:
-    """Allocates TxSequenceIDs: {TimeStamp, Ordinal}, never twice, also not by a copy of the store, whose
-    TimeStamp is greater (AMB-41).
+    """Allocates TxSequenceIDs: {TimeStamp, Ordinal}.
+
+    An identifier is never reused, not even by a copy of the store: the copy has a greater TimeStamp (AMB-41).
     """
 
     def __init__(self, services: Services, registry: QueueRegistry) -> None:
@@ -28,14 +29,16 @@ class OutgoingStreams:
         self._stamp = int(records.meta(MetaName.TX_TIMESTAMP, 0))
 
     def new(self) -> int:
-        """TimeStamp << 32 | Ordinal of a new sequence; 0: none is reserved, the store does not keep up."""
+        """Returns TimeStamp << 32 | Ordinal for a new sequence; 0 if the store has not reserved an
+        ordinal yet.
+        """
         try:
             return (self._stamp << 32) + self.ordinals.take()  # greater, also behind the last ordinal
         except InsufficientResources:
             return 0
 
     def load(self) -> None:
-        """REC-09: the state of every sequence, before the positions are loaded."""
+        """Read the state of every sequence; call before the positions are loaded (REC-09)."""
         tables = self._services.store.tables
         for queue in self._registry.outgoing():
             try:
@@ -46,14 +49,16 @@ class OutgoingStreams:
                 )
 
     def settle(self) -> None:
-        """In a unit, when the positions are loaded and numbers are reserved."""
+        """Fix the next sequence numbers. Call inside a unit, once the positions are loaded and ordinals are
+        reserved.
+        """
         for queue in self._registry.outgoing():
             settle_sequence(queue.core, self._stamp)
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceInfo:
-    """SEQUENCE_INFO: a place in a sequence."""
+    """SEQUENCE_INFO: a place in a sequence, and the number of the message before it."""
 
     sequence_id: int
     number: int
@@ -65,8 +70,9 @@ class SequenceInfo:
 
 @dataclass(frozen=True, slots=True)
 class TransferInfo:
-    """OutgoingTransferInfo (MS-MQDMPR 3.1.1.3, QB-214), the Eod properties; times in Unix seconds, 0 for
-    never; intervals in seconds.
+    """OutgoingTransferInfo (MS-MQDMPR 3.1.1.3, QB-214): the Eod properties of an outgoing queue.
+
+    Times are in Unix seconds, 0 for never; intervals are in seconds.
     """
 
     first_non_ack: SequenceInfo | None

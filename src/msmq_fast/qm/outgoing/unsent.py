@@ -1,4 +1,4 @@
-"""FinalAcks that could not be made are tried again: the sender keeps its message until it gets one."""
+"""Retries FinalAcks that could not be sent: the sender keeps its message until it gets one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["UnsentAcks"]
 
 _RETRY: Final = 10.0  # seconds between two attempts
 _ATTEMPTS: Final = 5
-_MOST_BYTES: Final = 16 << 20  # of their messages; beyond that the oldest is given up
+_MOST_BYTES: Final = 16 << 20  # of their messages; above this the oldest is dropped
 
 
 @dataclass(slots=True)
@@ -26,7 +26,10 @@ class _Ack:
 
 
 class UnsentAcks:
-    """`send(packet, reason)` makes a FinalAck in the current unit, `unit()` begins one. A `Timed`."""
+    """The FinalAcks to retry. A `Timed`.
+
+    `send(packet, reason)` sends a FinalAck in the current unit, `unit()` begins a unit.
+    """
 
     def __init__(
         self,
@@ -43,7 +46,7 @@ class UnsentAcks:
         self._bytes = 0
 
     def add(self, packet: bytes, reason: int) -> None:
-        """A FinalAck of the class `reason` for the message of `packet` could not be made."""
+        """Schedule a retry of the FinalAck of class `reason` for the message of `packet`."""
         self._put(_Ack(packet, reason, self._monotonic() + _RETRY))
 
     def _put(self, ack: _Ack) -> None:
@@ -58,11 +61,11 @@ class UnsentAcks:
         return ack
 
     def next_deadline(self) -> float | None:
-        """When `expire` is due, None for never."""
+        """Monotonic seconds at which `expire` is due; None for never."""
         return self._acks[0].due if self._acks else None
 
     def expire(self, now: float) -> None:
-        """Try those again that are due."""
+        """Retry the FinalAcks that are due."""
         while self._acks and self._acks[0].due <= now:
             ack = self._take()
             try:

@@ -1,1 +1,1 @@
-"""Queues of this computer and outgoing ones: what they are, their rights, and their records."""
+"""Local and outgoing queues: their data, their access rights, and their records."""

@@ -1,7 +1,7 @@
-"""Messages of a queue that stay as they are, one bounded batch a call.
+"""Reads messages of a queue without changing it, one bounded batch a call.
 
-A batch is named by arrival sequences: it examines what arrived behind `after` up to `upto`, so that a caller
-a reader that stops may continue, and one that works beside senders comes to an end.
+A batch is a range of arrival sequences: the messages that arrived after `after`, up to `upto`. So a reader
+that stops can continue, and one that runs beside senders comes to an end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EVER: Final = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which messages are meant: by label (a pattern with * ? []), by class, by their time of arrival.
+    """Selects messages: by label (a pattern with * ? []), by class, by time of arrival.
 
     Times are Unix microseconds, both ends included.
     """
@@ -38,11 +38,11 @@ class Selection:
     until_us: int = EVER
 
     def admits(self, arrived_us: int, message_class: int) -> bool:
-        """Whether a message may be meant, as far as its packet need not be seen."""
+        """Whether time and class of a message match, so that its packet needs to be read."""
         return self.since_us <= arrived_us <= self.until_us and self.message_class in (None, message_class)
 
     def matches(self, packet: bytes) -> bool:
-        """Whether the label fits; a packet that is damaged fits nothing."""
+        """Whether the label matches; a damaged packet never does."""
         if self.label is None:
             return True
         try:
@@ -53,7 +53,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The range that one batch examines: arrivals behind `after` up to `upto`, and at most `limit` messages
+    """The range that one batch examines: arrivals after `after`, up to `upto`, and at most `limit` messages
     of them.
     """
 
@@ -65,7 +65,7 @@ class Stretch:
 
 @dataclass(slots=True)
 class Page:
-    """The messages of one batch. The next one begins behind `next`; none is left if `finished`."""
+    """The messages of one batch. The next batch begins after `next`; there is none if `finished`."""
 
     next: int
     finished: bool
@@ -73,7 +73,7 @@ class Page:
 
 
 def browse(core: QueueCore, stretch: Stretch) -> Completion[Page]:
-    """The next batch of a queue, which stays as it is. Locked and unreadable messages are passed over."""
+    """Read the next batch of a queue, without changing it. Skips locked and unreadable messages."""
     keys: list[int] = []
     size = 0
     page = Page(stretch.after, False)
@@ -97,7 +97,7 @@ def browse(core: QueueCore, stretch: Stretch) -> Completion[Page]:
 
 
 def _read(core: QueueCore, keys: list[int]) -> Completion[list[Received]]:
-    """The messages with these keys in their order, without removed and unreadable ones."""
+    """Read the messages with these keys, in this order; leaves out those that are gone or cannot be read."""
     completion: Completion[list[Received]] = Completion()
     found: dict[int, Received] = {}
     left = len(keys) + 1

@@ -1,7 +1,7 @@
-"""What becomes of the queues of this computer: they are made, changed and removed (DU-09, DU-10, DU-17).
+"""Creates, changes and deletes the queues of this computer (DU-09, DU-10, DU-17).
 
-The checks and the rights are the callers': `operator.queueadmin` for programs and administrators, the
-directory client for what the directory changes.
+The callers check values and rights: `operator.queueadmin` for programs and administrators, the directory
+client for changes by the directory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["QueueChanges"]
 
 
 class QueueChanges:
-    """`changed` is emitted when a queue came, went or was changed, `removed` with each queue that went."""
+    """Emits `changed` when a queue was created, changed or deleted, and `removed` for each deleted queue."""
 
     def __init__(
         self, services: Services, registry: QueueRegistry, records: QueueRecords, events: EventFeed
@@ -44,7 +44,7 @@ class QueueChanges:
     def make(
         self, part: QueuePart, values: QueueProperties, guid: UUID, security: SecurityDescriptor
     ) -> Queue:
-        """A queue, registered, and its record and journal in the current unit."""
+        """Create and register a queue; its record and journal are written in the current unit."""
         services = self._services
         kind = kind_of(part)
         queue = Queue(
@@ -71,7 +71,9 @@ class QueueChanges:
         return queue
 
     def make_journal(self, queue: Queue) -> JournalQueue:
-        """The journal of a queue, not registered yet, and, in the current unit, its record (DU-10)."""
+        """Create the journal of a queue and write its record in the current unit (DU-10); does not
+        register it.
+        """
         services = self._services
         journal = JournalQueue(services.ledger, self._registry.new_ordinal(), services.new_guid(), queue)
         services.records.set_queue(journal.ordinal, journal.record())
@@ -79,12 +81,14 @@ class QueueChanges:
         return journal
 
     def undo(self, queue: Queue) -> None:
-        """A queue whose record was not kept does not exist."""
+        """Remove a queue whose record the store rejected."""
         if queue.state is QueueState.EXISTING:
             self._remove(queue, told=False)
 
     def write_new(self, queue: Queue) -> None:
-        """Write the record of a queue that nothing can find yet; the caller registers it after that."""
+        """Write the record of a new queue, before anything can find it; the caller registers the queue
+        afterwards.
+        """
         self._records.write_new(queue, lambda: self._events.created(queue))
 
     # ---- queues change
@@ -92,7 +96,7 @@ class QueueChanges:
     def apply(
         self, queue: Queue, properties: Mapping[str, object], security: SecurityDescriptor | None = None
     ) -> Completion[None]:
-        """Take over properties that were checked; resolved when durable."""
+        """Apply properties that were checked; resolved when durable."""
         before = replace(queue.properties), queue.security, queue.modified
         queue.properties.update(dict(properties))
         if security is not None:
@@ -112,7 +116,7 @@ class QueueChanges:
     # ---- queues go
 
     def drop(self, queue: Queue) -> Completion[None]:
-        """Delete a queue, its subqueues with it; resolved when that is durable."""
+        """Delete a queue and its subqueues; resolved when the deletion is durable."""
         queue.state = QueueState.DELETING
         try:
             done = self._records.write(queue)

@@ -1,4 +1,4 @@
-"""Connector queues: messages for foreign systems wait there for a program that takes them on (X-74)."""
+"""Connector queues: messages for foreign systems wait in them for a connector program (X-74)."""
 
 from __future__ import annotations
 
@@ -24,27 +24,28 @@ class Directory(Protocol):
     """The part of the directory that connector queues use."""
 
     def queue_manager(self) -> DirectoryObject:
-        """The object of this queue manager."""
+        """Returns the object of this queue manager."""
 
     def read(self, kind: ObjectType, conditions: Filter = ()) -> Completion[DirectoryObject]:
         """Read an object."""
 
 
 def connector_name(site: UUID, *, transactional: bool) -> FormatName:
-    """The name of one of the two connector queues of a foreign site (MS-MQMQ 2.1.6)."""
+    """Returns the name of one of the two connector queues of a foreign site (MS-MQMQ 2.1.6)."""
     suffix = Suffix.XACTONLY if transactional else Suffix.NONE
     return FormatName(NameKind.CONNECTOR, site, suffix=suffix)
 
 
 def connector_key(name: FormatName) -> str:
-    """The key under which a connector queue is known; no path name has it."""
+    """Returns the key of a connector queue in the registry; no path name has this key."""
     return QueuePart(Scope.SYSTEM, str(name)).key
 
 
 class ConnectorQueue(Queue):
     """Messages for the foreign systems of one site; one queue for transactional messages, one for others.
 
-    What is read here has not arrived yet, so it is not acknowledged: that is for the connector to do.
+    A message that is received from it has not arrived yet, so it is not acknowledged: the connector does
+    that.
     """
 
     def __init__(
@@ -59,15 +60,15 @@ class ConnectorQueue(Queue):
 
     @property
     def name(self) -> str:
-        """CONNECTOR=…"""
+        """The format name, CONNECTOR=…"""
         return str(self.destination)
 
     def format_name(self, manager: UUID) -> FormatName:
-        """By which it is opened, on this computer only."""
+        """Returns the name with which programs on this computer open the queue; `manager` does not matter."""
         return self.destination
 
     def record(self) -> dict[str, Any]:
-        """The record of the queue."""
+        """Returns the stored record of the queue."""
         return {
             "kind": int(self.kind),
             "guid": self.guid.bytes_le,
@@ -80,7 +81,7 @@ class ConnectorQueue(Queue):
 
     @classmethod
     def load_connector(cls, ledger: Ledger, ordinal: int, record: dict[str, Any]) -> ConnectorQueue:
-        """The queue of a stored record."""
+        """Create the queue from a stored record."""
         queue = cls(
             ledger,
             ordinal,
@@ -95,7 +96,7 @@ class ConnectorQueue(Queue):
 
 
 class Connectors:
-    """The connector queues of one queue manager; they are made when they are needed."""
+    """The connector queues of one queue manager; each is created when it is first used."""
 
     def __init__(
         self, services: Services, registry: QueueRegistry, changes: QueueChanges, directory: Directory
@@ -106,14 +107,19 @@ class Connectors:
         self._directory = directory
 
     def named(self, name: FormatName) -> ConnectorQueue:
-        """The queue of a CONNECTOR= name. QUEUE_NOT_FOUND: no foreign site to which this computer belongs."""
+        """Returns the queue of a CONNECTOR= name.
+
+        Raises QUEUE_NOT_FOUND unless it names a foreign site to which this computer belongs.
+        """
         site = name.guid
         if site is None or site not in self._own_sites() or not self._site(site, "ForeignSite"):
             raise QueueNotFound(f"this computer is not a connector: {name}")
         return self.queue(site, transactional=name.suffix is Suffix.XACTONLY)
 
     def site_of(self, manager: UUID | None) -> UUID | None:
-        """The site by which messages for a foreign system leave from this computer; None if they do not."""
+        """Returns the site through which this computer sends messages for a foreign system; None if it
+        does not.
+        """
         if manager is None:
             return None
         answer = self._directory.read(ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, manager),))
@@ -123,7 +129,7 @@ class Connectors:
         return min(common, default=None)
 
     def queue(self, site: UUID, *, transactional: bool) -> ConnectorQueue:
-        """One of the two queues of a site."""
+        """Returns one of the two queues of a site, creating it if needed."""
         descriptor = self._descriptor(site)
         found = self._registry.by_key(connector_key(connector_name(site, transactional=transactional)))
         if not isinstance(found, ConnectorQueue):
@@ -152,7 +158,7 @@ class Connectors:
         return None if found is None else found.get(attribute)
 
     def _descriptor(self, site: UUID) -> SecurityDescriptor:
-        """The descriptor of the queues of a site; without one, only administrators may open them."""
+        """Returns the descriptor of the queues of a site; without one, only administrators may open them."""
         data = self._site(site, "Security")
         try:
             return SecurityDescriptor.from_bytes(data) if data else NOBODY

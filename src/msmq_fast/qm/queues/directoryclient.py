@@ -1,4 +1,4 @@
-"""The queue manager as a client of its directory: its own objects, and where public names lead."""
+"""The queue manager as a client of its directory: its own objects, and the resolution of public names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Attributes of a Queue object and the queue properties they are.
+# Attributes of a Queue object and the queue properties that they set.
 _PROPERTIES = {
     "Label": "label",
     "Type": "type",
@@ -55,13 +55,13 @@ _ENTERPRISE_SCOPE = 1
 
 
 Announce = Callable[[UUID, Notice], None]
-"""Tells the owner of an object that it was changed."""
+"""Notifies the owner of an object of a change."""
 
 
 class DirectoryClient:
-    """Fulfils `LocalObjects` for the directory. A `Timed`.
+    """Implements `LocalObjects` for the directory. A `Timed`.
 
-    `rearranged` is emitted when routes are to be looked up anew, `users_changed` when what is known of users
+    `rearranged` is emitted when routes must be looked up again, `users_changed` when cached data about users
     is out of date.
     """
 
@@ -109,7 +109,7 @@ class DirectoryClient:
     # ---- lifecycle
 
     def start(self) -> None:
-        """Make directory and queue manager known to each other. Raises the error where that cannot be."""
+        """Register the queue manager in the directory. Raises the error if that fails."""
         if not self.events.integrated:
             return
         site = self._services.settings.site
@@ -133,13 +133,15 @@ class DirectoryClient:
         self._use(WorkgroupDirectory(self))
 
     def _start_topology(self) -> None:
-        """Without a site there is nothing to be read again in a directory of one's own."""
+        """Start to read the topology regularly. An own directory without sites has nothing to read again."""
         sites = self.queue_manager().get("SiteIdentifierList") or ()
         if sites or not self._own:
             self.topology.start(sites)
 
     def _drop_objects_without_queue(self) -> None:
-        """In a directory of its own, an object of an own queue without the queue is what a crash left."""
+        """Delete objects of local queues that do not exist: in an own directory, a crash can leave such
+        objects.
+        """
         for item in self.events.all(ObjectType.QUEUE).result():
             if self.is_own_path(item["Pathname"]) and self.own_queue(item) is None:
                 self.events.delete(item)
@@ -149,7 +151,7 @@ class DirectoryClient:
         return earliest(self.events.online.due, self.topology.next_deadline())
 
     def expire(self, now: float) -> None:
-        """Run the directory's timers; the fault of one is not the other's."""
+        """Run the directory's timers; a fault in one does not affect the other."""
         for timed in (self.events, self.topology):
             try:
                 timed.expire(now)
@@ -182,7 +184,7 @@ class DirectoryClient:
 
     @property
     def machine_sid(self) -> Sid | None:
-        """objectSid of the computer, None if no directory has it (DM-045)."""
+        """The objectSid of the computer; None if no directory provides it (DM-045)."""
         text = self._learned.get("MachineSid")
         return sid(text) if text and self.events.integrated else None
 
@@ -216,12 +218,12 @@ class DirectoryClient:
         return [queue for queue in self._registry.local() if queue.kind is QueueKind.PUBLIC]
 
     def own_queue(self, item: DirectoryObject) -> Queue | None:
-        """The public queue of this computer that an object is of."""
+        """Returns the local public queue of a directory object; None if there is none."""
         identifier = item.identifier
         return None if identifier is None else self._registry.by_guid(identifier)
 
     def queue_object(self, queue: Queue) -> DirectoryObject:
-        """A queue of this computer as a directory object."""
+        """Returns the directory object of a local queue."""
         assert queue.part is not None  # noqa: S101 - of every queue that is not outgoing
         values = self._described(queue.part, queue.properties, queue.security) | {
             IDENTIFIER: queue.guid,
@@ -252,7 +254,7 @@ class DirectoryClient:
         guid: UUID | None,
         join: Callable[[UUID], Queue],
     ) -> Completion[Queue]:
-        """DM-060: the object of a public queue and the queue, which `join` makes, in one unit (DU-10)."""
+        """Create the object of a public queue, and the queue with `join`, in one unit (DM-060, DU-10)."""
         made: list[Queue] = []
         values = self._described(part, properties, security)
         if guid is not None:
@@ -275,7 +277,7 @@ class DirectoryClient:
         return for_applications(done).then(lambda _: Completion.of(made[0]))
 
     def _read_paths(self, queue: Queue) -> None:
-        """FullPath and DirectoryPath are what the directory made of the name."""
+        """Read FullPath and DirectoryPath, which the directory derives from the name."""
         answer = self.events.read(ObjectType.QUEUE, (equals(IDENTIFIER, queue.guid),))
 
         def note(answer: Completion[DirectoryObject]) -> None:
@@ -289,9 +291,10 @@ class DirectoryClient:
         queue.directory_path = item.get("DirectoryPath") or ""
 
     def delete_queue(self, queue: Queue, join: Callable[[], Completion[None]]) -> Completion[None]:
-        """DM-067: the object of a public queue, and `join` with it, in one unit (DU-09).
+        """Delete the object of a public queue, and the queue with `join`, in one unit (DM-067, DU-09).
 
-        A queue that the directory does not know, or that was public before the computer left it, goes alone.
+        If the directory does not know the queue, or the computer has left the directory, only `join` is
+        called.
         """
         if not self.events.integrated:
             return join()
@@ -316,7 +319,9 @@ class DirectoryClient:
         security: SecurityDescriptor,
         join: Callable[[], Completion[None]],
     ) -> Completion[None]:
-        """The properties of a public queue written through, and `join` with them, in one unit (DU-17)."""
+        """Write the properties of a public queue to the directory, and to the queue with `join`, in one unit
+        (DU-17).
+        """
         if not self.events.integrated:
             return join()
         assert queue.part is not None  # noqa: S101 - of every queue that is not outgoing
@@ -329,20 +334,20 @@ class DirectoryClient:
     def create(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
     ) -> Completion[UUID]:
-        """Create an object that is not of a queue of this computer."""
+        """Create an object that does not belong to a local queue."""
         return self.events.create(item, attributes, join=join)
 
     def write(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
     ) -> Completion[None]:
-        """Change an object that is not of a queue of this computer."""
+        """Change an object that does not belong to a local queue."""
         done = self.events.write(item, attributes, join=join)
         if item.kind is ObjectType.QUEUE_MANAGER and item.identifier == self.guid:
             return done.then(lambda _: self._reread())
         return done
 
     def _reread(self) -> Completion[None]:
-        """The own QueueManager object was changed by hand."""
+        """Apply a manual change of this queue manager's own directory object."""
         own = self.events.read(ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, self.guid),))
 
         def take(item: DirectoryObject) -> Completion[None]:
@@ -364,25 +369,25 @@ class DirectoryClient:
         return self.events.read(kind, conditions, attributes, force=force)
 
     def is_own_path(self, path: object) -> bool:
-        """Whether a path is one of this computer."""
+        """Whether a path belongs to this computer."""
         return isinstance(path, str) and self.is_local(path.partition("\\")[0])
 
     # ---- names
 
     def expand(self, text: str) -> str:
-        """Expand Format Name. ILLEGAL_FORMATNAME; NO_DS: the directory does not answer at once."""
+        """Expand Format Name. Raises ILLEGAL_FORMATNAME; NO_DS if the directory does not answer at once."""
         return self._at_once(expand_format_name(text, self.events))
 
     def base_priority(self, name: FormatName) -> int:
-        """BasePriority of a public queue, 0 where the directory does not show it."""
+        """Returns the BasePriority of a public queue; 0 if the directory does not have the queue."""
         found = self._read_public(name)
         return 0 if found is None else int(found.get("BasePriority") or 0)
 
     def check_remote(self, name: FormatName) -> None:
-        """Whether a public queue is one of another computer (DM-078).
+        """Check that a public queue belongs to another computer (DM-078).
 
-        UNSUPPORTED_FORMATNAME_OPERATION: the directory does not show it. QUEUE_NOT_FOUND: it would be on
-        this computer.
+        Raises UNSUPPORTED_FORMATNAME_OPERATION if the directory does not have the queue; QUEUE_NOT_FOUND if
+        the directory says that it is on this computer.
         """
         found = self._read_public(name)
         if found is None:
@@ -396,9 +401,11 @@ class DirectoryClient:
         return found.result() if found.done and found.exception() is None else None
 
     def locate(self, name: FormatName, manager: UUID | None = None) -> tuple[str, UUID | None]:
-        """Get Destination Info (MS-MQQB 3.1.7.4) of a name that is not direct: host ("" if unknown) and
-        queue manager, which is that of the computer in the queue's path (AMB-55), or `manager` where the
-        directory does not show the queue.
+        """Get Destination Info (MS-MQQB 3.1.7.4) for a name that is not direct: returns host and queue
+        manager.
+
+        The host is "" if it is unknown. The queue manager is that of the computer in the queue's path
+        (AMB-55), or `manager` if the directory does not have the queue.
         """
         if name.kind is NameKind.PUBLIC:
             found = self._read_public(name)
@@ -427,7 +434,7 @@ class DirectoryClient:
 
 
 def security_of(item: DirectoryObject) -> SecurityDescriptor | None:
-    """The descriptor of a Queue object; None where it has none that can be read (X-43)."""
+    """Returns the descriptor of a Queue object; None if it has no readable descriptor (X-43)."""
     data = item.get("Security")
     if not data:
         return None
@@ -439,7 +446,7 @@ def security_of(item: DirectoryObject) -> SecurityDescriptor | None:
 
 
 def properties_of(item: DirectoryObject) -> dict[str, Any]:
-    """The queue properties that a Queue object gives."""
+    """Returns the queue properties that a Queue object sets."""
     return {own: item.get(name) for name, own in _PROPERTIES.items() if item.get(name) is not None}
 
 

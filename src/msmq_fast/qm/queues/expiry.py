@@ -10,11 +10,11 @@ from msmq_fast.qm.clock import Clock
 from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.reading.readers import Readers, ReadRequest, ReadTimer
 
-RECHECK = 30.0  # seconds after which a step of the wall clock is noticed at the latest
+RECHECK = 30.0  # maximum delay in seconds until a step of the wall clock is noticed
 
 
 class Expiry:
-    """Runs what is due. `batch` bounds how many messages expire in one go."""
+    """Expires messages and reads that are due. `batch` limits how many messages expire in one call."""
 
     def __init__(self, ledger: Ledger, clock: Clock, batch: int, faults: Faults) -> None:
         self._ledger = ledger
