@@ -1,6 +1,6 @@
-"""The application API: `connect()` for asyncio, `msmq_fast.sync` for the rest.
+"""The application API: `connect()` for asyncio programs, `msmq_fast.sync` for blocking ones.
 
-The names are imported when they are first used: the bulk client needs none of what they need.
+Each name is imported at its first use, so that the bulk client does not load modules that it does not need.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""What operators do, by subject: `connection.admin.queues.create(…)`, `connection.admin.outgoing.pause(…)`.
+"""Requests of operators, by subject: `connection.admin.queues.create(…)`,
+`connection.admin.outgoing.pause(…)`.
 
-Answers are the dataclasses of `msmq_fast.protocol.resources`; fields that an earlier server does not send
-have their defaults.
+Replies are the dataclasses of `msmq_fast.protocol.resources`. A field that an earlier server does not send
+has its default.
 
-To add a request: 1. write a method in the class of its subject, and a dataclass if the answer is a map;
+To add a request: 1. write a method in the class of its subject, and a dataclass if the reply is a map;
 2. run `python -m tools.syncclient --write` for the blocking client.
 """
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Admin:
-    """The subjects, and what belongs to the queue manager as a whole."""
+    """The subjects of operators' requests, and the requests that concern the whole queue manager."""
 
     def __init__(self, link: Requester) -> None:
         self.queues = QueueAdmin(link)
@@ -42,7 +43,7 @@ class Admin:
 
     @property
     def messages(self) -> MessageAdmin:
-        """Messages in batches."""
+        """Browse, move, copy, resubmit and import messages in batches."""
         from msmq_fast.client.exchange import MessageAdmin
 
         return MessageAdmin(self._link)
@@ -56,14 +57,14 @@ class Admin:
 
     @property
     def certificates(self) -> CertificateAdmin:
-        """Certificates with which messages of users are signed."""
+        """Certificates that sign the messages of users."""
         from msmq_fast.client.securityadmin import CertificateAdmin
 
         return CertificateAdmin(self._link)
 
     @property
     def keys(self) -> KeyAdmin:
-        """Keys with which messages are encrypted for queue managers."""
+        """Public keys that encrypt messages for queue managers."""
         from msmq_fast.client.securityadmin import KeyAdmin
 
         return KeyAdmin(self._link)
@@ -73,18 +74,18 @@ class Admin:
         return dict(await self._link.request(Frame.STATS, []))
 
     async def reload(self) -> dict[str, Any]:
-        """Have the server read its configuration again, as SIGHUP does.
+        """Make the server read its configuration again, as SIGHUP does.
 
-        The reply names what is in force now (`changed`), what takes a restart (`restart`) and the old names
-        of keys that were read (`warnings`).
+        The reply lists the keys that changed (`changed`), the changed keys that need a restart (`restart`)
+        and the old names of keys in the file (`warnings`).
 
-        Raises InvalidParameter, with one line for each mistake, if the configuration cannot be used; then
-        nothing has changed. Raises AccessDenied.
+        Raises InvalidParameter, with one line for each mistake, if the configuration is invalid; the server
+        then keeps its old configuration. Raises AccessDenied.
         """
         return dict(await self._link.request(Frame.RELOAD, []))
 
     async def trace(self, message_id: bytes) -> list[MessageEvent]:
-        """What happened to a message at this queue manager, as far back as the event feed goes.
+        """Return what happened to a message at this queue manager, as far back as the event feed reaches.
 
         `message_id` has 20 bytes, as `ReceivedMessage.id`. Raises AccessDenied.
         """
@@ -99,14 +100,14 @@ class Admin:
     async def snapshot(self, directory: str, bytes_per_second: int | None = None) -> SnapshotInfo:
         """Copy the running store into a new directory of the server's machine.
 
-        The copy is given up if the connection ends before. Raises InvalidParameter (the directory, the rate,
-        or another snapshot is being made), AccessDenied, MSMQError.
+        The server cancels the copy if the connection ends before it is complete. Raises InvalidParameter if
+        the directory or the rate is invalid or another snapshot is running; AccessDenied, MSMQError.
         """
         reply = await self._link.request(Frame.SNAPSHOT, [directory, bytes_per_second])
         return SnapshotInfo.from_map(reply)
 
     async def snapshot_progress(self) -> tuple[int, int] | None:
-        """Bytes written, and about how many there will be; None while no snapshot is made.
+        """Return the bytes written and the approximate total; None if no snapshot is running.
 
         Raises AccessDenied.
         """
@@ -129,7 +130,7 @@ class QueueAdmin(Subject):
         return QueueInfo.from_map(await self._link.request(Frame.GET_QUEUE, [name]))
 
     async def set(self, name: str, **properties: Unpack[QueueProperties]) -> QueueInfo:
-        """Change properties of a queue. Raises QueueNotFound, PropertyError."""
+        """Change the given properties of a queue. Raises QueueNotFound, PropertyError."""
         return QueueInfo.from_map(await self._link.request(Frame.SET_QUEUE, [name, properties]))
 
     async def delete(self, name: str) -> None:
@@ -137,12 +138,12 @@ class QueueAdmin(Subject):
         await self._link.request(Frame.DELETE_QUEUE, [name])
 
     async def all(self, kind: str = "user") -> list[QueueInfo]:
-        """The queues of a kind: `user` or `system`."""
+        """Return the queues of a kind: `user` or `system`."""
         return [QueueInfo.from_map(one) for one in await self._link.request(Frame.LIST_QUEUES, [kind])]
 
 
 class OutgoingAdmin(Subject):
-    """Outgoing queues, by the format name of their destination."""
+    """Outgoing queues. Each is named by the format name of its destination."""
 
     async def all(self) -> list[OutgoingQueueInfo]:
         """All outgoing queues."""
@@ -153,23 +154,23 @@ class OutgoingAdmin(Subject):
         return OutgoingQueueInfo.from_map(await self._link.request(Frame.SHOW_OUTGOING, [name]))
 
     async def pause(self, name: str) -> None:
-        """Send nothing from it until `resume`. Raises QueueNotFound."""
+        """Stop sending from an outgoing queue until `resume`. Raises QueueNotFound."""
         await self._link.request(Frame.PAUSE_OUTGOING, [name])
 
     async def resume(self, name: str) -> None:
-        """Send from it again. Raises QueueNotFound."""
+        """Send from a paused outgoing queue again. Raises QueueNotFound."""
         await self._link.request(Frame.RESUME_OUTGOING, [name])
 
     async def purge(self, name: str) -> int:
-        """Remove all of its messages; their number. Raises QueueNotFound."""
+        """Remove all messages of an outgoing queue; returns their number. Raises QueueNotFound."""
         return int(await self._link.request(Frame.PURGE_OUTGOING, [name]))
 
 
 class TransactionAdmin(Subject):
-    """Transactions of all programs."""
+    """Transactions of all programs that use this queue manager."""
 
     async def all(self) -> list[TransactionInfo]:
-        """The open and prepared transactions. Raises AccessDenied."""
+        """Return the open and prepared transactions. Raises AccessDenied."""
         return [
             TransactionInfo.from_map(one) for one in await self._link.request(Frame.LIST_TRANSACTIONS, [])
         ]
@@ -186,22 +187,24 @@ class TransactionAdmin(Subject):
 
 
 class DirectoryAdmin(Subject):
-    """Objects of the directory. Their attributes depend on the type, so they are maps."""
+    """Objects of the directory. Each object is a map, since its attributes depend on its type."""
 
     async def all(self, kind: str, after: str = "", limit: int = 1000) -> list[dict[str, Any]]:
-        """Up to `limit` objects of a type (`Queue`, `Site`, …) by GUID, from behind the GUID `after`."""
+        """Return up to `limit` objects of a type (`Queue`, `Site`, …) in the order of their GUIDs, starting
+        after the GUID `after`.
+        """
         return list(await self._link.request(Frame.LIST_DIRECTORY, [kind, after, limit]))
 
     async def get(self, kind: str, name: str) -> dict[str, Any]:
-        """One object, by GUID or by its unique name."""
+        """Return one object, by its GUID or its unique name."""
         return dict(await self._link.request(Frame.SHOW_DIRECTORY, [kind, name]))
 
     async def put(self, entry: dict[str, Any], how: str, *, dry_run: bool = False) -> str:
-        """`create` an object, `set` attributes of one, or `import` it; answers `created`, `changed` or
-        `unchanged`.
+        """Write an object: `how` is `create`, `set` (change attributes of an existing object) or `import`.
+        Returns `created`, `changed` or `unchanged`.
         """
         return str(await self._link.request(Frame.PUT_DIRECTORY, [entry, how, dry_run]))
 
     async def delete(self, kind: str, name: str) -> None:
-        """Delete an object, by GUID or by its unique name."""
+        """Delete an object, by its GUID or its unique name."""
         await self._link.request(Frame.DELETE_DIRECTORY, [kind, name])

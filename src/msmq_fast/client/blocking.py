@@ -1,8 +1,8 @@
-"""What the generated `sync.py` stands on: one event loop in a background thread, and wrappers around objects
-that belong to it.
+"""The base of the generated `sync.py`: one event loop in a background thread, and wrappers around the asyncio
+objects that belong to it.
 
-Objects may be used from any thread. A forked child has a loop of its own; it connects anew, since connections
-belong to the parent.
+Wrappers may be used from any thread. A forked child gets an event loop of its own and must connect again,
+since the connections belong to the parent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class _Runner:
-    """The event loop of the background thread, started when it is first needed."""
+    """The event loop of the background thread, started at its first use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -28,7 +28,9 @@ class _Runner:
             os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
-        """In a forked child: the thread of the loop is not there, and the lock may be held for ever."""
+        """Reset the state in a forked child, where the loop's thread does not exist and the lock may be held
+        for ever.
+        """
         self._lock = threading.Lock()
         self._loop = None
 
@@ -54,9 +56,7 @@ def run(call: Coroutine[Any, Any, T]) -> T:
 
 
 def on_loop(function: Callable[[], T]) -> T:
-    """Call a function on the thread of the loop: for objects that belong to the loop on which they
-    are made.
-    """
+    """Call a function on the loop's thread, for functions that make objects bound to the loop."""
 
     async def call() -> T:
         return function()
@@ -65,7 +65,7 @@ def on_loop(function: Callable[[], T]) -> T:
 
 
 def iterate(source: AsyncIterable[T]) -> Iterator[T]:
-    """The items of an asynchronous iterable, one after the other as they are asked for."""
+    """Yield the items of an asynchronous iterable; each is fetched when the caller asks for it."""
     items = source.__aiter__()
     try:
         while True:
@@ -87,14 +87,14 @@ Inner = TypeVar("Inner")
 
 
 class Wrapper(Generic[Inner]):
-    """Something of the client with asyncio, called from other threads."""
+    """A blocking wrapper around an object of the asyncio client, for callers in other threads."""
 
     def __init__(self, inner: Inner) -> None:
         self._inner = inner
 
 
 def unwrap(value: Any) -> Any:
-    """What a wrapper is around; another value as it is."""
+    """Return the object inside a wrapper; any other value is returned unchanged."""
     return value._inner if isinstance(value, Wrapper) else value
 
 
@@ -110,7 +110,7 @@ _Closing = TypeVar("_Closing", bound=_Managed)
 
 
 class ClosingWrapper(Wrapper[_Closing]):
-    """One that is used in a `with` statement."""
+    """A wrapper that a `with` statement opens and closes."""
 
     def __enter__(self) -> Self:
         _runner.run(_enter(self._inner))

@@ -1,14 +1,14 @@
-"""The connection of a program: one link at a time, and the next one when it is lost, if the program wants
-that.
+"""The connection of a program: one link at a time, replaced by a new link when it is lost, if the program
+asks for that.
 
-1. A link ends. Its calls raise ConnectionLost (sends: SendInDoubt), but for those that change nothing; its
+1. A link ends. Its calls raise ConnectionLost (sends: SendInDoubt), except calls that change nothing. Its
    transactions are aborted.
 2. `_run` connects again, after pauses that double from `Reconnect.first` to `Reconnect.most` seconds.
-3. What was open is opened again on the new link, in the order in which it was opened: `Restorable.restore`.
-4. Calls that came meanwhile go on: they wait in `live`, and so do those that change nothing.
+3. Everything that was open is opened again on the new link, in its original order: `Restorable.restore`.
+4. Calls that arrived in the meantime continue: they wait in `live`, as do the calls that change nothing.
 
-To let something survive a lost link: implement Restorable, and `add` it when it is open and `remove` it when
-it is closed.
+To let an object survive a lost link: implement Restorable, call `add` when the object is open and `remove`
+when it is closed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from msmq_fast.protocol.errors import MSMQError, ServiceNotAvailable
 from msmq_fast.protocol.frames import Frame
 
 Dial = Callable[[Callable[[], None]], Awaitable[tuple[Link, dict[str, Any]]]]
-"""Connects and says hello, with the callback for the end of the link; the link and the answer to
-the hello.
+"""Connects and sends the hello. Takes the callback for the end of the link; returns the link and the reply
+to the hello.
 """
 
 _REPEATABLE: Final = frozenset(  # requests that change nothing
@@ -53,17 +53,19 @@ _LOG = logging.getLogger("msmq_fast.client")
 
 @dataclass(frozen=True, slots=True)
 class Reconnect:
-    """How a lost connection is made again. Pauses are seconds, each is drawn from the upper half of its
-    length, so that the clients of a server that starts again do not come all at once.
+    """How a lost connection is established again. Pauses are in seconds.
+
+    Each pause is a random value from the upper half of its length, so that the clients of a restarted server
+    do not all connect at once.
     """
 
     first: float = 0.1
     most: float = 10.0
     attempts: int | None = None
-    """How often without success before the connection is given up; None: for ever."""
+    """Number of failed attempts after which the client stops connecting again; None: no limit."""
 
     def pause(self, attempt: int) -> float:
-        """The pause before an attempt, which counts from 0."""
+        """Return the pause before an attempt, in seconds; `attempt` counts from 0."""
         import random  # late: few programs lose their connection
 
         longest = min(self.first * 2.0 ** min(attempt, 60), self.most)
@@ -71,31 +73,31 @@ class Reconnect:
 
 
 class Restorable(Protocol):
-    """Something that is open at the server and is opened again after the link was lost."""
+    """An object that is open at the server and is opened again after its link was lost."""
 
     async def restore(self, link: Link) -> None:
-        """Open it again. Raises ConnectionLost; what the server refuses it with ends it, and is not
-        raised.
+        """Open the object again on `link`. Raises ConnectionLost. Any other refusal by the server ends the
+        object and is not raised.
         """
 
     def give_up(self, error: MSMQError) -> None:
-        """No further link comes: calls that wait raise the error."""
+        """Handle the end of the channel: no new link follows, and waiting calls raise `error`."""
 
 
 class OpenQueue(Protocol):
-    """What senders and subscriptions know of their queue."""
+    """The view that senders and subscriptions have of their queue."""
 
     @property
     def handle(self) -> int:
-        """Its number on the present link."""
+        """The queue's handle on the current link."""
 
     @property
     def ended(self) -> MSMQError | None:
-        """Why it could not be opened again."""
+        """The error with which the queue could not be opened again; None while it is usable."""
 
 
 class Channel:
-    """See the module. Made by `Channel.open`."""
+    """The connection of a program, as the module describes. Made by `Channel.open`."""
 
     def __init__(self, dial: Dial, policy: Reconnect | None) -> None:
         self._dial = dial
@@ -109,7 +111,7 @@ class Channel:
 
     @classmethod
     async def open(cls, dial: Dial, policy: Reconnect | None) -> Channel:
-        """The channel with its first link. Raises ConnectionLost, AccessDenied."""
+        """Return a channel with its first link. Raises ConnectionLost, AccessDenied."""
         channel = cls(dial, policy)
         await channel._begin()
         return channel
@@ -122,21 +124,23 @@ class Channel:
 
     @property
     def hello(self) -> dict[str, Any]:
-        """What the server said of itself and its limits."""
+        """The server's reply to the hello: its identity and its limits."""
         return self._hello
 
     @property
     def link(self) -> Link:
-        """The newest link, which may be lost."""
+        """The newest link, which may already be lost."""
         return self._link
 
     @property
     def lasting(self) -> bool:
-        """A lost link is followed by another one."""
+        """Whether a lost link is replaced by a new one."""
         return self._policy is not None and self._failed is None and not self._link.disowned
 
     async def live(self) -> Link:
-        """The link, when everything that is open is open on it. Raises what ended the channel."""
+        """Return the link once every restorable object is open on it. Raises the error that ended the
+        channel.
+        """
         while self._link.lost is not None or not self._ready.is_set():
             if not self.lasting:
                 raise self._failed or self._link.lost or ConnectionLost("the connection was closed")
@@ -144,7 +148,9 @@ class Channel:
         return self._link
 
     async def request(self, kind: Frame, payload: Any) -> Any:
-        """One request on the live link; one that changes nothing is repeated on the next link."""
+        """Make one request on the live link. If the link is lost, a request that changes nothing is repeated
+        on the next link.
+        """
         while True:
             link = await self.live()
             try:
@@ -154,11 +160,11 @@ class Channel:
                     raise
 
     def add(self, opened: Restorable) -> None:
-        """It is open on the link."""
+        """Register an object that is open on the link, so that it is opened again on the next one."""
         self._open[opened] = None
 
     def remove(self, closed: Restorable) -> None:
-        """It is closed, or has ended."""
+        """Deregister an object that was closed or has ended."""
         self._open.pop(closed, None)
 
     async def close(self) -> None:
@@ -171,7 +177,7 @@ class Channel:
     # ------------------------------------------------------------------------------------------- inside
 
     def _ended(self) -> None:
-        """A link ended; also one that ended while it was made."""
+        """Handle the end of a link, including one that ended while it was being established."""
         if self._ready.is_set() and self.lasting:
             self._ready.clear()
             _LOG.warning("%s; connecting again", self._link.lost.detail if self._link.lost else "lost")

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 
 class Connection:
-    """A connection; its requests are pipelined. Made by `connect()`, closed by `close()` or `async with`.
+    """A connection to a queue manager; its requests are pipelined. Made by `connect()`, closed by `close()`
+    or `async with`.
 
-    `admin` has what operators do. Calls that wait when the connection is lost raise ConnectionLost; whether
-    there is another one says the argument `reconnect` of `connect()`.
+    `admin` holds the requests of operators. Calls that wait when the connection is lost raise ConnectionLost.
+    The argument `reconnect` of `connect()` decides whether the client connects again.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -37,7 +38,7 @@ class Connection:
 
     @property
     def admin(self) -> Admin:
-        """What operators do, by subject: see Admin."""
+        """The requests of operators, by subject: see Admin."""
         if self._admin is None:
             from msmq_fast.client.admin import Admin  # late: its many types take as long as all the rest
 
@@ -46,12 +47,12 @@ class Connection:
 
     @property
     def hello(self) -> dict[str, Any]:
-        """What the server said of itself and its limits."""
+        """The server's reply to the hello: its identity and its limits."""
         return self._channel.hello
 
     @property
     def connected(self) -> bool:
-        """False from the loss of the connection until it is there again."""
+        """False from the loss of the connection until it is established again."""
         return self._channel.link.lost is None
 
     @property
@@ -73,15 +74,17 @@ class Connection:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection and with it all its queues; pending calls raise ConnectionLost."""
+        """Close the connection and all its queues; pending calls raise ConnectionLost."""
         await self._channel.close()
 
     async def request(self, kind: Frame, payload: Any) -> Any:
-        """One request, for parts of the protocol that have no method here."""
+        """Make one request, for parts of the protocol that have no method here; returns the payload of the
+        reply.
+        """
         return await self._channel.request(kind, payload)
 
     async def ping(self) -> None:
-        """One round trip."""
+        """Make one round trip to the server."""
         await self._channel.request(Frame.PING, [])
 
     def open(
@@ -98,7 +101,7 @@ class Connection:
         return Opening(Queue.open(self._channel, name, access, share))
 
     def transaction(self) -> Transaction:
-        """Sends and receives that happen together or not at all: see Transaction."""
+        """Return a transaction, whose sends and receives all take effect or none does: see Transaction."""
         return Transaction(self._channel, next(self._numbers))
 
 
@@ -113,15 +116,15 @@ def connect(
 ) -> Opening[Connection]:
     """Connect to a queue manager: `await connect(…)`, or `async with connect(…) as connection`.
 
-    `endpoint` is a path of a Unix socket, `unix:/path`, `tcp://host:port` or `tls://host:port`; None takes
-    it from MSMQ_FAST_ENDPOINT. `timeout` is in seconds and covers connecting and the hello. Raises
-    ValueError for a bad endpoint, ConnectionLost, AccessDenied for a wrong token.
+    `endpoint` is the path of a Unix socket, `unix:/path`, `tcp://host:port` or `tls://host:port`; None reads
+    the variable MSMQ_FAST_ENDPOINT. `timeout` is in seconds and covers connecting and the hello. Raises
+    ValueError for an invalid endpoint, ConnectionLost, AccessDenied for a wrong token.
 
-    With `reconnect` a connection that is lost later is made again, with the pauses of `Reconnect`. Queues,
-    senders and subscriptions go on; later calls wait, and those that change nothing are repeated. Another
-    call that was under way raises ConnectionLost, a send SendInDoubt, a commit CommitInDoubt; open
-    transactions are aborted, cursors are closed. It is off unless a program asks for it, since only the
-    program can say what becomes of a message that is in doubt.
+    With `reconnect`, the client connects again when the connection is lost, with the pauses of `Reconnect`.
+    Queues, senders and subscriptions continue; later calls wait, and calls that change nothing are repeated.
+    Any other pending call raises ConnectionLost, a send SendInDoubt, a commit CommitInDoubt; open
+    transactions are aborted, and cursors are closed. The default is off, since only the program can decide
+    what to do with a message in doubt.
     """
     target = parse_endpoint(endpoint)
     policy = (Reconnect() if reconnect else None) if isinstance(reconnect, bool) else reconnect

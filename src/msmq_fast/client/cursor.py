@@ -1,4 +1,4 @@
-"""A cursor: a place in a queue from which a program reads on."""
+"""A cursor: a position in a queue from which a program reads on."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from msmq_fast.protocol.frames import INFINITE, CursorRead, Frame, MessageSizes
 
 
 class Cursor:
-    """Made by `Queue.cursor()`, closed by `close()`, `async with` or with its queue. It begins before the
-    first message; a queue has as many as wanted.
+    """A position in a queue, initially before the first message. A queue may have any number of cursors.
 
-    `async for message in cursor` peeks every message once, until none is left. One call at a time: a second
-    one while the first waits raises IllegalCursorAction.
+    Made by `Queue.cursor()`; ended by `close()`, `async with` or the close of its queue.
+
+    `async for message in cursor` peeks every message once and ends after the last. Make one call at a time: a
+    second call while the first waits raises IllegalCursorAction.
     """
 
     def __init__(self, link: Link, number: int) -> None:
@@ -38,7 +39,9 @@ class Cursor:
                 await self.close()
 
     async def close(self) -> None:
-        """Close it; a waiting call raises OperationCancelled. Raises InvalidHandle if it is closed."""
+        """Close the cursor; a waiting call raises OperationCancelled. Raises InvalidHandle if it is closed
+        already.
+        """
         await self._link.request(Frame.CURSOR_CLOSE, [self._number])
 
     async def peek(
@@ -47,9 +50,10 @@ class Cursor:
         *,
         limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
-        """The message it stands on, or the next one if it stands on none; waits up to `timeout` seconds.
+        """Return the message at the cursor, or the next message if there is none at it; waits up to `timeout`
+        seconds.
 
-        Raises IOTimeout, MessageAlreadyReceived; BufferTooSmall, but stands on the message then.
+        Raises IOTimeout, MessageAlreadyReceived; BufferTooSmall, with the cursor then at the message.
         """
         return await self._read(CursorRead.PEEK, timeout, limits=limits)
 
@@ -59,8 +63,10 @@ class Cursor:
         *,
         limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
-        """The message behind the one peeked last. Raises IOTimeout, IllegalCursorAction if none was;
-        BufferTooSmall, but stands on the message then: `peek` with more room returns it.
+        """Return the message after the one that was peeked last.
+
+        Raises IOTimeout; IllegalCursorAction if no message was peeked; BufferTooSmall, with the cursor then
+        at the message: `peek` with larger limits returns it.
         """
         return await self._read(CursorRead.PEEK_NEXT, timeout, limits=limits)
 
@@ -71,10 +77,10 @@ class Cursor:
         transaction: Transaction | None = None,
         limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
-        """Remove and return the message it stands on, or the next one if it stands on none.
+        """Remove and return the message at the cursor, or the next message if there is none at it.
 
         Raises MessageAlreadyReceived; MessageNotFound with a `timeout` of 0; IOTimeout; BufferTooSmall for a
-        message that does not fit into `limits`: it stays, and the cursor where it was.
+        message that does not fit into `limits`: the message stays, and the cursor does not move.
         """
         return await self._read(CursorRead.RECEIVE, timeout, transaction, limits)
 

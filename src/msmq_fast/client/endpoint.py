@@ -1,4 +1,4 @@
-"""Where the queue manager is: a Unix socket, or a host and port with or without TLS."""
+"""The endpoint of a queue manager: a Unix socket, or a host and port with or without TLS."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Endpoint:
 
 
 def parse_endpoint(text: str | None) -> Endpoint:
-    """`/path/app.sock`, `unix:/path/app.sock`, `tcp://host:port` or `tls://host:port`.
+    """Parse `/path/app.sock`, `unix:/path/app.sock`, `tcp://host:port` or `tls://host:port`.
 
     None reads MSMQ_FAST_ENDPOINT. Raises ValueError with one line that says what is wrong.
     """

@@ -1,4 +1,4 @@
-"""What the client raises: the classes of the server, and some of its own."""
+"""Exceptions of the client: the classes of the server's errors, and some of the client's own."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 
 class ConnectionLost(ServiceNotAvailable, ConnectionError):
-    """The connection to the queue manager ended; every pending call raises this one error."""
+    """The connection to the queue manager ended; every pending call raises this same error."""
 
 
 class SendInDoubt(ConnectionLost):
-    """The connection ended before the queue manager answered for `messages`: each of them is kept, or is not.
+    """The connection ended before the queue manager answered for `messages`: each of them is either stored or
+    lost.
 
-    Messages of the same call or sender that are not named were answered: `taken` of them are kept.
+    The other messages of the same call or sender were answered: `taken` of them are stored.
     """
 
     def __init__(self, messages: Sequence[Message], taken: int, reason: str) -> None:
@@ -31,10 +32,10 @@ class SendInDoubt(ConnectionLost):
 
 
 class CommitInDoubt(ConnectionLost):
-    """The connection ended before the answer to a commit: the transaction has happened as a whole, or not at
-    all.
+    """The connection ended before the answer to a commit: the transaction was either committed or aborted as
+    a whole.
 
-    `identifier` names it; a prepared one is decided by `connection.admin.transactions`.
+    `identifier` names the transaction; commit or abort a prepared one with `connection.admin.transactions`.
     """
 
     def __init__(self, identifier: str, reason: str) -> None:
@@ -44,14 +45,16 @@ class CommitInDoubt(ConnectionLost):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One message of a batch that was not taken; `index` is its place in the batch."""
+    """The error of one message of a batch that the server refused; `index` is its position in the batch."""
 
     index: int
     error: MSMQError
 
 
 class BatchRefused(MSMQError):
-    """Some messages of a batch were refused; the others are kept. The code is that of the first refusal."""
+    """The server refused some messages of a batch and stored the others. The code is that of the first
+    refusal.
+    """
 
     def __init__(self, taken: int, refusals: list[Refusal]) -> None:
         first = refusals[0].error
@@ -62,7 +65,7 @@ class BatchRefused(MSMQError):
 
 
 def from_wire(code: int, detail: str, needed: Sequence[int] | None = None, *_: object) -> MSMQError:
-    """The exception for what an ERROR frame says; positions of later versions are ignored."""
+    """Return the exception for the contents of an ERROR frame; positions of later versions are ignored."""
     if needed is not None:
         return BufferTooSmall(detail, code=code, needed=needed)
     return error(code, detail)

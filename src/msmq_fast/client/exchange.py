@@ -1,7 +1,7 @@
-"""What an operator does with many messages: list, move, copy, send again, import. One batch a call.
+"""Batch operations of operators on many messages: list, move, copy, send again, import.
 
-A batch tells how far it came; the next call goes on there. Each batch that changes something is one durable
-unit of the queue manager. See `connection.admin.messages`.
+One call handles one batch and returns how far it came; the next call continues there. Each batch that changes
+something is one durable unit of the queue manager. See `connection.admin.messages`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msmq_fast.protocol.frames import Frame
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which messages are meant: a pattern for the label, a class, times of arrival in Unix microseconds."""
+    """Selects messages: a pattern for the label, a message class, arrival times in Unix microseconds."""
 
     label: str | None = None
     message_class: int | None = None
@@ -25,7 +25,7 @@ class Filter:
     until_us: int | None = None
 
     def to_wire(self) -> dict[str, Any]:
-        """The filter map of the protocol."""
+        """Return the filter map of the protocol."""
         given = {
             "label": self.label,
             "class": self.message_class,
@@ -52,7 +52,9 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A batch of a queue: the next one begins behind `next`; nothing that arrived after `upto` is shown."""
+    """A batch of messages of a queue. The next batch begins after `next`; no message that arrived after
+    `upto` is included.
+    """
 
     next: int
     upto: int
@@ -63,7 +65,9 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What one batch did: messages moved, copied or sent again, and why others stay."""
+    """The result of one batch: the number of messages that were moved, copied or sent again, and the reasons
+    why others stay.
+    """
 
     next: int
     upto: int
@@ -74,7 +78,7 @@ class Done:
 
     @classmethod
     def from_wire(cls, reply: dict[str, Any]) -> Done:
-        """Of a reply of the protocol."""
+        """Read the result from a reply of the protocol."""
         return cls(
             reply["next"],
             reply["upto"],
@@ -86,17 +90,17 @@ class Done:
 
 
 class MessageAdmin(Subject):
-    """Messages in batches, of the queues of one connection.
+    """Batch operations on the messages of this connection's queues.
 
-    A batch examines what arrived behind `after` (0: from the start) up to `upto` (0: what is there now), at
-    most `limit` messages; `next` and `upto` of its result are where the next one begins.
+    A batch examines at most `limit` messages that arrived after `after` (0: from the start) and up to `upto`
+    (0: the newest message now). Pass `next` and `upto` of its result to the next call.
     """
 
     async def browse(
         self, queue: Queue, wanted: Filter = EVERYTHING, after: int = 0, upto: int = 0, limit: int = 1000
     ) -> Page:
-        """The next messages of a queue in the order of arrival; they stay. Raises AccessDenied,
-        QueueDeleted.
+        """Return the next messages of a queue in the order of arrival, without removing them. Raises
+        AccessDenied, QueueDeleted.
         """
         reply = await queue.request(Frame.BROWSE, wanted.to_wire(), after, upto, limit)
         messages = [Stored(*fields) for fields in reply["messages"]]
@@ -111,9 +115,10 @@ class MessageAdmin(Subject):
         upto: int = 0,
         limit: int = 1000,
     ) -> Done:
-        """Move the next batch from one queue to another of the same queue manager. Identifiers stay.
+        """Move the next batch from one queue to another of the same queue manager. Message identifiers do not
+        change.
 
-        Raises the refusal of the target if it takes not even the first message.
+        Raises the target's error if it refuses the first message.
         """
         fields = [target.handle, False, wanted.to_wire(), after, upto, limit]
         return Done.from_wire(await source.request(Frame.RELOCATE, *fields))
@@ -131,14 +136,16 @@ class MessageAdmin(Subject):
     ) -> Done:
         """Copy the next batch, like `move`.
 
-        With `job`, 16 bytes that name what is to be done, the queue manager keeps how far it is, and `after`
-        None goes on there, also after a crash.
+        With `job`, 16 bytes that identify the copy operation, the queue manager stores its progress, and
+        `after` None continues there, also after a crash.
         """
         fields = [target.handle, True, wanted.to_wire(), after, upto, limit, job]
         return Done.from_wire(await source.request(Frame.RELOCATE, *fields))
 
     async def end_job(self, job: bytes) -> None:
-        """The queue manager forgets a copy that is finished: the same job is new work from now on."""
+        """Make the queue manager forget the progress of a finished copy; the same `job` then starts a new
+        copy.
+        """
         await self._link.request(Frame.END_JOB, [job])
 
     async def resubmit(
@@ -149,21 +156,26 @@ class MessageAdmin(Subject):
         upto: int = 0,
         limit: int = 1000,
     ) -> Done:
-        """Send the next batch to its original destinations again; what was sent leaves the dead letters."""
+        """Send the next batch of dead letters to their original destinations again, and remove those that
+        were sent.
+        """
         reply = await dead_letters.request(Frame.RESUBMIT, wanted.to_wire(), after, upto, limit)
         return Done.from_wire(reply)
 
     async def open_import(self, job: bytes, *, anew: bool = False) -> Import:
-        """Begin, or go on with, the import that `job` (16 bytes) names; `anew` forgets an earlier attempt.
+        """Begin or continue the import that `job` (16 bytes) identifies; `anew` discards the progress of an
+        earlier attempt.
 
-        Raises AccessDenied, SharingViolation if it is under way.
+        Raises AccessDenied; SharingViolation if the import is already running.
         """
         number, done = await self._link.request(Frame.OPEN_IMPORT, [job, anew])
         return Import(self._link, number, done)
 
 
 class Import:
-    """An import of the messages of a file. `done`: how many records an earlier attempt brought in."""
+    """An import of the messages of a file. `done` is the number of records that an earlier attempt
+    imported.
+    """
 
     def __init__(self, link: Requester, number: int, done: int) -> None:
         self.done = done
@@ -171,10 +183,10 @@ class Import:
         self._number = number
 
     async def put(self, name: str, messages: list[Stored], *, skip: bool = False) -> tuple[int, int]:
-        """Bring the next records into a queue; (imported, skipped), when they are durable.
+        """Import the next records into a queue; returns (imported, skipped) when they are durable.
 
-        `skip` passes over messages that are in the queue. Raises what the queue refuses the first of them
-        with; what came before is kept.
+        `skip` skips messages that are in the queue already. Raises the queue's error for the first record
+        that it refuses; the records before it are kept.
         """
         first, self.done = self.done, self.done + len(messages)
         entries = [[m.packet, m.arrived_us, m.abort_count, m.move_count, m.reason] for m in messages]
@@ -184,5 +196,5 @@ class Import:
         return imported, skipped
 
     async def end(self) -> None:
-        """All records are there: the queue manager forgets how far the import got."""
+        """Finish the import: the queue manager forgets its progress."""
         await self._link.request(Frame.IMPORT, [self._number, None, self.done, [], False, True])

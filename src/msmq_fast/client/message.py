@@ -1,7 +1,7 @@
-"""A message as applications see it, with the names that MSMQ gives its properties.
+"""Messages as applications see them, with the names that MSMQ gives their properties.
 
-`Message` is what a program sends, `ReceivedMessage` what it receives. Their `value` is the body as plain
-data, by the formatters of .NET and COM: see `msmq_fast.bodies`.
+A program sends a `Message` and receives a `ReceivedMessage`. Their `value` is the body as plain data,
+converted by the formatters of .NET and COM: see `msmq_fast.bodies`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Named = TypeVar("Named", bound=IntEnum)
 
 
 class _Content:
-    """What follows from the body and the body type, of both kinds of messages."""
+    """The properties that both kinds of messages derive from the body and the body type."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class _Content:
 
     @property
     def text(self) -> str:
-        """The body as text, by its body type; UTF-8 where the type says nothing.
+        """The body as text, decoded by its body type; as UTF-8 if the type does not name an encoding.
 
         Raises UnicodeDecodeError.
         """
@@ -76,9 +76,10 @@ class _Content:
 
     @property
     def decoded(self) -> Decoded:
-        """The body read by the formatter that its type and bytes show, with notes; it never raises.
+        """The body as decoded by the formatter that its type and first bytes indicate, with notes; it never
+        raises.
 
-        Each access reads it anew.
+        Each access decodes the body again.
         """
         from msmq_fast.bodies import decode  # late: not every program decodes bodies
 
@@ -88,7 +89,8 @@ class _Content:
     def value(self) -> Any:
         """The body as plain data: see `msmq_fast.bodies.Decoded`.
 
-        Raises BodyError, a ValueError, if the bytes are not what the body type or their beginning promises.
+        Raises BodyError, a ValueError, if the bytes are not valid for the body type or for the format that
+        they begin with.
         """
         found = self.decoded
         if found.error is not None:
@@ -100,11 +102,12 @@ class _Content:
 
 @dataclass(slots=True)
 class Message(_Content):
-    """A message to be sent. Time-outs are seconds.
+    """A message to be sent. Time-outs are in seconds.
 
-    Its queues take paths and format names. `certificate` is the MD5 of the certificate of the caller to sign
-    with, empty for the internal one; `privacy_level` asks for at least this encryption, 0 as `hash_algorithm`
-    and `encryption_algorithm` for the default; `attach_sender` puts the caller's SID into the message.
+    Its queues are paths or format names. `certificate` is the MD5 digest of the certificate of the caller to
+    sign with; empty: the internal certificate. `privacy_level` requests at least this encryption; 0 in
+    `hash_algorithm` or `encryption_algorithm` selects the default. `attach_sender` adds the caller's SID to
+    the message.
     """
 
     body: bytes = b""
@@ -132,11 +135,11 @@ class Message(_Content):
 
     @classmethod
     def of(cls, value: Any, formatter: str = "xml", *, type: str | None = None, **properties: Any) -> Self:
-        """A message with a value that a .NET or COM program reads with its formatter: `xml`, `binary`,
-        `activex` or `json`. `type` names the .NET type where the Python value leaves it open (`int16`,
-        `single[]`).
+        """Make a message with a value that a .NET or COM program reads with its formatter: `xml`, `binary`,
+        `activex` or `json`.
 
-        Raises BodyError, a ValueError, for a value that the formatter has no form for.
+        `type` names the .NET type if the Python value does not determine it (`int16`, `single[]`). Raises
+        BodyError, a ValueError, if the formatter cannot represent the value.
         """
         from msmq_fast.bodies import encode  # late: not every program encodes bodies
 
@@ -145,17 +148,19 @@ class Message(_Content):
 
     @classmethod
     def of_text(cls, text: str, **properties: Any) -> Self:
-        """A message whose body is UTF-16 text (VT_BSTR), as the ActiveX formatter and COM write it."""
+        """Make a message whose body is UTF-16 text (VT_BSTR), as the ActiveX formatter and COM write it."""
         return cls(body=text.encode("utf-16-le"), body_type=VT_BSTR, **properties)
 
     @property
     def recoverable(self) -> bool:
-        """Kept on disk by every queue manager on its way."""
+        """Whether each queue manager on the message's route keeps it on disk."""
         return self.delivery == RECOVERABLE
 
     @property
     def use_journal_queue(self) -> bool:
-        """A copy goes into the journal of the computer when the message has left it; may be set."""
+        """Whether a copy goes into the sending computer's journal when the message has left it. Can
+        be set.
+        """
         return bool(self.journal & Journal.JOURNAL)
 
     @use_journal_queue.setter
@@ -164,7 +169,7 @@ class Message(_Content):
 
     @property
     def use_dead_letter_queue(self) -> bool:
-        """The message goes into a dead-letter queue if it cannot be delivered; may be set."""
+        """Whether the message goes into a dead-letter queue if it cannot be delivered. Can be set."""
         return bool(self.journal & Journal.DEADLETTER)
 
     @use_dead_letter_queue.setter
@@ -173,17 +178,18 @@ class Message(_Content):
 
 
 class ReceivedMessage(_Content):
-    """A message that a queue delivered; it does not change. Times are seconds since 1970, time-outs seconds.
+    """A message that a queue delivered; immutable. Times are seconds since 1970, time-outs are in seconds.
 
-    Numbers that this version does not know, of a later server, stay plain integers.
+    Numbers that only a later version of the server knows are plain integers.
     """
 
     # Fields are converted on access: a program that reads many messages looks at few fields of each.
     __slots__ = ("_fields", "tag")
 
     def __init__(self, fields: list[Any], tag: int = 0) -> None:
-        """`fields` are those of a MESSAGE or DELIVERY frame: positions of later versions are ignored, those
-        that an earlier version lacks get their defaults. `tag` counts deliveries of a subscription.
+        """`fields` are those of a MESSAGE or DELIVERY frame: positions of later versions are ignored;
+        positions that an earlier version does not send get their defaults. `tag` counts the deliveries of a
+        subscription.
         """
         if len(fields) < IN_FIELDS:
             fields = [*fields, *IN_DEFAULTS[len(fields) :]]
@@ -204,11 +210,10 @@ class ReceivedMessage(_Content):
         )
 
     def to_message(self) -> Message:
-        """A message to be sent with the same content: body, label, priority, correlation, queues for
-        answers.
+        """Return a message to be sent with the same body, label, priority, correlation id and response queue.
 
-        What belongs to this delivery stays behind: identifier, class, sender, times, acknowledgments asked
-        for.
+        Properties of this delivery are not copied: the identifier, the class, the sender, the times and the
+        requested acknowledgments.
         """
         return Message(
             body=self.body,
@@ -224,7 +229,7 @@ class ReceivedMessage(_Content):
 
     @property
     def lookup_id(self) -> int:
-        """Where the message is in its queue; see `Queue.lookup`."""
+        """The lookup id of the message in its queue; see `Queue.lookup`."""
         return self._fields[0]  # type: ignore[no-any-return]
 
     @property
@@ -244,82 +249,82 @@ class ReceivedMessage(_Content):
 
     @property
     def priority(self) -> int:
-        """0 to 7, the highest."""
+        """The priority, from 0 to 7 (highest)."""
         return self._fields[4]  # type: ignore[no-any-return]
 
     @property
     def body_type(self) -> int:
-        """PROPID_M_BODY_TYPE: what the body is; 0 if the sender does not say."""
+        """PROPID_M_BODY_TYPE: the type of the body; 0 if the sender does not state it."""
         return self._fields[5]  # type: ignore[no-any-return]
 
     @property
     def app_specific(self) -> int:
-        """A number of the application."""
+        """A number whose meaning the applications define."""
         return self._fields[6]  # type: ignore[no-any-return]
 
     @property
     def correlation_id(self) -> bytes:
-        """20 bytes, as a rule the identifier of the message that this one answers."""
+        """20 bytes; in an answer, usually the identifier of the message that it answers."""
         return self._fields[7]  # type: ignore[no-any-return]
 
     @property
     def extension(self) -> bytes:
-        """Bytes of the application beside the body."""
+        """Bytes that applications transfer in addition to the body."""
         return self._fields[8]  # type: ignore[no-any-return]
 
     @property
     def response_queue(self) -> str | None:
-        """Where an answer goes."""
+        """The queue for answers; None without one."""
         return self._fields[9]  # type: ignore[no-any-return]
 
     @property
     def admin_queue(self) -> str | None:
-        """Where acknowledgments go."""
+        """The queue for acknowledgments; None without one."""
         return self._fields[10]  # type: ignore[no-any-return]
 
     @property
     def acknowledge(self) -> Acknowledge:
-        """Which acknowledgments the sender asked for."""
+        """The acknowledgments that the sender requested."""
         return Acknowledge(self._fields[11])
 
     @property
     def journal(self) -> Journal:
-        """Which copies the sender asked for."""
+        """The copies that the sender requested."""
         return Journal(self._fields[12])
 
     @property
     def message_class(self) -> MessageClass | int:
-        """What the message is: normal, or an acknowledgment and of what."""
+        """The kind of message: normal, or an acknowledgment and its kind."""
         return message_class(self._fields[13])
 
     @property
     def id(self) -> bytes:
-        """The 20 bytes of the identifier; `message_id` is its text."""
+        """The message identifier as 20 bytes; `message_id` is the same as text."""
         return self._fields[14]  # type: ignore[no-any-return]
 
     @property
     def sent_time(self) -> int:
-        """When the sender's queue manager took it."""
+        """The time at which the sender's queue manager accepted the message."""
         return self._fields[15]  # type: ignore[no-any-return]
 
     @property
     def arrived_time(self) -> int:
-        """When it arrived in this queue."""
+        """The time at which the message arrived in this queue."""
         return self._fields[16]  # type: ignore[no-any-return]
 
     @property
     def arrival_seq(self) -> int:
-        """The arrival sequence number of the queue."""
+        """The message's arrival sequence number in the queue."""
         return self._fields[17]  # type: ignore[no-any-return]
 
     @property
     def destination_queue(self) -> str | None:
-        """The name to which it was sent."""
+        """The queue name to which the message was sent."""
         return self._fields[18]  # type: ignore[no-any-return]
 
     @property
     def flags(self) -> InFlag:
-        """What the queue manager found out about it."""
+        """What the queue manager determined about the message, such as whether its signature is valid."""
         return InFlag(self._fields[19])
 
     @property
@@ -329,27 +334,27 @@ class ReceivedMessage(_Content):
 
     @property
     def abort_count(self) -> int:
-        """How often a transaction that received it was aborted."""
+        """The number of aborted transactions that had received the message."""
         return self._fields[21]  # type: ignore[no-any-return]
 
     @property
     def move_count(self) -> int:
-        """How often it was moved between subqueues."""
+        """The number of moves of the message between subqueues."""
         return self._fields[22]  # type: ignore[no-any-return]
 
     @property
     def time_to_reach_queue(self) -> int:
-        """Seconds that it had to arrive."""
+        """The seconds in which the message had to arrive in its queue."""
         return self._fields[23]  # type: ignore[no-any-return]
 
     @property
     def time_to_be_received(self) -> int:
-        """Seconds that it has to be received, from sending."""
+        """The seconds after sending in which the message must be received."""
         return self._fields[24]  # type: ignore[no-any-return]
 
     @property
     def reason(self) -> int:
-        """Of a dead letter: the class that says why it is one; `message_class` is the same then."""
+        """For a dead letter, the message class that gives the reason; `message_class` has the same value."""
         return self._fields[25]  # type: ignore[no-any-return]
 
     @property
@@ -359,20 +364,22 @@ class ReceivedMessage(_Content):
 
     @property
     def transactional(self) -> bool:
-        """Sent within a transaction."""
+        """Whether the message was sent in a transaction."""
         return bool(self._fields[19] & InFlag.TRANSACTIONAL)
 
     @property
     def authenticated(self) -> bool:
-        """The receiving queue manager verified its signature, by a certificate that is registered for its
-        sender.
+        """Whether the receiving queue manager verified the signature with a certificate that is registered
+        for the sender.
         """
         return bool(self._fields[19] & InFlag.AUTHENTICATED)
 
     @property
     def signature_state(self) -> str:
-        """`verified`: as `authenticated`; `unknown_signer`: it carries a signature or a certificate, but none
-        that is registered for its sender, and anybody can make one; `none`: it carries none.
+        """The state of the signature: `verified`, `unknown_signer` or `none`.
+
+        `verified`: as `authenticated`. `unknown_signer`: the message has a signature or a certificate that is
+        not registered for its sender, which anyone could have made. `none`: it has no signature.
         """
         if self.authenticated:
             return "verified"
@@ -385,21 +392,21 @@ class ReceivedMessage(_Content):
 
     @property
     def message_id(self) -> str:
-        """The identifier as `{guid}\\ordinal`; empty if the server sent none."""
+        """The message identifier as `{guid}\\ordinal`; empty if the server did not send it."""
         return format_message_id(self.id) if self.id else ""
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers that NServiceBus or Rebus put into the extension; {} without any.
+        """The headers that NServiceBus or Rebus stored in the extension; {} without any.
 
-        Raises BodyError, a ValueError, if the extension is neither form.
+        Raises BodyError, a ValueError, if the extension has neither of the two forms.
         """
         from msmq_fast.bodies.headers import extension_headers  # late: few programs need it
 
         return extension_headers(self.extension)
 
     def to_json(self) -> MessageInfo:
-        """The message with the keys of the command line's JSON."""
+        """Return the message with the keys of the command line's JSON output."""
         return {
             "lookup_id": self.lookup_id,
             "arrival_seq": self.arrival_seq,
@@ -435,7 +442,7 @@ class ReceivedMessage(_Content):
 
 
 def _named(kind: type[Named], value: int) -> Named | int:
-    """The member of an enumeration, or the number itself if it has none."""
+    """Return the member of an enumeration, or the number itself if there is no such member."""
     try:
         return kind(value)
     except ValueError:
@@ -443,15 +450,15 @@ def _named(kind: type[Named], value: int) -> Named | int:
 
 
 def format_message_id(raw: bytes) -> str:
-    """`{guid}\\ordinal` of the 20 bytes of a message identifier."""
+    """Return `{guid}\\ordinal` for the 20 bytes of a message identifier."""
     return f"{{{UUID(bytes_le=raw[:16])}}}\\{int.from_bytes(raw[16:20], 'little')}"
 
 
 def bulk(message: Message, limit: int) -> int:
-    """About what the message takes in a frame, in bytes.
+    """Return the approximate size of the message in a frame, in bytes.
 
-    Raises InsufficientResources where body and extension pass `limit`: such a frame would end the
-    connection.
+    Raises InsufficientResources if body and extension together exceed `limit`: the server would close the
+    connection because of such a frame.
     """
     content = len(message.body) + len(message.extension)
     if content > limit:
@@ -462,7 +469,7 @@ def bulk(message: Message, limit: int) -> int:
 
 
 def to_wire(message: Message) -> tuple[Any, ...]:
-    """The message array of a SEND frame; trailing defaults are left out."""
+    """Return the message array of a SEND frame, without trailing default values."""
     m = message
     head = (m.body, m.label, m.delivery, m.priority, m.body_type, m.app_specific)
     tail = (

@@ -1,5 +1,5 @@
-"""What `connect()` and `open()` return: awaited, it is the thing itself; in `async with`, it also
-closes it.
+"""The return value of `connect()` and `open()`. `await` returns the opened object; `async with` also closes
+it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ T = TypeVar("T", bound=_Closing)
 
 
 class Opening(Coroutine[Any, Any, T], Generic[T]):
-    """A coroutine that is a context manager, too. It runs once, as coroutines do.
+    """A coroutine that is also a context manager. Like any coroutine, it runs once.
 
-    `thing = await opening` leaves closing to the caller; `async with opening as thing` closes at the end.
+    With `thing = await opening`, the caller closes the object; `async with opening as thing` closes it at the
+    end.
     """
 
     def __init__(self, made: Coroutine[Any, Any, T]) -> None:
@@ -49,13 +50,13 @@ class Opening(Coroutine[Any, Any, T], Generic[T]):
     # What a coroutine has, so that asyncio.run() and create_task() take it.
 
     def send(self, value: Any) -> Any:
-        """As of a coroutine."""
+        """As `send` of a coroutine."""
         return self._made.send(value)
 
     def throw(self, *given: Any) -> Any:
-        """As of a coroutine."""
+        """As `throw` of a coroutine."""
         return self._made.throw(*given)
 
     def close(self) -> None:
-        """As of a coroutine."""
+        """As `close` of a coroutine."""
         self._made.close()

@@ -23,10 +23,11 @@ from msmq_fast.protocol.frames import INFINITE, Access, Frame, Lookup, MessageSi
 
 
 class Queue:
-    """An open queue of a connection, opened again with it. Close it with `close()` or `async with`.
+    """An open queue of a connection; after a lost connection, it is opened again. Close it with `close()` or
+    `async with`.
 
-    `async for message in queue` receives for ever: each message is removed when the loop asks for the next
-    one, so that a loop that ends early leaves what it did not finish.
+    `async for message in queue` receives without end. A message is removed when the loop asks for the next
+    one: if the loop ends while it processes a message, that message stays in the queue.
     """
 
     def __init__(self, channel: Channel, name: str, access: Access, share: Share) -> None:
@@ -37,18 +38,18 @@ class Queue:
         self._handle = 0
         self._link = channel.link  # on which it is open
         self.ended: MSMQError | None = None
-        """Why it could not be opened again."""
+        """The error with which the queue could not be opened again; None while it is usable."""
 
     @classmethod
     async def open(cls, channel: Channel, name: str, access: Access, share: Share) -> Queue:
-        """Open it: see Connection.open."""
+        """Open a queue: see Connection.open."""
         queue = cls(channel, name, access, share)
         await queue._open(await channel.live())
         channel.add(queue)
         return queue
 
     async def restore(self, link: Link) -> None:
-        """Open it again on a new link; what refuses it now is raised by every later call."""
+        """Open the queue again on a new link. If the server refuses, every later call raises that error."""
         try:
             await self._open(link)
         except ConnectionLost:
@@ -58,7 +59,7 @@ class Queue:
             self._channel.remove(self)
 
     def give_up(self, error: MSMQError) -> None:
-        """No further link comes: later calls find that in the channel."""
+        """Do nothing: later calls get the error from the channel."""
 
     async def _open(self, link: Link) -> None:
         (self._handle,) = await link.request(Frame.OPEN, [self.name, int(self._access), int(self._share)])
@@ -77,15 +78,17 @@ class Queue:
 
     @property
     def handle(self) -> int:
-        """Its number in the frames of the present link."""
+        """The queue's handle in the frames of the current link."""
         return self._handle
 
     async def request(self, kind: Frame, *fields: Any) -> Any:
-        """One request about this queue, for parts of the protocol that have no method here."""
+        """Make one request about this queue, for parts of the protocol that have no method here."""
         return await (await self.live()).request(kind, [self._handle, *fields])
 
     async def live(self) -> Link:
-        """The link on which it is open. Raises ConnectionLost, or why it could not be opened again."""
+        """Return the link on which the queue is open. Raises ConnectionLost, or the error with which the
+        queue could not be opened again.
+        """
         link = await self._channel.live()
         if self.ended is not None:
             raise self.ended
@@ -105,12 +108,13 @@ class Queue:
     async def send(
         self, message: Message | bytes, *, transaction: Transaction | Single | None = None, **properties: Any
     ) -> str:
-        """Send one message; returns its message id when it is kept (recoverable) or in memory (express).
+        """Send one message; returns its message id when the message is stored (recoverable) or in memory
+        (express).
 
-        `message` may be a body. Keywords are properties of Message, and win over those of a `message`. In a
-        `transaction` it is sent with the commit; SINGLE_MESSAGE stands for one of its own. Raises what the
-        queue manager refuses it with: LabelTooLong, InsufficientResources, IllegalFormatName, AccessDenied,
-        TransactionUsage.
+        `message` may be a body. Keywords are properties of Message and take precedence over those of
+        `message`. In a `transaction`, the message is sent at the commit; SINGLE_MESSAGE sends it in a
+        transaction of its own. Raises the queue manager's error if it refuses the message: LabelTooLong,
+        InsufficientResources, IllegalFormatName, AccessDenied, TransactionUsage.
         """
         if isinstance(message, ReceivedMessage):
             raise TypeError("a received message is sent again as message.to_message()")
@@ -123,12 +127,12 @@ class Queue:
     async def send_many(
         self, messages: Iterable[Message], *, transaction: Transaction | Single | None = None
     ) -> list[str]:
-        """Send messages in order, as few frames; returns their ids when all are kept, or in a `transaction`
-        when it has taken them up.
+        """Send messages in order, in as few frames as possible; returns their ids when all are stored or, in
+        a `transaction`, when it has accepted them.
 
-        Raises BatchRefused if some were refused (a lone message raises the refusal itself); the others are
-        kept. InsufficientResources for one that fits into no packet: then none is sent. SendInDoubt if the
-        connection is lost before the answer.
+        Raises BatchRefused if the server refused some messages and stored the others (a single message raises
+        its own error); InsufficientResources if a message does not fit into a packet: then none is sent;
+        SendInDoubt if the connection is lost before the answer.
         """
         flags = int(SendFlag.IDS)
         if isinstance(transaction, Single):
@@ -163,7 +167,7 @@ class Queue:
         return ids
 
     def _parts(self, messages: Iterable[Message]) -> Iterable[list[Message]]:
-        """The messages of SEND payloads within the limits of a frame."""
+        """Split the messages into SEND payloads within the limits of a frame."""
         limit, room = self._channel.hello["max_batch"], self._channel.hello["max_message"]
         part: list[Message] = []
         size = 0
@@ -180,7 +184,7 @@ class Queue:
     def sender(
         self, *, window: int = 8192, batch: int = 256, transaction: Transaction | Single | None = None
     ) -> Sender:
-        """A sender that batches by itself, for throughput: see Sender."""
+        """Return a sender that forms batches itself, for high throughput: see Sender."""
         return Sender(self._channel, self, window, batch, transaction)
 
     # ------------------------------------------------------------------------------------------- receiving
@@ -192,12 +196,13 @@ class Queue:
         transaction: Transaction | None = None,
         limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
-        """Remove and return the first message, waiting for one up to `timeout` seconds (None: for ever). In a
-        `transaction` it is removed with the commit. One that does not fit into `limits` stays, and raises
-        BufferTooSmall with the sizes that it needs.
+        """Remove and return the first message, waiting up to `timeout` seconds for one (None: without limit).
 
-        Raises IOTimeout. If the call is cancelled, a message that was on its way goes back only if the
-        server still had it; use an acknowledging subscription where that matters.
+        In a `transaction`, the commit removes the message. A message that does not fit into `limits` stays in
+        the queue; the call raises BufferTooSmall with the sizes that the message needs. Raises IOTimeout.
+
+        If the call is cancelled, a message returns to the queue only if the server has not sent it yet; a
+        message in flight is lost. Use an acknowledging subscription if this matters.
         """
         return await self._read(timeout, False, transaction, limits)
 
@@ -207,7 +212,7 @@ class Queue:
         *,
         limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
-        """The first message, which stays in the queue; waits like `receive`. Raises IOTimeout,
+        """Return the first message without removing it; waits like `receive`. Raises IOTimeout,
         BufferTooSmall.
         """
         return await self._read(timeout, True, None, limits)
@@ -221,10 +226,10 @@ class Queue:
         transaction: Transaction | None = None,
         limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
-        """The message with a lookup id, or the one next to it, or the first or last; `receive` removes it, in
-        a `transaction` with the commit.
+        """Return the message with a lookup id, a neighbour of that message, or the first or last message.
 
-        Raises MessageNotFound, BufferTooSmall.
+        `receive` removes the message; in a `transaction`, the commit removes it. Raises MessageNotFound,
+        BufferTooSmall.
         """
         while True:
             link = await self.live()
@@ -258,7 +263,7 @@ class Queue:
                     raise
 
     def cursor(self) -> Opening[Cursor]:
-        """A cursor before the first message: see Cursor. Raises AccessDenied."""
+        """Return a cursor before the first message: see Cursor. Raises AccessDenied."""
         return Opening(self._cursor())
 
     async def _cursor(self) -> Cursor:
@@ -269,10 +274,11 @@ class Queue:
     async def move(
         self, message: ReceivedMessage | int, target: Queue, *, transaction: Transaction | None = None
     ) -> None:
-        """Move a message, or the one with a lookup id, to `target`, which is open with Access.MOVE: a
-        subqueue of this queue (`orders;later`), or the queue of this subqueue. It keeps its lookup id.
+        """Move a message, given as a message or its lookup id, to `target`; it keeps its lookup id.
 
-        Raises MessageNotFound, MessageLocked, InvalidParameter for queues of different families.
+        `target` must be open with Access.MOVE and be a subqueue of this queue (`orders;later`), or the queue
+        of this subqueue. Raises MessageNotFound, MessageLocked; InvalidParameter if the queues do not belong
+        together.
         """
         lookup_id = message if isinstance(message, int) else message.lookup_id
         link = await self.live()
@@ -280,9 +286,11 @@ class Queue:
         await link.request(Frame.MOVE, payload)
 
     async def reject(self, message: ReceivedMessage | int, *, transaction: Transaction) -> None:
-        """Reject a message, or the one with a lookup id, that was received in `transaction`: with the commit
-        it leaves the queue, its sender gets a negative acknowledgment (MessageClass.NACK_RECEIVE_REJECTED),
-        and it becomes a dead letter if the sender asked for that. Raises MessageNotFound.
+        """Reject a message, given as a message or its lookup id, that was received in `transaction`.
+
+        At the commit the message leaves the queue, its sender gets a negative acknowledgment
+        (MessageClass.NACK_RECEIVE_REJECTED), and it becomes a dead letter if the sender requested that.
+        Raises MessageNotFound.
         """
         lookup_id = message if isinstance(message, int) else message.lookup_id
         link = await self.live()
@@ -291,10 +299,11 @@ class Queue:
     def subscribe(
         self, credit: int = 256, *, acknowledge: bool = True, transaction: Transaction | None = None
     ) -> Subscription:
-        """Messages as they come, at most `credit` ahead of what this program has dealt with.
+        """Return a stream of messages; the server sends at most `credit` messages ahead of those that this
+        program has processed.
 
-        With `acknowledge` messages stay locked in the queue until they are acknowledged, else they are
-        removed before they are delivered. In a `transaction` the commit removes them.
+        With `acknowledge`, messages stay locked in the queue until they are acknowledged; without it, they
+        are removed before delivery. In a `transaction`, the commit removes them.
         """
         return Subscription(
             self._channel,
@@ -311,6 +320,8 @@ class Queue:
                 messages.acknowledge_soon(message)
 
     async def purge(self) -> int | None:
-        """Remove all messages; their number, None for a queue of another computer, which does not tell it."""
+        """Remove all messages; returns their number, or None for a queue of another computer, which does not
+        report it.
+        """
         removed = await self.request(Frame.PURGE)
         return None if removed is None else int(removed)

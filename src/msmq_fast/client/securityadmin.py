@@ -1,4 +1,4 @@
-"""What operators do about rights, certificates and keys: `access`, `certificates`, `keys` of
+"""Operators' requests about rights, certificates and keys: `access`, `certificates`, `keys` of
 `connection.admin`.
 """
 
@@ -10,14 +10,16 @@ from msmq_fast.protocol.security import AccessDecision, AccessList, CertificateI
 
 
 class AccessAdmin(Subject):
-    """Access control lists of queues; of the queue manager for the name None."""
+    """Access control lists of queues, or of the queue manager if the name is None."""
 
     async def get(self, name: str | None) -> AccessList:
-        """The owner and the entries. Raises QueueNotFound, AccessDenied."""
+        """Return the owner and the entries of an access control list. Raises QueueNotFound, AccessDenied."""
         return AccessList.from_map(await self._link.request(Frame.SHOW_ACL, [name]))
 
     async def grant(self, name: str | None, account: str, rights: str) -> AccessList:
-        """Allow rights (`send,peek`) to an account. Raises QueueNotFound, AccessDenied, InvalidParameter."""
+        """Grant rights, such as `send,peek`, to an account. Raises QueueNotFound, AccessDenied,
+        InvalidParameter.
+        """
         return await self._edit(name, "grant", account, rights)
 
     async def deny(self, name: str | None, account: str, rights: str) -> AccessList:
@@ -25,19 +27,23 @@ class AccessAdmin(Subject):
         return await self._edit(name, "deny", account, rights)
 
     async def revoke(self, name: str | None, account: str, rights: str = "") -> AccessList:
-        """Remove rights of an account from the list, all of them without `rights`. Raises as `grant`."""
+        """Remove the entries for `rights` of an account from the list; all of its entries if `rights` is
+        empty. Raises as `grant`.
+        """
         return await self._edit(name, "revoke", account, rights)
 
     async def set_owner(self, name: str | None, account: str) -> AccessList:
-        """Make an account the owner. Raises as `grant`."""
+        """Make an account the owner of the queue. Raises as `grant`."""
         return await self._edit(name, "own", account, "")
 
     async def set(self, name: str | None, descriptor: str) -> AccessList:
-        """Replace owner and list by those of a descriptor in SDDL. Raises as `grant`."""
+        """Replace the owner and the list with those of a security descriptor in SDDL. Raises as `grant`."""
         return await self._edit(name, "set", descriptor, "")
 
     async def explain(self, name: str | None, account: str, rights: str) -> AccessDecision:
-        """Whether an account (the caller for "") has rights, and which entry decides. Raises as `get`."""
+        """Return whether an account ("": the caller) has rights, and which entry decides this. Raises as
+        `get`.
+        """
         return AccessDecision.from_map(await self._link.request(Frame.EXPLAIN, [name, account, rights]))
 
     async def _edit(self, name: str | None, action: str, account: str, rights: str) -> AccessList:
@@ -45,22 +51,22 @@ class AccessAdmin(Subject):
 
 
 class CertificateAdmin(Subject):
-    """Certificates with which messages of users are signed. The user "" is the caller."""
+    """Certificates that sign the messages of users. The user "" is the caller."""
 
     async def all(self, user: str | None = "") -> list[CertificateInfo]:
-        """The certificates of a user, of all users for None. Raises AccessDenied."""
+        """Return the certificates of a user, or of all users if `user` is None. Raises AccessDenied."""
         reply = await self._link.request(Frame.LIST_CERTIFICATES, [user])
         return [CertificateInfo.from_map(one) for one in reply]
 
     async def create(self, user: str = "") -> CertificateInfo:
-        """Make an internal certificate in place of the one before. Raises AccessDenied."""
+        """Make an internal certificate for a user; it replaces the previous one. Raises AccessDenied."""
         return CertificateInfo.from_map(await self._link.request(Frame.CREATE_CERTIFICATE, [user]))
 
     async def add(
         self, certificate: bytes, private_key: bytes | None = None, user: str = ""
     ) -> CertificateInfo:
-        """Register an external certificate (PEM or DER), with its private key (PEM) if the server is to sign
-        with it. Raises AccessDenied, MSMQError for INVALID_CERTIFICATE.
+        """Register an external certificate (PEM or DER). Add its private key (PEM) if the server is to sign
+        with it. Raises AccessDenied; MSMQError with INVALID_CERTIFICATE.
         """
         reply = await self._link.request(Frame.ADD_CERTIFICATE, [user, certificate, private_key])
         return CertificateInfo.from_map(reply)
@@ -71,16 +77,16 @@ class CertificateAdmin(Subject):
 
 
 class KeyAdmin(Subject):
-    """Keys with which messages are encrypted for queue managers."""
+    """Public keys that encrypt messages for queue managers."""
 
     async def all(self) -> list[KeysInfo]:
-        """The keys of this queue manager, and those of others that it knows."""
+        """Return the keys of this queue manager, and the keys of other queue managers that it stores."""
         return [KeysInfo.from_map(one) for one in await self._link.request(Frame.SHOW_KEYS, [])]
 
     async def add(self, guid: str, keys: bytes) -> None:
-        """Keep the keys (MQDSPUBLICKEYS) of another queue manager. Raises AccessDenied, InvalidParameter."""
+        """Store the keys (MQDSPUBLICKEYS) of another queue manager. Raises AccessDenied, InvalidParameter."""
         await self._link.request(Frame.TELL_KEYS, [guid, keys])
 
     async def remove(self, guid: str) -> None:
-        """Forget the keys of another queue manager. Raises AccessDenied, InvalidParameter."""
+        """Delete the keys of another queue manager. Raises AccessDenied, InvalidParameter."""
         await self._link.request(Frame.TELL_KEYS, [guid, None])

@@ -1,5 +1,5 @@
-"""Sending for throughput: messages posted in one turn of the loop share frames, without a task or future
-for each.
+"""High-throughput sending: messages posted in one turn of the event loop share frames, without a task or
+future for each message.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ FLUSH_BYTES = 262_144
 
 
 class Sender:
-    """Made by `Queue.sender()`; `async with queue.sender() as sender:` ends with everything acknowledged.
+    """A sender that forms batches. Made by `Queue.sender()`; the end of `async with queue.sender() as
+    sender:` waits until all messages are acknowledged.
 
-    `post` never waits; `send` waits while `window` messages are not acknowledged yet. Refusals
-    (BatchRefused, with indices counted from the first message of the sender) and a lost connection are
-    raised by the next call. `acknowledged` counts messages that are kept.
+    `post` never waits; `send` waits while `window` messages are unacknowledged. The next call raises the
+    errors of earlier messages: BatchRefused (with indices counted from the sender's first message), or the
+    loss of the connection. `acknowledged` counts the messages that are stored.
 
-    Messages that were on their way when a connection was lost are named by SendInDoubt, once. In its block,
-    with a connection that reconnects, the sender then goes on: messages that had not left are sent on the
-    next link, and `send` waits for it once the window is full.
+    SendInDoubt names, once, the messages that were in flight when a connection was lost. With a connection
+    that reconnects, the sender then continues inside its block: messages that were not sent yet are sent on
+    the next link, and `send` waits for that link once the window is full.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Sender:
             self._channel.remove(self)
 
     async def restore(self, link: Link) -> None:
-        """Go on with a new link: what had not left leaves."""
+        """Continue on a new link: send the messages that are still queued."""
         if self._queue.ended is not None or not self._restored:
             self._restored = False
         else:
@@ -90,24 +91,24 @@ class Sender:
         self._wake()
 
     def give_up(self, error: MSMQError) -> None:
-        """No further link comes."""
+        """Stop: no new link follows."""
         self._restored = False
         self._wake()
 
     @property
     def unacknowledged(self) -> int:
-        """Messages posted and not answered yet."""
+        """Number of posted messages without an answer."""
         return self.posted - self._answered
 
     @property
     def unsent(self) -> list[Message]:
-        """Messages posted that have not left: after a lost connection, those that were certainly not sent."""
+        """Posted messages that are still queued. After a lost connection, these were certainly not sent."""
         return list(self._queued)
 
     def post(self, message: Message) -> None:
-        """Queue one message; it leaves with the others of this turn of the loop.
+        """Queue one message; it is sent together with the others of this turn of the loop.
 
-        Raises what went wrong before; then this message was not queued.
+        Raises errors of earlier messages; this message was then not queued.
         """
         if self._link.lost is not None or self.refusals or self._doubtful:
             self._check()
@@ -126,7 +127,7 @@ class Sender:
     async def send(self, message: Message) -> None:
         """Queue one message once there is room in the window; returns before it is acknowledged.
 
-        What it raises is about messages before: this one was not queued.
+        Raises errors of earlier messages; this message was then not queued.
         """
         if self.posted - self._answered >= self._window or self._link.congested:
             await self.ready()
@@ -145,9 +146,9 @@ class Sender:
         self._check()
 
     async def flush(self) -> None:
-        """Send what is queued and wait until all of it is acknowledged.
+        """Send the queued messages and wait until all messages are acknowledged.
 
-        Raises BatchRefused, ConnectionLost; SendInDoubt for messages whose answer did not come.
+        Raises BatchRefused, ConnectionLost; SendInDoubt for messages that were not answered.
         """
         self._flush()
         while self.unacknowledged and (self._link.lost is None or self._lasting):
@@ -187,7 +188,7 @@ class Sender:
         self._bytes = 0
 
     def _parts(self) -> list[list[Message]]:
-        """What is queued, cut by the limits of a frame."""
+        """Split the queued messages by the limits of a frame."""
         parts: list[list[Message]] = [[]]
         size = 0
         for message in self._queued:
@@ -200,7 +201,7 @@ class Sender:
         return parts
 
     def _write(self, messages: list[Message]) -> None:
-        """[handle, flags, [message, …]] around the messages, or [handle, flags, [message, …], transaction]"""
+        """Send a SEND frame: [handle, flags, [message, …]], followed by the transaction if there is one."""
         inside = self._transaction
         count = len(messages)
         head = b"".join(

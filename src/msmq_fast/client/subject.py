@@ -1,4 +1,4 @@
-"""What the subjects of `connection.admin` have in common."""
+"""The base class of the subjects of `connection.admin`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msmq_fast.client.transport import Requester
 
 
 class Subject:
-    """Operators' requests about one kind of things."""
+    """Operators' requests about one kind of object."""
 
     def __init__(self, link: Requester) -> None:
         self._link = link

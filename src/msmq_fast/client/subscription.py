@@ -1,8 +1,8 @@
-"""Messages as they come: streaming receive with credit, with or without acknowledgment.
+"""Streaming receive with credit, with or without acknowledgment.
 
-Tags, by which messages are acknowledged, count on over all links: the tag of a message is that of its
-delivery plus `_base`, the last tag of the link before. So a tag up to `_base` is of a message that the
-server delivers again.
+Messages are acknowledged by their tags, which count on over all links: the tag of a message is the tag of its
+delivery plus `_base`, the last tag of the previous link. A tag of at most `_base` therefore belongs to a
+message that the server delivers again.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from msmq_fast.protocol.frames import Frame
 
 
 class Subscription:
-    """Made by `Queue.subscribe()`: `async with queue.subscribe() as messages: async for message in
-    messages`.
+    """A stream of messages. Made by `Queue.subscribe()`: `async with queue.subscribe() as messages: async for
+    message in messages`.
 
-    Credit is renewed as messages are taken from the iterator (plain) or acknowledged or released
-    (acknowledging).
+    Credit is renewed when messages are taken from the iterator (plain subscription), or acknowledged or
+    released (acknowledging subscription).
 
-    With a connection that reconnects it goes on after a lost link. An acknowledging one then gets all
-    messages again that were not acknowledged, also those whose acknowledgment was under way: a message may
-    come twice, and none is missed. A plain one misses those that were under way, since they are removed
-    before. One in a transaction ends, as the transaction does.
+    With a connection that reconnects, the subscription continues after a lost link. An acknowledging
+    subscription then receives every unacknowledged message again, including those whose acknowledgment was in
+    flight: a message may arrive twice, but none is missed. A plain subscription misses the messages in
+    flight, since the server removed them before sending. A subscription in a transaction ends, as the
+    transaction does.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Subscription:
         return self
 
     async def restore(self, link: Link) -> None:
-        """Go on with a new link, which delivers what was not acknowledged again."""
+        """Continue on a new link, on which the server delivers the unacknowledged messages again."""
         if self._transaction is not None:
             self._end(ConnectionLost("the transaction of the subscription was aborted with its connection"))
         elif self._queue.ended is not None:
@@ -79,7 +80,7 @@ class Subscription:
                 self._end(error)
 
     def give_up(self, error: MSMQError) -> None:
-        """No further link comes."""
+        """End the subscription: no new link follows."""
         self._end(error)
 
     async def _open(self, link: Link) -> None:
@@ -107,7 +108,9 @@ class Subscription:
         return self
 
     async def __anext__(self) -> ReceivedMessage:
-        """The next message; raises what ended the subscription: QueueDeleted, ConnectionLost."""
+        """Return the next message. Raises the error that ended the subscription: QueueDeleted,
+        ConnectionLost.
+        """
         while not self._ready:
             if not await self._wait():
                 raise StopAsyncIteration
@@ -117,8 +120,8 @@ class Subscription:
         return message
 
     async def batch(self, limit: int = 1024) -> list[ReceivedMessage]:
-        """All messages that are here, at least one and at most `limit`; empty when the subscription is
-        over.
+        """Wait for a message, then return all that have arrived, at most `limit`. Empty when the subscription
+        has ended.
         """
         while not self._ready:
             if not await self._wait():
@@ -134,16 +137,19 @@ class Subscription:
         return messages
 
     async def acknowledge(self, first: ReceivedMessage, last: ReceivedMessage | None = None) -> None:
-        """Remove `first` (or all delivered from `first` to `last`) from the queue; returns when that is
-        durable.
+        """Remove `first`, or all messages delivered from `first` to `last`, from the queue; returns when that
+        is durable.
 
-        Raises ConnectionLost for messages of a lost link: they come again.
+        Raises ConnectionLost if the messages were delivered on a link that was lost: they will be
+        redelivered.
         """
         self._acknowledge_now()
         await self._settle(Frame.ACKNOWLEDGE, first, last or first)
 
     def acknowledge_soon(self, message: ReceivedMessage) -> None:
-        """Like `acknowledge` without waiting; those of one turn of the loop travel together."""
+        """Acknowledge a message without waiting; the acknowledgments of one turn of the loop share
+        a frame.
+        """
         if message.tag <= self._base:
             return
         if not self._soon:
@@ -151,8 +157,8 @@ class Subscription:
         self._soon.append(message.tag)
 
     async def release(self, first: ReceivedMessage, last: ReceivedMessage | None = None) -> None:
-        """Put `first` (or all delivered from `first` to `last`) back in its place. Raises as
-        `acknowledge`.
+        """Return `first`, or all messages delivered from `first` to `last`, to their places in the queue.
+        Raises as `acknowledge`.
         """
         await self._settle(Frame.RELEASE, first, last or first)
 
@@ -197,7 +203,9 @@ class Subscription:
             waiter.set_result(None)
 
     async def _wait(self) -> bool:
-        """Until something happens; False when nothing will any more."""
+        """Wait until messages arrive or the subscription ends. Returns False if it has ended without an
+        error; raises the error that ended it.
+        """
         if self._finished:
             if self._ended is not None:
                 raise self._ended

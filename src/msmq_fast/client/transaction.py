@@ -1,4 +1,4 @@
-"""Transactions: sends and receives of several queues that happen together or not at all."""
+"""Transactions: sends and receives on several queues, all of which take effect or none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msmq_fast.protocol.frames import Frame, MessageSizes
 
 
 class Single(Enum):
-    """What stands for a transaction of one message."""
+    """The type of SINGLE_MESSAGE, which stands for a transaction of one message."""
 
     MESSAGE = "single message"
 
@@ -23,12 +23,13 @@ SINGLE_MESSAGE: Final = Single.MESSAGE
 
 
 class Transaction:
-    """Made by `Connection.transaction()`: `async with connection.transaction() as transaction`.
+    """A transaction. Made by `Connection.transaction()`: `async with connection.transaction() as
+    transaction`.
 
-    Commits at the end of the block, aborts when an exception leaves it. Pass it to `send`, `receive`,
-    `lookup`, `subscribe`, `sender` of queues of the same connection. What was received comes back when it is
-    aborted, also by the end of the connection: it is not taken up again when the connection is. Its calls
-    raise TransactionSequence once it is over.
+    It commits at the end of the block, and aborts if an exception leaves the block. Pass it to `send`,
+    `receive`, `lookup`, `subscribe`, `sender` of queues of the same connection. An abort returns the received
+    messages to their queues. The loss of the connection also aborts the transaction, and a new connection
+    does not continue it. Calls after its end raise TransactionSequence.
     """
 
     def __init__(self, channel: Channel, number: int) -> None:
@@ -53,23 +54,23 @@ class Transaction:
             await self.abort()
 
     async def begin(self) -> None:
-        """Open it, where no `async with` does. Raises InsufficientResources."""
+        """Begin the transaction, if `async with` is not used. Raises InsufficientResources."""
         link = await self._channel.live()
         (self.identifier,) = await link.request(Frame.BEGIN, [self.number])
         self._link = link
 
     async def prepare(self) -> None:
-        """Vote for a commit in two phases: returns when a crash can no longer forget the transaction.
+        """Prepare a two-phase commit: returns when the transaction survives a crash.
 
-        It takes no more operations then. `commit` or `abort` decides; if the connection ends before that,
-        the messages stay locked until `Connection.end_transaction` decides. When this raises, nothing is
-        prepared.
+        A prepared transaction accepts no further operations; `commit` or `abort` decides it. If the
+        connection ends before that, its messages stay locked until `connection.admin.transactions` commits or
+        aborts it. If this call raises, nothing is prepared.
         """
         await self.link().request(Frame.PREPARE, [self.number])
 
     async def commit(self) -> None:
-        """Returns when everything has happened, durably. What it raises means that nothing has, but for
-        CommitInDoubt: the connection ended before the answer.
+        """Commit; returns when all operations have taken durable effect. An exception means that none has,
+        except CommitInDoubt: the connection ended before the answer.
         """
         request = self.link().request(Frame.COMMIT, [self.number])
         self._over = True
@@ -79,13 +80,15 @@ class Transaction:
             raise CommitInDoubt(self.identifier, error.detail) from error
 
     async def abort(self) -> None:
-        """Forget what was sent, put back what was received."""
+        """Abort: discard the sent messages and return the received ones to their queues."""
         link = self.link()
         self._over = True
         await link.request(Frame.ABORT, [self.number])
 
     def link(self) -> Link:
-        """The link on which it is open. Raises TransactionSequence, ConnectionLost if it was aborted."""
+        """The link on which the transaction is open. Raises TransactionSequence; ConnectionLost if the loss
+        of the connection aborted it.
+        """
         if self._link is None:
             raise TransactionSequence("the transaction has not begun: use `async with`, or begin()")
         if self._link.lost is not None:
@@ -94,9 +97,9 @@ class Transaction:
 
 
 def number_of(transaction: Transaction | None, limits: MessageSizes | None = None) -> list[Any]:
-    """The last values of a request that may name a transaction and limits.
+    """Return the trailing values of a request that may name a transaction and limits.
 
-    Raises ConnectionLost, TransactionSequence if the transaction is not open any more.
+    Raises ConnectionLost; TransactionSequence if the transaction is not open.
     """
     if transaction is None:
         return [] if limits is None else [None, list(limits)]

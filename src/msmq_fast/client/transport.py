@@ -1,5 +1,5 @@
-"""Requests and replies over one connection: ids, futures, and what happens to them when the connection
-ends.
+"""Requests and replies over one connection: request ids, futures, and what happens to them when the
+connection ends.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _links: weakref.WeakSet[Link] = weakref.WeakSet()  # those of this process, for 
 
 
 def _disown_links() -> None:
-    """In a forked child: the connections belong to the parent, whose bytes must not mix with ours."""
+    """In a forked child: disown the connections, which belong to the parent; bytes of both must not mix."""
     for link in list(_links):
         link.disown()
 
@@ -40,16 +40,16 @@ if hasattr(os, "register_at_fork"):  # not on Windows, where no process forks
 
 
 class Requester(Protocol):
-    """What can be asked something: a Link, or the Channel that has one after the other."""
+    """An object that answers requests: a Link, or a Channel, which replaces lost links."""
 
     def request(self, kind: Frame, payload: Any) -> Awaitable[Any]:
-        """The payload of the reply. Raises ConnectionLost, or what the server refuses it with."""
+        """Return the payload of the reply. Raises ConnectionLost, or the server's error."""
 
 
 class Link(asyncio.Protocol):
-    """One connection. Replies resolve futures; frames of long-lived ids go to their sinks.
+    """One connection. A reply resolves its future; frames with a long-lived id go to the sink of that id.
 
-    `ended` is called once when it ends, after its calls failed; not in a forked child.
+    `ended` is called once when the connection ends, after its calls failed; not in a forked child.
     """
 
     def __init__(self, ended: Callable[[], None]) -> None:
@@ -69,11 +69,11 @@ class Link(asyncio.Protocol):
     # ------------------------------------------------------------------------------------------- asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: the connection stands."""
+        """asyncio: the connection is established."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """asyncio: bytes."""
+        """asyncio: bytes have arrived."""
         try:
             for kind, request_id, payload in self._cutter.feed(data):
                 self._frame(kind, request_id, payload)
@@ -83,18 +83,18 @@ class Link(asyncio.Protocol):
                 self._transport.abort()
 
     def pause_writing(self) -> None:
-        """asyncio: the transport holds enough."""
+        """asyncio: the transport's write buffer is full."""
         if self._room is None:
             self._room = self._loop.create_future()
 
     def resume_writing(self) -> None:
-        """asyncio: the transport takes more."""
+        """asyncio: the transport's write buffer has room again."""
         room, self._room = self._room, None
         if room is not None and not room.done():
             room.set_result(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """asyncio: over."""
+        """asyncio: the connection has ended."""
         self._end(
             ConnectionLost(
                 f"the connection was lost: {exc}" if exc else "the queue manager closed the connection"
@@ -106,7 +106,7 @@ class Link(asyncio.Protocol):
     # ------------------------------------------------------------------------------------------- for the API
 
     def next_id(self, sink: FrameSink | None = None) -> int:
-        """A request id that is free; its frames go to `sink` until `forget`."""
+        """Return a free request id; its frames go to `sink` until `forget`."""
         while True:
             self._last_id = self._last_id % _LAST_ID + 1
             if self._last_id not in self._waiting and self._last_id not in self._sinks:
@@ -129,11 +129,13 @@ class Link(asyncio.Protocol):
         self._transport.write(data)
 
     def post(self, kind: Frame, payload: Any) -> None:
-        """A request without a reply. Raises ConnectionLost."""
+        """Send a request that has no reply. Raises ConnectionLost."""
         self.write(pack_frame(kind, 0, payload))
 
     def request(self, kind: Frame, payload: Any, request_id: int | None = None) -> asyncio.Future[Any]:
-        """Send a request; the future gets the payload of its reply, or the error. Raises ConnectionLost."""
+        """Send a request; the future gets the payload of its reply, or the server's error. Raises
+        ConnectionLost.
+        """
         number = self.next_id() if request_id is None else request_id
         self.write(pack_frame(kind, number, payload))
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -141,17 +143,17 @@ class Link(asyncio.Protocol):
         return future
 
     def post_cancel(self, number: int) -> None:
-        """CANCEL for request `number`; its reply is of no interest."""
+        """Send CANCEL for request `number`; the reply of that request is ignored."""
         if self.lost is None:
             self.request(Frame.CANCEL, [number]).add_done_callback(_swallow)
 
     @property
     def congested(self) -> bool:
-        """True while the transport holds enough."""
+        """True while the transport's write buffer is full."""
         return self._room is not None
 
     async def drain(self) -> None:
-        """Wait until the transport takes more. Raises ConnectionLost."""
+        """Wait until the transport's write buffer has room. Raises ConnectionLost."""
         while self._room is not None and self.lost is None:
             await asyncio.shield(self._room)
         if self.lost is not None:
@@ -165,9 +167,10 @@ class Link(asyncio.Protocol):
             await asyncio.shield(self._closed)
 
     def disown(self) -> None:
-        """Give the connection up without a byte or a callback: another process goes on with it.
+        """Release the connection without sending a byte or calling `ended`: another process owns it.
 
-        The descriptor becomes one of the null device, so that the server sees the end when the owner closes.
+        The descriptor is replaced with one of the null device, so that the server sees the end when the owner
+        closes the connection.
         """
         transport, self._transport = self._transport, None
         self.disowned = True
@@ -224,7 +227,9 @@ def _swallow(future: asyncio.Future[Any]) -> None:
 
 
 def _keep_alive(connected: socket.socket) -> None:
-    """Notice within a minute that the other computer is gone, also while nothing is under way."""
+    """Enable TCP keep-alive, which detects within a minute that the other computer is gone, also on an idle
+    connection.
+    """
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEP_ALIVE.items():
         option = getattr(socket, name, None)  # not on every system
@@ -233,7 +238,7 @@ def _keep_alive(connected: socket.socket) -> None:
 
 
 async def open_link(endpoint: Endpoint, tls: ssl.SSLContext | None, ended: Callable[[], None]) -> Link:
-    """Connect. Raises ConnectionLost with the reason in one line."""
+    """Connect to `endpoint`. Raises ConnectionLost with the reason in one line."""
     loop = asyncio.get_running_loop()
 
     def made() -> Link:

@@ -1,7 +1,8 @@
-"""Client of the bulk API of one queue manager (docs/reference/bulk-api.md): what drivers and executors call.
+"""Client of the bulk API of one queue manager (docs/reference/bulk-api.md), for Spark drivers and executors.
 
-Blocking; needs pyarrow for rows, nothing else outside the standard library. A client may be pickled and sent
-to executors: it opens its connections where it is used. It is not for several threads at a time.
+The client blocks. It needs pyarrow for rows, and otherwise only the standard library. A client may be pickled
+and sent to executors: it opens its connections where it is used. Do not share a client between threads that
+use it at the same time.
 """
 
 from __future__ import annotations
@@ -74,8 +75,10 @@ _LONGEST_QUERY: Final = 6000  # characters; more names go in a body
 
 @dataclass(frozen=True, slots=True)
 class QueueBounds:
-    """One queue: `first` is the lowest arrival number in it (the `next` of all if it is empty); `late` counts
-    what came in behind the watermark since the server started.
+    """The arrival numbers of one queue.
+
+    `first` is the lowest arrival number in the queue, or `Bounds.next` if the queue is empty. `late` counts
+    the messages that arrived behind the watermark since the server started.
     """
 
     name: str
@@ -90,9 +93,10 @@ class QueueBounds:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a queue manager stands. `next`: every arrival below it is there to be read, or gone for good.
+    """The current positions of a queue manager.
 
-    `start` is another number after each start of the server. Feed numbers are those of events.
+    `next`: each message with a lower arrival number is readable, or will never be. `start` changes with each
+    start of the server. `feed_first` and `feed_next` are event numbers.
     """
 
     qm: str
@@ -108,7 +112,9 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Arrival numbers from `start` up to but not including `stop`, and what is there to be read now."""
+    """Arrival numbers from `start` up to but not including `stop`, with the number of messages that are
+    readable now and the size of their packets in `bytes`.
+    """
 
     start: int
     stop: int
@@ -118,7 +124,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`ranges` follow one another; together they hold `rows` rows below `stop`."""
+    """Consecutive `ranges`; together they hold `rows` rows below `stop`."""
 
     ranges: tuple[Range, ...]
     stop: int
@@ -128,7 +134,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class FeedSubscription:
-    """A named position in the event feed. `details` is all that the server says of it."""
+    """A named position in the event feed. `details` is the server's whole reply about it."""
 
     name: str
     position: int
@@ -137,7 +143,9 @@ class FeedSubscription:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Delivery numbers from `start` up to but not including `stop`; equal when there was nothing."""
+    """Delivery numbers from `start` up to but not including `stop`. Both are equal if the queue had no
+    message to lease.
+    """
 
     start: int
     stop: int
@@ -146,7 +154,9 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """`removed` by this call; `gone` were no longer there (purged, expired, the queue deleted)."""
+    """The counts of one acknowledgment: this call removed `removed` messages; `gone` messages had left the
+    queue before (purged, expired, or the queue was deleted).
+    """
 
     removed: int
     gone: int
@@ -154,7 +164,7 @@ class Acked:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Rows that are durable at the server, and invisible until they are published."""
+    """Rows that the server has stored durably and that stay invisible until they are published."""
 
     stage: str
     rows: int
@@ -163,8 +173,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """`dup`: the batch had been published before, and nothing happened now. `last`: the last batch of the
-    writer in this epoch.
+    """The result of `publish`. `dup`: the batch was published earlier, and this call changed nothing. `last`:
+    the number of the writer's last batch in this epoch.
     """
 
     dup: bool
@@ -173,25 +183,31 @@ class Published:
 
 
 class BulkClient:
-    """All calls raise BulkError or one of its classes; Unavailable after the retries that the endpoint
-    allows.
+    """Client of the bulk API of one queue manager.
 
-    Calls that may be made twice are retried; `lease`, `stage` of an iterator, and `publish` of what is not
-    remembered, only when the server cannot have heard them.
+    All calls raise BulkError or one of its classes; they raise Unavailable once the retries of the endpoint
+    are used up.
+
+    Idempotent calls are retried. `lease`, `stage` of an iterator, and `publish` without `remember` are
+    retried only if the server cannot have received the request.
     """
 
     def __init__(self, endpoint: Endpoint | str, *, incarnation: int | None = None) -> None:
-        """`incarnation`: what the store must have, else WrongIncarnation."""
+        """Prepare a client; it connects at the first call.
+
+        `incarnation` is the incarnation that the store must have; if it has another one, calls raise
+        WrongIncarnation.
+        """
         self._link = Link(Endpoint(endpoint) if isinstance(endpoint, str) else endpoint)
         self._link.incarnation = incarnation
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where the queue manager is."""
+        """The endpoint of the queue manager."""
         return self._link.endpoint
 
     def with_incarnation(self, incarnation: int | None) -> BulkClient:
-        """Another client of the same queue manager that insists on an incarnation."""
+        """Return a client of the same queue manager that requires an incarnation of the store."""
         return BulkClient(self.endpoint, incarnation=incarnation)
 
     def close(self) -> None:
@@ -209,8 +225,10 @@ class BulkClient:
     def bounds(
         self, queues: Iterable[str] = (), *, pattern: str | None = None, content: str = "messages"
     ) -> Bounds:
-        """Bounds of the queues with these path names, or of those whose path name matches `pattern` as a
-        whole (a regular expression); of none without both. `content`: messages, journal, deadletter, events.
+        """Return the bounds of the queue manager and of some of its queues.
+
+        `queues` are path names; `pattern` is a regular expression that must match a whole path name. Without
+        both, the result lists no queues. `content` is `messages`, `journal`, `deadletter` or `events`.
         """
         asked: dict[str, Any] = {"queue": list(queues), "content": content}
         if pattern is not None:
@@ -231,8 +249,10 @@ class BulkClient:
         max_bytes: int | None = None,
         parts: int = 1,
     ) -> Plan:
-        """What lies in from `start` to `stop` (arrival numbers; event numbers for `events`, which are of no
-        queue): cut off where `max_rows` or `max_bytes` is reached, never before the first row, and split in
+        """Plan the reading of arrival numbers from `start` up to but not including `stop`. For the content
+        `events` these are event numbers, and `queue` is ignored.
+
+        The plan ends early at `max_rows` or `max_bytes`, but holds at least the first row. It is split into
         about `parts` ranges.
         """
         asked: dict[str, Any] = {"content": content, "from": start, "to": stop, "parts": parts}
@@ -259,11 +279,12 @@ class BulkClient:
         raw: bool = False,
         security: bool = False,
     ) -> Batches:
-        """The messages of a queue with `start` <= arrival_seq < `stop`, in that order, as record batches.
+        """Return the messages of a queue with `start` <= arrival_seq < `stop`, in that order, as record
+        batches.
 
-        `columns` is `core`, `all` or names separated by commas. The request is made by this call, not by the
-        first batch. Raises Truncated (in the iteration too) when the stream ended before its end: what came
-        is to be thrown away. Closing the iterator closes the connection.
+        `columns` is `core`, `all` or column names separated by commas. This call sends the request; iteration
+        only reads the answer. Raises Truncated (also during iteration) if the stream breaks off: discard the
+        rows that were read. Closing the iterator closes the connection.
         """
         query = {"queue": queue, "content": content, "from": start, "to": stop}
         return self._rows({**query, **_choice(columns, body, raw, security)})
@@ -280,23 +301,24 @@ class BulkClient:
         raw: bool = False,
         security: bool = False,
     ) -> Batches:
-        """The messages that `subscription` has been given as deliveries `start` <= delivery_seq < `stop`.
+        """Return the messages that `subscription` leased with `start` <= delivery_seq < `stop`.
 
-        As `rows`, with `delivery_seq` as the first column. LeaseLost when the lease has ended.
+        The batches are those of `rows`, with `delivery_seq` as the first column. Raises LeaseLost if the
+        lease has ended.
         """
         query = {"subscription": subscription, "queue": queue, "from": start, "to": stop}
         return self._rows({**query, **_choice(columns, body, raw, security)})
 
     def events(self, start: int, stop: int, *, columns: str = "all") -> Batches:
-        """The events of the feed with `start` <= feed_seq < `stop`. GoneEvents when `start` is no longer
-        kept.
+        """Return the events of the feed with `start` <= feed_seq < `stop`. Raises GoneEvents if the feed no
+        longer holds event `start`.
         """
         return self._rows({"content": "events", "from": start, "to": stop, "columns": columns})
 
     def schema(
         self, *, content: str = "messages", queue: str | None = None, columns: str = "all", body: bool = True
     ) -> pa.Schema:
-        """The schema that `rows` would have: that of an empty range."""
+        """Return the schema of the batches that `rows` returns. The server is asked for an empty range."""
         query: dict[str, Any] = {
             "content": content,
             "from": 0,
@@ -313,25 +335,29 @@ class BulkClient:
     # ---- subscriptions of the feed
 
     def subscriptions(self) -> list[FeedSubscription]:
-        """All of them."""
+        """Return all subscriptions of the feed."""
         answer = self._link.call("GET", "/subscriptions", repeat=True)
         return [_subscription(entry) for entry in _member(answer, "subscriptions", list)]
 
     def subscription(self, name: str) -> FeedSubscription:
-        """One; SubscriptionNotFound, or SlotDropped."""
+        """Return one subscription of the feed. Raises SubscriptionNotFound, SlotDropped."""
         return _subscription(self._link.call("GET", _slot(name), repeat=True))
 
     def subscribe(self, name: str, **settings: Any) -> FeedSubscription:
-        """Create one, or change its settings: `position` (a new one begins there), `max_lag_bytes`."""
+        """Create a subscription of the feed, or change its settings: `position` (where a new one begins),
+        `max_lag_bytes`.
+        """
         return _subscription(self._link.call("PUT", _slot(name), settings, repeat=True))
 
     def unsubscribe(self, name: str) -> None:
-        """Drop one; no error if there is none."""
+        """Delete a subscription of the feed; a missing one is not an error."""
         self._link.call("DELETE", _slot(name), repeat=True)
 
     def commit(self, name: str, position: int) -> FeedSubscription:
-        """Everything before event number `position` is done with. A lower position than before is no error
-        and changes nothing. Durable when this returns.
+        """Record that the subscription has processed all events before number `position`.
+
+        A position lower than the stored one changes nothing and is not an error. The position is durable when
+        this call returns.
         """
         return _subscription(
             self._link.call("POST", f"{_slot(name)}/commit", {"position": position}, repeat=True)
@@ -348,7 +374,7 @@ class BulkClient:
         max_bytes: int | None = None,
         lease_ms: int | None = None,
     ) -> Lease:
-        """Take up to `max_rows` messages for `subscription`, and renew what it holds already."""
+        """Lease up to `max_rows` messages to `subscription`, and renew the leases that it holds already."""
         asked: dict[str, Any] = {"subscription": subscription, "queue": queue}
         limits = (("max_rows", max_rows), ("max_bytes", max_bytes), ("lease_ms", lease_ms))
         asked |= {key: value for key, value in limits if value is not None}
@@ -356,11 +382,11 @@ class BulkClient:
         return Lease(_number(answer, "from"), _number(answer, "to"), _number(answer, "rows"))
 
     def ack(self, subscription: str, queue: str, upto: int) -> Acked:
-        """Remove all deliveries below `upto` for good. May be repeated."""
+        """Remove all deliveries below `upto` from the queue permanently. The call is idempotent."""
         return self._settle("/ack", subscription, queue, upto)
 
     def release(self, subscription: str, queue: str, upto: int) -> Acked:
-        """Put all deliveries below `upto` back into the queue. May be repeated."""
+        """Return all deliveries below `upto` to the queue. The call is idempotent."""
         return self._settle("/release", subscription, queue, upto)
 
     # ---- writing
@@ -377,11 +403,12 @@ class BulkClient:
         queue: str | None = None,
         defaults: Mapping[str, str | int | bool] | None = None,
     ) -> Stage:
-        """Send rows ahead; they are durable when this returns and become messages with `publish`. A list is
-        sent again when the connection breaks off, an iterator cannot be.
+        """Upload rows, which are durable when this returns and become messages with `publish`.
 
-        `queue` and `defaults` (names of columns) stand for columns that are missing or null; `defaults` also
-        has the other parameters of the call: `transactional`, `transaction`, `message_id`, `unknown`.
+        If the connection breaks off, a list is sent again; an iterator cannot be.
+
+        `queue` and `defaults` (column names to values) fill columns that are missing or null. `defaults` also
+        holds the other parameters of the call: `transactional`, `transaction`, `message_id`, `unknown`.
         """
         query: dict[str, Any] = {"writer": writer, "batch": batch, "part": part, "attempt": attempt}
         if queue is not None:
@@ -405,9 +432,11 @@ class BulkClient:
         origin: str = "",
         remember: bool = True,
     ) -> Published:
-        """Make messages of `stages`, in this order, once for each batch of `writer`. Fenced when a later
-        epoch has been here, or in this one batches of another `origin`. May be repeated; not so without
-        `remember`: then the server keeps nothing of the writer.
+        """Turn `stages` into messages, in this order, once for each batch of `writer`.
+
+        Raises Fenced if the writer has used a later epoch, or has published in this epoch from another
+        `origin`. The call is idempotent unless `remember` is false: the server then keeps no state of the
+        writer.
         """
         asked = {"writer": writer, "epoch": epoch, "batch": batch, "stages": list(stages)}
         asked |= {"origin": origin, "remember": remember}
@@ -415,7 +444,7 @@ class BulkClient:
         return Published(bool(_member(answer, "dup", bool)), _number(answer, "rows"), _number(answer, "last"))
 
     def discard(self, stages: Sequence[str]) -> None:
-        """Throw stages away; those that do not exist are no error."""
+        """Delete stages; missing ones are not an error."""
         self._link.call("POST", "/discard", {"stages": list(stages)}, repeat=True)
 
     # ---- administration
@@ -423,8 +452,10 @@ class BulkClient:
     def snapshot(
         self, directory: str, *, bytes_per_second: int | None = None, timeout_ms: int | None = None
     ) -> dict[str, Any]:
-        """Copy the running store into a new directory of the server's machine; the answer is the manifest. It
-        waits as long as that takes, or for `timeout_ms`; the server gives up when nobody waits any more.
+        """Copy the running store into a new directory of the server's machine; returns the manifest.
+
+        The call waits until the copy is complete, at most `timeout_ms` (None: without limit). The server
+        cancels the copy when the client stops waiting.
         """
         asked: dict[str, Any] = {"directory": directory}
         if bytes_per_second is not None:

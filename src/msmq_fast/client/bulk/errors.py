@@ -1,4 +1,4 @@
-"""What the bulk API answers instead of what was asked for: one class for each code."""
+"""Errors of the bulk API: one class for each code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ __all__ = [
 
 
 class BulkError(Exception):
-    """A call failed; the text is one line for people. `code` is that of the API, `details` the answer."""
+    """A call failed; the text is one line for people. `code` is that of the API, `details` the JSON
+    answer.
+    """
 
     code: ClassVar[str] = "ERROR"
 
@@ -41,19 +43,19 @@ class BulkError(Exception):
 
 
 class BadRequest(BulkError):
-    """The server did not understand what it was asked."""
+    """The server rejected the request as malformed."""
 
     code = "BAD_REQUEST"
 
 
 class Unauthorized(BulkError):
-    """No token, or one that the server does not know."""
+    """The request has no token, or one that the server does not know."""
 
     code = "UNAUTHORIZED"
 
 
 class AccessDenied(BulkError):
-    """The caller may not do this."""
+    """The caller does not have the right to make this call."""
 
     code = "ACCESS_DENIED"
 
@@ -77,43 +79,47 @@ class SubscriptionNotFound(NotFound):
 
 
 class StageNotFound(NotFound):
-    """There is no such stage, or not any more: its time was over."""
+    """The stage does not exist, or the server has deleted it because it expired."""
 
     code = "STAGE_NOT_FOUND"
 
 
 class LeaseLost(BulkError):
-    """The lease ended before: its messages are back in the queue, its delivery numbers mean nothing."""
+    """The lease has ended: its messages are back in the queue, and its delivery numbers are no
+    longer valid.
+    """
 
     code = "LEASE_LOST"
 
 
 class Fenced(BulkError):
-    """A later epoch of the same writer is at work."""
+    """A later epoch of the same writer is active."""
 
     code = "FENCED"
 
 
 class WrongIncarnation(BulkError):
-    """The store is another one than before: restored or copied. `incarnation` is that of the server."""
+    """The store has another incarnation than expected: it was restored or copied. `incarnation` is the
+    server's.
+    """
 
     code = "INCARNATION"
 
     @property
     def incarnation(self) -> int | None:
-        """What the server has; None if it did not say."""
+        """The incarnation of the server's store; None if the server did not send it."""
         value = self.details.get("incarnation")
         return value if isinstance(value, int) else None
 
 
 class GoneEvents(BulkError):
-    """Events that were asked for are no longer kept. `first` is the first one that is."""
+    """The feed no longer holds the requested events. `first` is the first event that it holds."""
 
     code = "GONE_EVENTS"
 
     @property
     def first(self) -> int | None:
-        """Number of the first event that is left; None if the server did not say."""
+        """The number of the first event in the feed; None if the server did not send it."""
         value = self.details.get("first")
         return value if isinstance(value, int) else None
 
@@ -125,25 +131,25 @@ class SlotDropped(BulkError):
 
 
 class TooLarge(BulkError):
-    """More than the server takes in one call."""
+    """The request is larger than the server accepts in one call."""
 
     code = "TOO_LARGE"
 
 
 class NoArrow(BulkError):
-    """The server has no pyarrow."""
+    """The server does not have pyarrow."""
 
     code = "NO_ARROW"
 
 
 class Unavailable(BulkError):
-    """The server cannot be reached, is starting or stopping, or failed; to be tried again later."""
+    """The server is unreachable, starting or stopping, or it failed; retry later."""
 
     code = "NOT_READY"
 
 
 class Truncated(Unavailable):
-    """A stream of rows ended before its end: what came is to be thrown away, or read again."""
+    """A stream of rows broke off: discard the rows that were read, or read the range again."""
 
     code = "TRUNCATED"
 
@@ -171,7 +177,7 @@ _CLASSES: dict[str, type[BulkError]] = {
 
 
 def error_of(status: int, answer: object, where: str) -> BulkError:
-    """The error that an answer with `status` stands for; `where` names the call for the message."""
+    """Return the error for an answer with `status`; `where` names the call in its text."""
     details = answer if isinstance(answer, dict) else {}
     code, message = details.get("error"), details.get("message")
     text = message if isinstance(message, str) else f"HTTP status {status}"

@@ -1,4 +1,4 @@
-"""HTTP to one queue manager: connection, retries, answers as JSON, bodies as streams. Blocking."""
+"""HTTP to one queue manager: connections, retries, JSON answers, streamed bodies. All calls block."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where one queue manager is and how to talk to it. Holds no socket; may be pickled.
+    """The address of one queue manager, with the token, time-outs and retries. Holds no socket; may be
+    pickled.
 
-    `token` and `token_file` come before the variables MSMQ_FAST_TOKEN and MSMQ_FAST_TOKEN_FILE, which are
-    read where the connection is made: an executor may have its own. Times are milliseconds (None: without
-    end); `retries` counts attempts after the first one.
+    `token` and `token_file` take precedence over the variables MSMQ_FAST_TOKEN and MSMQ_FAST_TOKEN_FILE,
+    which are read where the connection is made, so that an executor may have its own. Times are milliseconds
+    (None: without limit); `retries` counts the attempts after the first one.
     """
 
     url: str
@@ -50,7 +51,7 @@ class Endpoint:
         self.address()
 
     def address(self) -> tuple[str, int, bool]:
-        """Host, port and whether it is TLS. Raises ValueError with one line that says what is wrong."""
+        """Host, port and whether TLS is used. Raises ValueError with one line that says what is wrong."""
         parts = urlsplit(self.url)
         try:
             port = parts.port or DEFAULT_PORT
@@ -66,7 +67,9 @@ class Endpoint:
         return str(parts.hostname), port, _SCHEMES[parts.scheme]
 
     def secret(self) -> str | None:
-        """The token to present. Raises ValueError when its file cannot be read or a token cannot be sent."""
+        """Return the token to send; None without one. Raises ValueError if its file cannot be read or the
+        token holds a character that HTTP does not allow.
+        """
         token, file = self.token, self.token_file
         if token is None and file is None:
             token, file = os.environ.get(_TOKEN) or None, os.environ.get(_TOKEN_FILE) or None
@@ -81,7 +84,7 @@ class Endpoint:
 
 
 class Link:
-    """Calls to one queue manager over a connection that is kept. Not for several threads at a time."""
+    """Calls to one queue manager over one kept-alive connection. Not for use by several threads at a time."""
 
     def __init__(self, endpoint: Endpoint, pause: Callable[[float], None] = time.sleep) -> None:
         self.endpoint = endpoint
@@ -105,9 +108,9 @@ class Link:
     # ---- calls
 
     def call(self, method: str, path: str, content: object = None, *, repeat: bool) -> Any:
-        """One call with JSON both ways. `repeat`: it does no harm to make it twice.
+        """Make one call with JSON in both directions. `repeat`: the call is idempotent and may be retried.
 
-        Raises BulkError; Unavailable when all attempts failed.
+        Raises BulkError; Unavailable if all attempts failed.
         """
         body = None if content is None else json.dumps(content).encode()
         where = f"{method} {path.partition('?')[0]}"
@@ -123,9 +126,9 @@ class Link:
         return self._persist(attempt, where, repeat=repeat)
 
     def open(self, path: str) -> http.client.HTTPResponse:
-        """The answer to a GET whose body is to be read as a stream; close it, or read it to its end.
+        """Return the response to a GET, to be read as a stream; the caller closes it or reads it to its end.
 
-        It has a connection of its own. Raises as `call`; retries only until the answer begins.
+        The response has a connection of its own. Raises as `call`; retries only until the response begins.
         """
         where = f"GET {path.partition('?')[0]}"
 
@@ -141,10 +144,11 @@ class Link:
         return self._persist(attempt, where, repeat=True)
 
     def upload(self, path: str, parts: Callable[[], Iterable[bytes | memoryview]], *, repeat: bool) -> Any:
-        """A POST of an Arrow stream that is made while it is sent; the answer is JSON.
+        """POST an Arrow stream that is produced while it is sent; returns the JSON answer.
 
-        `repeat`: `parts` can be taken again, so that an upload that broke off is; the server throws away what
-        it got before. Else only the connecting is retried. Raises as `call`, and whatever `parts` raises.
+        `repeat`: `parts` can be called again, so that a broken upload is retried; the server discards the
+        part that it received. Without `repeat`, only connecting is retried. Raises as `call`, and whatever
+        `parts` raises.
         """
         where = f"POST {path.partition('?')[0]}"
         connected = self._connect if repeat else lambda: self._persist(self._connect, where, repeat=False)
@@ -179,8 +183,8 @@ class Link:
         return headers
 
     def _connection(self, *, fresh: bool) -> http.client.HTTPConnection:
-        """The one that is kept, or a new one: a call that must not be made twice gets a new one, since the
-        server may just be closing the old one.
+        """Return the kept connection, or a new one for a call that must not be repeated: the server may be
+        closing the kept one.
         """
         if fresh:
             self.close()
@@ -214,7 +218,7 @@ class Link:
 
     @contextlib.contextmanager
     def _guarded(self, connection: http.client.HTTPConnection, where: str) -> Any:
-        """Faults of the connection become Unavailable; after anything unexpected it is not used again."""
+        """Turn connection errors into Unavailable; any unexpected exception also closes the connection."""
         try:
             yield
         except BulkError as error:
@@ -235,8 +239,10 @@ class Link:
             self._kept = None
 
     def _persist(self, attempt: Callable[[], T], where: str, *, repeat: bool) -> T:
-        """Try as often as the endpoint says. What did not reach the server, or what it said it could not yet
-        do, is tried again whatever the call; a connection that broke off only if `repeat`.
+        """Run `attempt` up to the number of times that the endpoint allows.
+
+        An attempt that did not reach the server, or that the server declined as not ready, is always retried.
+        A connection that broke off is retried only with `repeat`.
         """
         left = self.endpoint.retries
         while True:
@@ -253,11 +259,11 @@ class Link:
 
 
 class _Unreachable(Unavailable):
-    """No connection came about, so that the server knows nothing of the call."""
+    """No connection was established, so the server has not received the call."""
 
 
 def _read_json(response: http.client.HTTPResponse, where: str) -> Any:
-    """The content of an answer, which is read to its end. Raises the error that it stands for."""
+    """Read an answer to its end and return its JSON content. Raises the error that the answer states."""
     text = response.read(_MAX_JSON + 1)
     if len(text) > _MAX_JSON:
         raise Unavailable(f"{where}: an answer of more than {_MAX_JSON} bytes")
@@ -273,8 +279,9 @@ def _read_json(response: http.client.HTTPResponse, where: str) -> Any:
 
 
 def _send_chunks(connection: http.client.HTTPConnection, parts: Iterable[bytes | memoryview]) -> bool:
-    """The body in chunks; whether all went out. A server that refuses closes its side early, and its answer
-    is to be read all the same.
+    """Send the body in chunks; returns whether the server took all of it.
+
+    A server that rejects the request closes its side early; the caller must still read its answer.
     """
     for part in parts:
         size = len(part)

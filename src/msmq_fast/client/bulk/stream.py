@@ -1,4 +1,4 @@
-"""Arrow streams over HTTP: batches out of an answer, and the bytes of batches for a request."""
+"""Arrow streams over HTTP: reads batches from an answer, and serializes batches for a request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_BATCH", "Batches", "arrow_parts", "batches", "slices"]
 
 MOST_BATCH: Final = 16 << 20
-"""Bytes of a record batch that is sent, but for one row that has more; the server takes 64 MiB."""
+"""Largest record batch that is sent, in bytes; only a single row may exceed it. The server takes 64 MiB."""
 
 _END: Final = b"\xff\xff\xff\xff\0\0\0\0"  # the end-of-stream mark of Arrow IPC
 _STEP: Final = 16 << 20
@@ -22,8 +22,8 @@ _PART: Final = 1 << 20  # bytes that are gathered before they are sent
 
 
 class _Body:
-    """The body of an answer as pyarrow reads it; remembers its last bytes, since pyarrow takes a stream that
-    was cut between two messages for a complete one.
+    """The body of an answer as a file for pyarrow. It keeps the last bytes, because pyarrow accepts a stream
+    that was cut between two messages as complete.
     """
 
     closed = False
@@ -34,7 +34,7 @@ class _Body:
         self.tail = b""
 
     def read(self, size: int = -1) -> memoryview:
-        """Up to `size` bytes, fewer only at the end; all that is left if negative."""
+        """Return up to `size` bytes, fewer only at the end; all remaining bytes if `size` is negative."""
         pieces: list[memoryview] = []
         filled = 0
         while size < 0 or filled < size:
@@ -49,7 +49,7 @@ class _Body:
         return content
 
     def _step(self, size: int) -> memoryview:
-        """So many bytes, fewer only at the end."""
+        """Return `size` bytes, fewer only at the end."""
         view, filled = memoryview(self._allocate(size)).cast("B"), 0
         while filled < size and (count := self._response.readinto(view[filled:])):
             filled += count
@@ -65,14 +65,16 @@ class _Body:
         return False
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no bytes are buffered."""
 
     def close(self) -> None:
         self.closed = True
 
 
 class Batches(Iterator["pa.RecordBatch"]):
-    """Record batches as they come, all of one `schema`. `close` ends it early, and the connection with it."""
+    """An iterator of record batches, all with the same `schema`. `close` ends it early and closes the
+    connection.
+    """
 
     def __init__(
         self,
@@ -97,10 +99,10 @@ class Batches(Iterator["pa.RecordBatch"]):
 
 
 def batches(response: http.client.HTTPResponse, where: str) -> Batches:
-    """The batches of an answer.
+    """Return the record batches of an answer.
 
-    Raises Truncated, also in the iteration, if the stream ends anywhere but at its end mark. `where` names
-    the queue manager for the message.
+    Raises Truncated, also during iteration, if the stream ends before its end mark. `where` names the queue
+    manager in the message.
     """
     import pyarrow as pa
 
@@ -134,7 +136,7 @@ def batches(response: http.client.HTTPResponse, where: str) -> Batches:
 
 
 class _Parts:
-    """A file that pyarrow writes into; small pieces are joined."""
+    """A file that pyarrow writes into. It joins small pieces into parts."""
 
     closed = False
 
@@ -178,7 +180,9 @@ class _Parts:
 
 
 def arrow_parts(schema: pa.Schema, content: Iterable[pa.RecordBatch]) -> Iterator[bytes | memoryview]:
-    """The bytes of an IPC stream of `content`, part after part; nothing but the part at hand is held."""
+    """Yield the bytes of an IPC stream of `content`, part by part; only the current part is held in
+    memory.
+    """
     import pyarrow as pa
 
     sink = _Parts()
@@ -191,7 +195,7 @@ def arrow_parts(schema: pa.Schema, content: Iterable[pa.RecordBatch]) -> Iterato
 
 
 def slices(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
-    """The rows of a batch in batches of at most `limit` bytes, or of one row."""
+    """Split a batch into batches of at most `limit` bytes each; a single larger row is a batch of its own."""
     if batch.num_rows > 1 and batch.nbytes > limit:
         half = batch.num_rows // 2
         yield from slices(batch.slice(0, half), limit)
