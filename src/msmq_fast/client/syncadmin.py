@@ -25,17 +25,17 @@ from msmq_fast.protocol.security import AccessDecision, AccessList, CertificateI
 
 
 class MessageAdmin(Wrapper[_exchange.MessageAdmin]):
-    """Messages in batches, of the queues of one connection.
+    """Batch operations on the messages of this connection's queues.
 
-    A batch examines what arrived behind `after` (0: from the start) up to `upto` (0: what is there now), at
-    most `limit` messages; `next` and `upto` of its result are where the next one begins.
+    A batch examines at most `limit` messages that arrived after `after` (0: from the start) and up to `upto`
+    (0: the newest message now). Pass `next` and `upto` of its result to the next call.
     """
 
     def browse(
         self, queue: Queue, wanted: Filter = EVERYTHING, after: int = 0, upto: int = 0, limit: int = 1000
     ) -> Page:
-        """The next messages of a queue in the order of arrival; they stay. Raises AccessDenied,
-        QueueDeleted.
+        """Return the next messages of a queue in the order of arrival, without removing them. Raises
+        AccessDenied, QueueDeleted.
         """
         return run(self._inner.browse(unwrap(queue), wanted, after, upto, limit))
 
@@ -48,9 +48,10 @@ class MessageAdmin(Wrapper[_exchange.MessageAdmin]):
         upto: int = 0,
         limit: int = 1000,
     ) -> Done:
-        """Move the next batch from one queue to another of the same queue manager. Identifiers stay.
+        """Move the next batch from one queue to another of the same queue manager. Message identifiers do not
+        change.
 
-        Raises the refusal of the target if it takes not even the first message.
+        Raises the target's error if it refuses the first message.
         """
         return run(self._inner.move(unwrap(source), unwrap(target), wanted, after, upto, limit))
 
@@ -67,13 +68,15 @@ class MessageAdmin(Wrapper[_exchange.MessageAdmin]):
     ) -> Done:
         """Copy the next batch, like `move`.
 
-        With `job`, 16 bytes that name what is to be done, the queue manager keeps how far it is, and `after`
-        None goes on there, also after a crash.
+        With `job`, 16 bytes that identify the copy operation, the queue manager stores its progress, and
+        `after` None continues there, also after a crash.
         """
         return run(self._inner.copy(unwrap(source), unwrap(target), wanted, after, upto, limit, job=job))
 
     def end_job(self, job: bytes) -> None:
-        """The queue manager forgets a copy that is finished: the same job is new work from now on."""
+        """Make the queue manager forget the progress of a finished copy; the same `job` then starts a new
+        copy.
+        """
         run(self._inner.end_job(job))
 
     def resubmit(
@@ -84,19 +87,24 @@ class MessageAdmin(Wrapper[_exchange.MessageAdmin]):
         upto: int = 0,
         limit: int = 1000,
     ) -> Done:
-        """Send the next batch to its original destinations again; what was sent leaves the dead letters."""
+        """Send the next batch of dead letters to their original destinations again, and remove those that
+        were sent.
+        """
         return run(self._inner.resubmit(unwrap(dead_letters), wanted, after, upto, limit))
 
     def open_import(self, job: bytes, *, anew: bool = False) -> Import:
-        """Begin, or go on with, the import that `job` (16 bytes) names; `anew` forgets an earlier attempt.
+        """Begin or continue the import that `job` (16 bytes) identifies; `anew` discards the progress of an
+        earlier attempt.
 
-        Raises AccessDenied, SharingViolation if it is under way.
+        Raises AccessDenied; SharingViolation if the import is already running.
         """
         return Import(run(self._inner.open_import(job, anew=anew)))
 
 
 class Import(Wrapper[_exchange.Import]):
-    """An import of the messages of a file. `done`: how many records an earlier attempt brought in."""
+    """An import of the messages of a file. `done` is the number of records that an earlier attempt
+    imported.
+    """
 
     @property
     def done(self) -> int:
@@ -104,27 +112,29 @@ class Import(Wrapper[_exchange.Import]):
         return self._inner.done
 
     def put(self, name: str, messages: list[Stored], *, skip: bool = False) -> tuple[int, int]:
-        """Bring the next records into a queue; (imported, skipped), when they are durable.
+        """Import the next records into a queue; returns (imported, skipped) when they are durable.
 
-        `skip` passes over messages that are in the queue. Raises what the queue refuses the first of them
-        with; what came before is kept.
+        `skip` skips messages that are in the queue already. Raises the queue's error for the first record
+        that it refuses; the records before it are kept.
         """
         return run(self._inner.put(name, messages, skip=skip))
 
     def end(self) -> None:
-        """All records are there: the queue manager forgets how far the import got."""
+        """Finish the import: the queue manager forgets its progress."""
         run(self._inner.end())
 
 
 class AccessAdmin(Wrapper[_securityadmin.AccessAdmin]):
-    """Access control lists of queues; of the queue manager for the name None."""
+    """Access control lists of queues, or of the queue manager if the name is None."""
 
     def get(self, name: str | None) -> AccessList:
-        """The owner and the entries. Raises QueueNotFound, AccessDenied."""
+        """Return the owner and the entries of an access control list. Raises QueueNotFound, AccessDenied."""
         return run(self._inner.get(name))
 
     def grant(self, name: str | None, account: str, rights: str) -> AccessList:
-        """Allow rights (`send,peek`) to an account. Raises QueueNotFound, AccessDenied, InvalidParameter."""
+        """Grant rights, such as `send,peek`, to an account. Raises QueueNotFound, AccessDenied,
+        InvalidParameter.
+        """
         return run(self._inner.grant(name, account, rights))
 
     def deny(self, name: str | None, account: str, rights: str) -> AccessList:
@@ -132,36 +142,40 @@ class AccessAdmin(Wrapper[_securityadmin.AccessAdmin]):
         return run(self._inner.deny(name, account, rights))
 
     def revoke(self, name: str | None, account: str, rights: str = "") -> AccessList:
-        """Remove rights of an account from the list, all of them without `rights`. Raises as `grant`."""
+        """Remove the entries for `rights` of an account from the list; all of its entries if `rights` is
+        empty. Raises as `grant`.
+        """
         return run(self._inner.revoke(name, account, rights))
 
     def set_owner(self, name: str | None, account: str) -> AccessList:
-        """Make an account the owner. Raises as `grant`."""
+        """Make an account the owner of the queue. Raises as `grant`."""
         return run(self._inner.set_owner(name, account))
 
     def set(self, name: str | None, descriptor: str) -> AccessList:
-        """Replace owner and list by those of a descriptor in SDDL. Raises as `grant`."""
+        """Replace the owner and the list with those of a security descriptor in SDDL. Raises as `grant`."""
         return run(self._inner.set(name, descriptor))
 
     def explain(self, name: str | None, account: str, rights: str) -> AccessDecision:
-        """Whether an account (the caller for "") has rights, and which entry decides. Raises as `get`."""
+        """Return whether an account ("": the caller) has rights, and which entry decides this. Raises as
+        `get`.
+        """
         return run(self._inner.explain(name, account, rights))
 
 
 class CertificateAdmin(Wrapper[_securityadmin.CertificateAdmin]):
-    """Certificates with which messages of users are signed. The user "" is the caller."""
+    """Certificates that sign the messages of users. The user "" is the caller."""
 
     def all(self, user: str | None = "") -> list[CertificateInfo]:
-        """The certificates of a user, of all users for None. Raises AccessDenied."""
+        """Return the certificates of a user, or of all users if `user` is None. Raises AccessDenied."""
         return run(self._inner.all(user))
 
     def create(self, user: str = "") -> CertificateInfo:
-        """Make an internal certificate in place of the one before. Raises AccessDenied."""
+        """Make an internal certificate for a user; it replaces the previous one. Raises AccessDenied."""
         return run(self._inner.create(user))
 
     def add(self, certificate: bytes, private_key: bytes | None = None, user: str = "") -> CertificateInfo:
-        """Register an external certificate (PEM or DER), with its private key (PEM) if the server is to sign
-        with it. Raises AccessDenied, MSMQError for INVALID_CERTIFICATE.
+        """Register an external certificate (PEM or DER). Add its private key (PEM) if the server is to sign
+        with it. Raises AccessDenied; MSMQError with INVALID_CERTIFICATE.
         """
         return run(self._inner.add(certificate, private_key, user))
 
@@ -171,23 +185,23 @@ class CertificateAdmin(Wrapper[_securityadmin.CertificateAdmin]):
 
 
 class KeyAdmin(Wrapper[_securityadmin.KeyAdmin]):
-    """Keys with which messages are encrypted for queue managers."""
+    """Public keys that encrypt messages for queue managers."""
 
     def all(self) -> list[KeysInfo]:
-        """The keys of this queue manager, and those of others that it knows."""
+        """Return the keys of this queue manager, and the keys of other queue managers that it stores."""
         return run(self._inner.all())
 
     def add(self, guid: str, keys: bytes) -> None:
-        """Keep the keys (MQDSPUBLICKEYS) of another queue manager. Raises AccessDenied, InvalidParameter."""
+        """Store the keys (MQDSPUBLICKEYS) of another queue manager. Raises AccessDenied, InvalidParameter."""
         run(self._inner.add(guid, keys))
 
     def remove(self, guid: str) -> None:
-        """Forget the keys of another queue manager. Raises AccessDenied, InvalidParameter."""
+        """Delete the keys of another queue manager. Raises AccessDenied, InvalidParameter."""
         run(self._inner.remove(guid))
 
 
 class Admin(Wrapper[_admin.Admin]):
-    """The subjects, and what belongs to the queue manager as a whole."""
+    """The subjects of operators' requests, and the requests that concern the whole queue manager."""
 
     @property
     def queues(self) -> QueueAdmin:
@@ -211,7 +225,7 @@ class Admin(Wrapper[_admin.Admin]):
 
     @property
     def messages(self) -> MessageAdmin:
-        """Messages in batches."""
+        """Browse, move, copy, resubmit and import messages in batches."""
         return MessageAdmin(self._inner.messages)
 
     @property
@@ -221,12 +235,12 @@ class Admin(Wrapper[_admin.Admin]):
 
     @property
     def certificates(self) -> CertificateAdmin:
-        """Certificates with which messages of users are signed."""
+        """Certificates that sign the messages of users."""
         return CertificateAdmin(self._inner.certificates)
 
     @property
     def keys(self) -> KeyAdmin:
-        """Keys with which messages are encrypted for queue managers."""
+        """Public keys that encrypt messages for queue managers."""
         return KeyAdmin(self._inner.keys)
 
     def stats(self) -> dict[str, Any]:
@@ -234,18 +248,18 @@ class Admin(Wrapper[_admin.Admin]):
         return run(self._inner.stats())
 
     def reload(self) -> dict[str, Any]:
-        """Have the server read its configuration again, as SIGHUP does.
+        """Make the server read its configuration again, as SIGHUP does.
 
-        The reply names what is in force now (`changed`), what takes a restart (`restart`) and the old names
-        of keys that were read (`warnings`).
+        The reply lists the keys that changed (`changed`), the changed keys that need a restart (`restart`)
+        and the old names of keys in the file (`warnings`).
 
-        Raises InvalidParameter, with one line for each mistake, if the configuration cannot be used; then
-        nothing has changed. Raises AccessDenied.
+        Raises InvalidParameter, with one line for each mistake, if the configuration is invalid; the server
+        then keeps its old configuration. Raises AccessDenied.
         """
         return run(self._inner.reload())
 
     def trace(self, message_id: bytes) -> list[MessageEvent]:
-        """What happened to a message at this queue manager, as far back as the event feed goes.
+        """Return what happened to a message at this queue manager, as far back as the event feed reaches.
 
         `message_id` has 20 bytes, as `ReceivedMessage.id`. Raises AccessDenied.
         """
@@ -254,13 +268,13 @@ class Admin(Wrapper[_admin.Admin]):
     def snapshot(self, directory: str, bytes_per_second: int | None = None) -> SnapshotInfo:
         """Copy the running store into a new directory of the server's machine.
 
-        The copy is given up if the connection ends before. Raises InvalidParameter (the directory, the rate,
-        or another snapshot is being made), AccessDenied, MSMQError.
+        The server cancels the copy if the connection ends before it is complete. Raises InvalidParameter if
+        the directory or the rate is invalid or another snapshot is running; AccessDenied, MSMQError.
         """
         return run(self._inner.snapshot(directory, bytes_per_second))
 
     def snapshot_progress(self) -> tuple[int, int] | None:
-        """Bytes written, and about how many there will be; None while no snapshot is made.
+        """Return the bytes written and the approximate total; None if no snapshot is running.
 
         Raises AccessDenied.
         """
@@ -282,7 +296,7 @@ class QueueAdmin(Wrapper[_admin.QueueAdmin]):
         return run(self._inner.get(name))
 
     def set(self, name: str, **properties: Unpack[QueueProperties]) -> QueueInfo:
-        """Change properties of a queue. Raises QueueNotFound, PropertyError."""
+        """Change the given properties of a queue. Raises QueueNotFound, PropertyError."""
         return run(self._inner.set(name, **properties))
 
     def delete(self, name: str) -> None:
@@ -290,12 +304,12 @@ class QueueAdmin(Wrapper[_admin.QueueAdmin]):
         run(self._inner.delete(name))
 
     def all(self, kind: str = "user") -> list[QueueInfo]:
-        """The queues of a kind: `user` or `system`."""
+        """Return the queues of a kind: `user` or `system`."""
         return run(self._inner.all(kind))
 
 
 class OutgoingAdmin(Wrapper[_admin.OutgoingAdmin]):
-    """Outgoing queues, by the format name of their destination."""
+    """Outgoing queues. Each is named by the format name of its destination."""
 
     def all(self) -> list[OutgoingQueueInfo]:
         """All outgoing queues."""
@@ -306,23 +320,23 @@ class OutgoingAdmin(Wrapper[_admin.OutgoingAdmin]):
         return run(self._inner.get(name))
 
     def pause(self, name: str) -> None:
-        """Send nothing from it until `resume`. Raises QueueNotFound."""
+        """Stop sending from an outgoing queue until `resume`. Raises QueueNotFound."""
         run(self._inner.pause(name))
 
     def resume(self, name: str) -> None:
-        """Send from it again. Raises QueueNotFound."""
+        """Send from a paused outgoing queue again. Raises QueueNotFound."""
         run(self._inner.resume(name))
 
     def purge(self, name: str) -> int:
-        """Remove all of its messages; their number. Raises QueueNotFound."""
+        """Remove all messages of an outgoing queue; returns their number. Raises QueueNotFound."""
         return run(self._inner.purge(name))
 
 
 class TransactionAdmin(Wrapper[_admin.TransactionAdmin]):
-    """Transactions of all programs."""
+    """Transactions of all programs that use this queue manager."""
 
     def all(self) -> list[TransactionInfo]:
-        """The open and prepared transactions. Raises AccessDenied."""
+        """Return the open and prepared transactions. Raises AccessDenied."""
         return run(self._inner.all())
 
     def commit(self, identifier: str) -> None:
@@ -337,22 +351,24 @@ class TransactionAdmin(Wrapper[_admin.TransactionAdmin]):
 
 
 class DirectoryAdmin(Wrapper[_admin.DirectoryAdmin]):
-    """Objects of the directory. Their attributes depend on the type, so they are maps."""
+    """Objects of the directory. Each object is a map, since its attributes depend on its type."""
 
     def all(self, kind: str, after: str = "", limit: int = 1000) -> list[dict[str, Any]]:
-        """Up to `limit` objects of a type (`Queue`, `Site`, …) by GUID, from behind the GUID `after`."""
+        """Return up to `limit` objects of a type (`Queue`, `Site`, …) in the order of their GUIDs, starting
+        after the GUID `after`.
+        """
         return run(self._inner.all(kind, after, limit))
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
-        """One object, by GUID or by its unique name."""
+        """Return one object, by its GUID or its unique name."""
         return run(self._inner.get(kind, name))
 
     def put(self, entry: dict[str, Any], how: str, *, dry_run: bool = False) -> str:
-        """`create` an object, `set` attributes of one, or `import` it; answers `created`, `changed` or
-        `unchanged`.
+        """Write an object: `how` is `create`, `set` (change attributes of an existing object) or `import`.
+        Returns `created`, `changed` or `unchanged`.
         """
         return run(self._inner.put(entry, how, dry_run=dry_run))
 
     def delete(self, kind: str, name: str) -> None:
-        """Delete an object, by GUID or by its unique name."""
+        """Delete an object, by its GUID or its unique name."""
         run(self._inner.delete(kind, name))

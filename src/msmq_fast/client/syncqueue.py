@@ -22,12 +22,13 @@ from msmq_fast.protocol.frames import Frame, Lookup, MessageSizes
 
 
 class Transaction(ClosingWrapper[_transaction.Transaction]):
-    """Made by `Connection.transaction()`: `with connection.transaction() as transaction`.
+    """A transaction. Made by `Connection.transaction()`: `with connection.transaction() as
+    transaction`.
 
-    Commits at the end of the block, aborts when an exception leaves it. Pass it to `send`, `receive`,
-    `lookup`, `subscribe`, `sender` of queues of the same connection. What was received comes back when it is
-    aborted, also by the end of the connection: it is not taken up again when the connection is. Its calls
-    raise TransactionSequence once it is over.
+    It commits at the end of the block, and aborts if an exception leaves the block. Pass it to `send`,
+    `receive`, `lookup`, `subscribe`, `sender` of queues of the same connection. An abort returns the received
+    messages to their queues. The loss of the connection also aborts the transaction, and a new connection
+    does not continue it. Calls after its end raise TransactionSequence.
     """
 
     @property
@@ -36,40 +37,41 @@ class Transaction(ClosingWrapper[_transaction.Transaction]):
         return self._inner.identifier
 
     def begin(self) -> None:
-        """Open it, where no `with` does. Raises InsufficientResources."""
+        """Begin the transaction, if `with` is not used. Raises InsufficientResources."""
         run(self._inner.begin())
 
     def prepare(self) -> None:
-        """Vote for a commit in two phases: returns when a crash can no longer forget the transaction.
+        """Prepare a two-phase commit: returns when the transaction survives a crash.
 
-        It takes no more operations then. `commit` or `abort` decides; if the connection ends before that,
-        the messages stay locked until `Connection.end_transaction` decides. When this raises, nothing is
-        prepared.
+        A prepared transaction accepts no further operations; `commit` or `abort` decides it. If the
+        connection ends before that, its messages stay locked until `connection.admin.transactions` commits or
+        aborts it. If this call raises, nothing is prepared.
         """
         run(self._inner.prepare())
 
     def commit(self) -> None:
-        """Returns when everything has happened, durably. What it raises means that nothing has, but for
-        CommitInDoubt: the connection ended before the answer.
+        """Commit; returns when all operations have taken durable effect. An exception means that none has,
+        except CommitInDoubt: the connection ended before the answer.
         """
         run(self._inner.commit())
 
     def abort(self) -> None:
-        """Forget what was sent, put back what was received."""
+        """Abort: discard the sent messages and return the received ones to their queues."""
         run(self._inner.abort())
 
 
 class Subscription(ClosingWrapper[_subscription.Subscription]):
-    """Made by `Queue.subscribe()`: `with queue.subscribe() as messages: for message in
-    messages`.
+    """A stream of messages. Made by `Queue.subscribe()`: `with queue.subscribe() as messages: for
+    message in messages`.
 
-    Credit is renewed as messages are taken from the iterator (plain) or acknowledged or released
-    (acknowledging).
+    Credit is renewed when messages are taken from the iterator (plain subscription), or acknowledged or
+    released (acknowledging subscription).
 
-    With a connection that reconnects it goes on after a lost link. An acknowledging one then gets all
-    messages again that were not acknowledged, also those whose acknowledgment was under way: a message may
-    come twice, and none is missed. A plain one misses those that were under way, since they are removed
-    before. One in a transaction ends, as the transaction does.
+    With a connection that reconnects, the subscription continues after a lost link. An acknowledging
+    subscription then receives every unacknowledged message again, including those whose acknowledgment was in
+    flight: a message may arrive twice, but none is missed. A plain subscription misses the messages in
+    flight, since the server removed them before sending. A subscription in a transaction ends, as the
+    transaction does.
     """
 
     @property
@@ -82,54 +84,63 @@ class Subscription(ClosingWrapper[_subscription.Subscription]):
             yield from messages
 
     def batch(self, limit: int = 1024) -> list[ReceivedMessage]:
-        """All messages that are here, at least one and at most `limit`; empty when the subscription is
-        over.
+        """Wait for a message, then return all that have arrived, at most `limit`. Empty when the subscription
+        has ended.
         """
         return run(self._inner.batch(limit))
 
     def acknowledge(self, first: ReceivedMessage, last: ReceivedMessage | None = None) -> None:
-        """Remove `first` (or all delivered from `first` to `last`) from the queue; returns when that is
-        durable.
+        """Remove `first`, or all messages delivered from `first` to `last`, from the queue; returns when that
+        is durable.
 
-        Raises ConnectionLost for messages of a lost link: they come again.
+        Raises ConnectionLost if the messages were delivered on a link that was lost: they will be
+        redelivered.
         """
         run(self._inner.acknowledge(first, last))
 
     def acknowledge_soon(self, message: ReceivedMessage) -> None:
-        """Like `acknowledge` without waiting; those of one turn of the loop travel together."""
+        """Acknowledge a message without waiting; the acknowledgments of one turn of the loop share
+        a frame.
+        """
         on_loop(lambda: self._inner.acknowledge_soon(message))
 
     def release(self, first: ReceivedMessage, last: ReceivedMessage | None = None) -> None:
-        """Put `first` (or all delivered from `first` to `last`) back in its place. Raises as
-        `acknowledge`.
+        """Return `first`, or all messages delivered from `first` to `last`, to their places in the queue.
+        Raises as `acknowledge`.
         """
         run(self._inner.release(first, last))
 
 
 class Cursor(ClosingWrapper[_cursor.Cursor]):
-    """Made by `Queue.cursor()`, closed by `close()`, `with` or with its queue. It begins before the
-    first message; a queue has as many as wanted.
+    """A position in a queue, initially before the first message. A queue may have any number of cursors.
 
-    `for message in cursor` peeks every message once, until none is left. One call at a time: a second
-    one while the first waits raises IllegalCursorAction.
+    Made by `Queue.cursor()`; ended by `close()`, `with` or the close of its queue.
+
+    `for message in cursor` peeks every message once and ends after the last. Make one call at a time: a
+    second call while the first waits raises IllegalCursorAction.
     """
 
     def close(self) -> None:
-        """Close it; a waiting call raises OperationCancelled. Raises InvalidHandle if it is closed."""
+        """Close the cursor; a waiting call raises OperationCancelled. Raises InvalidHandle if it is closed
+        already.
+        """
         run(self._inner.close())
 
     def peek(self, timeout: float | None = None, *, limits: MessageSizes | None = None) -> ReceivedMessage:
-        """The message it stands on, or the next one if it stands on none; waits up to `timeout` seconds.
+        """Return the message at the cursor, or the next message if there is none at it; waits up to `timeout`
+        seconds.
 
-        Raises IOTimeout, MessageAlreadyReceived; BufferTooSmall, but stands on the message then.
+        Raises IOTimeout, MessageAlreadyReceived; BufferTooSmall, with the cursor then at the message.
         """
         return run(self._inner.peek(timeout, limits=limits))
 
     def peek_next(
         self, timeout: float | None = None, *, limits: MessageSizes | None = None
     ) -> ReceivedMessage:
-        """The message behind the one peeked last. Raises IOTimeout, IllegalCursorAction if none was;
-        BufferTooSmall, but stands on the message then: `peek` with more room returns it.
+        """Return the message after the one that was peeked last.
+
+        Raises IOTimeout; IllegalCursorAction if no message was peeked; BufferTooSmall, with the cursor then
+        at the message: `peek` with larger limits returns it.
         """
         return run(self._inner.peek_next(timeout, limits=limits))
 
@@ -140,10 +151,10 @@ class Cursor(ClosingWrapper[_cursor.Cursor]):
         transaction: Transaction | None = None,
         limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
-        """Remove and return the message it stands on, or the next one if it stands on none.
+        """Remove and return the message at the cursor, or the next message if there is none at it.
 
         Raises MessageAlreadyReceived; MessageNotFound with a `timeout` of 0; IOTimeout; BufferTooSmall for a
-        message that does not fit into `limits`: it stays, and the cursor where it was.
+        message that does not fit into `limits`: the message stays, and the cursor does not move.
         """
         return run(self._inner.receive(timeout, transaction=unwrap(transaction), limits=limits))
 
@@ -152,15 +163,16 @@ class Cursor(ClosingWrapper[_cursor.Cursor]):
 
 
 class Sender(ClosingWrapper[_sender.Sender]):
-    """Made by `Queue.sender()`; `with queue.sender() as sender:` ends with everything acknowledged.
+    """A sender that forms batches. Made by `Queue.sender()`; the end of `with queue.sender() as
+    sender:` waits until all messages are acknowledged.
 
-    `post` never waits; `send` waits while `window` messages are not acknowledged yet. Refusals
-    (BatchRefused, with indices counted from the first message of the sender) and a lost connection are
-    raised by the next call. `acknowledged` counts messages that are kept.
+    `post` never waits; `send` waits while `window` messages are unacknowledged. The next call raises the
+    errors of earlier messages: BatchRefused (with indices counted from the sender's first message), or the
+    loss of the connection. `acknowledged` counts the messages that are stored.
 
-    Messages that were on their way when a connection was lost are named by SendInDoubt, once. In its block,
-    with a connection that reconnects, the sender then goes on: messages that had not left are sent on the
-    next link, and `send` waits for it once the window is full.
+    SendInDoubt names, once, the messages that were in flight when a connection was lost. With a connection
+    that reconnects, the sender then continues inside its block: messages that were not sent yet are sent on
+    the next link, and `send` waits for that link once the window is full.
     """
 
     @property
@@ -180,41 +192,42 @@ class Sender(ClosingWrapper[_sender.Sender]):
 
     @property
     def unacknowledged(self) -> int:
-        """Messages posted and not answered yet."""
+        """Number of posted messages without an answer."""
         return self._inner.unacknowledged
 
     @property
     def unsent(self) -> list[Message]:
-        """Messages posted that have not left: after a lost connection, those that were certainly not sent."""
+        """Posted messages that are still queued. After a lost connection, these were certainly not sent."""
         return self._inner.unsent
 
     def post(self, message: Message) -> None:
-        """Queue one message; it leaves with the others of this turn of the loop.
+        """Queue one message; it is sent together with the others of this turn of the loop.
 
-        Raises what went wrong before; then this message was not queued.
+        Raises errors of earlier messages; this message was then not queued.
         """
         on_loop(lambda: self._inner.post(message))
 
     def send(self, message: Message) -> None:
         """Queue one message once there is room in the window; returns before it is acknowledged.
 
-        What it raises is about messages before: this one was not queued.
+        Raises errors of earlier messages; this message was then not queued.
         """
         run(self._inner.send(message))
 
     def flush(self) -> None:
-        """Send what is queued and wait until all of it is acknowledged.
+        """Send the queued messages and wait until all messages are acknowledged.
 
-        Raises BatchRefused, ConnectionLost; SendInDoubt for messages whose answer did not come.
+        Raises BatchRefused, ConnectionLost; SendInDoubt for messages that were not answered.
         """
         run(self._inner.flush())
 
 
 class Queue(ClosingWrapper[_queue.Queue]):
-    """An open queue of a connection, opened again with it. Close it with `close()` or `with`.
+    """An open queue of a connection; after a lost connection, it is opened again. Close it with `close()` or
+    `with`.
 
-    `for message in queue` receives for ever: each message is removed when the loop asks for the next
-    one, so that a loop that ends early leaves what it did not finish.
+    `for message in queue` receives without end. A message is removed when the loop asks for the next
+    one: if the loop ends while it processes a message, that message stays in the queue.
     """
 
     @property
@@ -228,7 +241,7 @@ class Queue(ClosingWrapper[_queue.Queue]):
         return self._inner.ended
 
     def request(self, kind: Frame) -> Any:
-        """One request about this queue, for parts of the protocol that have no method here."""
+        """Make one request about this queue, for parts of the protocol that have no method here."""
         return run(self._inner.request(kind))
 
     def close(self) -> None:
@@ -241,31 +254,32 @@ class Queue(ClosingWrapper[_queue.Queue]):
     def send(
         self, message: Message | bytes, *, transaction: Transaction | Single | None = None, **properties: Any
     ) -> str:
-        """Send one message; returns its message id when it is kept (recoverable) or in memory (express).
+        """Send one message; returns its message id when the message is stored (recoverable) or in memory
+        (express).
 
-        `message` may be a body. Keywords are properties of Message, and win over those of a `message`. In a
-        `transaction` it is sent with the commit; SINGLE_MESSAGE stands for one of its own. Raises what the
-        queue manager refuses it with: LabelTooLong, InsufficientResources, IllegalFormatName, AccessDenied,
-        TransactionUsage.
+        `message` may be a body. Keywords are properties of Message and take precedence over those of
+        `message`. In a `transaction`, the message is sent at the commit; SINGLE_MESSAGE sends it in a
+        transaction of its own. Raises the queue manager's error if it refuses the message: LabelTooLong,
+        InsufficientResources, IllegalFormatName, AccessDenied, TransactionUsage.
         """
         return run(self._inner.send(message, transaction=unwrap(transaction), **properties))
 
     def send_many(
         self, messages: Iterable[Message], *, transaction: Transaction | Single | None = None
     ) -> list[str]:
-        """Send messages in order, as few frames; returns their ids when all are kept, or in a `transaction`
-        when it has taken them up.
+        """Send messages in order, in as few frames as possible; returns their ids when all are stored or, in
+        a `transaction`, when it has accepted them.
 
-        Raises BatchRefused if some were refused (a lone message raises the refusal itself); the others are
-        kept. InsufficientResources for one that fits into no packet: then none is sent. SendInDoubt if the
-        connection is lost before the answer.
+        Raises BatchRefused if the server refused some messages and stored the others (a single message raises
+        its own error); InsufficientResources if a message does not fit into a packet: then none is sent;
+        SendInDoubt if the connection is lost before the answer.
         """
         return run(self._inner.send_many(list(messages), transaction=unwrap(transaction)))
 
     def sender(
         self, *, window: int = 8192, batch: int = 256, transaction: Transaction | Single | None = None
     ) -> Sender:
-        """A sender that batches by itself, for throughput: see Sender."""
+        """Return a sender that forms batches itself, for high throughput: see Sender."""
         inner = on_loop(
             lambda: self._inner.sender(window=window, batch=batch, transaction=unwrap(transaction))
         )
@@ -278,17 +292,18 @@ class Queue(ClosingWrapper[_queue.Queue]):
         transaction: Transaction | None = None,
         limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
-        """Remove and return the first message, waiting for one up to `timeout` seconds (None: for ever). In a
-        `transaction` it is removed with the commit. One that does not fit into `limits` stays, and raises
-        BufferTooSmall with the sizes that it needs.
+        """Remove and return the first message, waiting up to `timeout` seconds for one (None: without limit).
 
-        Raises IOTimeout. If the call is cancelled, a message that was on its way goes back only if the
-        server still had it; use an acknowledging subscription where that matters.
+        In a `transaction`, the commit removes the message. A message that does not fit into `limits` stays in
+        the queue; the call raises BufferTooSmall with the sizes that the message needs. Raises IOTimeout.
+
+        If the call is cancelled, a message returns to the queue only if the server has not sent it yet; a
+        message in flight is lost. Use an acknowledging subscription if this matters.
         """
         return run(self._inner.receive(timeout, transaction=unwrap(transaction), limits=limits))
 
     def peek(self, timeout: float | None = None, *, limits: MessageSizes | None = None) -> ReceivedMessage:
-        """The first message, which stays in the queue; waits like `receive`. Raises IOTimeout,
+        """Return the first message without removing it; waits like `receive`. Raises IOTimeout,
         BufferTooSmall.
         """
         return run(self._inner.peek(timeout, limits=limits))
@@ -302,10 +317,10 @@ class Queue(ClosingWrapper[_queue.Queue]):
         transaction: Transaction | None = None,
         limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
-        """The message with a lookup id, or the one next to it, or the first or last; `receive` removes it, in
-        a `transaction` with the commit.
+        """Return the message with a lookup id, a neighbour of that message, or the first or last message.
 
-        Raises MessageNotFound, BufferTooSmall.
+        `receive` removes the message; in a `transaction`, the commit removes it. Raises MessageNotFound,
+        BufferTooSmall.
         """
         return run(
             self._inner.lookup(
@@ -314,33 +329,37 @@ class Queue(ClosingWrapper[_queue.Queue]):
         )
 
     def cursor(self) -> Cursor:
-        """A cursor before the first message: see Cursor. Raises AccessDenied."""
+        """Return a cursor before the first message: see Cursor. Raises AccessDenied."""
         return Cursor(run(self._inner.cursor()))
 
     def move(
         self, message: ReceivedMessage | int, target: Queue, *, transaction: Transaction | None = None
     ) -> None:
-        """Move a message, or the one with a lookup id, to `target`, which is open with Access.MOVE: a
-        subqueue of this queue (`orders;later`), or the queue of this subqueue. It keeps its lookup id.
+        """Move a message, given as a message or its lookup id, to `target`; it keeps its lookup id.
 
-        Raises MessageNotFound, MessageLocked, InvalidParameter for queues of different families.
+        `target` must be open with Access.MOVE and be a subqueue of this queue (`orders;later`), or the queue
+        of this subqueue. Raises MessageNotFound, MessageLocked; InvalidParameter if the queues do not belong
+        together.
         """
         run(self._inner.move(message, unwrap(target), transaction=unwrap(transaction)))
 
     def reject(self, message: ReceivedMessage | int, *, transaction: Transaction) -> None:
-        """Reject a message, or the one with a lookup id, that was received in `transaction`: with the commit
-        it leaves the queue, its sender gets a negative acknowledgment (MessageClass.NACK_RECEIVE_REJECTED),
-        and it becomes a dead letter if the sender asked for that. Raises MessageNotFound.
+        """Reject a message, given as a message or its lookup id, that was received in `transaction`.
+
+        At the commit the message leaves the queue, its sender gets a negative acknowledgment
+        (MessageClass.NACK_RECEIVE_REJECTED), and it becomes a dead letter if the sender requested that.
+        Raises MessageNotFound.
         """
         run(self._inner.reject(message, transaction=unwrap(transaction)))
 
     def subscribe(
         self, credit: int = 256, *, acknowledge: bool = True, transaction: Transaction | None = None
     ) -> Subscription:
-        """Messages as they come, at most `credit` ahead of what this program has dealt with.
+        """Return a stream of messages; the server sends at most `credit` messages ahead of those that this
+        program has processed.
 
-        With `acknowledge` messages stay locked in the queue until they are acknowledged, else they are
-        removed before they are delivered. In a `transaction` the commit removes them.
+        With `acknowledge`, messages stay locked in the queue until they are acknowledged; without it, they
+        are removed before delivery. In a `transaction`, the commit removes them.
         """
         inner = on_loop(
             lambda: self._inner.subscribe(credit, acknowledge=acknowledge, transaction=unwrap(transaction))
@@ -351,5 +370,7 @@ class Queue(ClosingWrapper[_queue.Queue]):
         return iterate(self._inner)
 
     def purge(self) -> int | None:
-        """Remove all messages; their number, None for a queue of another computer, which does not tell it."""
+        """Remove all messages; returns their number, or None for a queue of another computer, which does not
+        report it.
+        """
         return run(self._inner.purge())
