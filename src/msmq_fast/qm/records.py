@@ -36,12 +36,12 @@ class Store(Protocol):
         """Wait until everything gathered is durable. Raises StoreError."""
 
     def unit(self, then: Callable[[int], object] | None = None) -> AbstractContextManager[Writer]:
-        """A unit: all writes inside are in one commit; `then(status)` is called when it has ended."""
+        """A unit: all writes inside are in one commit; `then(status)` is called once the unit has ended."""
 
     def scan(
         self, table: int, lower: bytes = b"", upper: bytes | None = None
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Every record with lower <= key < upper, in key order."""
+        """Yields every record with lower <= key < upper, in key order."""
 
 
 class Records:
@@ -51,7 +51,7 @@ class Records:
         self._store = store
 
     def meta(self, name: bytes, default: Any = None) -> Any:
-        """A value of META. StoreError: it is damaged."""
+        """Returns a value of META, or `default`. Raises StoreError if it is damaged."""
         return read_meta(self._store.tables, name, default)
 
     def set_meta(self, name: bytes, value: Any) -> None:
@@ -63,13 +63,15 @@ class Records:
         self._store.writer.delete_record(Table.META, name)
 
     def metas(self, prefix: bytes) -> Iterator[tuple[bytes, Any]]:
-        """(rest of the name, value) of every value of META with a prefix. StoreError: one is damaged."""
+        """Yields (rest of the name, value) for every value of META with a prefix. Raises StoreError if one is
+        damaged.
+        """
         upper = prefix[:-1] + bytes((prefix[-1] + 1,))
         for name, _ in scan_pages(self._store.tables.scan, Table.META, prefix, upper):
             yield name[len(prefix) :], self.meta(name)
 
     def queues(self, report_corrupt: Callable[[str, str], None]) -> list[tuple[int, dict[str, Any]]]:
-        """All queue records, by ordinal; `report_corrupt(kind, text)` is called for each damaged one."""
+        """Returns all queue records, by ordinal; calls `report_corrupt(kind, text)` for each damaged one."""
         result: list[tuple[int, dict[str, Any]]] = []
         for key, value in scan_pages(self._store.tables.scan, Table.QUEUE):
             try:
@@ -90,8 +92,9 @@ class Records:
             writer.delete_record(Table.SEQUENCE, outgoing_stream_key(ordinal))
 
     def unit(self, fill: Callable[[], None]) -> Completion[None]:
-        """Run `fill` inside one unit of work; resolved when the unit is durable. If `fill` raises, nothing of
-        it is kept.
+        """Run `fill` inside one unit of work; resolved when the unit is durable.
+
+        If `fill` raises, none of its writes is kept.
         """
         completion: Completion[None] = Completion()
         with self._store.writer.unit() as writer:
@@ -101,7 +104,7 @@ class Records:
 
 
 def stored(completion: Completion[Any], status: int, value: Any) -> None:
-    """Resolve what waited for a commit."""
+    """Resolve or fail a completion that waited for a commit."""
     if status:
         completion.fail(storage_error(status))
     else:
@@ -109,12 +112,12 @@ def stored(completion: Completion[Any], status: int, value: Any) -> None:
 
 
 def storage_error(status: int) -> MessageStorageFailed:
-    """The error of a commit that failed."""
+    """Returns the error for a failed commit."""
     return MessageStorageFailed(f"the store failed (status {status})")
 
 
 def followed_by(done: Completion[None], value: object) -> Completion:  # type: ignore[type-arg]
-    """The same, resolved with `value`."""
+    """Returns a completion that ends when `done` does, resolved with `value`."""
     completion: Completion = Completion()  # type: ignore[type-arg]
 
     def resolve(done: Completion[None]) -> None:

@@ -1,4 +1,4 @@
-"""From the store to a running queue manager: REC-02 … REC-10."""
+"""Recovery of the queue manager from the store at start: REC-02 … REC-10."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from msmq_fast.store.schema import MetaName
 
 
 class Recovery:
-    """Reads back what the parts of the queue manager keep in the store."""
+    """Restores what the parts of the queue manager have stored."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class Recovery:
         self._staging = staging
 
     def run(self) -> None:
-        """Rebuild everything that was durable; what is written joins the current batch.
+        """Rebuild everything that was durable; the writes join the current batch.
 
-        Running it again after a crash at any point gives the same result: it only reserves numbers and adds
+        A repetition after a crash at any point gives the same result: this only reserves numbers and adds
         what is missing.
         """
         deleting, silent = self._load_queues()
@@ -70,9 +70,11 @@ class Recovery:
         self._system_queues()
 
     def _load_queues(self) -> tuple[set[int], set[int]]:
-        """REC-03; queues that were being deleted are not loaded: their positions are deleted later (DU-09).
+        """Load the queues (REC-03), except those that were being deleted: their messages are deleted later
+        (DU-09).
 
-        Returns their ordinals, and those of journals: what was in them is not deleted for anybody to know.
+        Returns the ordinals of the latter, and those of journals, whose deleted messages cause no events or
+        acknowledgments.
         """
         system = {queue.ordinal for queue in SYSTEM_QUEUES}
         deleting: set[int] = set()
@@ -103,7 +105,9 @@ class Recovery:
     def _load_subqueue(
         self, ordinal: int, record: dict[str, Any], parent: Queue | None, deleting: set[int]
     ) -> None:
-        """Its queue was loaded before, having a lower ordinal; if that was being deleted, it goes with it."""
+        """Load a subqueue. Its queue has a lower ordinal and was loaded before; if it was being deleted, so
+        is this one.
+        """
         if parent is None:
             deleting.add(ordinal)
         else:
@@ -112,7 +116,7 @@ class Recovery:
     def _load_journal(
         self, ordinal: int, record: dict[str, Any], parent: Queue | None, deleting: set[int]
     ) -> None:
-        """As with subqueues."""
+        """Load a journal; if its queue was being deleted, so is the journal."""
         if parent is None:
             deleting.add(ordinal)
         else:
@@ -124,7 +128,7 @@ class Recovery:
         )
 
     def _load_local(self, ordinal: int, record: dict[str, Any]) -> Queue:
-        """A queue of this computer."""
+        """Load a local queue."""
         stored_part(record["part"])
         queue = Queue.load(self._ledger, ordinal, record, self._services.settings.computer_name)
         if queue.security is NOBODY and queue.kind is not QueueKind.SYSTEM:
@@ -132,9 +136,9 @@ class Recovery:
         return queue
 
     def _load_positions(self, deleting: set[int], silent: set[int], held: frozenset[tuple[int, int]]) -> None:
-        """REC-04, REC-07, REC-08: everything that is stored is available, purged ones go on disappearing.
+        """Make all stored messages available, and continue pending purges (REC-04, REC-07, REC-08).
 
-        What cannot be placed stays in the store and is reported.
+        A message that cannot be placed stays in the store and is reported.
         """
         purges = {queue.ordinal: queue.purged_to for queue in self._registry.queues() if queue.purged_to}
         loader = Loader(self._ledger, purges, deleting, silent, held=held)
@@ -152,9 +156,9 @@ class Recovery:
         self._registry.purging.update(queue for queue in self._registry.queues() if queue.purged_to)
 
     def _system_queues(self) -> None:
-        """REC-10: created only if they are missing (DA-056), since their messages survive.
+        """Create missing system queues (REC-10); the others keep their messages (DA-056).
 
-        Their quotas are those of the settings, whatever was stored: nothing else can change them.
+        Their quotas are always those of the settings, not the stored ones: nothing else can change them.
         """
         stored = {queue.ordinal: queue for queue in self._registry.queues()}
         for system in SYSTEM_QUEUES:

@@ -27,8 +27,10 @@ __all__ = ["Services", "State"]
 _log = logging.getLogger(__name__)
 
 FIRST_MESSAGE_BITS = 31
-"""Message identifiers of a new store begin at a random ordinal of so many bits, which cannot be guessed from
-its age."""
+"""Number of bits of the random ordinal at which message identifiers of a new store begin.
+
+It is random so that it cannot be guessed from the age of the store.
+"""
 
 
 class State(IntEnum):
@@ -41,10 +43,10 @@ class State(IntEnum):
 
 
 class Services:
-    """Everything runs on one thread. The caller sets the time first (`tick`).
+    """The shared services. Everything runs on one thread; the caller first sets the time (`tick`).
 
-    `guid` and `name` are the identity; `ledger` is what all queues share, and `owner` what it asks; `damage`
-    counts what was found damaged in the store: records by kind, and packets.
+    `guid` and `name` are the identity; `ledger` has what all queues share, and `owner` answers its calls;
+    `damage` counts damaged data in the store: records by kind, and packets.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class Services:
         self.settings = settings
         self.records = Records(store)
         self.state = State.STOPPED
-        self.faults = faults or Faults()  # what nothing expected; the server adds to it
+        self.faults = faults or Faults()  # unexpected exceptions; the server adds its own
         self.damage: Counter[str] = Counter()
         self.clock = clock
         self._random = random
@@ -91,26 +93,26 @@ class Services:
         return self.clock.monotonic()
 
     def tick(self) -> None:
-        """Take over the time."""
+        """Update the time from the clock."""
         self.ledger.tick(self.clock.wall_us())
 
     def random_bytes(self, count: int) -> bytes:
-        """From the injected randomness."""
+        """Returns random bytes from the injected source."""
         return self._random.randbytes(count)
 
     def new_guid(self) -> UUID:
-        """A random GUID."""
+        """Returns a random GUID."""
         return UUID(bytes=self.random_bytes(16), version=4)
 
     # ---- state
 
     def require_ready(self) -> None:
-        """SERVICE_NOT_AVAILABLE: the queue manager is not ready, or not any more."""
+        """Raises SERVICE_NOT_AVAILABLE unless the queue manager is ready."""
         if self.state is not State.READY:
             raise ServiceNotAvailable(f"the queue manager is {self.state.name.lower()}")
 
     def reserve(self) -> None:
-        """At start, in a unit: reserve the first block of the numbers of messages (DU-18)."""
+        """Reserve the first block of message numbers, at start and inside a unit (DU-18)."""
         self.message_ordinals.reserve()
         self.reserve_sequence(self.ledger.sequence_limit + SEQUENCE_BLOCK)
 
@@ -122,7 +124,7 @@ class Services:
     # ---- damage
 
     def report_corrupt(self, kind: str, text: str, count: int = 1) -> None:
-        """Count and log something in the store that cannot be used. It stays where it is."""
+        """Count and log a damaged item in the store. The item stays in the store."""
         self.damage[kind] += count
         _log.error("not loaded: %s", text)
 

@@ -22,34 +22,34 @@ class QueueManagerSettings:
 
     computer_name: str
     domain: str = ""  # DNS suffix; the qualified name is computer_name.domain (DM-004)
-    aliases: frozenset[str] = frozenset()  # more names that mean this computer
-    advertised: str = ""  # host name or address at which others reach it, if not by its own name
+    aliases: frozenset[str] = frozenset()  # other names of this computer
+    advertised: str = ""  # host name or address under which others reach this computer, if not its own name
     addresses: frozenset[str] = frozenset()  # local IP addresses, as text
     quota_kb: int = UNLIMITED
     journal_quota_kb: int = UNLIMITED
-    deadletter_quota_kb: int = UNLIMITED  # of each dead-letter queue
+    deadletter_quota_kb: int = UNLIMITED  # for each dead-letter queue
     cache_bytes: int = 64 << 20
-    express_memory: int = 1 << 40  # bytes of express messages above which nothing is let in (X-38)
+    express_memory: int = 1 << 40  # bytes of express messages above which no messages are accepted (X-38)
     feed: bool = True
     long_lived: int = 345_600  # seconds of TimeToReachQueue for messages without one (X-77)
     own_copy_ids: bool = True  # each copy of a message for several queues has its own identifier (DA-028)
-    hardened: bool = False  # nothing leaves but by HTTP (X-76)
+    hardened: bool = False  # messages are sent only by HTTP (X-76)
     http: bool = False  # SrmpHttpSupport: messages may be sent to HTTP and HTTPS names
-    multicast: bool = False  # SrmpPgmSupport: and to MULTICAST names
+    multicast: bool = False  # SrmpPgmSupport: messages may be sent to MULTICAST names
     insecure_nacks: bool = False  # SendInsecureNacks (QB-083)
     purge_batch: int = 1000  # messages deleted from the store in one unit (DU-08)
     expire_batch: int = 1000
-    transaction_idle: float = 600.0  # seconds after which a transaction in which nothing happens is aborted
+    transaction_idle: float = 600.0  # seconds after which an idle transaction is aborted
     stage_lifetime: float = 3600.0  # seconds after which an unpublished stage is deleted
-    writer_lifetime: float = 7_776_000.0  # seconds after which a writer is forgotten that publishes nothing
+    writer_lifetime: float = 7_776_000.0  # seconds after which an idle writer is forgotten
     outgoing_idle: float = 0.0  # seconds after which an idle outgoing queue is deleted; 0: never
-    answers_per_address: int = 100  # outgoing queues that acknowledgments to one address may have in vain
+    answers_per_address: int = 100  # outgoing queues for acknowledgments to one unreached address
     history_length: int = 10  # entries of a ConnectionHistory
     directory: DirectoryMode = DirectoryMode.EMBEDDED
-    routing_server: bool = False  # passes on messages for other queue managers (QM-18)
+    routing_server: bool = False  # forwards messages for other queue managers (QM-18)
     site: UUID | None = None  # Site of this computer, entered at the first start (DM-005)
     sites_interval: float = 43_200.0  # seconds between two readings of the sites (X-01)
-    gates_interval: float = 3_600.0  # and of their gates (X-02)
+    gates_interval: float = 3_600.0  # seconds between two readings of the site gates (X-02)
 
     @property
     def qualified_name(self) -> str:
@@ -58,16 +58,16 @@ class QueueManagerSettings:
 
     @property
     def known_as(self) -> str:
-        """By which host others reach its queues."""
+        """The host name by which other computers reach its queues."""
         return self.advertised or self.computer_name
 
     @property
     def local_hosts(self) -> frozenset[str]:
-        """All host names and addresses of this computer in queue names, case-folded."""
+        """All names and addresses that denote this computer, case-folded."""
         names = {".", "localhost", self.computer_name, self.qualified_name, "127.0.0.1", "::1"}
         return frozenset(name.casefold() for name in names | self.aliases | self.addresses)
 
 
 def quota_bytes(kilobytes: int) -> int:
-    """A quota for native code: 0xFFFFFFFF KB means unlimited."""
+    """Returns a quota in bytes for native code: 0xFFFFFFFF KB means unlimited."""
     return 0xFFFF_FFFF_FFFF_FFFF if kilobytes >= UNLIMITED else kilobytes * 1024

@@ -1,11 +1,12 @@
-"""Everything that has a deadline, as one: each member is isolated from the faults of the others.
+"""A group of objects with deadlines; each member is isolated from the faults of the others.
 
-1. `next_deadline()` of a member changes nothing and may be asked at any time.
-2. `expire(now)` of a member runs what is due at `now`. A member that has many things due isolates them
-   itself, item by item: one that raises is set apart, the others are done.
-3. What a member raises all the same is counted and logged (`Faults`), and the next member has its turn.
-4. A member that has raised is not asked again for a while: 0.1 s after its first fault, twice as long after
-   each further one in succession, `LONGEST` at most. The first success ends that.
+1. `next_deadline()` of a member has no side effects and may be called at any time.
+2. `expire(now)` of a member runs what is due at `now`. A member with many deadlines isolates them itself: an
+   item
+   that raises does not keep the others from running.
+3. An exception that a member raises nevertheless is counted and logged (`Faults`), and the next member runs.
+4. A member that raised is not called again for a while: 0.1 s after its first fault, twice as long after each
+   further fault in succession, `LONGEST` at most. A success resets this.
 
 To add something with a deadline: give it these two methods and pass it to `TimedGroup.add`.
 """
@@ -19,16 +20,16 @@ from msmq_fast.qm.faults import Faults
 
 __all__ = ["LONGEST", "Timed", "TimedGroup"]
 
-_FIRST: Final = 0.1  # seconds in which a member that raised is left alone
+_FIRST: Final = 0.1  # seconds for which a member is not called after its first fault
 LONGEST: Final = 30.0
-"""The longest time that a member is left alone between two faults, in seconds."""
+"""The longest time, in seconds, for which a member is not called after a fault."""
 
 
 class Timed(Protocol):
     """Something with deadlines, in monotonic seconds."""
 
     def next_deadline(self) -> float | None:
-        """When `expire` is due, None for never. It changes nothing, however often it is asked."""
+        """Monotonic seconds at which `expire` is due; None for never. Has no side effects."""
 
     def expire(self, now: float) -> object:
         """Run what is due at `now`."""
@@ -44,10 +45,11 @@ class _Member:
 
 
 class TimedGroup:
-    """Members in the order in which they were added. A `Timed` itself, so groups nest.
+    """Members in the order in which they were added. It is itself a `Timed`, so groups can be nested.
 
-    With `monotonic`, `expire` runs only members whose deadline has passed, and reads the clock for each: it
-    may take long. Without it every member has its turn, and one of which nothing is due does nothing.
+    With `monotonic`, `expire` runs only members whose deadline has passed, and reads the clock for each of
+    them, since a member may take long. Without it, `expire` calls every member; one that has nothing due does
+    nothing.
     """
 
     def __init__(self, faults: Faults, monotonic: Callable[[], float] | None = None) -> None:
@@ -57,7 +59,7 @@ class TimedGroup:
         self._now = 0.0  # when `expire` was called last
 
     def add(self, name: str, timed: Timed) -> None:
-        """`name` says in log and metrics whose fault it was."""
+        """Add a member. `name` identifies its faults in log and metrics."""
         self._members.append(_Member(name, timed))
 
     def next_deadline(self) -> float | None:
@@ -78,7 +80,7 @@ class TimedGroup:
         return nearest
 
     def expire(self, now: float) -> None:
-        """Run the members, each whatever the others do."""
+        """Run the members; a fault of one does not stop the others."""
         self._now = now
         for member in self._members:
             if self._monotonic is not None:

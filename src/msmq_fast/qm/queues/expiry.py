@@ -31,7 +31,7 @@ class Expiry:
         return int(self._clock.monotonic() * 1000)
 
     def start_read(self, request: ReadRequest, readers: Readers, timeout_ms: int) -> None:
-        """A waiting read ends in `timeout_ms` milliseconds (DM-231)."""
+        """End a waiting read after `timeout_ms` milliseconds (DM-231)."""
         self._last += 1
         # Rounded up: a read never ends before its time.
         place = self._reads.add(self._milliseconds() + timeout_ms + 1, self._last)
@@ -39,7 +39,7 @@ class Expiry:
         self._requests[self._last] = (request, readers)
 
     def stop(self, request: ReadRequest) -> None:
-        """A read has ended, or got its message."""
+        """Stop the timer of a read that has ended or got its message."""
         timer = request.timer
         if timer is not None and self._requests.pop(timer.number, None) is not None:
             self._reads.cancel(timer.place)
@@ -67,7 +67,9 @@ class Expiry:
         return self._wall_due[1]
 
     def expire(self, now: float) -> None:
-        """Expire what is due on either clock. A message or read that raises is the only one that stays."""
+        """Expire what is due on either clock. A message or read that raises does not keep the others from
+        expiring.
+        """
         self._wall_due = None
         self._more = False
         try:

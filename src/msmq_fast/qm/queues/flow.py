@@ -14,9 +14,10 @@ _ENOUGH, _FULL = 0, 2  # Ledger.memory
 
 
 class FlowControl:
-    """The reasons for accepting no messages, if there are any. A message that is refused meanwhile has the
-    answer of a quota that is used up (DM-096): programs see INSUFFICIENT_RESOURCES, sessions close without an
-    acknowledgment.
+    """Records why no messages are accepted, if so.
+
+    A message that is refused meanwhile gets the same answer as at a used-up quota (DM-096): programs see
+    INSUFFICIENT_RESOURCES, sessions close without an acknowledgment.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -24,11 +25,13 @@ class FlowControl:
         self._reasons: dict[str, None] = {}
         self._short = self._full = False
         self._watchers: list[Callable[[bool], object]] = []
-        self.began = 0  # how often the intake was stopped
+        self.began = 0  # how often flow control began
 
     def watch(self, on_shortage: Callable[[bool], object]) -> None:
-        """`on_shortage(True)` is called when resources begin to run short, before anything is refused (now,
-        if they do), `on_shortage(False)` when there is enough again. Any number of watchers may ask for that.
+        """Register a watcher for shortages.
+
+        `on_shortage(True)` is called when resources begin to run short, before any message is refused
+        (immediately, if they already do); `on_shortage(False)` is called when resources are sufficient again.
         """
         if on_shortage not in self._watchers:
             self._watchers.append(on_shortage)
@@ -36,31 +39,31 @@ class FlowControl:
             on_shortage(True)
 
     def limit_memory(self, limit: int) -> None:
-        """`limit`: bytes of express messages above which no messages are accepted until an eighth of them is
-        removed.
+        """Set the limit for express messages in memory.
 
-        The shortage is told a sixteenth below the limit.
+        Above `limit` bytes no messages are accepted until an eighth of them is gone. The watchers are called
+        when memory use comes within a sixteenth of the limit.
         """
         self._ledger.express_low = limit - limit // 8
         self._ledger.express_mid = limit - limit // 16
         self._ledger.express_high = limit
 
     def begin(self, reason: str) -> None:
-        """Begin Flow Control: accept no messages (DM-211). Idempotent for each reason."""
+        """Begin Flow Control for a reason: accept no messages (DM-211). A repeated call has no effect."""
         if reason not in self._reasons:
             self._reasons[reason] = None
             self.began += 1
             self._apply()
 
     def end(self, reason: str) -> None:
-        """End Flow Control for this reason (DM-212)."""
+        """End Flow Control for this reason (DM-212); other reasons may remain."""
         if reason in self._reasons:
             del self._reasons[reason]
             self._apply()
 
     @property
     def why(self) -> str | None:
-        """Returns the reason for accepting no messages; None if messages are accepted."""
+        """The reason why no messages are accepted; None if they are."""
         if self._ledger.memory == _FULL:
             return MEMORY_FULL
         return next(iter(self._reasons), None)
@@ -70,7 +73,7 @@ class FlowControl:
         self._tell()
 
     def memory_changed(self, level: int) -> None:
-        """`Ledger.memory` has changed."""
+        """Called when `Ledger.memory` changes."""
         used = self._ledger.express_bytes
         if level == _FULL:
             self.began += 1

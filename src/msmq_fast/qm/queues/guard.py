@@ -1,4 +1,4 @@
-"""Checks the rights that operations on queues and on the queue manager need (X-42, DM-085)."""
+"""Checks the access rights for operations on queues and on the queue manager (X-42, DM-085)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _ADMINISTER: Final = int(MachineRight.SET_MACHINE_PROPERTIES)
 
 
 class Guard:
-    """Asks the authorizer the right questions. A `token` of None is the queue manager itself and may
-    everything.
+    """Checks whether a caller may do an operation. A `token` of None is the queue manager itself and may do
+    anything.
 
     `machine` is the descriptor of the queue manager (QM-23). Every check raises ACCESS_DENIED.
     """
@@ -57,7 +57,7 @@ class Guard:
     # ---- what callers do
 
     def open(self, token: Token | None, queue: Queue, access: Access) -> None:
-        """Open a queue (DM-085)."""
+        """Check the right to open a queue with `access` (DM-085)."""
         if token is None:
             return
         if access.admin:
@@ -84,7 +84,7 @@ class Guard:
         self._on_queue(token, queue, right, operation)
 
     def read(self, token: Token | None, queue: Queue) -> None:
-        """Read the messages of a queue in bulk and leave them there."""
+        """Check the right to read the messages of a queue in bulk without removing them."""
         if token is None or token.reader:
             return
         if queue.kind is QueueKind.OUTGOING:
@@ -93,35 +93,36 @@ class Guard:
             self.open(token, queue, Access.PEEK)
 
     def may_read(self, token: Token | None, queue: Queue) -> bool:
-        """Whether `read` would pass for a queue of programs; no refusal is recorded."""
+        """Whether `read` would pass for an application queue; does not audit a refusal."""
         if token is None or token.reader:
             return True
         return self.authorizer.allows(token, queue.security, int(QueueRight.PEEK_MESSAGE), QUEUE)
 
     def read_everything(self, token: Token | None, operation: str) -> None:
-        """Read what is about all queues."""
+        """Check the right to read data about all queues."""
         if token is None or not token.reader:
             self._on_machine(token, _ADMINISTER, operation)
 
     def create(self, token: Token | None) -> None:
-        """Create a queue."""
+        """Check the right to create a queue."""
         self._on_machine(token, int(MachineRight.CREATE_QUEUE), "create a queue")
 
     def delete(self, token: Token | None, queue: Queue) -> None:
-        """Delete a queue."""
+        """Check the right to delete a queue."""
         self._on_queue(token, queue, int(QueueRight.DELETE_QUEUE), "delete")
 
     def read_properties(self, token: Token | None, queue: Queue) -> None:
-        """See what a queue is like."""
+        """Check the right to read the properties of a queue."""
         if queue.kind in _OF_THE_MACHINE:
             self._on_machine(token, int(MachineRight.GET_MACHINE_PROPERTIES), f"look at {queue.name}")
         else:
             self._on_queue(token, queue, int(QueueRight.GET_QUEUE_PROPERTIES), "get properties")
 
     def sees(self, token: Token | None, queue: Queue) -> bool:
-        """Whether a queue is to be listed for a caller; no refusal is recorded.
+        """Whether a queue is listed for a caller; does not audit a refusal.
 
-        Administrators see them all: they can get in by taking ownership, and must know what there is.
+        Administrators see all queues: they can take ownership of a queue, so they must know which queues
+        exist.
         """
         if token is None or token.administrator:
             return True
@@ -132,14 +133,14 @@ class Guard:
         return self.authorizer.allows(token, queue.security, right, QUEUE)
 
     def write_properties(self, token: Token | None, queue: Queue) -> None:
-        """Change what a queue is like."""
+        """Check the right to change the properties of a queue."""
         if queue.kind in _OF_THE_MACHINE:
             self.administer(token, f"set properties of {queue.name}")
         else:
             self._on_queue(token, queue, int(QueueRight.SET_QUEUE_PROPERTIES), "set properties")
 
     def administer(self, token: Token | None, operation: str) -> None:
-        """Do what administrators do."""
+        """Check the right to an administrative operation."""
         self._on_machine(token, _ADMINISTER, operation)
 
     # ---- descriptors
@@ -147,16 +148,19 @@ class Guard:
     def new_descriptor(
         self, token: Token | None, supplied: SecurityDescriptor | None, machine: Sid | None = None
     ) -> SecurityDescriptor:
-        """The descriptor of a queue that `token` creates; `machine` is the SID of the computer, if any.
+        """Returns the descriptor of a queue that `token` creates; `machine` is the SID of the computer, if
+        any.
 
-        Raises ILLEGAL_PROPERTY_VALUE.
+        Raises ILLEGAL_PROPERTY_VALUE if the descriptor is invalid.
         """
         result = queue_descriptor(replace(self.policy, machine=machine), token, supplied)
         self._check_owner(token, "a new queue", None, result)
         return _sound(result)
 
     def read_permissions(self, token: Token | None, queue: Queue | None) -> SecurityDescriptor:
-        """The descriptor of a queue; of the queue manager for None."""
+        """Check the right to read the descriptor of a queue, or of the queue manager for None, and
+        return it.
+        """
         if queue is None:
             self._on_machine(token, int(MachineRight.GET_MACHINE_PERMISSIONS), "get permissions")
             return self.machine
@@ -164,16 +168,16 @@ class Guard:
         return queue.security
 
     def sees_permissions(self, token: Token | None, queue: Queue) -> bool:
-        """Whether the descriptor is to be shown among the properties; no refusal is recorded."""
+        """Whether a caller sees the descriptor among the properties; does not audit a refusal."""
         right = int(QueueRight.GET_QUEUE_PERMISSIONS)
         return token is None or self.authorizer.allows(token, queue.security, right, QUEUE)
 
     def change_permissions(
         self, token: Token | None, queue: Queue | None, given: SecurityDescriptor
     ) -> SecurityDescriptor:
-        """Returns the descriptor with the parts of `given` in place of its own.
+        """Check the right to change a descriptor; returns it with the parts that `given` contains replaced.
 
-        Raises ILLEGAL_PROPERTY_VALUE besides.
+        Also raises ILLEGAL_PROPERTY_VALUE if the result is invalid.
         """
         old = self.machine if queue is None else queue.security
         new = merge(old, given)
@@ -189,13 +193,13 @@ class Guard:
         return _sound(new)
 
     def explain(self, token: Token, queue: Queue | None, desired: int) -> Decision:
-        """Decides whether `token` has the rights `desired`; records nothing."""
+        """Decide whether `token` has the rights `desired`; writes no audit record."""
         if queue is None:
             return self.authorizer.decide(token, self.machine, desired, MACHINE)
         return self.authorizer.decide(token, queue.security, desired, QUEUE)
 
     def open_to_everybody(self, queue: Queue) -> bool:
-        """Whether a message may be put into a queue without a look at its sender."""
+        """Whether every sender may put messages into a queue."""
         return self.authorizer.everybody(queue.security, int(QueueRight.WRITE_MESSAGE), QUEUE)
 
     # ---- inside

@@ -21,7 +21,8 @@ AT_ONCE = 0.0
 class Housekeeping:
     """Purge markers and the records of deleted queues (DU-08, DU-09). A `Timed`.
 
-    A marker is cleared, and the record of a deleted queue goes, only when every removal before is durable.
+    A purge marker is cleared, and the record of a deleted queue is deleted, only once every earlier removal
+    is durable.
     """
 
     def __init__(
@@ -33,12 +34,14 @@ class Housekeeping:
         self._records = records
         self._events = events
         self._due = AT_ONCE
-        self._barrier = False  # a commit is under way behind which everything removed before is gone
+        self._barrier = False  # a commit is pending that makes all earlier removals durable
         self._failed = 0  # failed removals seen
 
     def purge(self, queue: Queue) -> Completion[int]:
-        """DU-08: what is in a queue is gone from sight at once; resolved with the number of messages when the
-        marker is durable. The store gives the space back in small batches.
+        """Purge a queue (DU-08): its messages become invisible at once.
+
+        Resolved with the number of messages once the purge marker is durable. The messages are then deleted
+        from the store in small batches.
         """
         self._services.require_ready()
         removed = queue.core.purge()
@@ -48,7 +51,7 @@ class Housekeeping:
         return followed_by(done, removed)
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds at which `expire` is due, None without work or during a commit of it."""
+        """Monotonic seconds at which `expire` is due; None if there is no work or its commit is pending."""
         ledger = self._ledger
         if ledger.reaping or self._barrier:
             return None
@@ -57,11 +60,11 @@ class Housekeeping:
         return None
 
     def _purged(self) -> list[Queue]:
-        """Queues with a marker from which nothing waits to be released any more."""
+        """Returns the queues with a purge marker whose purged messages have all been released."""
         return [queue for queue in self._registry.purging if not queue.core.positions.purge_pending]
 
     def expire(self, now: float) -> None:
-        """One batch of what is due."""
+        """Run one batch of the work that is due."""
         ledger = self._ledger
         if ledger.reaping or self._barrier or now < self._due:
             return
@@ -81,7 +84,9 @@ class Housekeeping:
             raise
 
     def _return_again(self) -> bool:
-        """Whether all could be requeued. One that cannot must not keep what was purged in the store."""
+        """Returns whether all messages could be returned. One that fails must not stop the deletion of purged
+        messages.
+        """
         try:
             self._ledger.return_again()
         except (StoreError, MemoryError):
@@ -92,7 +97,7 @@ class Housekeeping:
         return True
 
     def _wait(self, then: Callable[[Completion[None]], None]) -> None:
-        """`then` is called when everything of the current batch is durable, or was not kept."""
+        """Call `then` when everything in the current batch is durable, or has failed."""
         done = self._services.records.unit(lambda: None)
         self._barrier = True
         done.add_done_callback(then)

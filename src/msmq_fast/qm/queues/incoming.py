@@ -1,5 +1,6 @@
-"""What protocols take in: how they look at messages for queues of this computer, and incoming transactional
-transfers as management sees them (MS-MQDMPR 3.1.1.5)."""
+"""The interface of incoming protocols: how they process messages for local queues, and their incoming
+transactional transfers for management (MS-MQDMPR 3.1.1.5).
+"""
 
 from __future__ import annotations
 
@@ -16,12 +17,17 @@ from msmq_fast.qm.queues.queue import Queue
 __all__ = ["Arrival", "FinalAcks", "IncomingProtocols", "IncomingTransfer", "Receipts"]
 
 Arrival = Callable[[Queue, bytes], bytes | MessageClass]
-"""What is kept of a packet that arrives at a queue: decrypted, its sender verified, as one from another
-computer; or the class of its refusal."""
+"""Processes a packet for a queue as if it came from another computer.
+
+Returns the packet to store, decrypted and with its sender verified; or the class of the refusal.
+"""
 
 
 FinalAcks = Callable[[bytes, int], bool]
-"""Sends the sender of a transactional message (packet, class of the end) its final state, if possible."""
+"""Sends a FinalAck: takes the packet of a transactional message and the class that says how it ended.
+
+Returns whether the sender could be notified.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +41,35 @@ class IncomingTransfer:
     sequence_id: int
     """TimeStamp << 32 | Ordinal"""
     sequence_number: int
-    """The last one that is kept."""
+    """The last sequence number that is stored."""
     last_access: int
     """Unix seconds"""
     reject_count: int
 
 
 class Receipts(Protocol):
-    """What messages that came over HTTP ask for, inside the unit of its cause."""
+    """Sends the acknowledgments that messages from HTTP request, inside the unit of their cause."""
 
     def acknowledge(self, packet: bytes, original: Message, reason: int) -> bool:
-        """A message reached its queue, or left it; whether an acknowledgment went out."""
+        """Acknowledge that a message reached its queue or left it; returns whether an acknowledgment
+        was sent.
+        """
 
     def finish(self, packet: bytes, original: Message, reason: int) -> bool:
-        """A transactional message left its queue; whether its sender is told."""
+        """Report that a transactional message left its queue; returns whether its sender is notified."""
 
     def answer_to(self, name: FormatName) -> FormatName | None:
-        """The outgoing queue for acknowledgments to an HTTP name that a message of another computer gives;
-        None: they must not go there.
+        """Returns the outgoing queue for acknowledgments to an HTTP name that a message of another computer
+        contains.
+
+        None if they must not be sent there.
         """
 
 
 class IncomingProtocols:
-    """The protocols that receive messages. Each registers its functions; where one answer is needed, the
-    protocol that was registered last gives it.
+    """The protocols by which messages arrive. Each registers its functions.
+
+    Where only one protocol can answer, the one that was registered last does.
     """
 
     def __init__(self) -> None:
@@ -82,7 +93,7 @@ class IncomingProtocols:
         self._transfers += [] if transfers is None else [transfers]
 
     def judge(self, queue: Queue, packet: bytes) -> bytes | MessageClass | None:
-        """See `Arrival`; None: there is no protocol that judges."""
+        """See `Arrival`; None if no protocol has registered one."""
         return self._arrivals[-1](queue, packet) if self._arrivals else None
 
     def final_ack(self, packet: bytes, reason: int) -> bool:
@@ -91,9 +102,9 @@ class IncomingProtocols:
 
     @property
     def receipts(self) -> Receipts | None:
-        """For messages that came over HTTP."""
+        """The receipts interface for messages that came over HTTP; None if no protocol has registered one."""
         return self._receipts[-1] if self._receipts else None
 
     def transfers(self) -> list[IncomingTransfer]:
-        """The incoming streams of all protocols."""
+        """Returns the incoming streams of all protocols."""
         return [transfer for listed in self._transfers for transfer in listed()]

@@ -1,4 +1,4 @@
-"""The journal of a queue (X-23): it gets received messages while journaling is on (X-60)."""
+"""The journal of a queue (X-23): stores copies of received messages while journaling is on (X-60)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class JournalQueue(Queue):
-    """Made with its queue and removed with it; quota and descriptor are those of the queue."""
+    """The journal of one queue: created and deleted with it; quota and descriptor come from the queue."""
 
     def __init__(self, ledger: Ledger, ordinal: int, guid: UUID, parent: Queue) -> None:
         if parent.part is None:
@@ -35,11 +35,11 @@ class JournalQueue(Queue):
         parent.set_quota()
 
     def format_name(self, manager: UUID) -> FormatName:
-        """The name of its queue, with the suffix ;JOURNAL."""
+        """Returns the format name of its queue with the suffix ;JOURNAL."""
         return replace(self.parent.format_name(manager), suffix=Suffix.JOURNAL)
 
     def record(self) -> dict[str, Any]:
-        """The record of the queue."""
+        """Returns the stored record of the queue."""
         return {
             "kind": int(self.kind),
             "guid": self.guid.bytes_le,
@@ -52,13 +52,13 @@ class JournalQueue(Queue):
     def load_journal(
         cls, ledger: Ledger, ordinal: int, record: dict[str, Any], parent: Queue
     ) -> JournalQueue:
-        """The journal of a stored record."""
+        """Create the journal from a stored record."""
         journal = cls(ledger, ordinal, UUID(bytes_le=record["guid"]), parent)
         journal.purged_to = record["purged_to"]
         return journal
 
 
 def without_journal(queues: Iterable[Queue]) -> list[Queue]:
-    """Queues of a store that was made before queues had journals."""
+    """Returns the queues of a store that was created by a version without journals."""
     kinds = (QueueKind.PUBLIC, QueueKind.PRIVATE)
     return [queue for queue in queues if queue.kind in kinds and queue.journal is None]

@@ -1,4 +1,4 @@
-"""The kinds of queues for readers in bulk and in the event feed."""
+"""The kinds of queues for bulk readers and the event feed."""
 
 from __future__ import annotations
 

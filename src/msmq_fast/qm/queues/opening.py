@@ -9,18 +9,18 @@ from msmq_fast.qm.settings import QueueManagerSettings
 
 
 def is_http(name: FormatName) -> bool:
-    """Whether messages go there by HTTP or HTTPS."""
+    """Whether messages to this name are sent by HTTP or HTTPS."""
     return name.direct is not None and name.direct.protocol in ("HTTP", "HTTPS")
 
 
 def by_srmp(name: FormatName) -> bool:
-    """Whether messages go there by SRMP: over HTTP, HTTPS or PGM."""
+    """Whether messages to this name are sent by SRMP: over HTTP, HTTPS or PGM."""
     return name.kind is NameKind.MULTICAST or is_http(name)
 
 
 def check_name(name: FormatName, access: Access, settings: QueueManagerSettings) -> None:
-    """UNSUPPORTED_FORMATNAME_OPERATION: a queue with this name cannot be opened so, or nothing that is sent
-    there could leave this computer.
+    """Raises UNSUPPORTED_FORMATNAME_OPERATION if a queue with this name cannot be opened with `access`, or if
+    this computer has no transport for messages to it.
     """
     if by_srmp(name):
         multicast = name.kind is NameKind.MULTICAST
@@ -36,6 +36,6 @@ def check_name(name: FormatName, access: Access, settings: QueueManagerSettings)
 
 
 def check_transactional(name: FormatName) -> None:
-    """Raises TRANSACTION_USAGE if the name takes no transactional messages (A-77)."""
+    """Raises TRANSACTION_USAGE if transactional messages cannot be sent to this name (A-77)."""
     if name.kind is NameKind.MULTICAST:
         raise TransactionUsage("transactional messages cannot be sent to a multicast address")

@@ -17,7 +17,7 @@ from msmq_fast.qm.queues.system import is_internal
 
 
 class OutgoingState(IntEnum):
-    """OQ-05."""
+    """The states of an outgoing queue (OQ-05)."""
 
     CONNECTED = 0
     DISCONNECTED = 1
@@ -53,8 +53,10 @@ class ConnectionStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionEvent:
-    """One entry of a ConnectionHistory: `time` in Unix seconds, `error` an HRESULT or 0; `detail` is for
-    people."""
+    """One entry of a ConnectionHistory.
+
+    `time` is in Unix seconds, `error` is an HRESULT or 0, `detail` is text for people.
+    """
 
     status: ConnectionStatus
     time: int
@@ -67,10 +69,11 @@ _DIRECT = "DIRECT="
 
 
 def _stored_name(text: str) -> FormatName:
-    """The destination of a record. Earlier versions kept names that break the rules of MS-MQMQ 2.1.2: such a
-    queue is there again with its messages, which expire or are purged, and takes no others.
+    """Returns the destination in a record.
 
-    ILLEGAL_FORMATNAME: it is not a name.
+    Earlier versions stored names that violate MS-MQMQ 2.1.2: such a queue is restored with its messages,
+    which expire or are purged, but accepts no others. Raises ILLEGAL_FORMATNAME if the text is not a name at
+    all.
     """
     try:
         return parse_format_name(text)
@@ -84,40 +87,43 @@ class Channel(Protocol):
     """Carries the messages of one outgoing queue to another computer."""
 
     def has_work(self) -> None:
-        """Messages are available and may be sent; called again at every turn as long as they are."""
+        """Called when messages are available and may be sent; called again in every turn while that is so."""
 
     def held(self, on_hold: bool) -> None:
-        """The queue was paused (True) or resumed."""
+        """Called when the queue was paused (True) or resumed (False)."""
 
 
 class OutgoingOwner(Protocol):
-    """The interface of outgoing queues to the queue manager."""
+    """The interface to the queue manager that outgoing queues use."""
 
     def locate(self, name: FormatName, manager: UUID | None) -> tuple[str, UUID | None]:
-        """(host, queue manager) of a destination that is not direct."""
+        """Returns (host, queue manager) of a destination that is not a direct name."""
 
     def deliver_locally(self, queue: OutgoingQueue) -> bool:
-        """The next hop of a queue is this computer; whether its messages go to a local queue."""
+        """Called when the next hop of a queue is this computer; returns whether its messages go to a
+        local queue.
+        """
 
 
 class _Unowned:
-    """For a queue of no queue manager."""
+    """The owner of a queue that does not belong to a queue manager."""
 
     def locate(self, name: FormatName, manager: UUID | None) -> tuple[str, UUID | None]:
-        """Returns the location that the name gives."""
+        """Returns the location that follows from the name alone."""
         return "", name.guid if name.kind is NameKind.PRIVATE else None
 
     def deliver_locally(self, queue: OutgoingQueue) -> bool:
-        """Nothing is delivered."""
+        """Returns False: nothing is delivered locally."""
         return False
 
 
 class OutgoingQueue(Queue):
-    """Its channels are told of available messages while nothing forbids sending them.
+    """A queue for messages to another computer. Notifies its channels of available messages while sending is
+    allowed.
 
-    `manager` is the queue manager that has the destination queue, as far as the name, the directory or the
-    messages say it; None for direct names. `answers_for` is the address group that has answers sent there,
-    while nothing else is, see `answers.AnswerQueues`.
+    `manager` is the queue manager of the destination queue, if the name, the directory or the messages tell;
+    None for direct names. `answers_for` is the address group that caused the queue, as long as only answers
+    use it; see `answers.AnswerQueues`.
     """
 
     def __init__(
@@ -152,7 +158,7 @@ class OutgoingQueue(Queue):
         self.core.srmp = by_srmp(destination)
         self.next_hops: tuple[str, ...] = ()
         self.answers_for = answers_for
-        self.reached = False  # a session to its destination was open since the start
+        self.reached = False  # whether a session to its destination was open since the start
         self.next_attempt = 0  # Unix seconds at which the next connection is tried, 0: not known
         self.outgoing_state = OutgoingState.INACTIVE
         self.history: deque[ConnectionEvent] = deque(maxlen=history_length)
@@ -161,7 +167,7 @@ class OutgoingQueue(Queue):
 
     @property
     def name(self) -> str:
-        """DestinationFormatName."""
+        """The DestinationFormatName."""
         return str(self.destination)
 
     @property
@@ -170,11 +176,11 @@ class OutgoingQueue(Queue):
 
     @property
     def active(self) -> bool:
-        """Q-20: messages wait for transfer, or a handle has it open."""
+        """Whether messages wait for transfer, or a handle has the queue open (Q-20)."""
         return bool(self.descriptors) or self.core.messages > 0
 
     def format_name(self, manager: UUID) -> FormatName:
-        """The format name of its destination."""
+        """Returns the format name of its destination."""
         return self.destination
 
     def note(
@@ -185,39 +191,43 @@ class OutgoingQueue(Queue):
         addresses: tuple[str, ...] = (),
         detail: str = "",
     ) -> None:
-        """Add an entry to the ConnectionHistory; the oldest falls out."""
+        """Add an entry to the ConnectionHistory; a full history drops its oldest entry."""
         self.history.append(ConnectionEvent(status, time, error, addresses, detail))
 
     def set_state(self, state: OutgoingState) -> None:
-        """A transition of ST-4 that a session causes; a queue on hold or locked stays what it is."""
+        """Apply a transition of ST-4 that a session causes; a queue that is on hold or locked keeps its
+        state.
+        """
         if self.outgoing_state not in (OutgoingState.ON_HOLD, OutgoingState.LOCKED):
             self.outgoing_state = state
 
     def locate(self) -> tuple[str, UUID | None]:
-        """Host ("" if unknown) and queue manager of its destination, which is not direct."""
+        """Returns host ("" if unknown) and queue manager of its destination; not for direct names."""
         return self._owner.locate(self.destination, self.manager)
 
     def deliver_locally(self) -> bool:
-        """Its next hop is this computer; whether its messages go to a local queue."""
+        """Called when the next hop is this computer; returns whether the messages go to a local queue."""
         return self._owner.deliver_locally(self)
 
     def connect(self, channel: Channel) -> None:
-        """Tell a channel, too, from now on."""
+        """Add a channel, which is notified from now on."""
         self._channels.append(channel)
         self._note_watch()
 
     def close(self) -> None:
-        """The queue exists no more: no channel is told of anything."""
+        """Detach all channels, because the queue was deleted."""
         self._channels.clear()
         self._note_watch()
 
     def set_online(self, online: bool) -> None:
-        """ConnectionActive of the queue manager: nothing is sent while it is offline (DM-043)."""
+        """Set ConnectionActive of the queue manager: nothing is sent while it is offline (DM-043)."""
         self._online = online
         self._note_watch()
 
     def hold(self, on_hold: bool) -> bool:
-        """Pause Queue, Resume Queue: any state but Locked -> OnHold -> Inactive; whether it changed."""
+        """Pause Queue, Resume Queue: any state but Locked -> OnHold -> Inactive. Returns whether the state
+        changed.
+        """
         held = self.outgoing_state is OutgoingState.ON_HOLD
         if self.outgoing_state is OutgoingState.LOCKED or held is on_hold:
             return False
@@ -228,8 +238,9 @@ class OutgoingQueue(Queue):
         return True
 
     def harden(self, hardened: bool) -> None:
-        """A queue manager in hardened mode sends nothing but by HTTP (DM-013): any state -> Locked; without
-        it, Locked -> Waiting.
+        """Apply hardened mode, in which a queue manager sends only by HTTP (DM-013).
+
+        Any state -> Locked; without hardened mode Locked -> Waiting.
         """
         if hardened and not is_http(self.destination):
             self.outgoing_state = OutgoingState.LOCKED
@@ -238,17 +249,17 @@ class OutgoingQueue(Queue):
 
     @property
     def answers_only(self) -> bool:
-        """Whether nothing but answers to messages of other queue managers ever went there."""
+        """Whether the queue was used only for answers to messages of other queue managers."""
         return bool(self.answers_for)
 
     @property
     def may_send(self) -> bool:
-        """Neither on hold nor locked."""
+        """Whether the queue is neither on hold nor locked."""
         return self.outgoing_state not in (OutgoingState.ON_HOLD, OutgoingState.LOCKED)
 
     @property
     def stalled(self) -> str:
-        """Why nothing is sent although messages wait; empty if nothing is in the way."""
+        """The reason why waiting messages are not sent; empty if there is none."""
         if not self.may_send:
             return "on hold" if self.outgoing_state is OutgoingState.ON_HOLD else "it is locked"
         sequence = self.core.sequence
@@ -267,7 +278,9 @@ class OutgoingQueue(Queue):
             channel.has_work()
 
     def record(self) -> dict[str, Any]:
-        """The record of the queue: OnHold and Locked survive, the other states do not (DA-051)."""
+        """Returns the stored record: OnHold and Locked survive a restart, the other states do not
+        (DA-051).
+        """
         return {
             "kind": int(self.kind),
             "guid": self.guid.bytes_le,
@@ -290,7 +303,7 @@ class OutgoingQueue(Queue):
         history_length: int,
         owner: OutgoingOwner | None = None,
     ) -> OutgoingQueue:
-        """The queue of a stored record."""
+        """Create the queue from a stored record."""
         queue = cls(
             ledger,
             ordinal,

@@ -23,13 +23,15 @@ _PRIVACY = 40  # MessagePropertiesHeader.PrivacyLevel
 
 
 def leaves_by_srmp(queue: Queue) -> bool:
-    """Whether messages leave a queue by SRMP."""
+    """Whether the messages of a queue are sent by SRMP."""
     return queue.kind is QueueKind.OUTGOING and queue.core.srmp
 
 
 def demands(queue: Queue) -> bool:
-    """Whether it is looked at how messages are protected that go into a queue: one of this computer, or one
-    whose messages leave by SRMP, which protects none.
+    """Whether a queue restricts the protection of its messages.
+
+    True for a local queue with such a property, and for a queue whose messages are sent by SRMP, which
+    protects none.
     """
     properties = queue.properties
     if queue.kind is QueueKind.OUTGOING:
@@ -38,8 +40,9 @@ def demands(queue: Queue) -> bool:
 
 
 def check_kept(queue: Queue, packet: bytes) -> None:
-    """Whether a message of another queue of this computer may go into `queue`: one whose signature was
-    verified when it came, as that queue demands. Raises as `check_demands`.
+    """Check that a message from another local queue may enter `queue`.
+
+    A signature counts if it was verified when the message arrived. Raises what `check_demands` raises.
     """
     if demands(queue):
         message = parse(packet)
@@ -48,10 +51,10 @@ def check_kept(queue: Queue, packet: bytes) -> None:
 
 
 def check_srmp(queue: Queue, message: ParsedMessage) -> None:
-    """SR-226, A-77, A-89: SRMP has no encryption but that of HTTPS, multicast has no streams, and a label
-    stands in XML.
+    """Check that a message can be sent by SRMP (SR-226, A-77, A-89).
 
-    Raises ILLEGAL_PROPERTY_VALUE, UNSUPPORTED_FORMATNAME_OPERATION, TRANSACTION_USAGE.
+    SRMP has no encryption except HTTPS, multicast has no streams, and the label is sent as XML. Raises
+    ILLEGAL_PROPERTY_VALUE, UNSUPPORTED_FORMATNAME_OPERATION, TRANSACTION_USAGE.
     """
     if not is_xml(message.label):
         raise IllegalPropertyValue(
@@ -68,8 +71,10 @@ def check_srmp(queue: Queue, message: ParsedMessage) -> None:
 
 
 def check_demands(queue: Queue, message: ParsedMessage, *, signed: bool) -> None:
-    """MESSAGE_NOT_AUTHENTICATED, ILLEGAL_PROPERTY_VALUE: the queue takes signed, encrypted, or clear messages
-    only; `signed` tells whether this one counts as signed.
+    """Raises MESSAGE_NOT_AUTHENTICATED or ILLEGAL_PROPERTY_VALUE if a queue does not accept the message.
+
+    The queue may accept only signed, only encrypted, or only clear messages. `signed`: this one counts as
+    signed.
     """
     if queue.properties.authenticated and not signed:
         raise MessageNotAuthenticated(f"{queue.name} takes signed messages only")

@@ -32,7 +32,7 @@ NOBODY = SecurityDescriptor.build(None, None, Acl())  # until a queue gets its o
 
 
 class QueueKind(IntEnum):
-    """QueueType (Q-23), with outgoing queues beside it."""
+    """QueueType (Q-23), with an additional value for outgoing queues."""
 
     PUBLIC = 0
     PRIVATE = 1
@@ -68,7 +68,7 @@ class Privacy(IntEnum):
 
 
 class QueueState(IntEnum):
-    """ST-5."""
+    """The states of a queue (ST-5)."""
 
     EXISTING = 1
     DELETING = 2
@@ -92,13 +92,16 @@ class QueueProperties:
 
     @classmethod
     def build(cls, values: dict[str, Any]) -> QueueProperties:
-        """Checked properties. PropertyError: no such property. IllegalPropertyValue: out of range."""
+        """Returns checked properties.
+
+        Raises PropertyError for an unknown property, IllegalPropertyValue for a value out of range.
+        """
         properties = cls()
         properties.update(values)
         return properties
 
     def update(self, values: dict[str, Any]) -> None:
-        """Set some of them, or none if one is wrong (errors as `build`)."""
+        """Set some properties, or none if one of them is invalid. Raises what `build` raises."""
         checked = {name: _check(name, value) for name, value in values.items()}
         for name, value in checked.items():
             setattr(self, name, value)
@@ -136,28 +139,28 @@ def _check(name: str, value: Any) -> Any:
 
 
 class Descriptor(Protocol):
-    """An OpenQueueDescriptor, as its queue sees it."""
+    """The interface of an OpenQueueDescriptor that its queue uses."""
 
     @property
     def access(self) -> Access:
-        """The access of the handle."""
+        """The access mode of the handle."""
 
     @property
     def share(self) -> Share:
-        """Which other descriptors it allows."""
+        """The share mode: which other handles the queue may have at the same time."""
 
     def stands_on(self, key: int) -> bool:
         """Whether one of its cursors is on a message."""
 
     def orphan(self) -> None:
-        """The queue is deleted."""
+        """Called when the queue is deleted."""
 
     def close(self) -> None:
-        """End it, and the reads that wait."""
+        """Close the handle and cancel its waiting reads."""
 
 
 class Queue:
-    """One queue of this computer. `core` holds its messages."""
+    """One local queue, or the base of an outgoing one. `core` holds its messages."""
 
     kind: QueueKind
 
@@ -184,7 +187,7 @@ class Queue:
         self.properties = properties
         self.private_number = private_number
         self.created = self.modified = created
-        self.security = NOBODY  # Q-15; of user queues, the others follow the queue manager's
+        self.security = NOBODY  # Q-15; for user queues; other queues follow the queue manager's
         self.state = QueueState.EXISTING
         self.full_path = self.directory_path = ""  # of a public queue (Q-17, Q-18)
         self.purged_to = 0  # sequence up to which a purge removes what is stored, while it is under way
@@ -207,17 +210,17 @@ class Queue:
         self.descriptors: list[Descriptor] = []
 
     def _serve(self) -> None:
-        """Messages became available while a reader waits."""
+        """Called when messages become available while a reader waits."""
         self.readers.serve()
 
     @property
     def name(self) -> str:
-        """Its path name."""
+        """The path name of the queue."""
         return "" if self.part is None else str(PathName(self.computer, self.part))
 
     @property
     def key(self) -> str:
-        """By which it is found: the path without the computer, case-folded."""
+        """The key of the queue in the registry: the path without the computer, case-folded."""
         return "" if self.part is None else self.part.key
 
     @property
@@ -230,12 +233,12 @@ class Queue:
 
     @property
     def active(self) -> bool:
-        """Q-20: a handle has it open."""
+        """Whether a handle has the queue open (Q-20)."""
         return bool(self.descriptors)
 
     @property
     def messages(self) -> int:
-        """Messages in it, those not durable yet left out."""
+        """Number of messages in the queue, without those that are not durable yet."""
         return self.core.messages
 
     @property
@@ -244,13 +247,15 @@ class Queue:
         return self.core.bytes
 
     def format_name(self, manager: UUID) -> FormatName:
-        """By which it can be addressed from anywhere; `manager` is the GUID of its queue manager."""
+        """Returns the name that addresses the queue from any computer; `manager` is the GUID of its
+        queue manager.
+        """
         if self.kind is QueueKind.PUBLIC:
             return FormatName(NameKind.PUBLIC, self.guid)
         return FormatName(NameKind.PRIVATE, manager, self.private_number)
 
     def set_quota(self) -> None:
-        """Properties or the descriptor changed."""
+        """Apply changed properties or a changed descriptor to the core, the journal and the subqueues."""
         self.core.quota_bytes = quota_bytes(self.properties.quota_kb)
         self.core.poison_after = self.properties.poison_after
         if self.journal is not None:
@@ -262,7 +267,7 @@ class Queue:
             subqueue.core.journal = self.core.journal
 
     def record(self) -> dict[str, Any]:
-        """The record of the queue."""
+        """Returns the stored record of the queue."""
         properties = asdict(self.properties)
         properties["type"] = self.properties.type.bytes_le
         properties["privacy"] = int(self.properties.privacy)
@@ -281,7 +286,7 @@ class Queue:
 
     @classmethod
     def load(cls, ledger: Ledger, ordinal: int, record: dict[str, Any], computer: str) -> Queue:
-        """The queue of a stored record."""
+        """Create the queue from a stored record."""
         part = stored_part(record["part"])
         values = dict(record["properties"])
         values["type"] = UUID(bytes_le=values["type"])
@@ -309,7 +314,7 @@ class Queue:
 
 
 def stored_part(text: str) -> QueuePart:
-    """A queue part that was checked before it was stored."""
+    """Returns the queue part in a stored record. Raises IllegalPropertyValue if it is invalid."""
     part = parse_queue_part(text)
     if part is None:
         raise IllegalPropertyValue(f"the store holds a queue with the name {text!r}")
@@ -317,7 +322,7 @@ def stored_part(text: str) -> QueuePart:
 
 
 def kind_of(part: QueuePart) -> QueueKind:
-    """DM-058: the form of the path decides."""
+    """Returns the kind of queue that the form of the path determines (DM-058)."""
     return {Scope.PUBLIC: QueueKind.PUBLIC, Scope.PRIVATE: QueueKind.PRIVATE, Scope.SYSTEM: QueueKind.SYSTEM}[
         part.scope
     ]

@@ -1,4 +1,4 @@
-"""The records of queues in the store: written at once and, where the store does not keep them, again."""
+"""The records of queues in the store: written at once, and retried if the store rejects them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from msmq_fast.store.completion import Completion
 
 __all__ = ["RETRY", "QueueRecords"]
 
-RETRY = 1.0  # seconds after which something is tried again that the store did not keep
+RETRY = 1.0  # seconds until a failed write is retried
 _AT_ONCE = 0.0
 
 
 class QueueRecords:
-    """A `Timed`: `expire` retries what could not be written."""
+    """Writes queue records. A `Timed`: `expire` retries failed writes."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -26,9 +26,9 @@ class QueueRecords:
         self._due = _AT_ONCE
 
     def write(self, queue: Queue) -> Completion[None]:
-        """Write the record of a queue; resolved when durable, and tried again until it is.
+        """Write the record of a queue; resolved when durable. A failed write is retried until it succeeds.
 
-        StoreError, MemoryError: the store takes nothing now.
+        Raises StoreError or MemoryError if the store cannot take it now.
         """
         try:
             done = self.write_new(queue)
@@ -39,13 +39,14 @@ class QueueRecords:
         return done
 
     def repeat(self, queue: Queue) -> None:
-        """Write the record of a queue again if the open unit, which has it, is rolled back."""
+        """Write the record of a queue again if the open unit, which contains it, is rolled back."""
         self._writer.on_roll_back(lambda: self._unwritten.setdefault(queue.ordinal, queue))
 
     def write_new(self, queue: Queue, also: Callable[[], None] = lambda: None) -> Completion[None]:
-        """Write the record of a queue that is registered afterwards, with what `also` writes in its unit.
+        """Write the record of a queue that is registered afterwards, together with what `also` writes, in one
+        unit.
 
-        If this raises, nothing is kept or tried again: the queue does not exist.
+        If this raises, nothing is stored or retried: the queue does not exist.
         """
         records = self._services.records
 
@@ -68,9 +69,9 @@ class QueueRecords:
         return done
 
     def before_submit(self) -> None:
-        """A batch is about to leave: records that could not be written go along.
+        """Called before a batch is submitted: add the records whose write has failed.
 
-        So no message of an outgoing queue is kept before the record of its queue (DU-02).
+        So the record of an outgoing queue is stored no later than its messages (DU-02).
         """
         if self._unwritten and self._writer.needs_commit:
             self._write_again()
@@ -80,7 +81,7 @@ class QueueRecords:
         return self._due if self._unwritten else None
 
     def expire(self, now: float) -> None:
-        """Write again what was not kept."""
+        """Retry the failed writes."""
         if self._unwritten and now >= self._due:
             self._write_again()
 
@@ -90,7 +91,7 @@ class QueueRecords:
                 self.write(queue)
             except (StoreError, MemoryError):
                 self._failed()
-                return  # for all of them, and for later
+                return  # the store rejects the others too; all are retried later
             except Exception as error:
                 # Trying that again would fail again, and before every commit.
                 self._unwritten.pop(queue.ordinal, None)

@@ -1,4 +1,4 @@
-"""The queues of a queue manager: by name (DM-075 … DM-080), by ordinal, and those with work to be done."""
+"""The queues of a queue manager: by name (DM-075 … DM-080), by ordinal, and those with pending work."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from msmq_fast.store.schema import MetaName
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target of a name: a queue of this computer (`key`, GUID or number), or a format name that
-    leads elsewhere.
+    """What a name denotes: a local queue (`key`, GUID or number), or a format name of another
+    computer's queue.
     """
 
     name: FormatName | None
@@ -53,10 +53,10 @@ class Target:
 
 
 class QueueRegistry:
-    """The queues of this computer, by everything that names them, and the outgoing queues.
+    """Finds local queues by every name, and outgoing queues by destination.
 
-    `waited` are the readers of queues that wait for messages; `purging` the queues with a purge marker that
-    is not cleared yet; `reaping` the ordinals of deleted queues whose messages are still in the store.
+    `waited` has the readers that wait for messages; `purging` the queues whose purge marker is not cleared
+    yet; `reaping` the ordinals of deleted queues whose messages are still in the store.
     """
 
     def __init__(self, services: Services) -> None:
@@ -85,39 +85,41 @@ class QueueRegistry:
     # ---- numbers
 
     def reserve(self) -> None:
-        """At start, in a unit: reserve the first blocks of ordinals and private numbers (DU-18)."""
+        """Reserve the first blocks of ordinals and private numbers, at start and inside a unit (DU-18)."""
         self._ordinals.reserve()
         self._numbers.reserve()
 
     def counters(self) -> dict[bytes, int]:
-        """The last ordinal and the last private number that were given out, by their names in META."""
+        """Returns the last assigned ordinal and private number, by their names in META."""
         return {
             MetaName.QUEUE_ORDINAL_HW: self._ordinals.last,
             MetaName.PRIVATE_NUMBER_HW: self._numbers.last,
         }
 
     def new_ordinal(self) -> int:
-        """A number for a queue, never given to another. INSUFFICIENT_RESOURCES: see `Ordinals.take`."""
+        """Returns a new queue ordinal, which is never reused. Raises INSUFFICIENT_RESOURCES as
+        `Ordinals.take` does.
+        """
         return self._ordinals.take()
 
     def new_number(self) -> int:
-        """A private queue number, never given to another queue (DM-059)."""
+        """Returns a new private queue number, which is never reused (DM-059)."""
         return self._numbers.take()
 
     def new_handle(self) -> int:
-        """A number for a descriptor, given to no other descriptor."""
+        """Returns a new, unique number for a descriptor."""
         self._handles += 1
         return self._handles
 
     def new_cursor(self) -> int:
-        """A number for a cursor, of a queue here or on another computer, given to no other cursor."""
+        """Returns a new, unique number for a cursor of a local or remote queue."""
         self._cursors += 1
         return self._cursors
 
     # ---- queues come and go
 
     def add(self, queue: Queue) -> None:
-        """Register a queue of this computer, and its journal if it has one."""
+        """Register a local queue, and its journal if it has one."""
         self._by_key[queue.key] = queue
         self._by_ordinal[queue.ordinal] = queue
         if queue.private_number:
@@ -129,7 +131,7 @@ class QueueRegistry:
             self.add(queue.journal)
 
     def remove(self, queue: Queue) -> None:
-        """Remove a queue of this computer: no name finds it any more."""
+        """Remove a local queue from the registry; no name finds it afterwards."""
         if self._by_key.get(queue.key) is queue:
             del self._by_key[queue.key]
         if self._by_ordinal.get(queue.ordinal) is queue:
@@ -165,17 +167,17 @@ class QueueRegistry:
         return self._outgoing.values()
 
     def outgoing_of(self, name: FormatName | None) -> OutgoingQueue | None:
-        """The outgoing queue of a destination, if there is one."""
+        """Returns the outgoing queue of a destination; None if there is none."""
         return None if name is None else self._outgoing.get(name.key)
 
     def by_ordinal(self, ordinal: int) -> Queue | None:
-        """The queue with an ordinal, local or outgoing."""
+        """Returns the queue with an ordinal, local or outgoing; None if there is none."""
         return self._by_ordinal.get(ordinal)
 
     def named(self, name: str) -> Queue:
-        """The queue of a path or format name, local or outgoing.
+        """Returns the queue of a path or format name, local or outgoing.
 
-        QUEUE_NOT_FOUND, or what `resolve` raises.
+        Raises QUEUE_NOT_FOUND, and what `resolve` raises.
         """
         target = self.resolve(name)
         queue = self.find(target) if target.local else self.outgoing_of(target.name)
@@ -184,7 +186,7 @@ class QueueRegistry:
         return queue
 
     def local(self) -> list[Queue]:
-        """The queues of this computer."""
+        """Returns all local queues."""
         return list(self._by_key.values())
 
     def by_key(self, key: str) -> Queue | None:
@@ -203,17 +205,17 @@ class QueueRegistry:
         return key in self._by_key
 
     def is_local(self, host: str) -> bool:
-        """Whether a computer name or address means this computer."""
+        """Whether a computer name or address denotes this computer."""
         return host.casefold() in self._hosts
 
     def learn_host(self, host: str) -> None:
-        """A name or address that turned out to mean this computer."""
+        """Add a name or address that was found to denote this computer."""
         self._hosts |= {host.casefold()}
 
     def part_of_path(self, path: str) -> QueuePart:
-        """The local part of a path name.
+        """Returns the local part of a path name.
 
-        ILLEGAL_QUEUE_PATHNAME if it is none or names another computer (DM-055).
+        Raises ILLEGAL_QUEUE_PATHNAME if the path is invalid or names another computer (DM-055).
         """
         name = parse_path(path, self._computer)
         if not self.is_local(name.computer):
@@ -223,8 +225,8 @@ class QueueRegistry:
     def resolve(self, text: str) -> Target:
         """Returns the target of a path or format name.
 
-        ILLEGAL_QUEUE_PATHNAME, ILLEGAL_FORMATNAME: no name. UNSUPPORTED_FORMATNAME_OPERATION: a name for
-        which there is no transport.
+        Raises ILLEGAL_QUEUE_PATHNAME or ILLEGAL_FORMATNAME if the text is not a valid name,
+        UNSUPPORTED_FORMATNAME_OPERATION if there is no transport for the name.
         """
         if not is_format_name(text):
             path = parse_path(text, self._computer)
@@ -271,11 +273,11 @@ class QueueRegistry:
         return found.journal if found is not None and target.journal else found
 
     def existing(self, key: str) -> Queue:
-        """The queue with a key that is surely there."""
+        """Returns the queue with a key; it must exist."""
         return self._by_key[key]
 
     def parent(self, target: Target) -> tuple[Queue, str] | None:
-        """The queue of a subqueue that may not exist, and the subqueue's name; None for other names."""
+        """Returns the parent queue and the name of a subqueue, which need not exist; None for other names."""
         direct = None if target.name is None else target.name.direct
         if not target.key or direct is None or not direct.part.subqueue:
             return None
@@ -283,15 +285,18 @@ class QueueRegistry:
         return None if queue is None else (queue, direct.part.subqueue)
 
     def _by_part(self, key: str) -> Queue | None:
-        """A workgroup has no directory of public queues, so `host\\q` also means the private queue `q`
+        """Returns the queue with a key, or the private queue of that name.
+
+        A workgroup has no directory of public queues, so `host\\q` also denotes the private queue `q`
         (QB-263).
         """
         return self._by_key.get(key) or self._by_key.get(f"private$\\{key}")
 
     def find_field(self, kind: int, wire: bytes) -> Queue | None:
-        """The local queue that a UserHeader.DestinationQueue of type `kind` means, None if there is none.
+        """Returns the local queue that a UserHeader.DestinationQueue of type `kind` denotes; None if there is
+        none.
 
-        The computer of a direct name is not looked at: the packet is here.
+        The computer in a direct name is ignored, since the packet has arrived here.
         """
         match kind:
             case _ if kind == DIRECT and len(wire) >= 4:

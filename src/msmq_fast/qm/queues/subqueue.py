@@ -1,7 +1,7 @@
 """Subqueues (X-50 … X-53): `queue;name`, parts of a queue to which its messages are moved.
 
-A subqueue has nothing of its own but its messages: properties, rights and quota are those of its queue. It
-is created when it is first opened, and deleted when it is empty and no handle has it open.
+A subqueue owns only its messages: properties, rights and quota are those of its queue. It is created when it
+is first opened, and deleted when it is empty and no handle has it open.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RESERVED = frozenset(("journal", "deadletter", "deadxact"))
 
 
 class Subqueue(Queue):
-    """`family` is the queue it belongs to."""
+    """One subqueue. `family` is the queue it belongs to."""
 
     def __init__(
         self, ledger: Ledger, ordinal: int, guid: UUID, parent: Queue, part: QueuePart, created: int
@@ -43,18 +43,18 @@ class Subqueue(Queue):
         self.core.journal = parent.core.journal
 
     def format_name(self, manager: UUID) -> FormatName:
-        """A direct one: others cannot name a subqueue."""
+        """Returns a direct format name: no other kind can name a subqueue."""
         assert self.part is not None  # noqa: S101 - of every queue that is not outgoing
         return direct_format_name(PathName(self.computer, self.part))
 
     @property
     def disposable(self) -> bool:
-        """Empty, not open, and nothing is on its way to it."""
+        """Whether the subqueue can be deleted: it is empty, not open, and no message is being moved to it."""
         core = self.core
         return not (self.descriptors or core.positions.live or core.expected)
 
     def record(self) -> dict[str, Any]:
-        """The record of the queue."""
+        """Returns the stored record of the queue."""
         return {
             "kind": int(self.kind),
             "guid": self.guid.bytes_le,
@@ -67,7 +67,7 @@ class Subqueue(Queue):
 
 
 class Subqueues:
-    """The subqueues of all queues; they are created and deleted automatically."""
+    """The subqueues of all queues: creates and deletes them as needed."""
 
     def __init__(self, services: Services, registry: QueueRegistry, changes: QueueChanges) -> None:
         self._services = services
@@ -78,9 +78,10 @@ class Subqueues:
         self._due: float | None = None
 
     def make(self, parent: Queue, name: str) -> Subqueue:
-        """The subqueue of a queue with a name, created if it is not there (DM-087).
+        """Returns the subqueue of a queue with a name, created if it does not exist (DM-087).
 
-        UNSUPPORTED_ACCESS_MODE: the queue is one that has none. ILLEGAL_QUEUE_PATHNAME: the name is reserved.
+        Raises UNSUPPORTED_ACCESS_MODE if the queue cannot have subqueues, ILLEGAL_QUEUE_PATHNAME if the name
+        is reserved.
         """
         if parent.part is None or parent.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
             raise UnsupportedAccessMode(f"{parent.name} has no subqueues")
@@ -105,14 +106,14 @@ class Subqueues:
         return queue
 
     def _add(self, queue: Subqueue) -> None:
-        """A subqueue exists."""
+        """Register a subqueue."""
         assert queue.part is not None  # noqa: S101 - of every queue that is not outgoing
         queue.family.subqueues[queue.part.subqueue.casefold()] = queue
         self._registry.add(queue)
         self.idle(queue)
 
     def load(self, ordinal: int, record: dict[str, Any], parent: Queue) -> None:
-        """A subqueue of the store."""
+        """Restore a subqueue from its stored record."""
         guid, part = UUID(bytes_le=record["guid"]), stored_part(record["part"])
         state, purged_to = QueueState(record["state"]), int(record["purged_to"])
         queue = Subqueue(self._ledger, ordinal, guid, parent, part, record["created"])
@@ -120,7 +121,7 @@ class Subqueues:
         self._add(queue)
 
     def idle(self, queue: Queue) -> None:
-        """The last handle of a subqueue was closed (DM-091)."""
+        """Called when the last handle of a subqueue was closed (DM-091)."""
         if isinstance(queue, Subqueue) and not queue.descriptors:
             self._idle.add(queue)
             self._due = self._services.monotonic()
@@ -130,7 +131,7 @@ class Subqueues:
         return self._due
 
     def expire(self, now: float) -> None:
-        """Delete what is empty and not open."""
+        """Delete subqueues that are empty and not open."""
         if self._due is None or now < self._due:
             return
         self._idle = {

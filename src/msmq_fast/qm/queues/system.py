@@ -12,7 +12,7 @@ RESERVED_ORDINALS = 15
 
 @dataclass(frozen=True, slots=True)
 class SystemQueue:
-    """`ordinal` never changes: what is stored in the queue hangs on it."""
+    """A system queue. `ordinal` never changes, since stored messages refer to it."""
 
     ordinal: int
     part: QueuePart
@@ -36,8 +36,9 @@ _INTERNAL_NUMBERS = frozenset(queue.number for queue in SYSTEM_QUEUES if queue.i
 
 
 def is_internal(name: FormatName) -> bool:
-    """Whether a name means the administration, notification or order queue of some queue manager: messages to
-    them are neither journaled nor acknowledged (QB-294).
+    """Whether a name denotes the administration, notification or order queue of any queue manager.
+
+    Messages to these queues are neither journaled nor acknowledged (QB-294).
     """
     if name.kind is NameKind.PRIVATE:
         return name.number in _INTERNAL_NUMBERS

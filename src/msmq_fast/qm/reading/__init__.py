@@ -1,1 +1,1 @@
-"""Reads of one queue: those that wait, cursors, two-phase reads, and the reader of remote queues."""
+"""Reads of one queue: waiting reads, cursors, two-phase reads, and the reader of remote queues."""

@@ -1,7 +1,8 @@
-"""Cursors: places in the message list of a queue from which a program reads on (MS-MQDMPR 3.1.1.17, 3.2).
+"""Cursors: places in the message list of a queue from which a program continues to read (MS-MQDMPR 3.1.1.17,
+3.2).
 
-A cursor stands on a key, not on a message: the message may go, and what is behind the key is still behind it
-(DM-252). It is born before the first message.
+A cursor is on a key, not on a message: if the message is removed, the cursor keeps its place in the list
+(DM-252). A new cursor is before the first message.
 """
 
 from __future__ import annotations
@@ -30,27 +31,27 @@ class CursorOwner(Protocol):
 
     @property
     def core(self) -> QueueCore:
-        """The messages of the queue."""
+        """The native core of the queue, which holds its messages."""
 
     @property
     def readers(self) -> Readers:
         """The waiting reads of the queue."""
 
     def may_read(self, *, peek: bool) -> None:
-        """ACCESS_DENIED if the handle is not open for receiving, or for peeking."""
+        """Raises ACCESS_DENIED if the handle is not open for receiving, or for peeking."""
 
     def wait(self, request: ReadRequest, timeout_ms: int | None) -> ReadRequest:
-        """Let a read wait."""
+        """Let a read wait for up to `timeout_ms` milliseconds."""
 
     def track(self, request: ReadRequest) -> ReadRequest:
         """Cancel a read when the handle is closed."""
 
     def forget_cursor(self, number: int) -> None:
-        """A cursor was closed."""
+        """Remove a closed cursor."""
 
 
 class CursorState(IntEnum):
-    """ST-2."""
+    """The states of a cursor (ST-2)."""
 
     UNREAD = 0
     WAIT_RECEIVE = 1
@@ -59,11 +60,11 @@ class CursorState(IntEnum):
 
 
 class Cursor:
-    """Made by `OpenQueue.open_cursor`; as many as wanted for one handle.
+    """A cursor, created by `OpenQueue.open_cursor`; a handle can have any number.
 
-    Reads raise INVALID_HANDLE once it is closed, QUEUE_NOT_AVAILABLE once the queue is deleted,
-    ILLEGAL_CURSOR_ACTION while another read of it waits, ACCESS_DENIED. Time-outs are in milliseconds, None:
-    for ever.
+    Reads raise INVALID_HANDLE once the cursor is closed, QUEUE_NOT_AVAILABLE once the queue is deleted,
+    ILLEGAL_CURSOR_ACTION while another read of the cursor waits, and ACCESS_DENIED. Time-outs are in
+    milliseconds; None: without limit.
     """
 
     def __init__(self, handle: CursorOwner, number: int) -> None:
@@ -75,7 +76,7 @@ class Cursor:
         self._waiting: ReadRequest | None = None
 
     def peek(self, timeout_ms: int | None, *, gate: Gate | None = None) -> ReadRequest:
-        """Peeks the message at the cursor; a cursor without a message moves to the next one.
+        """Peek the message under the cursor; if there is none, move to the next message.
 
         Raises MESSAGE_ALREADY_RECEIVED.
         """
@@ -85,7 +86,7 @@ class Cursor:
         return self._next(timeout_ms, self._request(gate, peek=True))
 
     def peek_next(self, timeout_ms: int | None, *, gate: Gate | None = None) -> ReadRequest:
-        """The message behind the one that was peeked. ILLEGAL_CURSOR_ACTION: none was."""
+        """Peek the message after the one that was peeked. Raises ILLEGAL_CURSOR_ACTION if none was."""
         self._ready(peek=True)
         if self.state is CursorState.UNREAD:
             raise IllegalCursorAction("the cursor has no current message: peek first")
@@ -99,9 +100,9 @@ class Cursor:
         hold: Hold | None = None,
         tag: int | None = None,
     ) -> ReadRequest:
-        """Receives the message at the cursor, or the next one if there is none or it was received.
+        """Receive the message under the cursor; if there is none, or it was received, the next one.
 
-        Raises MESSAGE_ALREADY_RECEIVED; MESSAGE_NOT_FOUND if there is none and `timeout_ms` is 0.
+        Raises MESSAGE_ALREADY_RECEIVED; MESSAGE_NOT_FOUND if there is no message and `timeout_ms` is 0.
         """
         core = self._ready(peek=False)
         if self.state is CursorState.READ:
@@ -112,15 +113,17 @@ class Cursor:
 
     @property
     def place(self) -> tuple[int, CursorState]:
-        """The position of the cursor, for `put_back`; while no read of it waits."""
+        """The position of the cursor, for `put_back`. Use it only while no read of the cursor waits."""
         return self.key, self.state
 
     def put_back(self, place: tuple[int, CursorState]) -> None:
-        """The message that it received last was put back: the next read finds it again, from `place`."""
+        """Restore a position, since the message that the cursor received last was returned: the next read
+        finds it again.
+        """
         self.key, self.state = place
 
     def message_available(self, key: int) -> None:
-        """A read of this cursor gets the message with this key (DM-249)."""
+        """Called when a read of this cursor gets the message with this key (DM-249)."""
         if self.state is CursorState.WAIT_PEEK:
             self.state = CursorState.READ
         elif self.state is CursorState.WAIT_RECEIVE:
@@ -129,7 +132,9 @@ class Cursor:
         self.key = key
 
     def close(self) -> None:
-        """A read that waits ends with OPERATION_CANCELLED (DM-054). Closing twice is fine."""
+        """Close the cursor; a waiting read ends with OPERATION_CANCELLED (DM-054). Closing it twice is
+        allowed.
+        """
         if not self._closed:
             self._closed = True
             if self._waiting is not None:
@@ -183,7 +188,7 @@ class Cursor:
         return self._handle.track(request)
 
     def _wait_ended(self, request: ReadRequest, before: int, done: Completion[Received]) -> None:
-        """Wait Time Expired (DM-250): it stays behind what it has seen, so that nothing later is missed."""
+        """Wait Time Expired (DM-250): the cursor stays where it is, so that it misses no later message."""
         if done.exception() is None:
             return
         if self._waiting is request:
@@ -193,6 +198,6 @@ class Cursor:
             self._step_back(before, self.key, done)
 
     def _step_back(self, before: int, key: int, done: Completion[Received]) -> None:
-        """Steps back over a message that was not received: the next read finds it again."""
+        """Step back before a message that was not received, so that the next read finds it again."""
         if done.exception() is not None and self.key == key and self.state is CursorState.UNREAD:
             self.key = min(before, key - 1)

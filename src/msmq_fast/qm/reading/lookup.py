@@ -1,4 +1,4 @@
-"""Which message a read by LookupIdentifier means (MessageSeekAction)."""
+"""Which message a read by LookupIdentifier selects (MessageSeekAction)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Lookup"]
 
 
 class Lookup(IntEnum):
-    """MessageSeekAction."""
+    """MessageSeekAction: the message to select, relative to a lookup identifier or the ends of the queue."""
 
     CURRENT = 0
     NEXT = 1

@@ -1,5 +1,5 @@
-"""Waiting reads and subscriptions of one queue, in the order in which they came (ST-9, DA-012 …
-DA-018, DA-045).
+"""Waiting reads and subscriptions of one queue, in the order of their arrival (ST-9, DA-012 … DA-018,
+DA-045).
 """
 
 from __future__ import annotations
@@ -27,32 +27,30 @@ Sink = Callable[[list[Received]], None]
 
 
 class Gate(Protocol):
-    """Bounds what is taken for the reads of one owner, over all queues."""
+    """Limits how many messages are taken for the reads of one owner, over all queues."""
 
     def begin(self) -> None:
-        """A message is taken for a read that does not wait."""
+        """Called when a message is taken for a read that does not wait."""
 
     def enter(self, readers: Readers) -> bool:
-        """Whether one more message may be taken now; if not, `readers.serve` is called when it may."""
+        """Whether one more message may be taken now; if not, `readers.serve` is called once it may."""
 
     def leave(self, size: int) -> None:
-        """A message that was taken, of `size` bytes, was handed over; 0: it could not be read."""
+        """Called when a taken message of `size` bytes was delivered; 0: it could not be read."""
 
 
 class Hold(Protocol):
-    """Keeps the message of a read locked instead of having it removed: a two-phase read, a
-    transaction.
-    """
+    """Keeps the message of a read locked instead of removed: a two-phase read, or a transaction."""
 
     @property
     def owner(self) -> int:
-        """Under which the message is locked (Ledger.new_owner)."""
+        """The owner number with which the message is locked (Ledger.new_owner)."""
 
     def locked(self, core: QueueCore, key: int) -> None:
-        """A message was locked for the owner."""
+        """Called when a message was locked for the owner."""
 
     def unlocked(self, core: QueueCore, key: int) -> None:
-        """The reader is gone, so the message cannot be delivered."""
+        """Called when the message cannot be delivered, because the reader is gone."""
 
 
 class ReadCursor(Protocol):
@@ -61,19 +59,19 @@ class ReadCursor(Protocol):
     key: int
 
     def message_available(self, key: int) -> None:
-        """The read gets the message with this key (DM-249)."""
+        """Called when the read gets the message with this key (DM-249)."""
 
 
 class ReadTimers(Protocol):
     """Ends reads that time out."""
 
     def stop(self, request: ReadRequest) -> None:
-        """A read has ended, or got its message."""
+        """Stop the timer of a read that has ended or got its message."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTimer:
-    """The timer of a waiting read: its number among those of `timers`, and its place on the wheel."""
+    """The timer of a waiting read: its number in `timers`, and its place on the timer wheel."""
 
     timers: ReadTimers
     number: int
@@ -81,9 +79,9 @@ class ReadTimer:
 
 
 class ReadRequest:
-    """One receive or peek of the first message, or of the next one of a cursor.
+    """One receive or peek of the first message, or of the next message of a cursor.
 
-    Ends once: with a message, IO_TIMEOUT, or what cancelled it.
+    It ends once: with a message, with IO_TIMEOUT, or with the error that cancelled it.
     """
 
     __slots__ = (
@@ -121,10 +119,10 @@ class ReadRequest:
         self.timer: ReadTimer | None = None
 
     def cancel(self, error: MSMQError | None = None) -> bool:
-        """End it with `error` (OPERATION_CANCELLED); False if it has ended.
+        """End the read with `error` (default OPERATION_CANCELLED); returns False if it has ended already.
 
-        A message taken for it goes back (DM-119): one that is being read for `hold` now, so that a
-        transaction that ends does not receive it.
+        A message taken for it returns to the queue (DM-119). That includes a message that is just being read
+        for `hold`, so that a transaction that ends does not receive it.
         """
         self._readers.forget(self)
         locked, self.locked = self.locked, None
@@ -133,15 +131,15 @@ class ReadRequest:
         return self.completion.fail(error or OperationCancelled())
 
     def wanted(self) -> bool:
-        """Whether anybody still waits for the message."""
+        """Whether the caller still waits for the message."""
         return not self.completion.done
 
     def admitted(self) -> bool:
-        """Whether a message may be taken for it now."""
+        """Whether a message may be taken for this read now."""
         return self.gate is None or self.gate.enter(self._readers)
 
     def candidate(self, core: QueueCore) -> int | None:
-        """The message that it would get now."""
+        """Returns the key of the message that this read would get now; None if there is none."""
         if self.cursor is None:
             return seek(core, 0)
         for key in self.offers:
@@ -150,11 +148,11 @@ class ReadRequest:
         return seek(core, self.cursor.key)
 
     def offer(self, core: QueueCore, fresh: list[int]) -> None:
-        """Messages became available; those offered before and still available come first."""
+        """Note messages that became available; earlier ones that are still available come first."""
         self.offers = [key for key in self.offers if readable(core, key)] or fresh
 
     def serve(self, core: QueueCore, pending: bool) -> None:
-        """Take the message, which is there."""
+        """Take the message; the caller has checked that there is one."""
         self._readers.forget(self)
         if self.cursor is None and self.hold is None:
             taken = bool(core.receive_bulk(1, MAX_BYTES, self._received, pending, wanted=self.wanted))
@@ -165,7 +163,7 @@ class ReadRequest:
             raise MessageStorageFailed("internal error: the position list and its readers disagree")
 
     def take(self, core: QueueCore, key: int) -> bool:
-        """Receive the message with a key, or peek it; False if it is not there."""
+        """Receive or peek the message with a key; returns False if it does not exist."""
         if self.cursor is not None:
             self.cursor.message_available(key)
         if self.peek:
@@ -193,7 +191,7 @@ class ReadRequest:
             self.gate.leave(len(messages[0].packet) if messages else 0)
 
     def peeked(self, message: Received | None, status: int) -> bool:
-        """The message was read; False if the reader no longer wants it."""
+        """Deliver the message that was read; returns False if the reader no longer waits for it."""
         if message is None:
             wanted = self.completion.fail(storage_error(status))
         else:
@@ -204,10 +202,10 @@ class ReadRequest:
 
 
 class Subscription:
-    """A reader with credit that is handed batches of messages, one call of its sink per batch.
+    """A reader with credit, to which batches of messages are delivered, one call of its sink per batch.
 
-    With `acknowledge`, messages are locked until `ack` removes or `release` returns them; else they are
-    removed before they are handed over. Closing gives back what was not handed over or not acknowledged.
+    With `acknowledge`, messages are locked until `ack` removes or `release` returns them; otherwise they are
+    removed before they are delivered. Closing returns messages that were not delivered or not acknowledged.
     """
 
     __slots__ = (
@@ -243,12 +241,12 @@ class Subscription:
         self.held: OrderedDict[int, None] = OrderedDict()
 
     def grant(self, credit: int) -> None:
-        """Allows `credit` more messages."""
+        """Allow `credit` more messages."""
         self.credit += credit
         self._readers.enter(self)
 
     def serve(self, core: QueueCore, pending: bool) -> bool:
-        """Take what the credit allows; False if there is nothing to take now."""
+        """Take as many messages as the credit allows; returns False if there is nothing to take now."""
         count = min(self.credit, BATCH)
         if self.acknowledge:
             messages = [] if pending else core.take(count, BATCH_BYTES, self.owner)
@@ -277,7 +275,7 @@ class Subscription:
         return bool(taken)
 
     def wanted(self) -> bool:
-        """Whether anybody still takes messages."""
+        """Whether the subscription still accepts messages."""
         return not self.closed
 
     def _delivered(self, messages: list[Received], status: int) -> None:
@@ -297,9 +295,8 @@ class Subscription:
             self._sink(messages)
 
     def ack(self, lookup_ids: list[int]) -> Completion[int]:
-        """Remove delivered messages; resolved with their number when that is durable.
-
-        Unknown ids are passed over.
+        """Remove delivered messages; resolved with their number once the removal is durable. Skips
+        unknown ids.
         """
         keys = self._held_of(lookup_ids)
         completion: Completion[int] = Completion()
@@ -316,13 +313,13 @@ class Subscription:
         return completion
 
     def release(self, lookup_ids: list[int]) -> int:
-        """Make delivered messages available again, at their old places; returns their number."""
+        """Return delivered messages to their places in the queue; returns their number."""
         keys = self._held_of(lookup_ids)
         self._let_go(keys)
         return self._readers.core.release(keys, self.owner)
 
     def close(self) -> None:
-        """Nothing more is delivered; what is not acknowledged is available again."""
+        """End the subscription; messages that are not acknowledged become available again."""
         if self.closed:
             return
         self.closed = True
@@ -331,7 +328,7 @@ class Subscription:
             self.release(list(self.held))
 
     def end(self, error: MSMQError) -> None:
-        """The queue was deleted."""
+        """End the subscription with `error`, because the queue was deleted."""
         self.closed = True
         self._readers.forget(self)
         if self._on_end is not None:
@@ -346,8 +343,9 @@ class Subscription:
 
 
 class Readers:
-    """The reads that wait for messages of one queue; `core.ready` calls `serve`. While the queue is watched,
-    `on_available` is called whenever messages are available that no reader took.
+    """The reads that wait for messages of one queue; `core.ready` calls `serve`.
+
+    While the queue is watched, `on_available` is called whenever messages are available that no reader took.
     """
 
     def __init__(self, core: QueueCore, on_available: Callable[[], None] | None = None) -> None:
@@ -366,18 +364,20 @@ class Readers:
 
     @property
     def idle(self) -> bool:
-        """Whether a read may take a message at once: none waits to take one, and none is being served."""
+        """Whether a read may take a message at once: no other read waits to take one, and none is being
+        served.
+        """
         return not (self._takers or self._serving)
 
     def watch(self, watching: bool) -> None:
-        """Whether `on_available` is called."""
+        """Set whether `on_available` is called."""
         self._watching = watching
         self._note_interest()
         if watching and self.core.positions.available:
             self.core.nudge()
 
     def join(self, waited: set[Readers]) -> None:
-        """Adds itself to `waited` while a read waits to remove a message."""
+        """Add this object to `waited` while a read waits to remove a message."""
         self._waited = waited
 
     def _note_interest(self) -> None:
@@ -390,15 +390,16 @@ class Readers:
         self.core.watched = self._cursors > 0
 
     def enter(self, reader: ReadRequest | Subscription) -> None:
-        """A reader that could not be served at once waits behind those before it."""
+        """Serve a reader; one that cannot be served at once waits behind those before it."""
         if not self._serve_alone(reader) and self.wait(reader):
             self.serve()
 
     def _serve_alone(self, reader: ReadRequest | Subscription) -> bool:
-        """Serves a two-phase read if no other read waits before it, as `serve` would; False if it has to
-        wait.
+        """Serve a two-phase read if no other read waits before it, as `serve` would; returns False if it has
+        to wait.
 
-        Remote readers come one by one: a place in the row and out of it again costs them more than the rest.
+        Remote reads come one at a time: to enter and leave the list of waiting reads would cost more than the
+        rest.
         """
         if not self.idle or not isinstance(reader, ReadRequest):
             return False
@@ -408,10 +409,10 @@ class Readers:
         return key is not None and reader.take(self.core, key)
 
     def wait(self, reader: ReadRequest | Subscription) -> bool:
-        """Have a reader served when something happens to the queue; False if it is a subscription that wants
-        nothing.
+        """Serve a reader when the queue changes; returns False for a subscription that accepts no messages
+        now.
 
-        One whose commit failed waits so: trying again at once would keep a full disk busy with failing.
+        A reader whose commit has failed also waits this way: an immediate retry would keep a full disk busy.
         """
         if isinstance(reader, ReadRequest) and reader.cursor is not None:
             self._cursors += 1
@@ -425,7 +426,7 @@ class Readers:
         return True
 
     def forget(self, reader: ReadRequest | Subscription) -> None:
-        """A reader waits no more."""
+        """Remove a reader from those that wait."""
         if isinstance(reader, ReadRequest):
             if reader.cursor is not None and self.waits(reader):
                 self._cursors -= 1
@@ -437,11 +438,11 @@ class Readers:
         self._note_interest()
 
     def waits(self, request: ReadRequest) -> bool:
-        """Whether a request has neither ended nor got a message."""
+        """Whether a request still waits: it has neither ended nor got a message."""
         return request in (self._peekers if request.peek else self._takers)
 
     def time_out(self, request: ReadRequest) -> None:
-        """The time of a waiting read is over (X-03)."""
+        """End a waiting read whose time-out has expired (X-03)."""
         if request.candidate(self.core) is not None:
             # The message is there, only its packet is still on the disk.
             self._overdue[request] = None
@@ -450,7 +451,7 @@ class Readers:
             request.completion.fail(IOTimeout())
 
     def serve(self, pending: bool = False) -> None:
-        """Delivers available messages: first to all peeks, then to the reads that remove, in their order."""
+        """Deliver available messages: first to all peeks, then to the reads that remove, in their order."""
         if self._serving:
             return
         self._serving = True
@@ -477,7 +478,7 @@ class Readers:
             self._on_available()
 
     def _offer(self, fresh: list[int], waiting: Iterable[ReadRequest | Subscription]) -> None:
-        """DA-015: a waiting cursor goes to whatever becomes available, also before its old place."""
+        """Offer new messages to waiting cursors, even messages before the cursor's old place (DA-015)."""
         if not fresh:
             return
         for reader in waiting:
@@ -517,7 +518,7 @@ class Readers:
                 return
 
     def _next_taker(self, pending: bool) -> ReadRequest | Subscription | None:
-        """Returns the next read to serve, in the order of arrival."""
+        """Returns the next read to serve, in the order of arrival; None if none can be served."""
         head = self.core.head_in_memory(pending)
         if not head and not self._cursors:
             return None

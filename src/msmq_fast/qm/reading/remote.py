@@ -1,7 +1,7 @@
-"""Queues of other computers that are read from here: the interface that front ends use.
+"""Reading from queues of other computers: the interface that front ends use.
 
-The queue manager gets a RemoteReader when it is constructed (`QueueManager.remote`); without one such
-queues can only be sent to. What each method promises is in docs/how-to/remote-read.md.
+The server gives the queue manager a RemoteReader (`QueueManager.remote`); without one, such queues can only
+be sent to. docs/how-to/remote-read.md describes what each method guarantees.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RemoteMessage:
-    """A message of another computer's queue, with the names of `_native.queuebase.Received`.
+    """A message of another computer's queue, with the attribute names of `_native.queuebase.Received`.
 
-    `lookup_id` is as much of the LookupIdentifier as is told, its lower 56 bits; 0 where nothing is told.
+    `lookup_id` has the lower 56 bits of the LookupIdentifier, as far as the other computer reports them; else
+    0.
     """
 
     packet: bytes
@@ -49,57 +50,64 @@ RemoteSink = Callable[[list[RemoteMessage]], None]
 
 
 class RemoteRead(Protocol):
-    """One receive or peek. Ends once: with a message, IO_TIMEOUT, or what cancelled it."""
+    """One receive or peek. It ends once: with a message, with IO_TIMEOUT, or with the error that
+    cancelled it.
+    """
 
     completion: Completion[RemoteMessage]
 
     def cancel(self, error: MSMQError | None = None) -> bool:
-        """End it with `error` (OPERATION_CANCELLED); False if it has ended, or its message is already being
-        removed and will come."""
+        """End the read with `error` (default OPERATION_CANCELLED).
+
+        Returns False if it has ended, or if its message is already being removed and will be delivered.
+        """
 
 
 class RemoteSubscription(Protocol):
-    """A reader with credit, as `readers.Subscription`."""
+    """A reader with credit, like `readers.Subscription`."""
 
     def grant(self, credit: int) -> None:
-        """Allows `credit` more messages."""
+        """Allow `credit` more messages."""
 
     def ack(self, lookup_ids: list[int]) -> Completion[int]:
-        """Remove delivered messages; resolved with their number when the other computer has said so."""
+        """Remove delivered messages; resolved with their number once the other computer confirms it."""
 
     def release(self, lookup_ids: list[int]) -> int:
-        """Put delivered messages back."""
+        """Return delivered messages to the queue; returns their number."""
 
     def close(self) -> None:
-        """Stops deliveries and requeues unacknowledged messages."""
+        """End the subscription; messages that are not acknowledged return to the queue."""
 
 
 class RemoteCursor(Protocol):
-    """A place in the queue, as `cursor.Cursor`; time-outs are in milliseconds, None: for ever."""
+    """A place in the queue, like `cursor.Cursor`. Time-outs are in milliseconds; None: without limit."""
 
     number: int
 
     def peek(self, timeout_ms: int | None, *, gate: Gate | None = None) -> RemoteRead:
-        """Peeks the message at the cursor, or the next one."""
+        """Peek the message under the cursor, or the next one."""
 
     def peek_next(self, timeout_ms: int | None, *, gate: Gate | None = None) -> RemoteRead:
-        """The message behind the one that was peeked."""
+        """Peek the message after the one that was peeked."""
 
     def receive(self, timeout_ms: int | None, *, gate: Gate | None = None) -> RemoteRead:
-        """Receives the message at the cursor, or the next one."""
+        """Receive the message under the cursor, or the next one."""
 
     def close(self) -> None:
-        """Reads that wait end with OPERATION_CANCELLED. Closing twice is fine."""
+        """Close the cursor; waiting reads end with OPERATION_CANCELLED. Closing it twice is allowed."""
 
 
 class RemoteQueue(Protocol):
-    """A queue of another computer, open for reading. Methods raise ACCESS_DENIED where it is open for peeking
-    only, STALE_HANDLE once the connection to that computer is lost: it has to be opened again."""
+    """A queue of another computer, open for reading.
+
+    Methods raise ACCESS_DENIED if it is open only for peeking, STALE_HANDLE once the connection to that
+    computer is lost: the queue must then be opened again.
+    """
 
     cursors: dict[int, RemoteCursor]
 
     def receive(self, timeout_ms: int | None, *, peek: bool = False, gate: Gate | None = None) -> RemoteRead:
-        """Receive or peek the first message; waits up to `timeout_ms` (None: for ever)."""
+        """Receive or peek the first message; waits up to `timeout_ms` (None: without limit)."""
 
     def lookup(
         self, lookup_id: int, operation: Lookup, *, peek: bool = False, gate: Gate | None = None
@@ -107,7 +115,9 @@ class RemoteQueue(Protocol):
         """Receive or peek by LookupIdentifier. Fails with MESSAGE_NOT_FOUND."""
 
     def open_cursor(self) -> RemoteCursor:
-        """A cursor before the first message; that there can be none, its first read says."""
+        """Returns a cursor before the first message. If the other computer cannot open one, its first
+        read fails.
+        """
 
     def subscribe(
         self,
@@ -117,17 +127,18 @@ class RemoteQueue(Protocol):
         acknowledge: bool,
         on_end: Callable[[MSMQError], None] | None = None,
     ) -> RemoteSubscription:
-        """Have up to `credit` messages handed to `sink`; with `acknowledge` they stay locked until `ack`.
+        """Deliver up to `credit` messages to `sink`; with `acknowledge` they stay locked until `ack`.
 
         `on_end` is called when the other computer ends the subscription.
         """
 
     def purge(self) -> Completion[None]:
-        """Removes every available message; the number is not known."""
+        """Remove every available message; the number is not known."""
 
     def close(self) -> None:
-        """Ends waiting reads with OPERATION_CANCELLED, and requeues locked messages. Does not wait for the
-        other computer (QP-217). Closing twice is fine.
+        """Cancel waiting reads with OPERATION_CANCELLED and return locked messages.
+
+        Does not wait for the other computer (QP-217). Closing twice is allowed.
         """
 
 
@@ -137,8 +148,8 @@ class RemoteReader(Protocol):
     def open(
         self, name: FormatName, access: Access, share: Share, token: Token | None
     ) -> Completion[RemoteQueue]:
-        """Open for receiving or peeking; resolved when the other computer has opened it too.
+        """Open a queue for receiving or peeking; resolved when the other computer has opened it too.
 
-        `token` is the caller, None for the queue manager itself. Fails with what the other computer refuses
-        it with, REMOTE_MACHINE_NOT_AVAILABLE, ACCESS_DENIED.
+        `token` is the caller, None for the queue manager itself. Fails with the refusal of the other
+        computer, REMOTE_MACHINE_NOT_AVAILABLE, or ACCESS_DENIED.
         """

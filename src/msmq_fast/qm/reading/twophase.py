@@ -1,5 +1,6 @@
-"""Two-phase reads (MS-MQDMPR 3.1.7.1.11, 3.1.7.1.12): a message is handed out first and removed, or put back,
-when the reader says so. Remote reading is built on them.
+"""Two-phase reads (MS-MQDMPR 3.1.7.1.11, 3.1.7.1.12), on which remote reading is built.
+
+A message is first delivered and locked; it is removed or returned when the reader decides.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class RemoteReadState(IntEnum):
 
 
 class TwoPhaseRead:
-    """One Dequeue Message Begin, a qm.reading.Hold: only this read can end its lock (DA-036)."""
+    """One Dequeue Message Begin, a qm.reading.Hold: only this read can release its lock (DA-036)."""
 
     __slots__ = ("_reads", "owner")
 
@@ -38,16 +39,16 @@ class TwoPhaseRead:
         self.owner = owner
 
     def locked(self, core: QueueCore, key: int) -> None:
-        """The message was locked: from now on it can be ended."""
+        """Note that the message was locked: from now on the read can be ended."""
         self._reads.add(key, self.owner)
 
     def unlocked(self, core: QueueCore, key: int) -> None:
-        """The reader was lost before it got the message."""
+        """Return the message, because the reader was gone before it got it."""
         self._reads.put_back(core, key)
 
 
 class TwoPhaseReads:
-    """The reads of one open queue that were begun and not ended, by LookupIdentifier."""
+    """The two-phase reads of one open queue that have not ended, by LookupIdentifier."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -58,22 +59,26 @@ class TwoPhaseReads:
         return len(self._owners)
 
     def opened(self) -> None:
-        """The handle was given to a client that will read from another computer."""
+        """Note that the handle was given to a client that will read from another computer."""
         self.state = RemoteReadState.OPENED
 
     def ready(self) -> None:
-        """The computer of the queue was told of the handle. INVALID_HANDLE: it was not given to anybody."""
+        """Note that the queue's computer was notified of the handle. Raises INVALID_HANDLE if no client has
+        the handle.
+        """
         if self.state is RemoteReadState.NONE:
             raise InvalidHandle("the queue is not open for remote reading")
         self.state = RemoteReadState.READY_FOR_READ
 
     def begin(self) -> TwoPhaseRead:
-        """A read that locks what it finds."""
+        """Begin a read that locks the message it finds."""
         return TwoPhaseRead(self, self._ledger.new_owner())
 
     def take_head(self, core: QueueCore) -> Received | None:
-        """`begin` and lock the first message in one step; None if its packet is not in memory, or there is
-        none."""
+        """`begin` and lock the first message in one step.
+
+        Returns None if there is no message, or if its packet is not in memory.
+        """
         owner = self._ledger.new_owner()
         taken = core.take(1, MAX_BYTES, owner)
         if not taken:
@@ -83,17 +88,18 @@ class TwoPhaseReads:
         return received
 
     def add(self, key: int, owner: int) -> None:
-        """A read has locked a message."""
+        """Note that a read has locked a message."""
         self._owners[key] = owner
 
     def put_back(self, core: QueueCore, key: int) -> None:
-        """Make a message available again at its old place (DM-125), purge it if the queue was purged."""
+        """Make a message available again at its old place (DM-125); purge it if the queue was purged."""
         core.release(array("Q", [key]), self._owners.pop(key, 0))
 
     def end(self, core: QueueCore, key: int, *, delete: bool) -> Completion[None]:
-        """Remove the message or put it back; resolved when that is durable.
+        """Remove the message or return it; resolved when that is durable.
 
-        TRANSACTION_SEQUENCE: no read of this handle holds it, or not any more (DM-122).
+        Raises TRANSACTION_SEQUENCE if no read of this handle holds the message, or none does any more
+        (DM-122).
         """
         owner = self._owners.get(key, 0)
         if not holds(core, key, owner):
@@ -108,10 +114,10 @@ class TwoPhaseReads:
         return ended
 
     def run_down(self, core: QueueCore) -> None:
-        """The reader is lost: requeues everything that it holds (DM-126)."""
+        """Return everything that the reader holds, because it is gone (DM-126)."""
         for key in list(self._owners):
             self.put_back(core, key)
 
     def forget(self) -> None:
-        """The queue was deleted with its messages."""
+        """Forget all reads, because the queue was deleted."""
         self._owners.clear()

@@ -1,1 +1,1 @@
-"""Transactions, what a handle does inside one, and messages that are put back too often."""
+"""Transactions, the operations of a handle inside a transaction, and poison messages."""

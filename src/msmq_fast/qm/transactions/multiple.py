@@ -1,5 +1,6 @@
-"""Names of several queues: opening them as one, and a copy of each message for each (DM-069 … DM-071, DM-088,
-DM-175, DM-176)."""
+"""Names of several queues: opens them as one, and sends a copy of each message to each (DM-069 … DM-071,
+DM-088, DM-175, DM-176).
+"""
 
 from __future__ import annotations
 
@@ -31,10 +32,10 @@ from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion
 
 Finish = Callable[[bytes, Queue], bytes]
-"""Signs the packet of a copy, and looks at what its queue demands."""
+"""Signs the packet of a copy, and checks the protection that its queue requires."""
 
 MOST_DESTINATIONS: Final = 1000
-"""Queues of one name: the copy for each names them all, so that memory grows with the square."""
+"""Maximum number of queues in one name. Each copy names all of them, so memory grows with the square."""
 
 
 def _as_it_is(packet: bytes, _: Queue) -> bytes:
@@ -60,12 +61,11 @@ class MultipleOpener:
         *,
         token: Token | None = None,
     ) -> OpenQueue | MultipleQueue:
-        """Open Queue for a name of one queue or of several: names with commas between them, distribution
-        lists.
+        """Open Queue for a name of one queue or several: names separated by commas, or distribution lists.
 
-        Raises what Opener.open does for one of them, after what was opened is closed again. For several:
-        UNSUPPORTED_FORMATNAME_OPERATION unless they are opened for sending, UNSUPPORTED_ACCESS_MODE unless
-        shared with everybody, INSUFFICIENT_RESOURCES if there are too many.
+        Raises what Opener.open raises for one of them, after closing those that were opened. For several
+        queues: UNSUPPORTED_FORMATNAME_OPERATION unless they are opened for sending, UNSUPPORTED_ACCESS_MODE
+        unless the share mode is DENY_NONE, INSUFFICIENT_RESOURCES if there are too many.
         """
         if not _several(name):
             return self._opener.open(name, access, share, token=token)
@@ -90,7 +90,7 @@ class MultipleOpener:
         return MultipleQueue(self._parts, self._transactions, tuple(children))
 
     def _format_names(self, text: str) -> str:
-        """The same with path names as format names."""
+        """Returns the text with path names replaced by format names."""
         own = self._parts.services.name
         return ",".join(
             element if is_format_name(element) else str(direct_format_name(parse_path(element, own)))
@@ -108,12 +108,12 @@ def _close(children: Iterable[OpenQueue]) -> None:
 
 
 class MultipleQueue:
-    """An OpenQueueDescriptor with Multiple = True. It has no queue of its own (QueueReference NULL): each of
-    the `children` has one.
+    """An OpenQueueDescriptor with Multiple = True.
 
-    Every copy names all destinations (MultiQueueFormatHeader). Copies have consecutive identifiers, in the
-    order of `names`, unless `settings.own_copy_ids` is off (DA-028): a receiver that is the host of two of
-    the queues would take the second copy for a duplicate of the first.
+    It has no queue of its own (QueueReference NULL): each of the `children` has one. Every copy names all
+    destinations (MultiQueueFormatHeader). Copies have consecutive identifiers, in the order of `names`,
+    unless `settings.own_copy_ids` is off (DA-028): without them, a receiver that hosts two of the queues
+    would take the second copy for a duplicate of the first.
     """
 
     access = Access.SEND
@@ -130,7 +130,7 @@ class MultipleQueue:
 
     @property
     def format_name(self) -> str:
-        """All names, with commas between them."""
+        """All names, separated by commas."""
         return ",".join(str(name) for name in self.names)
 
     # ---- sending
@@ -138,10 +138,10 @@ class MultipleQueue:
     def send(
         self, message: Message, dead_letter: int = 0, finish: Finish = _as_it_is
     ) -> Completion[tuple[SentMessage, ...]]:
-        """Enqueue a copy in each queue, in order; resolved when all of them are kept.
+        """Enqueue a copy in each queue, in order; resolved when all copies are stored.
 
-        Raises what the first queue that refuses its copy refuses it with: copies before it stay (DM-176).
-        TRANSACTION_USAGE before any copy: a queue is transactional, or the message is.
+        Raises the error of the first queue that refuses its copy; the copies before it stay (DM-176). Raises
+        TRANSACTION_USAGE, before any copy is enqueued, if a queue or the message is transactional.
         """
         for child in self.children:
             if not child.queue.core.outgoing and child.queue.transactional:
@@ -180,9 +180,9 @@ class MultipleQueue:
         dead_letter: int = 0,
         finish: Finish = _as_it_is,
     ) -> tuple[int, ...]:
-        """Send a copy to each queue with the commit; the ordinals of their identifiers.
+        """Send a copy to each queue when the transaction commits; returns the ordinals of their identifiers.
 
-        All or nothing: when one of the queues cannot take its copy, none is in the transaction. Raises
+        All or nothing: if one of the queues cannot take its copy, the transaction gets none. Raises
         TRANSACTION_SEQUENCE, TRANSACTION_USAGE, INSUFFICIENT_RESOURCES, QUEUE_DELETED.
         """
         transaction.check()
@@ -210,7 +210,7 @@ class MultipleQueue:
     ) -> Completion[tuple[int, ...]]:
         """Send a copy to each queue in a transaction of its own; resolved when it is committed.
 
-        Raises what `send_in` does.
+        Raises what `send_in` raises.
         """
         transaction = self._transactions.begin()
         try:
@@ -221,7 +221,7 @@ class MultipleQueue:
         return transaction.commit().then(lambda _: Completion.of(ordinals))
 
     def _copies(self, message: Message) -> list[Message]:
-        """DM-175: a message for each queue, stamped as the accepting queue manager does (DA-029)."""
+        """Returns a message for each queue (DM-175), stamped by this queue manager (DA-029)."""
         services = self._services
         own = services.settings.own_copy_ids
         first = services.message_ordinals.take(len(self.children) if own else 1)
@@ -239,7 +239,7 @@ class MultipleQueue:
         ]
 
     def _check_room(self, cores: list[QueueCore], packets: list[bytes]) -> None:
-        """Finds, before the first enqueue, what later ones would refuse (DM-096, DM-097)."""
+        """Check the quotas before the first enqueue, which later ones would exceed (DM-096, DM-097)."""
         ledger = self._services.ledger
         if ledger.bytes + sum(map(len, packets)) > ledger.quota_bytes:
             raise refusal(EnqueueResult.MACHINE_QUOTA)
@@ -251,5 +251,5 @@ class MultipleQueue:
                 raise refusal(EnqueueResult.QUEUE_QUOTA)
 
     def close(self) -> None:
-        """Close every queue (DM-088). Closing twice is fine."""
+        """Close every queue (DM-088). Closing twice is allowed."""
         _close(self.children)

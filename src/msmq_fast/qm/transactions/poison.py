@@ -1,7 +1,8 @@
-"""Poison messages: after too many aborts a message is moved to the subqueue `poison` (X-70 … X-73).
+"""Poison messages: a message that transactions have returned too often is moved to the subqueue `poison`
+(X-70 … X-73).
 
-Off unless a queue has `poison_after`. Nothing is ever discarded: programs read the subqueue, or move messages
-back.
+Off unless a queue has `poison_after`. Messages are never discarded: programs read the subqueue, or move
+messages back.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _log = logging.getLogger(__name__)
 
 
 class PoisonHandling:
-    """Told by the ledger of messages whose last abort was one too many; they stay locked until they move."""
+    """Moves messages whose aborts exceed the limit; the ledger reports them, and they stay locked until
+    they move.
+    """
 
     def __init__(self, services: Services, registry: QueueRegistry, subqueues: Subqueues) -> None:
         self._services = services
@@ -33,7 +36,7 @@ class PoisonHandling:
         self.moved = 0
 
     def poisoned(self, ordinal: int, keys: list[int]) -> None:
-        """Move messages that were put back too often; see `LedgerOwner.poisoned`."""
+        """Move messages that were returned too often; see `LedgerOwner.poisoned`."""
         queue = self._registry.by_ordinal(ordinal)
         if queue is None:
             return
@@ -65,7 +68,7 @@ class PoisonHandling:
             _log.warning("%s: %d messages moved to %s after too many aborts", queue.name, moved, target.name)
 
     def _move(self, core: QueueCore, keys: list[int], target: QueueCore) -> tuple[int, array[int]]:
-        """Moves messages; returns their number, and the keys of those that cannot be moved."""
+        """Move messages; returns their number, and the keys of those that have no record in the store."""
         moved, lost, stuck = 0, array("Q"), array("Q")
         with self._services.store.writer.unit() as writer:
             for key in keys:

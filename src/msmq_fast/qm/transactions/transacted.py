@@ -30,8 +30,9 @@ from msmq_fast.store.completion import Completion
 
 
 def check_usage(queue: Queue) -> None:
-    """TRANSACTION_USAGE: the queue takes part in no transaction (DM-107). Outgoing queues do: what their
-    destination is, only their destination knows.
+    """Raises TRANSACTION_USAGE if the queue cannot take part in a transaction (DM-107).
+
+    Outgoing queues can: only the destination knows whether it is transactional.
     """
     if not queue.transactional and not queue.core.outgoing:
         raise TransactionUsage(f"{queue.name} is not transactional")
@@ -40,8 +41,10 @@ def check_usage(queue: Queue) -> None:
 
 
 class TransactedQueue:
-    """An open queue and a transaction. Every call raises TRANSACTION_SEQUENCE when the transaction has ended,
-    and what the open queue raises; TRANSACTION_USAGE is raised here.
+    """An open queue within a transaction.
+
+    Every call raises TRANSACTION_SEQUENCE once the transaction has ended, and what the open queue raises. The
+    constructor raises TRANSACTION_USAGE.
     """
 
     def __init__(self, opened: OpenQueue, transaction: Transaction) -> None:
@@ -52,9 +55,9 @@ class TransactedQueue:
     # ---- sending
 
     def send(self, message: Message) -> int:
-        """Send with the commit; the ordinal of the message identifier. INSUFFICIENT_RESOURCES: no room.
+        """Send a message when the transaction commits; returns the ordinal of the message identifier.
 
-        The message becomes recoverable, with priority 0.
+        The message becomes recoverable, with priority 0. Raises INSUFFICIENT_RESOURCES at a quota.
         """
         core = self._sending()
         message.transaction = self._transaction.header(core)
@@ -65,7 +68,7 @@ class TransactedQueue:
         return message.message_id
 
     def send_packets(self, packets: list[bytes], dead_letters: list[int] | None = None) -> list[int]:
-        """Send packets that are stamped and carry the header of this transaction; EnqueueResults.
+        """Send stamped packets that have the header of this transaction; returns EnqueueResults.
 
         `dead_letters` as for OpenQueue.send_packets.
         """
@@ -92,7 +95,9 @@ class TransactedQueue:
         tag: int | None = None,
         cursor: Cursor | None = None,
     ) -> ReadRequest:
-        """Receive the first message, or a cursor's, with the commit; waits as OpenQueue.receive does."""
+        """Receive the first message, or that of a cursor, with the commit; waits as OpenQueue.receive
+        does.
+        """
         self._transaction.check()
         if cursor is not None:
             return self._joined(cursor.receive(timeout_ms, gate=gate, hold=self._transaction, tag=tag))
@@ -106,7 +111,7 @@ class TransactedQueue:
         return request
 
     def lookup(self, lookup_id: int, operation: Lookup, *, peek: bool = False) -> Completion[Received]:
-        """Receive by LookupIdentifier with the commit. INVALID_PARAMETER: a peek (DM-132)."""
+        """Receive by LookupIdentifier with the commit. Raises INVALID_PARAMETER for a peek (DM-132)."""
         self._transaction.check()
         if peek:
             raise InvalidParameter(
@@ -115,10 +120,10 @@ class TransactedQueue:
         return self._joined(self._opened.look_up(lookup_id, operation, self._transaction)).completion
 
     def reject(self, lookup_id: int) -> None:
-        """The application does not want a message that it has received in this transaction: with the commit
-        it is removed; its sender gets NACK_RECEIVE_REJECTED and a dead letter, if it asked for them.
+        """Reject a message that the application has received in this transaction.
 
-        MESSAGE_NOT_FOUND: this transaction has not received it, or it was purged meanwhile.
+        The commit removes it; its sender gets NACK_RECEIVE_REJECTED and a dead letter, if it requested them.
+        Raises MESSAGE_NOT_FOUND if this transaction has not received the message, or if it was purged since.
         """
         self._transaction.check()
         self._opened.may_read(peek=False)
@@ -129,7 +134,7 @@ class TransactedQueue:
     def subscribe(
         self, sink: Sink, credit: int, on_end: Callable[[MSMQError], None] | None = None
     ) -> Subscription:
-        """Have up to `credit` messages handed to `sink`, which are received with the commit.
+        """Deliver up to `credit` messages to `sink`; they are received with the commit.
 
         `on_end` is called when the queue is deleted or the transaction ends.
         """
@@ -142,7 +147,7 @@ class TransactedQueue:
     def move(self, lookup_id: int, target: OpenQueue) -> None:
         """Move a message to `target` with the commit; until then it is locked (DM-145).
 
-        Raises what qm.moving.check_move does.
+        Raises what qm.moving.check_move raises.
         """
         self._transaction.check()
         source = self._opened.queue
@@ -154,7 +159,7 @@ class TransactedQueue:
 
 
 class TransactedSubscription(Subscription):
-    """A subscription whose messages are locked by a transaction, which decides about them."""
+    """A subscription whose messages are locked by a transaction, which decides what happens to them."""
 
     __slots__ = ("_opened", "_transaction")
 
@@ -171,7 +176,7 @@ class TransactedSubscription(Subscription):
         self._transaction = transaction
 
     def serve(self, core: QueueCore, pending: bool) -> bool:
-        """Take what the credit allows; False if there is nothing to take now."""
+        """Take as many messages as the credit allows; returns False if there is nothing to take now."""
         messages = [] if pending else core.take(min(self.credit, BATCH), BATCH_BYTES, self.owner)
         if not messages:
             return False
@@ -181,7 +186,7 @@ class TransactedSubscription(Subscription):
         return True
 
     def cancel(self, error: MSMQError | None = None) -> None:
-        """The transaction has ended."""
+        """End the subscription, because the transaction has ended."""
         self._opened.unsubscribe(self)
         if self._on_end is not None and error is not None:
             self._on_end(error)

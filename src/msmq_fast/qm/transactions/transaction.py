@@ -1,5 +1,5 @@
-"""Transactions (MS-MQDMPR 3.1.1.14, 3.1.4.3 … 3.1.4.5, ST-3): what many operations on many queues have in
-common, all of it or nothing.
+"""Transactions (MS-MQDMPR 3.1.1.14, 3.1.4.3 … 3.1.4.5, ST-3): operations on any number of queues that take
+effect together or not at all.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from msmq_fast.store.schema import Table
 
 _log = logging.getLogger(__name__)
 
-SLICE = 0.01  # seconds that a long commit keeps the loop
+SLICE = 0.01  # seconds for which a long commit may block the loop
 STEP = 64  # operations between two looks at the clock
-PREPARED_LIMIT = 4096  # prepared transactions at a time: they outlive their programs and have no time limit
+PREPARED_LIMIT = 4096  # of prepared transactions: they outlive their programs and never time out
 NUMBERS = 1 << 20  # TransactionHeader.TransactionID has 20 bits
 
 
 class State(IntEnum):
-    """ST-3; TX-04."""
+    """The states of a transaction (ST-3, TX-04)."""
 
     ACTIVE = 1
     PREPARED = 2
@@ -52,18 +52,18 @@ class State(IntEnum):
 
 
 class Reader(Protocol):
-    """A read inside a transaction."""
+    """A read that is pending inside a transaction."""
 
     def cancel(self, error: MSMQError | None = None) -> object:
-        """The transaction has ended."""
+        """Cancel the read, because the transaction has ended."""
 
 
 class Transaction:
-    """One transaction. Made by Transactions.begin; a qm.reading.Hold for what is received in it.
+    """One transaction, created by Transactions.begin; the qm.reading.Hold of the messages received in it.
 
-    `user` is its owner, for the operator. `on_end` is called when the transaction has ended, `on_ahead`
-    when what was written ahead is durable or was not kept; after `leave` neither is. Sends, receives and
-    moves go through OpenQueue; they raise TRANSACTION_SEQUENCE once it ends.
+    `user` is its owner, shown to operators. `on_end` is called when the transaction has ended, `on_ahead`
+    when the rows written ahead are durable or have failed; after `leave` neither is called. Sends, receives
+    and moves go through OpenQueue; they raise TRANSACTION_SEQUENCE once the transaction ends.
     """
 
     def __init__(
@@ -93,38 +93,43 @@ class Transaction:
 
     @property
     def owner(self) -> int:
-        """Under which messages are locked for it."""
+        """The owner number with which its messages are locked."""
         return self.operations.owner
 
     def locked(self, core: QueueCore, key: int) -> None:
-        """DM-115, DM-130: a message was locked; it is received with the commit."""
+        """Note that a message was locked; the commit receives it (DM-115, DM-130)."""
         self.operations.lock(core, key)
         self._all.touched(self)
 
     def locked_many(self, core: QueueCore, messages: list[Received]) -> None:
-        """As `locked`, of messages taken together."""
+        """Like `locked`, for messages that were taken together."""
         self.operations.lock_many(core, messages)
         self._all.touched(self)
 
     def unlocked(self, core: QueueCore, key: int) -> None:
-        """The owner is gone, so messages cannot be delivered."""
+        """Return a locked message, because its reader is gone and it cannot be delivered."""
         if self.state is State.ACTIVE:
             self.operations.unlock(core, key)
 
     # ---- operations
 
     def check(self) -> None:
-        """TRANSACTION_SEQUENCE: it takes no more operations."""
+        """Raises TRANSACTION_SEQUENCE unless the transaction accepts operations."""
         if self.state is not State.ACTIVE:
             raise TransactionSequence(f"the transaction is {self.state.name.lower()}")
         self._all.touched(self)
 
     def header(self, core: QueueCore) -> TransactionHeader:
-        """The header of the next message to a queue (M-52, M-54); the commit marks the last one (M-55)."""
+        """Returns the header of the next message to a queue (M-52, M-54); the commit marks the last message
+        (M-55).
+        """
         return TransactionHeader(0, 0, 0, transaction_id=self.number, first=self.operations.first_for(core))
 
     def send(self, core: QueueCore, packet: bytes, dead_letter: int = 0) -> int:
-        """DM-103: an EnqueueResult. Nothing is visible before the commit, but the quota is taken (X-33)."""
+        """Send a packet with the commit; returns an EnqueueResult (DM-103).
+
+        Nothing is visible before the commit, but the quota is taken (X-33).
+        """
         try:
             return self.operations.enqueue(core, packet, dead_letter)
         except OverflowError as error:
@@ -133,11 +138,12 @@ class Transaction:
     # ---- the end
 
     def prepare(self) -> Completion[None]:
-        """Vote yes (DM-022, DM-025). Resolved when a crash can no longer forget it (DU-06).
+        """Vote yes (DM-022, DM-025); resolved once the vote is durable (DU-06).
 
-        When it fails, the transaction is active again. A prepared one takes no more operations and waits for
-        its commit or abort, over restarts. One that is not prepared does this part in its commit (DM-031).
-        Raises TRANSACTION_SEQUENCE; INSUFFICIENT_RESOURCES: PREPARED_LIMIT transactions are prepared.
+        If it fails, the transaction is active again. A prepared transaction accepts no more operations and
+        waits for its commit or abort, even across restarts. A transaction that was not prepared does this
+        part in its commit (DM-031). Raises TRANSACTION_SEQUENCE, and INSUFFICIENT_RESOURCES if PREPARED_LIMIT
+        transactions are prepared.
         """
         self.check()
         self._all.check_prepared()
@@ -172,9 +178,9 @@ class Transaction:
         return done
 
     def commit(self) -> Completion[None]:
-        """Resolved when everything has happened, durably (DU-05).
+        """Commit; resolved when all operations are durable (DU-05).
 
-        When it fails, the transaction was aborted; one that was prepared stays prepared.
+        If it fails, the transaction was aborted; a prepared transaction stays prepared.
         """
         before = self._ending(State.COMMITTING)
         done: Completion[None] = Completion()
@@ -200,7 +206,7 @@ class Transaction:
         return done
 
     def abort(self) -> Completion[None]:
-        """Discards sent messages and restores received ones (DM-032 … DM-036); resolved when durable."""
+        """Discard sent messages and return received ones (DM-032 … DM-036); resolved when durable."""
         before = self._ending(State.ABORTING)
         done: Completion[None] = Completion()
 
@@ -221,7 +227,10 @@ class Transaction:
         return done
 
     def _ending(self, state: State) -> State:
-        """Enter the state in which it ends; return the one before. TRANSACTION_SEQUENCE: it ends already."""
+        """Enter the state in which the transaction ends; returns the previous state.
+
+        Raises TRANSACTION_SEQUENCE if it is ending already.
+        """
         if self.state not in (State.ACTIVE, State.PREPARED):
             raise TransactionSequence(f"the transaction is {self.state.name.lower()}")
         self._end_readers()
@@ -229,7 +238,7 @@ class Transaction:
         return before
 
     def leave(self) -> None:
-        """The owner is gone and gets no more calls: aborts the transaction unless it was prepared (ST-3)."""
+        """Stop calling the owner, which is gone; abort the transaction unless it was prepared (ST-3)."""
         self._on_end = self._on_ahead = None
         if self.state is State.ACTIVE:
             self.abort()
@@ -262,8 +271,8 @@ def _error(error: Exception) -> MSMQError:
 
 
 class Transactions:
-    """TransactionCollection (QM-42). `idle_limit`: seconds after which an active transaction in which nothing
-    happens is aborted.
+    """TransactionCollection (QM-42). `idle_limit`: seconds after which an idle active transaction is
+    aborted.
     """
 
     def __init__(self, services: Services, idle_limit: float) -> None:
@@ -271,7 +280,7 @@ class Transactions:
         self.ledger = services.ledger
         self._idle_limit = idle_limit
         self._all: dict[UUID, Transaction] = {}
-        self._idle: OrderedDict[Transaction, float] = OrderedDict()  # since when nothing happens
+        self._idle: OrderedDict[Transaction, float] = OrderedDict()  # time of the latest activity
         self.slicing: deque[Transaction] = deque()  # commits of very many operations, under way
         self._number = 0
 
@@ -284,7 +293,9 @@ class Transactions:
     # ---- life
 
     def take_numbers(self, count: int = 1) -> int:
-        """As many consecutive TransactionIdentifiers of 20 bits (M-52); the first. They start over at 1."""
+        """Take `count` consecutive TransactionIdentifiers of 20 bits (M-52); returns the first. They start
+        over at 1.
+        """
         if not self._number:
             self._number = int.from_bytes(self._services.random_bytes(4)) % (NUMBERS // 2)
         if self._number + count >= NUMBERS:
@@ -300,9 +311,9 @@ class Transactions:
         on_end: Callable[[Transaction], object] | None = None,
         on_ahead: Callable[[], object] | None = None,
     ) -> Transaction:
-        """A new transaction (DM-095); see Transaction.
+        """Begin a transaction (DM-095); see Transaction.
 
-        TRANSACTION_SEQUENCE: there is one with this identifier.
+        Raises TRANSACTION_SEQUENCE if the identifier is already in use.
         """
         if identifier is None:
             identifier = self._services.new_guid()
@@ -315,28 +326,28 @@ class Transactions:
         return transaction
 
     def find(self, identifier: UUID) -> Transaction:
-        """TRANSACTION_SEQUENCE: there is none."""
+        """Returns a transaction. Raises TRANSACTION_SEQUENCE if it does not exist."""
         transaction = self._all.get(identifier)
         if transaction is None:
             raise TransactionSequence(f"there is no transaction {identifier}")
         return transaction
 
     def check_prepared(self) -> None:
-        """INSUFFICIENT_RESOURCES: no more transactions can be prepared until some have ended."""
+        """Raises INSUFFICIENT_RESOURCES if no more transactions can be prepared until some have ended."""
         if sum(item.state is State.PREPARED for item in self._all.values()) >= PREPARED_LIMIT:
             raise InsufficientResources(f"{PREPARED_LIMIT} transactions are prepared; that is the limit")
 
     def touched(self, transaction: Transaction) -> None:
-        """Something happened in an active transaction."""
+        """Note activity in an active transaction: its idle time starts again."""
         self._idle[transaction] = self._services.monotonic()
         self._idle.move_to_end(transaction)
 
     def rest(self, transaction: Transaction) -> None:
-        """The idle limit does not count any more."""
+        """Exempt a transaction from the idle limit."""
         self._idle.pop(transaction, None)
 
     def forget(self, transaction: Transaction) -> None:
-        """A transaction has ended."""
+        """Remove a transaction that has ended."""
         self._all.pop(transaction.identifier, None)
         self.rest(transaction)
 
@@ -350,7 +361,7 @@ class Transactions:
         return None if first is None else first + self._idle_limit
 
     def expire(self, now: float) -> None:
-        """Go on with long commits; abort those in which nothing happened for too long."""
+        """Continue long commits, and abort transactions that were idle for too long."""
         self._slice(now + SLICE)
         while self._idle:
             transaction, since = next(iter(self._idle.items()))
@@ -382,7 +393,7 @@ class Transactions:
                 return
 
     def stop(self) -> None:
-        """Abort what is active; prepared ones wait for the next start."""
+        """Abort the active transactions; prepared ones wait for the next start."""
         self._slice()
         for transaction in list(self._all.values()):
             if transaction.state is State.ACTIVE:
@@ -394,15 +405,15 @@ class Transactions:
     # ---- recovery
 
     def load(self) -> Recovered:
-        """Reads the transactions of the store."""
+        """Read the stored transactions."""
         recovered = Recovered()
         for key, value in self._services.store.scan(Table.META, ROW_PREFIX, ROW_PREFIX[:-1] + b"\x01"):
             recovered.add(key, value)
         return recovered
 
     def recover(self, recovered: Recovered) -> None:
-        """REC-05, REC-06: prepared transactions hold again what they held, of all others nothing is left
-        (DM-015, DM-018). What is removed joins the current batch.
+        """Restore the prepared transactions and what they hold; remove all rows of the others (REC-05,
+        REC-06, DM-015, DM-018). The removals join the current batch.
         """
         for identifier, rows in recovered.rows.items():
             head = rows.pop(0, None)
@@ -433,7 +444,7 @@ class Recovered:
         self.rows: dict[bytes, dict[int, bytes]] = {}
 
     def add(self, key: bytes, value: bytes) -> None:
-        """A row of META whose key begins with ROW_PREFIX."""
+        """Add a row of META whose key begins with ROW_PREFIX."""
         at = len(ROW_PREFIX)
         if len(key) == at + 20:
             self.rows.setdefault(key[at : at + 16], {})[int.from_bytes(key[at + 16 :])] = value
