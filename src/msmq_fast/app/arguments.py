@@ -19,7 +19,7 @@ _WORDS = {
 
 
 class Field:
-    """One position of a payload: its name, its types, and its default if it may be left out."""
+    """One position of a payload: its name, its types, and its default if it is optional."""
 
     __slots__ = ("default", "maximum", "name", "required", "types")
 
@@ -31,7 +31,7 @@ class Field:
         self.default = default
 
     def check(self, value: Any) -> Any:
-        """`value`. Raises InvalidParameter where it does not fit."""
+        """Return `value`. Raises InvalidParameter if its type or size is wrong."""
         # bool is a subclass of int, hence the exact comparison
         if type(value) in self.types and (type(value) is not int or 0 <= value <= self.maximum):
             return value
@@ -44,7 +44,7 @@ class Field:
 
 
 def arguments(payload: memoryview, *fields: Field) -> list[Any]:
-    """The checked values of a payload array.
+    """Return the checked values of a payload array.
 
     Raises InvalidParameter, and WireError for bytes that are not a msgpack value.
     """

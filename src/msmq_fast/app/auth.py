@@ -13,7 +13,7 @@ from msmq_fast.security.users import Users
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The user of a connection: a uid that the kernel vouched for, or the name that belongs to a token."""
+    """The user of a connection: a uid that the kernel reports, or the name of the owner of a token."""
 
     name: str
     uid: int | None = None
@@ -21,7 +21,7 @@ class Identity:
 
 
 class TokenTable:
-    """The tokens of programs: those of the users file, and of the [[users]] of the configuration."""
+    """The tokens of programs, from the users file and from [[users]] in the configuration."""
 
     def __init__(
         self,
@@ -30,8 +30,9 @@ class TokenTable:
         logons: LogonLimits | None = None,
         accounts: Callable[[], Users] | None = None,
     ) -> None:
-        """`users` maps names of [[users]] to tokens (text) or to their SHA-256 (32 bytes), `groups` some of
-        them to groups. `logons` slows down callers that guess. `accounts` gives the users file as it is now.
+        """`users` maps names of [[users]] to tokens (text) or to their SHA-256 (32 bytes); `groups` maps
+        names to their groups. `logons` slows down callers that guess tokens. `accounts` returns the current
+        users file.
 
         Raises ValueError for an empty token, which would admit everyone.
         """
@@ -50,14 +51,14 @@ class TokenTable:
         ]
 
     def replace(self, other: TokenTable) -> None:
-        """Take over the tokens of `other`; connections that are open keep their identity."""
+        """Replace all tokens with those of `other`; open connections keep their identity."""
         self._tokens = other._tokens
 
     def identify(self, token: str, address: str) -> Identity | None:
-        """Return the identity that belongs to `token`, or None: the token is wrong, or too many were that
-        came from this address.
+        """Return the owner of `token`. None if the token is wrong, or if too many wrong tokens came from this
+        address.
 
-        The digests of all tokens are compared in full, so the time taken tells nothing about any of them.
+        The digests of all tokens are compared in full, so the time taken reveals nothing about any of them.
         """
         found: Identity | None = None
         given = _digest(token)
@@ -78,7 +79,7 @@ class TokenTable:
 
     @property
     def empty(self) -> bool:
-        """Whether no user has a token now."""
+        """Whether no user has a token at present."""
         return next(self._all(), None) is None
 
 

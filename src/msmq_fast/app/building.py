@@ -1,4 +1,4 @@
-"""SEND payloads to packets: the messages, the queues they name for answers and for their failure."""
+"""Builds packets from SEND payloads: the messages, and their response, admin and dead-letter queues."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _TEXT = {
 
 
 class MessageBuilder:
-    """For one destination; `address` is the GUID of its queue manager, as far as it is known. `signing` signs
-    for programs; None: nothing is signed here.
+    """Builds messages for one destination. `address` is the GUID of its queue manager, NULL_GUID if unknown.
+    `signing` signs for programs; if it is None, this server signs nothing.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class MessageBuilder:
         )
 
     def packets(self, payload: memoryview, count: int, *headers: int) -> list[bytes | int]:
-        """The packets of a SEND payload, HRESULTs for those refused. `headers`: of a transaction, see
-        PacketBuilder.packets. Raises FrameFault.
+        """Return the packets of a SEND payload, with an HRESULT in place of each refused message. `headers`
+        belong to a transaction, see PacketBuilder.packets. Raises FrameFault.
         """
         manager = self._manager
         with self._names.lists():
@@ -76,7 +76,9 @@ class MessageBuilder:
         return built
 
     def _add_lists(self, payload: memoryview, built: list[bytes | int]) -> None:
-        """If several response or admin queues are named, puts all of them into a MultiQueueFormatHeader."""
+        """If a message names several response or admin queues, put all of them into a
+        MultiQueueFormatHeader.
+        """
         for index, fields in enumerate(msgpack.unpackb(payload)[_MESSAGES]):
             packet = built[index]
             if isinstance(packet, int):
@@ -94,7 +96,9 @@ class MessageBuilder:
                 built[index] = problem.code
 
     def dead_letters(self, built: list[bytes | int]) -> list[int] | None:
-        """The dead-letter queues that the messages name for themselves, of those that were built."""
+        """Return the ordinal of the dead-letter queue that each built message names, 0 if it names none. None
+        if no message names one.
+        """
         chosen = self.native.dead_letters
         if not chosen:
             return None
@@ -106,12 +110,14 @@ class MessageBuilder:
         ]
 
     def prepared(self, index: int, packet: bytes, queue: Queue) -> bytes:
-        """The packet that was built last at an index as it goes into a queue. Raises what `prepare` does."""
+        """Return `packet`, which was built last at `index`, as it goes into a queue: signed or encrypted if
+        that is required. Raises MSMQError if the queue does not accept it.
+        """
         return prepare(self._signing, queue, packet, self.native.signatures.get(index), self._token)
 
     def prepare(self, built: list[bytes | int], queue: Queue) -> dict[int, MSMQError]:
-        """Make the packets that were built last as they go into a queue; what is refused gets its HRESULT in
-        its place, and its error into the result.
+        """Prepare the packets that were built last for a queue, in place. For a refused message, put the
+        HRESULT in place of the packet. Returns the errors by index.
         """
         refusals: dict[int, MSMQError] = {}
         signed = self.native.signatures
@@ -129,5 +135,5 @@ class MessageBuilder:
 
     @staticmethod
     def refusal(code: int) -> MSMQError:
-        """The error of a message that was not built."""
+        """Return the error for a message that could not be built."""
         return error(code, _TEXT.get(code, ""))

@@ -1,4 +1,4 @@
-"""What the session of a connection, and what belongs to it, need of the connection."""
+"""The interface of a connection that its session and the objects of the session use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Output = bytes | memoryview
 
 
 class Connection(Protocol):
-    """The way back to the client. The engine is one."""
+    """Sends frames to the client. The engine implements it."""
 
     @property
     def service(self) -> Service:
@@ -22,19 +22,19 @@ class Connection(Protocol):
 
     @property
     def congested(self) -> bool:
-        """True while nothing more should be delivered."""
+        """Whether the output is so full that no more messages should be delivered."""
 
     def write(self, buffers: list[Output]) -> None:
-        """Hand whole frames to the transport."""
+        """Pass complete frames to the transport."""
 
     def reply(self, kind: Frame, request_id: int, payload: Any) -> None:
-        """Write one frame. For frames that are not hot."""
+        """Write one frame. Not for the frames of the hot path."""
 
     def fail(self, request_id: int, error: MSMQError) -> None:
         """Answer a request with an error."""
 
     def unblocked(self) -> None:
-        """A request got its reply: reading may go on."""
+        """Resume reading after a request got its reply."""
 
     def relieved(self) -> None:
-        """Less of what the peer sent waits for the disk: reading may go on, without a reply."""
+        """Resume reading after messages of the peer reached the disk, without a reply."""

@@ -1,4 +1,4 @@
-"""Subscriptions: messages to the client as fast as its credit and its reading allow."""
+"""Subscriptions: deliver messages to the client as fast as its credit and its reading allow."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class ClientDelivery:
     """One subscription of one connection.
 
-    The client's credit is passed on to the queue in portions, so that what is under way is bounded in bytes
-    too.
+    The client's credit is passed on to the queue in portions, so that the messages under way are bounded in
+    bytes too.
     """
 
     def __init__(
@@ -39,8 +39,8 @@ class ClientDelivery:
         inside: TransactedQueue | None = None,
         ended: Callable[[], object] = bool,
     ) -> None:
-        """`inside`: the queue in the transaction that receives what is delivered. `ended` is called
-        once, before the client is told of the end.
+        """`inside`: the queue in the transaction that receives the delivered messages; None without a
+        transaction. `ended` is called once, before the ENDED frame is written.
         """
         self.number = number
         self.handle = handle
@@ -60,9 +60,9 @@ class ClientDelivery:
         self._closed = False
 
     def open(self) -> None:
-        """Enter the queue's readers; `resume` begins to deliver.
+        """Register as a reader of the queue; `resume` starts the delivery.
 
-        Raises what the queue refuses a reader with.
+        Raises MSMQError if the queue refuses the reader.
         """
         opened = self._opened
         if isinstance(opened, OpenQueue):
@@ -79,17 +79,17 @@ class ClientDelivery:
             self._leave = self._subscription.close
 
     def add_credit(self, count: int) -> None:
-        """The client takes `count` more messages. Raises InvalidParameter above the limit."""
+        """Add credit for `count` more messages. Raises InvalidParameter above the limit."""
         if (
             self._credit + self._granted + len(self._tags) + count
             > self._connection.service.limits.max_credit
         ):
-            raise InvalidParameter("the credit exceeds max_credit")
+            raise InvalidParameter("the credit exceeds the limit max_credit")
         self._credit += count
         self.resume()
 
     def resume(self) -> None:
-        """Pass on credit as far as the connection has room."""
+        """Pass on credit to the queue as far as the connection has room."""
         if self._closed or self._subscription is None or not self._credit or self._connection.congested:
             return
         ahead = self._read_ahead.ahead
@@ -102,15 +102,19 @@ class ClientDelivery:
         self._subscription.grant(count)
 
     def acknowledge(self, first: int, last: int) -> Completion[int]:
-        """Remove the messages of these tags. Raises InvalidParameter if one is not outstanding."""
+        """Remove the messages with the tags `first` to `last`. Raises InvalidParameter if one is not
+        outstanding.
+        """
         return self._outstanding().ack(self._take(first, last))
 
     def release(self, first: int, last: int) -> None:
-        """Put the messages of these tags back. Raises InvalidParameter if one is not outstanding."""
+        """Put back the messages with the tags `first` to `last`. Raises InvalidParameter if one is not
+        outstanding.
+        """
         self._outstanding().release(self._take(first, last))
 
     def end(self, error: MSMQError | None = None) -> None:
-        """Stops deliveries, requeues unacknowledged messages, and tells the client."""
+        """Stop the delivery, put back messages that are not acknowledged, and write an ENDED frame."""
         if self._closed:
             return
         self.close()
@@ -121,7 +125,7 @@ class ClientDelivery:
             self._connection.reply(Frame.ENDED, self.number, [error.code, error.name, error.detail])
 
     def close(self) -> None:
-        """As `end`, without a word."""
+        """Stop the delivery as `end` does, but write no frame."""
         self._closed = True
         self._tags.clear()
         self._leave()

@@ -50,9 +50,9 @@ _HANDLERS: dict[int, Handler] = {
 
 
 def dispatch(session: Session, kind: int, request_id: int, payload: memoryview) -> None:
-    """Take up one request.
+    """Call the handler of one request.
 
-    Raises MSMQError or FrameFault where it fails at once, WireError for a bad id.
+    Raises MSMQError or FrameFault if the request fails at once, WireError if its id is invalid.
     """
     if request_id in session.pending or request_id in session.deliveries:
         raise WireError(f"request id {request_id} is in use")

@@ -1,5 +1,5 @@
-"""One connection of the application protocol, without IO: bytes in, buffers out, a wake-up when there are
-some.
+"""One connection of the application protocol, without IO: takes received bytes, returns buffers to write, and
+calls `wake` when there are some.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger("msmq_fast.app")
 
 
 def _ignore() -> None:
-    """The wake-up of a closed adapter: it does nothing."""
+    """Do nothing: the `wake` of an engine whose adapter is gone."""
 
 
 class AppEngine:
@@ -50,9 +50,9 @@ class AppEngine:
         address: str = "",
         broken: Callable[[str], object] | None = None,
     ) -> None:
-        """`identity` is None where the token of the hello decides which user the peer at `address` is.
+        """`identity` is None if the token in the hello decides which user the peer at `address` is.
 
-        `broken` is given the reason when the connection is closed because of what the peer did.
+        `broken` is called with the reason when the connection is closed because of an error of the peer.
         """
         self.service = service
         self.identity = identity
@@ -78,41 +78,43 @@ class AppEngine:
         return self._received.room()
 
     def received(self, count: int) -> None:
-        """`count` bytes were received into `room()`."""
+        """Process `count` bytes that were received into `room()`."""
         self._received.advance(count)
         self._advance()
 
     @property
     def reading(self) -> bool:
-        """False while the peer must wait: it does not read what it asked for, or it asks for too much at
-        once.
+        """False while the peer must wait: it does not read its replies, or it has too many requests under
+        way.
         """
         return not self.closing and not self._blocked()
 
     def take_output(self) -> list[Output]:
-        """The buffers to be written, in order."""
+        """Return the buffers to write, in order."""
         output, self._output = self._output, []
         self._full = self._output_bytes >= self._output_high
         self._output_bytes = 0
         return output
 
     def written(self) -> None:
-        """The transport has what `take_output` gave: go on with what waited for that."""
+        """Continue after the transport has taken the buffers of `take_output`."""
         if self._full and not self.congested:
             self._full = False
             self._resume()
 
     def pause_writing(self) -> None:
-        """The transport holds more than it likes."""
+        """Stop producing output: the buffer of the transport is full."""
         self._write_paused = True
 
     def resume_writing(self) -> None:
-        """The transport takes more."""
+        """Resume output: the transport accepts data again."""
         self._write_paused = False
         self._resume()
 
     def connection_lost(self) -> None:
-        """The transport is closed: requeues undelivered messages and ends waiting requests."""
+        """Clean up after the transport is closed: put back messages that were not delivered, end waiting
+        requests.
+        """
         self.lost = self.closing = True
         self._output.clear()
         if self._session is not None:
@@ -126,11 +128,11 @@ class AppEngine:
 
     @property
     def congested(self) -> bool:
-        """True while nothing more should be delivered."""
+        """Whether the output is so full that no more messages should be delivered."""
         return self._write_paused or self._output_bytes >= self._output_high
 
     def write(self, buffers: list[Output]) -> None:
-        """Hand whole frames to the transport."""
+        """Pass complete frames to the transport."""
         if self.closing:
             return
         if not self._output and not self._busy:
@@ -140,7 +142,7 @@ class AppEngine:
             self._output_bytes += len(buffer)
 
     def reply(self, kind: Frame, request_id: int, payload: Any) -> None:
-        """One frame that is not hot."""
+        """Write one frame. Not for the frames of the hot path."""
         self.write([pack_frame(kind, request_id, payload)])
 
     def fail(self, request_id: int, error: MSMQError) -> None:
@@ -153,7 +155,7 @@ class AppEngine:
         self.reply(Frame.ERROR, request_id, payload)
 
     def break_off(self, request_id: int, error: MSMQError) -> None:
-        """Answer with an error and close: the peer broke the protocol or may not enter."""
+        """Answer with an error and close the connection: the peer violated the protocol or has no access."""
         if self.closing:
             return
         self.service.counters.broken += 1
@@ -167,12 +169,12 @@ class AppEngine:
             self._wake()
 
     def unblocked(self) -> None:
-        """A request got its reply: reading may go on."""
+        """Resume reading after a request got its reply."""
         if not self._busy and len(self._received) and self.reading:
             self._advance()
 
     def relieved(self) -> None:
-        """Less of what the peer sent waits for the disk: reading may go on, with nothing to say."""
+        """Resume reading after messages of the peer reached the disk, without a reply."""
         self.unblocked()
         self._wake()
 
@@ -192,7 +194,7 @@ class AppEngine:
         return self._session is not None and self._session.full
 
     def _advance(self) -> None:
-        """Take up the whole frames that are there, as long as the peer may go on."""
+        """Handle the complete frames in the buffer, as long as the peer need not wait."""
         if self._busy:
             return
         self._busy = True

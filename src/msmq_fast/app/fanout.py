@@ -1,4 +1,4 @@
-"""SEND frames for several queues: a copy of each message for each of them."""
+"""SEND frames for several queues: each queue gets a copy of each message."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 def open_sending(
     manager: QueueManager, name: str, share: Share, token: Token | None, signing: Signing | None
 ) -> SendTarget | FanOut:
-    """Open a queue, or several, for sending. Raises what they are refused with."""
+    """Open one queue, or several, for sending. Raises MSMQError if a queue cannot be opened."""
     opened = manager.open_destinations(name, Access.SEND, share, token=token)
     if isinstance(opened, MultipleQueue):
         return FanOut(manager, opened, token, signing)
@@ -41,8 +41,8 @@ def open_sending(
 class FanOut:
     """Several queues that are open for sending as one; the counterpart of SendTarget.
 
-    The ordinal that is answered for a message is that of its first copy; the others follow it, in the
-    order of the names, where copies have identifiers of their own.
+    The reply holds, for each message, the ordinal of its first copy. If copies have their own identifiers,
+    the ordinals of the other copies follow it in the order of the names.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class FanOut:
         self._builder = MessageBuilder(manager, NULL_GUID, sent_field(opened.names[0]), token, signing)
 
     def lane(self) -> LaneTarget | None:
-        """A name of several queues has no plain path."""
+        """Return None: several queues cannot use the fast path of SEND frames."""
         return None
 
     def close(self) -> None:
-        """Close all queues; what was sent is answered all the same."""
+        """Close all queues; messages that were sent before still get their reply."""
         self._opened.close()
 
     def send(
@@ -72,8 +72,8 @@ class FanOut:
         transaction: Transaction | None = None,
         single: bool = False,
     ) -> None:
-        """As SendTarget.send. A message of which a queue takes no copy is refused with what that queue says;
-        in a transaction, and alone in one, no queue has a copy then.
+        """Send as SendTarget.send does. If a queue refuses its copy, the message is refused with the error of
+        that queue; in a transaction, or with `single`, no queue gets a copy then.
         """
         built = self._builder.packets(payload, count)
         dead_letters = iter(self._builder.dead_letters(built) or [0] * count)
@@ -98,7 +98,7 @@ class FanOut:
 
 
 class _Outcome:
-    """The outcomes of the messages of a frame; `done` is called when that of the last is known."""
+    """The outcomes of the messages of a frame; `done` is called when all outcomes are known."""
 
     def __init__(self, count: int, done: Callable[[SendResult], None]) -> None:
         self._left = count
@@ -107,17 +107,17 @@ class _Outcome:
         self._refusals: dict[int, MSMQError] = {}
 
     def sent(self, index: int, ordinal: int) -> None:
-        """A message has all its copies."""
+        """Note that every queue has its copy of a message."""
         self._ordinals[index] = ordinal
         self._end()
 
     def refused(self, index: int, error: MSMQError) -> None:
-        """A message lacks a copy."""
+        """Note that a queue refused its copy of a message."""
         self._refusals[index] = error
         self._end()
 
     def wait(self, index: int, sending: Completion[T], ordinal: Callable[[T], int]) -> None:
-        """A message is on its way."""
+        """Wait for the outcome of a message that is being sent."""
 
         def ended(sending: Completion[T]) -> None:
             failure = sending.exception()

@@ -1,4 +1,6 @@
-"""The receive buffer of one connection: the kernel writes into it, whole frames are taken out as views."""
+"""The receive buffer of one connection: the kernel writes into it, and readers take complete frames
+as views.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,11 @@ KEEP = 32  # reads in succession that an idle buffer has room for, after which a
 
 
 class FrameBuffer:
-    """Grows with what arrived, not with what a header announces.
+    """A buffer that grows with the bytes that arrive, not with the length that a header announces.
 
-    Shrinks when a frame is done that is larger than a read; from the size of a read only after a while, since
-    a sender that fills more than an idle buffer does so again, and a new buffer has to be cleared.
+    It shrinks to the size of one read as soon as a larger frame has been handled. It shrinks further, to its
+    idle size, only after several small reads: a sender that fills more than an idle buffer usually does so
+    again, and each new buffer must be cleared.
     """
 
     def __init__(self, max_frame: int) -> None:
@@ -31,7 +34,9 @@ class FrameBuffer:
         return self._end - self._start
 
     def room(self) -> memoryview:
-        """The buffer for the next bytes; never empty. Pass the number written to `advance`."""
+        """Return the buffer for the next bytes; never empty. Pass the number of written bytes to
+        `advance`.
+        """
         held = self._end - self._start
         size = len(self._buffer)
         if held == 0:
@@ -56,25 +61,25 @@ class FrameBuffer:
         self._view = memoryview(self._buffer)
 
     def release(self) -> None:
-        """The connection is closed: frees the memory at once."""
+        """Free the memory after the connection has ended."""
         self._replace(0)
         self._start = self._end = 0
 
     def advance(self, count: int) -> None:
-        """`count` bytes were written into the view that `room` gave."""
+        """Note that `count` bytes were written into the view that `room` returned."""
         self._end += count
 
     def run(self, lane: SendLane) -> None:
-        """Let `lane` take the whole frames that it can, up to the first that is not for it.
+        """Let `lane` handle complete frames, up to the first frame that it does not handle.
 
         An exception ends the connection, because it is not known which frames were handled.
         """
         self._start = lane.run(self._buffer, self._start, self._end)
 
     def take(self) -> tuple[int, int, memoryview] | None:
-        """The next whole frame as (type, request id, payload), or None.
+        """Return the next complete frame as (type, request id, payload), or None.
 
-        The payload is a view that holds until the next call of `room`. Raises WireError for a length
+        The payload is a view that is valid until the next call of `room`. Raises WireError for a length
         outside the limits.
         """
         start = self._start

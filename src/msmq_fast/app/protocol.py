@@ -1,4 +1,6 @@
-"""The asyncio side of a connection of the application protocol: moves bytes, decides nothing."""
+"""The asyncio adapter of a connection of the application protocol: moves bytes between transport
+and engine.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ WRITE_HIGH = 1_048_576  # bytes that the transport holds before it says stop
 
 
 class AppProtocol(Adapter, asyncio.BufferedProtocol):
-    """One per connection. `identity` is None where the token of the hello decides."""
+    """Serves one connection. `identity` is None if the token in the hello identifies the user."""
 
     def __init__(
         self,
@@ -29,37 +31,37 @@ class AppProtocol(Adapter, asyncio.BufferedProtocol):
         self.engine = AppEngine(service, identity, self._wake, address, broken)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: the connection is established."""
+        """Called by asyncio when the connection is established."""
         super().connection_made(transport)
         cast(asyncio.Transport, transport).set_write_buffer_limits(high=WRITE_HIGH)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """asyncio: where the kernel may write."""
+        """Called by asyncio: return the buffer for received bytes."""
         return self.engine.room()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """asyncio: the kernel wrote."""
+        """Called by asyncio after `nbytes` bytes were received into the buffer."""
         self.engine.received(nbytes)
         if not self._reading or not self.engine.reading:
             self._wake()
 
     def pause_writing(self) -> None:
-        """asyncio: stop writing."""
+        """Called by asyncio when the write buffer of the transport is full."""
         self.engine.pause_writing()
         self._wake()
 
     def resume_writing(self) -> None:
-        """asyncio: go on writing."""
+        """Called by asyncio when the transport accepts data again."""
         self.engine.resume_writing()
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """asyncio: it is over."""
+        """Called by asyncio when the connection has ended."""
         self._transport = None
         self.engine.connection_lost()
 
     def close(self) -> None:
-        """Close from our side, after what is written."""
+        """Close from our side once pending writes are flushed."""
         if self._transport is not None:
             self._look()
             if self._transport is not None:

@@ -1,4 +1,6 @@
-"""Bounds the reads under way of a connection in bytes, which are known only afterwards."""
+"""Bounds the bytes of the reads under way on a connection, although each size is known only after
+the read.
+"""
 
 from __future__ import annotations
 
@@ -14,29 +16,29 @@ FIRST_AVERAGE = 262_144.0  # bytes of a message as long as none was seen: begin 
 
 
 class ReadAhead:
-    """The number of messages that may be under way at once, from the sizes of those before them."""
+    """Estimates how many messages may be under way at once from the sizes of earlier messages."""
 
     def __init__(self) -> None:
         self._average = FIRST_AVERAGE
 
     @property
     def ahead(self) -> int:
-        """At least one message."""
+        """The number of messages that may be under way; at least 1."""
         return max(1, min(AHEAD_MESSAGES, int(AHEAD_BYTES / self._average)))
 
     def observe(self, size: int, count: int = 1) -> None:
-        """`count` messages had `size` bytes together."""
+        """Note that `count` messages had `size` bytes in total."""
         self._average += (size / max(1, count) - self._average) / 2
 
 
 class ReadBudget:
-    """Lets the RECEIVE and LOOKUP requests of one connection through (a qm.reading.Gate): those that wait
-    for a message are any number, those that a message is taken for are few, and none while the client does
-    not read.
+    """Admits the RECEIVE and LOOKUP requests of one connection (a qm.reading.Gate). Any number of requests
+    may wait for a message, but only a few may have taken one and not yet written it; none is admitted while
+    the client does not read.
     """
 
     def __init__(self, congested: Callable[[], bool], opened: Callable[[], None]) -> None:
-        """`opened` is called when `full` may have ended."""
+        """`opened` is called when `full` may have become False."""
         self._read_ahead = ReadAhead()
         self._congested = congested
         self._opened = opened
@@ -45,15 +47,15 @@ class ReadBudget:
 
     @property
     def full(self) -> bool:
-        """Whether as much is under way as may be."""
+        """Whether the limit of reads under way is reached."""
         return self._under_way > 0 and self._under_way >= self._read_ahead.ahead
 
     def begin(self) -> None:
-        """A message is taken for a request that does not wait."""
+        """Count a request that takes a message without waiting."""
         self._under_way += 1
 
     def enter(self, readers: Readers) -> bool:
-        """Whether a message may be taken for a waiting read; if not, `readers` are served again when it
+        """Return whether a waiting read may take a message; if not, `readers` are served again as soon as it
         may.
         """
         if self.full or self._congested():
@@ -63,14 +65,14 @@ class ReadBudget:
         return True
 
     def leave(self, size: int) -> None:
-        """A message of `size` bytes was handed over, or with 0 none."""
+        """Note that a read has ended: with a message of `size` bytes, or, with 0, without one."""
         self._under_way -= 1
         if size:
             self._read_ahead.observe(size)
         self.resume()
 
     def resume(self) -> None:
-        """Serve the reads that were passed over, as far as there is room."""
+        """Serve the reads that `enter` rejected, as far as there is room."""
         while self._waiting and not self.full and not self._congested():
             readers = next(iter(self._waiting))
             del self._waiting[readers]

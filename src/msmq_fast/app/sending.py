@@ -1,4 +1,4 @@
-"""SEND frames: messages to packets, packets to the queue, one answer for each frame."""
+"""SEND frames: builds packets from the messages, puts them into the queue, and answers each frame once."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class SendResult:
 
     @classmethod
     def lost(cls, count: int, reason: MSMQError) -> SendResult:
-        """None of `count` messages was kept."""
+        """Return the result of a frame of which none of the `count` messages was stored."""
         return cls([0] * count, dict.fromkeys(range(count), reason))
 
     def frames(self, request_id: int, flags: int) -> list[bytes | memoryview]:
-        """The SENT frame, with the SENT_ONE frames before it that the flags ask for."""
+        """Return the SENT frame, after the SENT_ONE frames that the flags ask for."""
         frames: list[bytes | memoryview] = []
         if flags & SendFlag.EACH:
             frames = [
@@ -81,7 +81,7 @@ class SendTarget:
         )
 
     def lane(self) -> LaneTarget:
-        """What the plain path of SEND frames needs."""
+        """Return the target for the native fast path of SEND frames."""
         queue = self._opened.queue
         outgoing = queue.kind is QueueKind.OUTGOING
         free = not demands(queue)
@@ -96,11 +96,11 @@ class SendTarget:
 
     @property
     def queue(self) -> Queue:
-        """The queue, local or outgoing. Raises what OpenQueue.queue raises."""
+        """The queue, local or outgoing. Raises as OpenQueue.queue does."""
         return self._opened.queue
 
     def close(self) -> None:
-        """Close the queue; what was sent is answered all the same."""
+        """Close the queue; messages that were sent before still get their reply."""
         self._opened.close()
 
     def send(
@@ -112,11 +112,11 @@ class SendTarget:
         transaction: Transaction | None = None,
         single: bool = False,
     ) -> None:
-        """Send the messages of a SEND payload; `done` is called once, when the last of them is kept; in a
-        transaction, when it has taken them up.
+        """Send the messages of a SEND payload. `done` is called once: when all of them are stored or, in a
+        transaction, when the transaction has accepted them.
 
-        `single`: each is a transaction of its own. Raises FrameFault, and MSMQError when none of them can be
-        sent.
+        `single`: each message is a transaction of its own. Raises FrameFault, and MSMQError if none of the
+        messages can be sent.
         """
         manager = self._manager
         queue = self._opened.queue

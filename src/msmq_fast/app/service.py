@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one connection; the hello tells the client the first six."""
+    """Limits of one connection; the answer to the hello holds the first six."""
 
     max_frame: int = frames.MAX_FRAME
     max_batch: int = frames.MAX_BATCH
@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Counters:
-    """Counters of the application protocol since the start, over all connections."""
+    """Counters of the application protocol since the server started, over all connections."""
 
     connections: int = 0
     frames: int = 0
@@ -48,19 +48,19 @@ class Counters:
     broken: int = 0  # connections closed because the peer broke the framing
 
     def as_dict(self) -> dict[str, int]:
-        """By name, for STATS and the metrics."""
+        """Return the counters by name, for STATS and the metrics."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def _nobody_else() -> Principals:
-    """Without a users file: root and the server's own Unix user are administrators."""
+    """Return the principals without a users file: root and the server's own Unix user are administrators."""
     users = Users(Sid.build(5, 21, 0, 0, 0))
     return Principals(lambda: users, os.geteuid())
 
 
 @dataclass(slots=True)
 class Service:
-    """One application service over one queue manager."""
+    """The application protocol of one queue manager."""
 
     manager: QueueManager
     software: str

@@ -1,4 +1,4 @@
-"""The state of one connection behind its hello: what it has open, and how its requests are answered."""
+"""The state of one connection after its hello: its open queues and its requests under way."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MAX_READS = 256  # waiting RECEIVE requests of one connection
 
 @dataclass(slots=True)
 class Handle:
-    """A queue that a connection has open, in one or both directions."""
+    """A queue that a connection has open for reading, for sending, or both."""
 
     number: int = 0  # in the frames; given when it is open
     sending: SendTarget | FanOut | None = None
@@ -64,8 +64,8 @@ class Handle:
         return source
 
     def reader(self) -> OpenQueue:
-        """The reading side of a queue of this computer. Raises UnsupportedAccessMode if it was not opened for
-        that, UnsupportedOperation for a queue of another one.
+        """Return the reading side of a queue of this computer. Raises UnsupportedAccessMode if it is not open
+        for reading, UnsupportedOperation for a queue of another computer.
         """
         if self.remote is not None:
             raise UnsupportedOperation("this operation needs a queue of this computer")
@@ -74,8 +74,8 @@ class Handle:
         return self.reading
 
     def inside(self, transaction: Transaction) -> TransactedQueue:
-        """The reading side in a transaction. Raises as `reader` does; TransactionEnlist for a queue of
-        another computer.
+        """Return the reading side in a transaction. Raises as `reader` does, and TransactionEnlist for a
+        queue of another computer.
         """
         if self.remote is not None:
             raise TransactionEnlist("remote queues cannot take part in a local transaction")
@@ -94,7 +94,7 @@ class Handle:
 
 
 class Session:
-    """The state of one connection behind its hello. The handlers of the requests read and change it."""
+    """The state of one connection after its hello. The request handlers read and change it."""
 
     def __init__(self, connection: Connection, identity: Identity) -> None:
         """Raises UsersFileError if the identity is in a group that does not exist."""
@@ -137,8 +137,8 @@ class Session:
 
     @property
     def full(self) -> bool:
-        """As many requests under way as a connection may have, or as many bytes; reads that wait, perhaps
-        for ever, do not count. Or a request whose end the next ones wait for.
+        """Whether no further request may be handled now: the limit of requests or bytes under way is reached,
+        or later requests must wait for the end of one (`hold`). Reads that wait for a message do not count.
         """
         # Asked several times in every turn of the loop.
         if self._holding or self.lane.full or self.gate.full:
@@ -149,13 +149,13 @@ class Session:
         return ahead >= self._limits.max_sending
 
     def writable(self) -> None:
-        """The client reads again."""
+        """Resume deliveries and reads: the client reads again."""
         for delivery in list(self.deliveries.values()):
             delivery.resume()
         self.gate.resume()
 
     def close(self) -> None:
-        """The connection ended: releases everything that belongs to it."""
+        """Release everything that belongs to the connection, which has ended."""
         self.closed = True
         for delivery in self.deliveries.values():
             delivery.close()
@@ -174,12 +174,12 @@ class Session:
     # ---------------------------------------------------------------------------------------- replies
 
     def reply(self, request_id: int, value: Any = None) -> None:
-        """REPLY with `value`, unless no reply is wanted."""
+        """Write REPLY with `value`, unless the request id is 0, which asks for no reply."""
         if request_id:
             self.connection.reply(Frame.REPLY, request_id, value)
 
     def hold(self, completion: Completion[Any]) -> None:
-        """No other request is taken up before the operation is done, so that they take effect in order."""
+        """Handle no further request until the operation is done, so that requests take effect in order."""
         self._holding += 1
         completion.add_done_callback(self._let_go)
 
@@ -191,7 +191,7 @@ class Session:
     def when(
         self, request_id: int, completion: Completion[T], answer: Callable[[T], Any] = lambda _: None
     ) -> None:
-        """REPLY with `answer(value)` when the operation is done, ERROR if it fails."""
+        """Write REPLY with `answer(value)` when the operation is done, ERROR if it fails."""
         self.pending.add(request_id)
         completion.add_done_callback(lambda done: self._done(request_id, done, answer))
 
@@ -208,7 +208,7 @@ class Session:
         self.connection.unblocked()
 
     def sent(self, request_id: int, flags: int, result: SendResult) -> None:
-        """The SENT frame, and the SENT_ONE frames before it that the flags ask for."""
+        """Write the SENT frame, after the SENT_ONE frames that the flags ask for."""
         if self.closed:
             return
         counters = self.service.counters
@@ -228,14 +228,14 @@ class Session:
         self.sent(request_id, flags, SendResult.lost(count, storage_error(status)))
 
     def may_wait(self) -> None:
-        """INSUFFICIENT_RESOURCES: as many reads wait as may."""
+        """Raise InsufficientResources if the limit of waiting reads is reached."""
         if len(self.reads) >= MAX_READS:
             raise InsufficientResources(
                 f"{MAX_READS} reads are waiting on this connection; that is the limit"
             )
 
     def read(self, request_id: int, handle: Handle, read: ReadRequest | RemoteRead | LimitedRead) -> None:
-        """MESSAGE when the read ends."""
+        """Register a read; write MESSAGE or ERROR when it ends."""
         self.pending.add(request_id)
         self.reads[request_id] = handle
         handle.reads[request_id] = read
@@ -248,7 +248,7 @@ class Session:
         self.message(request_id, completion)
 
     def message(self, request_id: int, completion: Completion[Any]) -> None:
-        """MESSAGE with what was read, ERROR if it failed."""
+        """Write MESSAGE with the message that was read, ERROR if the read failed."""
         self.pending.discard(request_id)
         if self.closed:
             return
@@ -264,7 +264,7 @@ class Session:
     # ---------------------------------------------------------------------------------------- look-ups
 
     def add(self, handle: Handle) -> None:
-        """Give a queue that was opened its number."""
+        """Assign a number to a queue that was opened."""
         self._last_handle += 1
         handle.number = self._last_handle
         self.handles[handle.number] = handle
@@ -273,21 +273,23 @@ class Session:
             self.lane.open(handle.number, lane_target)
 
     def handle(self, number: int) -> Handle:
-        """A queue that the connection has open. Raises InvalidHandle."""
+        """Return an open queue of the connection. Raises InvalidHandle."""
         handle = self.handles.get(number)
         if handle is None:
             raise InvalidHandle(f"no queue is open as handle {number}")
         return handle
 
     def transaction(self, number: int) -> Transaction:
-        """TRANSACTION_SEQUENCE: there is none with this number, or it has ended."""
+        """Return a transaction. Raises TransactionSequence if there is none with this number or it
+        has ended.
+        """
         transaction = self.transactions.get(number)
         if transaction is None:
             raise TransactionSequence(f"there is no transaction {number}")
         return transaction
 
     def delivery(self, number: int) -> ClientDelivery:
-        """A subscription of the connection. Raises InvalidHandle."""
+        """Return a subscription of the connection. Raises InvalidHandle."""
         delivery = self.deliveries.get(number)
         if delivery is None:
             raise InvalidHandle(f"there is no subscription {number}")

@@ -1,9 +1,9 @@
-"""Reads with limits: a message that does not fit into what its reader has room for stays where it was.
+"""Reads with size limits: a message that is larger than the limits of its reader stays in its place.
 
 1. The message is locked for the read (a two-phase read, or the transaction), not removed.
-2. Its sizes are those of the fields of its MESSAGE frame, so that both sides mean the same.
-3. It fits: it is removed, and only then answered; in a transaction, the commit removes it.
-4. It does not fit: it is unlocked at its place, and the answer is an error with all sizes.
+2. Its sizes are those of the fields in its MESSAGE frame, so that client and server measure alike.
+3. If it fits, it is removed, and only then returned; in a transaction, the commit removes it.
+4. If it does not fit, it is unlocked in its place, and the answer is an error with all sizes.
 """
 
 from __future__ import annotations
@@ -41,23 +41,25 @@ _PARTS: Final = (  # in the order of MessageSizes
 
 
 def limits_of(given: list[Any] | None) -> MessageSizes | None:
-    """The limits of a request. Raises InvalidParameter."""
+    """Return the limits of a request, None if it has none. Raises InvalidParameter."""
     if given is None:
         return None
     if len(given) > len(_PARTS) or not all(type(one) is int and 0 <= one <= INFINITE for one in given):
-        raise InvalidParameter(f"limits are at most {len(_PARTS)} numbers from 0 to {INFINITE}")
+        raise InvalidParameter(f"limits must be at most {len(_PARTS)} numbers from 0 to {INFINITE}")
     return MessageSizes(*given)
 
 
 class LimitedRead:
-    """A read whose message is checked before it is the result."""
+    """A read whose message is checked against limits before it becomes the result."""
 
     def __init__(self, request: ReadRequest, completion: Completion[Received]) -> None:
         self.completion = completion
         self._request = request
 
     def cancel(self, error: MSMQError | None = None) -> bool:
-        """End it with `error` (OPERATION_CANCELLED); False if it has its message."""
+        """End the read with `error` (default OPERATION_CANCELLED). Returns False if it already has
+        a message.
+        """
         return self._request.cancel(error)
 
 
@@ -70,10 +72,10 @@ def checked(
     transaction: Transaction | None,
     back: Callable[[], object] = bool,
 ) -> Completion[Received]:
-    """The result of a read within limits; BufferTooSmall for a message that does not fit.
+    """Return the result of a read within limits; it fails with BufferTooSmall if the message does not fit.
 
-    `done` is that of a peek, of a read in `transaction`, or of a read in two phases of `opened`. `back` is
-    called when a message was put back.
+    `done` is the completion of a peek, of a read in `transaction`, or of a two-phase read of `opened`. `back`
+    is called when a message was put back.
     """
     check = _Check(limits, opened, peek, transaction, back)
     done.add_done_callback(check.got)
@@ -97,7 +99,7 @@ class _Check:
         self._back = back
 
     def got(self, done: Completion[Received]) -> None:
-        """The message is here: locked, unless it was peeked."""
+        """Check the message that the read returned; it is locked, unless it was peeked."""
         try:
             received = done.result()
             problem = _problem(received, self._limits)

@@ -1,4 +1,4 @@
-"""Requests that create, show and change queues, and the counters."""
+"""Requests that create, show and change queues, and requests that return counters."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _set(session: Session, request_id: int, payload: memoryview) -> None:
 def _list(session: Session, request_id: int, payload: memoryview) -> None:
     (kind,) = arguments(payload, Field("kind", str, default="user"))
     if kind not in _LISTED:
-        raise InvalidParameter(f"kind is one of {', '.join(_LISTED)}")
+        raise InvalidParameter(f"kind must be one of {', '.join(_LISTED)}")
     session.reply(request_id, _maps(session, kind))
 
 
@@ -134,7 +134,7 @@ def _maps(session: Session, kind: str) -> list[dict[str, Any]]:
 
 
 def _shown(session: Session, queue: Queue) -> dict[str, Any]:
-    """The properties of a queue for the caller (section 3.1 of the protocol)."""
+    """Return the properties of a queue that the caller may see (section 3.1 of the protocol)."""
     manager, token = session.manager, session.token
     (info,) = infos(
         [queue],

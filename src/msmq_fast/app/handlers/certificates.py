@@ -37,7 +37,7 @@ def _keyring(session: Session) -> Keyring:
 
 
 def _whose(session: Session, account: str) -> tuple[Sid, str]:
-    """Returns the SID and name of an account; for a caller without administrator rights, its own."""
+    """Return the SID and name of an account. A caller that is not an administrator may only use its own."""
     principals = session.service.principals
     if not account:
         return session.token.user, session.token.name or str(session.token.user)
@@ -130,7 +130,7 @@ def _tell_keys(session: Session, request_id: int, payload: memoryview) -> None:
     session.manager.guard.administer(session.token, "tell the keys of another queue manager")
     manager = _guid(guid)
     if manager == session.manager.guid:
-        raise InvalidParameter("these are the keys of this queue manager")
+        raise InvalidParameter("guid must name another queue manager; these are the keys of this one")
     try:
         session.when(request_id, _keyring(session).tell(manager, blob))
     except SecurityDataError as problem:

@@ -39,7 +39,7 @@ def _open(session: Session, request_id: int, payload: memoryview) -> None:
     (number,) = arguments(payload, _HANDLE)
     opened = session.handle(number).source()
     if len(opened.cursors) >= session.service.limits.max_handles:
-        raise InsufficientResources("this handle has max_handles cursors")
+        raise InsufficientResources("this handle has reached max_handles, the limit of open cursors")
     cursor = opened.open_cursor()
     session.cursors[cursor.number] = number
     session.reply(request_id, [cursor.number])
@@ -92,7 +92,9 @@ def _limited(
     owner: Transaction | None,
     limits: MessageSizes,
 ) -> LimitedRead:
-    """A message that does not fit leaves a cursor that receives where it was; one that peeks has advanced."""
+    """Begin a read with size limits. If the message does not fit, a cursor that receives stays at its
+    position; a cursor that peeks has advanced.
+    """
     opened = handle.reader()
     assert isinstance(cursor, Cursor)  # noqa: S101 - of a queue of this computer, as `opened` is
     place = cursor.place
@@ -139,7 +141,7 @@ def _move(session: Session, request_id: int, payload: memoryview) -> None:
     number, target, lookup_id, transaction = arguments(payload, *_MOVE)
     moving = session.handle(target).moving
     if moving is None:
-        raise InvalidParameter("the target queue is not open with the access MOVE")
+        raise InvalidParameter("the target queue is not open with MOVE access")
     source = session.handle(number).reader()
     if transaction is None:
         session.when(request_id, source.move(lookup_id, moving))

@@ -30,13 +30,13 @@ _NAME = Field("name", str)
 def _kind(title: str) -> ObjectType:
     kind = BY_TITLE.get(title.casefold())
     if kind is None:
-        raise InvalidParameter(f"object is one of {', '.join(kind.title for kind in ObjectType)}")
+        raise InvalidParameter(f"object must be one of {', '.join(kind.title for kind in ObjectType)}")
     return kind
 
 
 def named(title: str, name: str, computer: str) -> DirectoryObject:
-    """The object that a type and a GUID, or its name, mean; `.` in the path of a queue is this `computer`.
-    Raises InvalidParameter.
+    """Return the directory object with a type `title` and a GUID or a name. `.` in the path of a queue stands
+    for `computer`. Raises InvalidParameter.
     """
     kind = _kind(title)
     if kind is ObjectType.QUEUE and name.startswith(".\\"):
@@ -52,7 +52,9 @@ def named(title: str, name: str, computer: str) -> DirectoryObject:
 
 
 def _object(session: Session, title: str, name: str) -> Completion[DirectoryObject]:
-    """As `named`; also accepts the format name of a queue. ILLEGAL_FORMATNAME: the queue has no path."""
+    """Return the object as `named` does, but also accept the format name of a queue. Fails with
+    ILLEGAL_FORMATNAME if the path of that queue is not known.
+    """
     computer = session.manager.name
     if name.partition("=")[0].upper() not in _FORMAT_NAMES or _kind(title) is not ObjectType.QUEUE:
         return Completion.of(named(title, name, computer))
@@ -78,7 +80,9 @@ def _own_queue(session: Session, item: DirectoryObject) -> Queue | None:
 
 
 def _shown(session: Session, item: DirectoryObject) -> dict[str, Any]:
-    """Returns the entry of an object; the descriptor of an own queue only if the caller may see it."""
+    """Return the entry of an object. For a queue of this computer, the entry holds the descriptor only if the
+    caller may see it.
+    """
     queue = _own_queue(session, item)
     if queue is not None and not session.manager.guard.sees_permissions(session.token, queue):
         item = item.only([name for name in item.values if name != "Security"])
@@ -93,14 +97,16 @@ def _list(session: Session, request_id: int, payload: memoryview) -> None:
     try:
         conditions = (Condition(IDENTIFIER, Operator.GREATER_THAN, UUID(after)),) if after else ()
     except ValueError:
-        raise InvalidParameter("after is the Identifier of an object, or empty") from None
+        raise InvalidParameter("after must be the Identifier of an object, or empty") from None
     events = session.manager.directory.events
     found = events.all(kind, conditions, limit=min(limit, _MAX_PAGE))
     session.when(request_id, for_applications(found), lambda items: _visible(session, items))
 
 
 def _visible(session: Session, items: list[DirectoryObject]) -> list[dict[str, Any]]:
-    """Entries; of an own queue that the caller may not see, the identifier and the path only."""
+    """Return the entries of objects. For a queue of this computer that the caller may not see, return only
+    the identifier and the path.
+    """
     entries: list[dict[str, Any]] = []
     for item in items:
         queue = _own_queue(session, item)
@@ -144,7 +150,7 @@ def _put(session: Session, request_id: int, payload: memoryview) -> None:
         case "import":
             done = put(directory, item, dry_run=dry_run)
         case _:
-            raise InvalidParameter("how is create, set or import")
+            raise InvalidParameter("how must be create, set or import")
     session.when(request_id, for_applications(done), lambda outcome: outcome.value)
 
 

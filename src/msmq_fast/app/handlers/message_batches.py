@@ -42,16 +42,18 @@ _FILTER_FIELDS = {
 def _selection(given: dict[Any, Any]) -> Selection:
     for name in given:
         if name not in _FILTER_FIELDS:
-            raise InvalidParameter(f"a filter has no {name!r}")
+            raise InvalidParameter(f"unknown filter field {name!r}")
     checked = {name: _FILTER_FIELDS[name].check(value) for name, value in given.items()}
     label = checked.get("label")
     if label is not None and len(label) > _MAX_PATTERN:
-        raise InvalidParameter(f"label: a pattern has at most {_MAX_PATTERN} characters")
+        raise InvalidParameter(f"label: a pattern may have at most {_MAX_PATTERN} characters")
     return Selection(label, checked.get("class"), checked.get("since", 0), checked.get("until", EVER))
 
 
 def _stretch(session: Session, given: dict[Any, Any], after: int, upto: int, limit: int) -> Stretch:
-    """`upto` 0 means all messages that have arrived by now."""
+    """Return the range of messages that a request names; `upto` 0 means all messages that have arrived by
+    now.
+    """
     return Stretch(_selection(given), after, upto or session.manager.ledger.sequence, limit)
 
 
@@ -106,7 +108,7 @@ def _relocate(session: Session, request_id: int, payload: memoryview) -> None:
     manager = session.manager
     reader, sending = session.handle(number).reader(), session.handle(target_number).sending
     if not isinstance(sending, SendTarget):
-        raise UnsupportedAccessMode("the target is not one queue that is open for sending")
+        raise UnsupportedAccessMode("the target must be a single queue that is open for sending")
     if not keep and not reader.access.receives:
         raise UnsupportedAccessMode("the source is not open for receiving")
     source, target = reader.queue, sending.queue
@@ -149,7 +151,9 @@ def _open_import(session: Session, request_id: int, payload: memoryview) -> None
     manager.guard.administer(session.token, "import messages")
     check_job(job)
     if len(session.imports) >= MAX_IMPORTS:
-        raise InsufficientResources(f"{MAX_IMPORTS} imports are under way on this connection")
+        raise InsufficientResources(
+            f"{MAX_IMPORTS} imports are under way on this connection; that is the limit"
+        )
     running = Import(manager.services, manager.jobs, job)
     session.imports[request_id] = running
     session.when(request_id, running.begin(anew=anew), lambda done: [request_id, done])
@@ -186,7 +190,7 @@ def _end_job(session: Session, request_id: int, payload: memoryview) -> None:
 
 def _entry(value: Any) -> Entry:
     if not isinstance(value, list) or len(value) != len(_ENTRY):
-        raise InvalidParameter(f"a message of an import is an array of {len(_ENTRY)} values")
+        raise InvalidParameter(f"a message of an import must be an array of {len(_ENTRY)} values")
     checked = [field.check(item) for field, item in zip(_ENTRY, value, strict=True)]
     packet, arrived, aborts, moves, reason = checked
     return packet, arrived, aborts, moves, reason

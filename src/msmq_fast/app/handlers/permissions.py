@@ -1,4 +1,4 @@
-"""Requests about access control: show a list, change it, explain a decision."""
+"""Requests about access control: show an access list, change it, explain a decision."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OUTCOME = {
 
 
 def descriptor_of(value: Any) -> SecurityDescriptor:
-    """The descriptor of a property value: SDDL text, or the bytes of a self-relative descriptor.
+    """Return the descriptor in a property value: SDDL text, or the bytes of a self-relative descriptor.
 
     Raises ILLEGAL_PROPERTY_VALUE.
     """
@@ -43,11 +43,11 @@ def descriptor_of(value: Any) -> SecurityDescriptor:
             return SecurityDescriptor.from_bytes(value)
     except SecurityDataError as error:
         raise IllegalPropertyValue(f"security: {error}") from None
-    raise IllegalPropertyValue("security is a descriptor string or the bytes of a descriptor")
+    raise IllegalPropertyValue("security must be an SDDL string or the bytes of a descriptor")
 
 
 def _target(session: Session, name: str | None) -> tuple[Queue | None, ObjectKind]:
-    """The queue of a name, None for the queue manager itself."""
+    """Return the queue with a name and its kind; the queue is None for the queue manager itself."""
     if name is None:
         return None, MACHINE
     queue = session.manager.find(name)
@@ -126,7 +126,7 @@ def _edit(session: Session, request_id: int, payload: memoryview) -> None:
     elif action == "set":
         given = descriptor_of(account)
     else:
-        raise InvalidParameter("action is one of grant, deny, revoke, own, set")
+        raise InvalidParameter("action must be one of grant, deny, revoke, own, set")
     new = manager.guard.change_permissions(session.token, queue, given)
     done = manager.set_security(queue, new)
     session.when(request_id, done, lambda _: _map(session, name, new, kind))

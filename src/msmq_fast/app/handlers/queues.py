@@ -30,10 +30,10 @@ def _open(session: Session, request_id: int, payload: memoryview) -> None:
     name, access, share = arguments(payload, *_OPEN)
     manager, token = session.manager, session.token
     if len(session.handles) + session.opening >= session.service.limits.max_handles:
-        raise InsufficientResources("this connection has max_handles queues open")
+        raise InsufficientResources("this connection has reached max_handles, the limit of open queues")
     reading = _READER.get(access & ~(Access.SEND | Access.MOVE))
     if access & ~(Access.RECEIVE | Access.SEND | Access.MOVE | Access.PEEK) or not access:
-        raise UnsupportedAccessMode("access is a sum of 1 receive, 2 send, 4 move and 0x20 peek")
+        raise UnsupportedAccessMode("access must be a sum of 1 (receive), 2 (send), 4 (move) and 0x20 (peek)")
     elsewhere = manager.elsewhere(name) if reading is not None else None
     remote = manager.remote if elsewhere is not None else None
     handle = Handle()

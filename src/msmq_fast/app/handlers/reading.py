@@ -1,4 +1,4 @@
-"""Requests that receive or look at one message."""
+"""Requests that receive or peek one message."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _lookup(session: Session, request_id: int, payload: memoryview) -> None:
     limits = limits_of(given)
     seek = _SEEK.get(operation)
     if seek is None:
-        raise InvalidParameter("operation is 0, 1, 2, 4 or 8")
+        raise InvalidParameter("operation must be 0, 1, 2, 4 or 8")
     handle = session.handle(number)
     owner = None if transaction is None else session.transaction(transaction)
     done: Completion[Any]

@@ -1,4 +1,4 @@
-"""SEND requests that are not for the plain path, and those of its first frames."""
+"""SEND requests that the native fast path does not handle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msmq_fast.protocol.frames import Frame, SendFlag
 def _send(session: Session, request_id: int, payload: memoryview) -> None:
     number, flags, count, transaction = send_head(payload)
     if not 0 < count <= session.service.limits.max_batch:
-        raise FrameFault("a SEND carries from 1 to max_batch messages")
+        raise FrameFault("a SEND must carry 1 to max_batch messages")
     target = session.handle(number).sending
     if target is None:
         raise UnsupportedAccessMode("the queue is not open for sending")

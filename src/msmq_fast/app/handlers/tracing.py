@@ -26,7 +26,7 @@ def _trace(session: Session, request_id: int, payload: memoryview) -> None:
     message_id, start = arguments(payload, Field("message id", bytes), Field("from", int, maximum=_MOST))
     session.manager.guard.administer(session.token, "trace a message")
     if len(message_id) != _ID_SIZE:
-        raise InvalidParameter(f"a message id has {_ID_SIZE} bytes, not {len(message_id)}")
+        raise InvalidParameter(f"a message id must have {_ID_SIZE} bytes, not {len(message_id)}")
     feed = session.manager.events.feed
     ordinal = int.from_bytes(message_id[16:], "little")
     found, following = feed.find(message_id[:16], ordinal, start, _BUDGET)
@@ -42,7 +42,7 @@ def _trace(session: Session, request_id: int, payload: memoryview) -> None:
 
 
 def _names(manager: QueueManager) -> dict[int, tuple[str, str]]:
-    """Name and kind of each queue that events may mean, by its ordinal."""
+    """Return the name and kind of each queue that an event may refer to, by its ordinal."""
     names = {ordinal: (name, kind) for ordinal, (name, _, kind) in manager.events.names.gone().items()}
     for queue in (*manager.registry.local(), *manager.outgoing()):
         names[queue.ordinal] = (queue.name, kind_of(queue))
@@ -67,7 +67,7 @@ def _shown(event: FeedEvent, names: dict[int, tuple[str, str]]) -> MessageEvent:
 
 
 def _word(kind: type[IntEnum], number: int) -> str:
-    """The name of a number of the feed; the number if a later version wrote it."""
+    """Return the name of a number in the feed; the number as text if a later version wrote it."""
     try:
         return kind(number).name.lower()
     except ValueError:

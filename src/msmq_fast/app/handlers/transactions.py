@@ -22,7 +22,9 @@ def _begin(session: Session, request_id: int, payload: memoryview) -> None:
     if number == 0 or number in session.transactions:
         raise TransactionSequence(f"transaction number {number} is 0 or in use")
     if len(session.transactions) >= session.service.limits.max_transactions:
-        raise InsufficientResources("this connection has max_transactions open")
+        raise InsufficientResources(
+            "this connection has reached max_transactions, the limit of open transactions"
+        )
     transaction = session.manager.transactions.begin(
         session.identity.name,
         on_end=lambda _: session.transactions.pop(number, None),
@@ -81,7 +83,7 @@ def _end(session: Session, request_id: int, payload: memoryview) -> None:
     try:
         identifier = UUID(text)
     except ValueError:
-        raise InvalidParameter("the identifier of a transaction is a GUID") from None
+        raise InvalidParameter("the identifier of a transaction must be a GUID") from None
     transaction = session.manager.transactions.find(identifier)
     session.when(request_id, _decide(transaction, action))
 
@@ -97,7 +99,7 @@ def _decide(transaction: Transaction, action: str) -> Completion[None]:
         case "abort":
             return transaction.abort()
         case _:
-            raise InvalidParameter("action is commit or abort")
+            raise InvalidParameter("action must be commit or abort")
 
 
 HANDLERS: dict[int, Handler] = {
