@@ -189,7 +189,7 @@ def test_a_class_whose_members_have_no_types() -> None:
             b"\x04" + _i(1) + _text("C") + _i(1) + _text("a\nb") + b"\2" + REFERENCE + _i(7) + END,
             r"object 7, which $.a\nb refers to, is not in the stream",
         ),
-        (OBJECTS + _i(1, 0) + OBJECTS + _i(1, 0) + END, "object 1 before byte 35 is there twice"),
+        (OBJECTS + _i(1, 0) + OBJECTS + _i(1, 0) + END, "object 1 before byte 35 occurs twice"),
     ],
 )
 def test_objects_that_do_not_fit_together(stream: bytes, reason: str) -> None:

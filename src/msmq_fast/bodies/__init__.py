@@ -1,7 +1,7 @@
-"""What message bodies and extensions hold, found out without running anything, and bodies for programs in
-.NET and COM: `decode(body, body_type)` and `encode(value, formatter="xml")`.
+"""Codecs for message bodies and extensions of .NET and COM programs: `decode(body, body_type)` and
+`encode(value, formatter="xml")`. Decoding never executes code from a body.
 
-The package imports the standard library alone.
+The package imports only the standard library.
 
 To add a format: 1. write a module with `decode` and `encode` that raise BodyError and bound what they make;
 2. give it a kind in `kind.py` if its bytes can be recognised; 3. add its lines to `formats.py`; 4. put

@@ -1,7 +1,7 @@
 """Bodies of the ActiveX formatter and of COM programs: the value of a VARIANT, whose type is the body type.
 
-Numbers are little-endian, texts have no NUL at their end, a currency counts 1/10000, a date counts days since
-30 December 1899 (OLE Automation). Objects (VT_STREAM, VT_STORAGE and their kin) stay bytes.
+Numbers are little-endian. Strings have no terminating NUL. A currency counts units of 1/10000; a date counts
+days since 30 December 1899 (OLE Automation). Objects (VT_STREAM, VT_STORAGE and related types) stay bytes.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ _CY: Final = Decimal("0.0001")
 
 
 def encode(value: Any, name: str) -> tuple[bytes, int]:
-    """Body and body type of a value. `name` is a simple type, or `bstr`, `lpwstr`, `lpstr`, `currency`,
-    `date` or `clsid`; a string is a BSTR, as COM programs send it.
+    """Return the body and the body type of a value.
 
-    BodyError: a VARIANT has no such type, or the value is not one of it.
+    `name` is a simple type, or `bstr`, `lpwstr`, `lpstr`, `currency`, `date` or `clsid`; a string becomes a
+    BSTR, as COM programs send it. Raises BodyError if there is no VARIANT type for `name`, or the value does
+    not have that type.
     """
     variant, simple = _ALSO.get(name, (0, name))
     kind = TYPES.get(simple)
@@ -62,8 +63,8 @@ def encode(value: Any, name: str) -> tuple[bytes, int]:
 
 
 def decode(body: bytes, body_type: int) -> Any:
-    """The value of a body of a VARIANT type. BodyError: the size is not that of the type, or it is not
-    known.
+    """Return the value of a body with a VARIANT type. Raises BodyError if the body does not have the size of
+    its type, or the type is unknown.
     """
     reader = _READERS.get(body_type)
     if reader is not None:
@@ -78,7 +79,7 @@ def decode(body: bytes, body_type: int) -> Any:
 
 def _unpack(layout: struct.Struct, body: bytes) -> Any:
     if len(body) != layout.size:
-        raise BodyError(f"the type has {layout.size} bytes, not {len(body)}")
+        raise BodyError(f"the body type needs {layout.size} bytes, not {len(body)}")
     return layout.unpack(body)[0]
 
 
@@ -139,7 +140,7 @@ def _read_date(body: bytes) -> datetime:
 
 def _read_guid(body: bytes) -> UUID:
     if len(body) != 16:
-        raise BodyError(f"the type has 16 bytes, not {len(body)}")
+        raise BodyError(f"the body type needs 16 bytes, not {len(body)}")
     return UUID(bytes_le=bytes(body))
 
 

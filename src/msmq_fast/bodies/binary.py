@@ -1,15 +1,14 @@
-"""Bodies of .NET's BinaryMessageFormatter: values of MS-NRBF streams as plain data, and simple values
-written.
+"""Bodies of .NET's BinaryMessageFormatter: decodes MS-NRBF streams to plain data, and encodes simple values.
 
-Reading goes in two steps, so that nothing of a hostile stream is expanded before it was counted:
+Decoding has two steps, so that nothing in a hostile stream is expanded before it is counted:
 
-1. `_Values` walks the records and keeps each object once, flat: members that are references stay references.
-2. `_Tree` makes plain data of the root: a dict with `__class__` for an object, a list for an array, and the
+1. `_Values` walks the records and stores each object once, flat: a member that is a reference stays one.
+2. `_Tree` converts the root to plain data: a dict with `__class__` for an object, a list for an array, and a
    Python value for the well-known types of .NET (numbers, Decimal, DateTime, TimeSpan, Guid, List,
-   Dictionary). An object that occurs again is {"__ref__": path of its first place}, so data without circles
-   comes out whose size is linear in that of the stream.
+   Dictionary). A second occurrence of an object is {"__ref__": path of the first}, so the result has no
+   cycles, and its size is linear in the size of the stream.
 
-No name of the stream is ever looked up as code. Bounds: MAX_VALUES members and elements, MAX_DEPTH levels,
+No name in the stream is ever resolved to code. Bounds: MAX_VALUES members and elements, MAX_DEPTH levels,
 MAX_TEXT characters of names and strings that are repeated by reference.
 """
 
@@ -44,7 +43,7 @@ MAX_VALUES: Final = 1 << 22
 MAX_DEPTH: Final = 100
 MAX_TEXT: Final = 1 << 24
 REFERENCE: Final = "__ref__"
-"""The key of the only entry of what stands for an object that was there before."""
+"""The only key of the dict that replaces a repeated object."""
 
 _BY_CODE: Final = {kind.code: kind for kind in TYPES.values() if kind.code}
 _LAYOUTS: Final = {code: struct.Struct(kind.layout) for code, kind in _BY_CODE.items() if kind.layout}
@@ -60,9 +59,9 @@ _DATE_NOTE: Final = "times outside of the years 1 to 9999 are left as ticks"
 
 
 def decode(body: bytes) -> tuple[Any, list[str]]:
-    """The value of a stream, and notes on what was read with a loss.
+    """Return the value of a stream, and notes on lossy conversions.
 
-    BodyError: the bytes are not a stream, are cut or damaged, or pass one of the bounds.
+    Raises BodyError if the bytes are not a stream, are truncated or damaged, or exceed one of the bounds.
     """
     values = _Values(body)
     try:
@@ -93,14 +92,14 @@ class _Array:
 
 
 class _Moment(NamedTuple):
-    """Ticks of a DateTime and its kind: 0 unspecified, 1 UTC, 2 local."""
+    """A DateTime: its ticks and its kind (0 unspecified, 1 UTC, 2 local)."""
 
     ticks: int
     kind: int
 
 
 class _Values(Walk):
-    """The objects of a stream, flat."""
+    """The objects of a stream, stored flat."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
@@ -109,11 +108,11 @@ class _Values(Walk):
         self._count = 0
 
     def object_begins(self, identifier: int, found: Class) -> None:
-        """Keep the object; its members follow."""
+        """Store the object; its members follow."""
         self._own(identifier, _Object(found, []))
 
     def array_begins(self, identifier: int, name: str, lengths: list[int]) -> None:
-        """Keep the array; its elements follow."""
+        """Store the array; its elements follow."""
         self._own(identifier, _Array(lengths))
 
     def _own(self, identifier: int, made: _Object | _Array) -> None:
@@ -123,23 +122,23 @@ class _Values(Walk):
 
     def _keep(self, identifier: int, value: Any) -> None:
         if self.objects.setdefault(identifier, value) is not value:
-            raise BodyError(f"object {identifier} before byte {self.at} is there twice")
+            raise BodyError(f"object {identifier} before byte {self.at} occurs twice")
 
     def ends(self) -> None:
-        """The members that follow belong to the owner."""
+        """Close the current object: the members that follow belong to the object around it."""
         self._owners.pop()
 
     def string_passed(self, identifier: int, text: str) -> None:
-        """Keep a string; where it stands is a member."""
+        """Store a string, and add it as a member of the current object."""
         self._keep(identifier, text)
         self._put(text)
 
     def value_passed(self, primitive: int, at: int) -> None:
-        """A value that stands in its place."""
+        """Add a primitive value as a member of the current object."""
         self._put(_primitive(primitive, self.data[at : self.at]))
 
     def values_passed(self, primitive: int, count: int, at: int) -> None:
-        """All elements of an array, of which bytes stay bytes."""
+        """Add all elements of a primitive array; an array of bytes is stored as bytes."""
         owner, data = self._owners[-1], self.data[at : self.at]
         assert isinstance(owner, _Array)  # noqa: S101 - objects have no elements
         if primitive == _BYTE:
@@ -149,13 +148,13 @@ class _Values(Walk):
         owner.elements = [_scalar(primitive, one) for (one,) in _LAYOUTS[primitive].iter_unpack(data)]
 
     def nulls_passed(self, count: int) -> None:
-        """Members that are None."""
+        """Add `count` members that are None."""
         self._spend(count)
         if self._owners:
             self._members().extend(repeat(None, count))
 
     def reference_passed(self, identifier: int) -> None:
-        """A member that is an object."""
+        """Add a member that refers to an object."""
         self._put(_Reference(identifier))
 
     def _put(self, value: Any) -> None:
@@ -190,7 +189,7 @@ def _primitive(primitive: int, data: bytes) -> Any:
 
 
 def _prefix(data: bytes) -> int:
-    """Bytes of the length before a string."""
+    """Return the number of bytes of the length before a string."""
     return next(index for index, one in enumerate(data, 1) if not one & 0x80)
 
 
@@ -207,7 +206,7 @@ def _span(ticks: int) -> timedelta:
 
 
 class _Place:
-    """Where something is in the tree: a member or an element of what has it, which has a place itself."""
+    """A position in the tree: the member or element `key` of an owner, which is a position itself."""
 
     __slots__ = ("key", "owner")
 
@@ -230,7 +229,7 @@ class _Place:
 
 
 class _Tree:
-    """Plain data of the root of a stream."""
+    """Converts the root of a stream to plain data."""
 
     def __init__(self, values: _Values) -> None:
         self.notes: dict[str, None] = {}
@@ -245,7 +244,7 @@ class _Tree:
         return self._expanded(_Reference(self._root), None, "$", 0)
 
     def _expanded(self, value: Any, owner: _Place | None, key: str | int, depth: int) -> Any:
-        """The plain data of a member or element `key` of what is at `owner`."""
+        """Return the plain data of the member or element `key` of the object at `owner`."""
         if isinstance(value, _Moment):
             return self._moment(value)
         if not isinstance(value, _Reference):
@@ -270,11 +269,13 @@ class _Tree:
         return self._array(found, place, depth + 1)
 
     def _first(self, identifier: int, place: _Place) -> _Place:
-        """Where the object was first; the place itself if that is here."""
+        """Return the position at which the object occurred first; `place` if this is its first occurrence."""
         return self._places.setdefault(identifier, place)
 
     def _spend(self, characters: int) -> None:
-        """Count text that the stream has once and the tree more often."""
+        """Count text that the stream holds once and the tree several times. Raises BodyError beyond
+        MAX_TEXT.
+        """
         self._text += characters
         if self._text > MAX_TEXT:
             raise BodyError(f"names and strings that are repeated have more than {MAX_TEXT} characters")
@@ -309,7 +310,9 @@ class _Tree:
         return {CLASS: name, **{key: one for key, one in expanded.items() if key != CLASS}}
 
     def _known(self, name: str, fields: dict[str, Any]) -> Any:
-        """The Python value of an object of a well-known type; None: it is another, or not whole."""
+        """Return the Python value of an object of a well-known type; None if the type is another or the
+        object is incomplete.
+        """
         if name in _BOXED and set(fields) == {"m_value"}:
             value = fields["m_value"]
             return None if isinstance(value, _Reference | _Moment) else value
@@ -335,8 +338,8 @@ class _Tree:
 
 
 def _shaped(flat: list[Any], lengths: list[int]) -> list[Any]:
-    """A flat array as lists of lists; without elements it is an empty list, however long its dimensions
-    are.
+    """Return a flat array as nested lists. An array without elements is an empty list, whatever its
+    dimensions are.
     """
     if not flat:
         return flat
@@ -346,7 +349,9 @@ def _shaped(flat: list[Any], lengths: list[int]) -> list[Any]:
 
 
 def _pairs(pairs: Any) -> dict[str, Any] | list[list[Any]] | None:
-    """A Dictionary: by its keys if they are strings, else as pairs; None: it is not whole."""
+    """Return a Dictionary as a dict if its keys are strings, else as a list of pairs; None if it is
+    incomplete.
+    """
     if not isinstance(pairs, list) or not all(
         isinstance(one, dict) and "key" in one and "value" in one for one in pairs
     ):
@@ -390,9 +395,9 @@ _NULL, _NULLS_256, _NULLS = 10, 13, 14
 
 
 def encode(value: Any, name: str) -> bytes:
-    """The stream that BinaryFormatter writes for a simple value or an array of simple values.
+    """Return the stream that BinaryFormatter writes for a simple value or an array of simple values.
 
-    BodyError: the type has no such stream, or the value is not one of the type.
+    Raises BodyError if the formatter does not write the type, or the value does not have the type.
     """
     if not name.endswith(ARRAY):
         return _HEADER + _root(value, simple_type(name)) + _END
@@ -433,7 +438,9 @@ def _root(value: Any, kind: SimpleType) -> bytes:
 
 
 def _object(kind: SimpleType, members: tuple[tuple[str, int], ...], data: bytes) -> bytes:
-    """SystemClassWithMembersAndTypes, all of whose members are primitive, and their values."""
+    """Return a SystemClassWithMembersAndTypes record whose members are all primitive, followed by their
+    values.
+    """
     names = b"".join(_counted(name) for name, _ in members)
     head = bytes((_CLASS_RECORD,)) + _INT.pack(1) + _counted("System." + kind.net) + _INT.pack(len(members))
     return head + names + bytes(len(members)) + bytes(code for _, code in members) + data
@@ -449,7 +456,9 @@ def _array(items: Any, kind: SimpleType) -> bytes:
 
 
 def _strings(items: Any) -> bytes:
-    """ArraySingleString. A string that occurs again is a reference, as .NET writes one object."""
+    """Return an ArraySingleString record. A repeated string is written as a reference, as .NET writes the
+    same object.
+    """
     kind = TYPES["string"]
     parts = [bytes((_STRINGS_RECORD,)), _INT.pack(1), _INT.pack(len(items))]
     known: dict[str, int] = {}
@@ -489,7 +498,9 @@ def _value(value: Any, kind: SimpleType) -> bytes:
 
 
 def _kind_of(value: Any) -> int:
-    """The DateTimeKind of a datetime. BodyError: a zone other than UTC, which .NET would take for its own."""
+    """Return the DateTimeKind of a datetime. Raises BodyError for a time zone other than UTC, which .NET
+    would interpret as its local zone.
+    """
     if value.tzinfo is None:
         return 0
     if value.utcoffset():

@@ -1,7 +1,9 @@
-"""The one error of the decoders."""
+"""The error of the decoders and encoders."""
 
 from __future__ import annotations
 
 
 class BodyError(ValueError):
-    """The bytes are not what was asked for; the text says in one line what was wrong."""
+    """The bytes are not a valid body of the requested type, or a value cannot be encoded; the text says in
+    one line what is wrong.
+    """

@@ -1,4 +1,4 @@
-"""`decode` and `encode`: one way in and one way out for all formats."""
+"""`decode` and `encode`: the common entry points for all formats."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from msmq_fast.bodies.text import text
 from msmq_fast.bodies.types import ARRAY, infer, shown
 
 FORMATTERS: Final = ("xml", "binary", "activex", "json")
-"""What `encode` takes: the formatters of System.Messaging, and JSON."""
+"""The formatters that `encode` accepts: those of System.Messaging, and JSON."""
 
 MAX_BODY: Final = 1 << 24
-"""Bytes of a body that is decoded; a message of MSMQ has at most 4 MiB."""
+"""Largest body that is decoded, in bytes; an MSMQ message has at most 4 MiB."""
 
 
 class Decoded(NamedTuple):
-    """What a body holds. `value` is plain data: None, bool, int, float, str, bytes, Decimal, datetime,
-    timedelta, UUID, and lists and dicts of these. `notes` are losses on the way, `error` says why the
-    value is missing.
+    """A decoded body.
+
+    `value` is plain data: None, bool, int, float, str, bytes, Decimal, datetime, timedelta, UUID, and lists
+    and dicts of these. `notes` describe lossy conversions; `error` says why there is no value.
     """
 
     kind: str
@@ -31,17 +32,17 @@ class Decoded(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """A body and the body type (PROPID_M_BODY_TYPE) that tells the reader what it is."""
+    """A body, and the body type (PROPID_M_BODY_TYPE) that tells the reader its format."""
 
     body: bytes
     body_type: int
 
 
 def decode(body: bytes, body_type: int | None = None) -> Decoded:
-    """The value of a body. It never raises for what is in the bytes: `error` says in one line what was wrong.
+    """Decode a body. Invalid bytes never raise: `error` of the result says in one line what is wrong.
 
-    The kind is that of `bodies.kind.body_kind`: the stated type decides, or else the first bytes. A body of
-    the kind `binary` is its bytes, the framing of NetMsmqBinding a dict of its records.
+    `bodies.kind.body_kind` determines the kind, from the stated type or else from the first bytes. The value
+    of a body of kind `binary` is its bytes; the value of NetMsmqBinding framing is a dict of its records.
     """
     kind = body_kind(body, body_type)
     if len(body) > MAX_BODY:
@@ -72,13 +73,14 @@ def _read(body: bytes, body_type: int | None, kind: str) -> tuple[Any, list[str]
 
 
 def encode(value: Any, formatter: str = "xml", *, type: str | None = None) -> Encoded:
-    """Body and body type of a value, byte for byte as the formatter of .NET Framework writes them on Windows.
+    """Return the body and the body type of a value, byte for byte as the formatter of .NET Framework writes
+    them on Windows.
 
-    `formatter` is one of FORMATTERS. `type` names a simple type (`int16`, `single`, `datetime`; `int16[]`
-    for an array; see `bodies.types`), for `activex` also a VARIANT type (`bstr`, `currency`); None takes
-    the type that the Python value suggests. JSON takes no type.
+    `formatter` is one of FORMATTERS. `type` names a simple type (`int16`, `single`, `datetime`; `int16[]` for
+    an array; see `bodies.types`), for `activex` also a VARIANT type (`bstr`, `currency`); None selects the
+    type from the Python value. JSON accepts no type.
 
-    BodyError: the formatter or the type is not known, or the value is not one of the type.
+    Raises BodyError if the formatter or the type is unknown, or the value does not have the type.
     """
     if formatter not in FORMATTERS:
         raise BodyError(f"invalid formatter {formatter!r}: choose one of {', '.join(FORMATTERS)}")

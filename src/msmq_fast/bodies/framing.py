@@ -1,4 +1,4 @@
-""".NET Message Framing (MC-NMF) as NetMsmqBinding puts it into bodies: what comes before the envelope."""
+""".NET Message Framing (MC-NMF) as NetMsmqBinding writes it into bodies: the records before the envelope."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _ENCODINGS: Final = {
 
 
 class Framing(NamedTuple):
-    """The records before the first envelope. `envelope` counts from the first byte of the body."""
+    """The records before the first envelope. `envelope` is the offset of the envelope from the first byte of
+    the body.
+    """
 
     version: str
     mode: str
@@ -35,7 +37,9 @@ class Framing(NamedTuple):
 
 
 def framing(body: bytes) -> Framing:
-    """The framing records of a body. BodyError: it begins with none, or one does not fit."""
+    """Return the framing records of a body. Raises BodyError if the body does not begin with framing, or a
+    record is invalid.
+    """
     version, mode, via, encoding = "", "", None, None
     at = 0
     while at < len(body):
@@ -83,13 +87,15 @@ def framing(body: bytes) -> Framing:
 
 
 def need(data: bytes, at: int, size: int) -> None:
-    """BodyError unless `size` bytes follow at `at`."""
+    """Raise BodyError unless `data` holds `size` bytes from offset `at`."""
     if size > len(data) - at:
         raise BodyError(f"{size} bytes are missing at byte {at} of {len(data)}")
 
 
 def _size(data: bytes, at: int) -> tuple[int, int]:
-    """A MultiByteInt31 (MC-NMF 2.2.2.1): seven bits a byte, the least significant first."""
+    """Read a MultiByteInt31 (MC-NMF 2.2.2.1): seven bits per byte, least significant first. Returns the value
+    and the offset after it.
+    """
     value = 0
     for shift in range(0, 35, 7):
         need(data, at, 1)

@@ -1,7 +1,7 @@
-"""Headers that messaging frameworks put into the extension of a message.
+"""Headers that messaging frameworks store in the extension of a message.
 
-NServiceBus: an XML document ArrayOfHeaderInfo with HeaderInfo elements of Key and Value (public: "Native
-integration" of its MSMQ transport). Rebus: a JSON object of strings.
+NServiceBus writes an XML document ArrayOfHeaderInfo with HeaderInfo elements of Key and Value (public:
+"Native integration" of its MSMQ transport). Rebus writes a JSON object of strings.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ _MAX_HEADERS: Final = 4096
 
 
 def extension_headers(extension: bytes) -> dict[str, str]:
-    """Names and values in their order; of a name that stands twice the last value. {} for an empty extension.
+    """Return the header names and values in their order; {} for an empty extension. The last value of a
+    repeated name counts.
 
-    BodyError: neither of the two forms.
+    Raises BodyError if the extension has neither of the two forms.
     """
     if not extension.strip(b"\0"):
         return {}
@@ -32,7 +33,7 @@ def extension_headers(extension: bytes) -> dict[str, str]:
 
 
 def _odd(extension: bytes) -> int:
-    """UTF-16 ends in half a NUL when zeros are cut off its end."""
+    """Return 1 if UTF-16 ends in half a character, because its trailing zeros were cut off; else 0."""
     wide = extension.startswith((b"\xff\xfe", b"\xfe\xff"))
     return len(extension.rstrip(b"\0")) % 2 if wide else 0
 
@@ -61,12 +62,12 @@ def _json(found: str) -> dict[str, str]:
 
 
 def _clean(found: str) -> str:
-    r"""Without halves of characters, which JSON may escape (\ud800) and no column takes."""
+    r"""Replace unpaired surrogates, which JSON can escape (\ud800) and no column can hold."""
     return found.encode("utf-8", "replace").decode()
 
 
 class _Reader:
-    """Reads ArrayOfHeaderInfo; declarations of entities are refused, so nothing can be expanded."""
+    """Reads ArrayOfHeaderInfo. It rejects entity declarations, so no entity can be expanded."""
 
     def __init__(self) -> None:
         self._path: list[str] = []

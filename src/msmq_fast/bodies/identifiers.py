@@ -1,4 +1,4 @@
-"""Identifiers as people read them."""
+"""Identifiers as text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from msmq_fast.bodies.errors import BodyError
 
 
 def guid(data: bytes) -> str:
-    """16 bytes: the GUID; 20 bytes: an identifier of a message, `{guid}\\ordinal`, as in `message_id`.
+    """Return the text of an identifier: a GUID for 16 bytes, a message identifier `{guid}\\ordinal` for 20
+    bytes.
 
-    So the correlation_id of an acknowledgment or of an answer joins with the message it is about. BodyError:
-    any other size.
+    The text of a correlation id therefore equals the `message_id` of the message that it refers to. Raises
+    BodyError for any other size.
     """
     if len(data) == 16:
         return str(UUID(bytes_le=bytes(data)))

@@ -1,4 +1,4 @@
-"""Bodies that are JSON, as Newtonsoft.Json, NServiceBus and Rebus put them into messages."""
+"""JSON bodies, as Newtonsoft.Json, NServiceBus and Rebus write them into messages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from msmq_fast.bodies.errors import BodyError
 from msmq_fast.bodies.text import text
 
 MAX_DEPTH: Final = 100
-"""Levels of lists and maps; Newtonsoft.Json reads 64."""
+"""Maximum nesting of lists and maps; Newtonsoft.Json reads 64 levels."""
 
 
 def encode(value: Any) -> bytes:
-    """UTF-8 without white space or a byte order mark. BodyError: JSON has no form for the value."""
+    """Return the value as UTF-8 JSON without white space or a byte order mark. Raises BodyError if JSON
+    cannot represent the value.
+    """
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -21,7 +23,9 @@ def encode(value: Any) -> bytes:
 
 
 def decode(body: bytes, body_type: int | None) -> Any:
-    """The value of a document. BodyError: the bytes are not JSON, or are nested too deeply."""
+    """Return the value of a JSON document. Raises BodyError if the bytes are not JSON, or are nested too
+    deeply.
+    """
     document = text(body, body_type).lstrip("\ufeff").rstrip("\0")
     try:
         value = json.loads(document)
@@ -35,7 +39,9 @@ def decode(body: bytes, body_type: int | None) -> Any:
 
 
 def _check_depth(value: Any) -> None:
-    """Level by level, as a reader that recurses could not."""
+    """Raise BodyError if a value is nested too deeply. The check goes level by level, since a recursive one
+    could overflow the stack.
+    """
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         inner: list[Any] = []

@@ -1,4 +1,4 @@
-"""Which kind of body a message carries: what its type says, and what its first bytes show."""
+"""Determines the kind of a body, from its stated type or from its first bytes."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ KINDS: Final = (
     "ole_object",
     "binary",
 )
-"""Every answer of `body_kind`."""
+"""All kinds that `body_kind` returns."""
 
 _MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
 def body_kind(body: bytes, body_type: int | None) -> str:
-    """One of KINDS.
+    """Return the kind of a body, one of KINDS.
 
-    The stated type decides where it is a text, a number, an object or the binary formatter; bytes without a
-    telling type (0 or an array of bytes) are looked at: .NET's XML formatter, BinaryFormatter streams and the
-    framing of NetMsmqBinding state no other.
+    The stated type decides if it is a text, a number, an object or the binary formatter. For type 0 and for
+    an array of bytes, the first bytes decide: .NET's XML formatter, BinaryFormatter streams and the framing
+    of NetMsmqBinding do not state a type of their own.
     """
     if not body:
         return "empty"

@@ -1,9 +1,9 @@
-"""Streams of .NET's BinaryFormatter (MS-NRBF): a walk over their records, and which types they name.
+"""Streams of .NET's BinaryFormatter (MS-NRBF): walks their records and collects the type names.
 
-The records are walked by their sizes; no type of the stream ever becomes code. `Walk` calls a method for
-each thing that it passes, which does nothing here: a subclass that wants values (`bodies.binary`) overrides
-those. A class whose members have no types in the stream ends the walk: `net_binary` then returns what was
-found until there, with `complete` False.
+The walk uses the sizes of the records; no type in the stream is ever resolved to code. `Walk` calls a method
+for each item that it passes; these methods do nothing here, and a subclass that needs values
+(`bodies.binary`) overrides them. A class without member types in the stream ends the walk: `net_binary` then
+returns the names found so far, with `complete` False.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MAX_NAMES: Final = 10_000
 
 
 class NetBinary(NamedTuple):
-    """Names in the order of their first appearance."""
+    """The type and library names of a stream, in the order of their first appearance."""
 
     root: str | None
     types: list[str]
@@ -53,7 +53,7 @@ class NetBinary(NamedTuple):
 
 
 class Class(NamedTuple):
-    """A class of the stream."""
+    """A class that the stream declares."""
 
     name: str
     members: tuple[int, ...] | None  # in reverse: primitive types, 0 for records; None: not told
@@ -61,11 +61,11 @@ class Class(NamedTuple):
 
 
 class Opaque(Exception):
-    """The sizes of what follows are not in the stream."""
+    """The stream does not contain the sizes of the records that follow."""
 
 
 class _Open:
-    """An object or array whose members have not all come."""
+    """An object or array of which some members are still to be read."""
 
     __slots__ = ("members", "nulls", "rest")
 
@@ -76,7 +76,9 @@ class _Open:
 
 
 def net_binary(body: bytes) -> NetBinary:
-    """The type and library names of a stream. BodyError: it is none, or is cut or damaged."""
+    """Return the type and library names of a stream. Raises BodyError if the bytes are not a stream, or are
+    truncated or damaged.
+    """
     walk = Walk(body)
     complete = True
     try:
@@ -89,9 +91,11 @@ def net_binary(body: bytes) -> NetBinary:
 
 
 class Walk:
-    """One pass over a stream. Every value, string, null and reference that it passes belongs to the object
-    or array that began last and has not ended; `run` raises BodyError for a damaged stream, Opaque where
-    the sizes of what follows are not told.
+    """One pass over a stream.
+
+    Each value, string, null and reference belongs to the innermost object or array that is still open. `run`
+    raises BodyError for a damaged stream, and Opaque if the stream does not contain the sizes of the records
+    that follow.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -119,33 +123,33 @@ class Walk:
     # -- what a subclass may want to know
 
     def object_begins(self, identifier: int, found: Class) -> None:
-        """An object. Its members follow in the order of `found.names`."""
+        """An object begins. Its members follow in the order of `found.names`."""
 
     def array_begins(self, identifier: int, name: str, lengths: list[int]) -> None:
-        """An array. Its elements follow, the last dimension first."""
+        """An array begins. Its elements follow; the index of the last dimension varies fastest."""
 
     def ends(self) -> None:
-        """What began last and has not ended has all its members."""
+        """The innermost open object or array is complete."""
 
     def string_passed(self, identifier: int, text: str) -> None:
-        """A string object."""
+        """A string object was read."""
 
     def value_passed(self, primitive: int, at: int) -> None:
-        """A value of a PrimitiveTypeEnumeration, in the bytes from `at` to `self.at`."""
+        """A value of a PrimitiveTypeEnumeration was read; its bytes are those from `at` to `self.at`."""
 
     def values_passed(self, primitive: int, count: int, at: int) -> None:
-        """`count` elements of a fixed size, in the bytes from `at` to `self.at`."""
+        """`count` elements of a fixed size were read; their bytes are those from `at` to `self.at`."""
 
     def nulls_passed(self, count: int) -> None:
-        """Members that are null."""
+        """`count` null members were read."""
 
     def reference_passed(self, identifier: int) -> None:
-        """A member that is an object of the stream, which may still follow."""
+        """A reference to an object of the stream was read; the object may follow later."""
 
     # -- records
 
     def _member(self, owner: _Open) -> None:
-        """The next member of an object or array, or its end."""
+        """Read the next member of an object or array, or close it if it is complete."""
         if owner.rest == 0:
             self._open.pop()
             self.ends()
@@ -158,7 +162,7 @@ class Walk:
             self._record(owner)
 
     def _record(self, owner: _Open | None) -> bool:
-        """One record; False at the end of the stream."""
+        """Read one record; returns False at the end of the stream."""
         kind = self._byte()
         self.records += 1
         if kind == 12:
@@ -186,7 +190,7 @@ class Walk:
 
     def _nulls(self, count: int, owner: _Open | None) -> None:
         if owner is None or not owner.nulls or not 0 < count <= owner.rest + 1:
-            raise BodyError(f"{count} nulls at byte {self.at} are more than there is room for")
+            raise BodyError(f"{count} nulls at byte {self.at} are more than the members that are left")
         owner.rest -= count - 1
         self.nulls_passed(count)
 
@@ -209,7 +213,9 @@ class Walk:
     def _class_with_id(self) -> None:
         identifier, known = self._int(), self._classes.get(self._int())
         if known is None:
-            raise BodyError(f"the record before byte {self.at} refers to a class that was not there")
+            raise BodyError(
+                f"the record before byte {self.at} refers to a class that the stream has not declared"
+            )
         self._begin(identifier, known)
 
     def _class_info(self) -> tuple[int, str, tuple[str, ...]]:
@@ -236,7 +242,9 @@ class Walk:
     def _array(self) -> None:
         identifier, shape, rank = self._int(), self._byte(), self._int()
         if shape > 5 or not 1 <= rank <= 32:
-            raise BodyError(f"the array before byte {self.at} has shape {shape} and {rank} dimensions")
+            raise BodyError(
+                f"the array before byte {self.at} cannot have shape {shape} and {rank} dimensions"
+            )
         lengths = [self._length() for _ in range(rank)]
         for _ in range(rank if shape > 2 else 0):
             self._int()
@@ -270,8 +278,9 @@ class Walk:
     # -- values
 
     def _type_info(self, kind: int) -> tuple[int, str]:
-        """What follows a BinaryTypeEnumeration: the primitive type if values stand without a record, else 0;
-        and the name of the type.
+        """Read the additional information of a BinaryTypeEnumeration.
+
+        Returns the primitive type if the values follow without a record, else 0; and the name of the type.
         """
         if kind == _IS_PRIMITIVE:
             return self._value_type()

@@ -1,4 +1,4 @@
-"""Bodies that are text."""
+"""Text bodies and their encodings."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ _ENCODINGS: Final = frozenset(
 
 
 def text(body: bytes, body_type: int | None) -> str:
-    """The text of a body: UTF-16LE for VT_BSTR and VT_LPWSTR, up to a final NUL; ANSI for VT_LPSTR.
+    """Return the text of a body: UTF-16LE for VT_BSTR and VT_LPWSTR, up to a final NUL; ANSI for VT_LPSTR.
 
-    Which code page an ANSI text has is not said anywhere: it is read as UTF-8, and where that fails as
-    Windows-1252. Other types: by the byte order mark, else UTF-8. BodyError: the bytes are no such text.
+    The code page of an ANSI text is not stated anywhere: it is decoded as UTF-8, and if that fails as
+    Windows-1252. Other types are decoded by their byte order mark, or as UTF-8 without one. Raises BodyError
+    if the bytes are not valid in the encoding.
     """
     if body_type in WIDE_TEXT:
         return _ended(_decoded(body, "utf-16-le"))
@@ -55,16 +56,18 @@ def text(body: bytes, body_type: int | None) -> str:
 
 
 def utf16(body: bytes) -> str:
-    """The text of a UTF-16LE body, up to a final NUL, whatever its type is. BodyError: it is no such text."""
+    """Return the text of a UTF-16LE body of any type, up to a final NUL. Raises BodyError if it is not
+    UTF-16LE.
+    """
     return _ended(_decoded(body, "utf-16-le"))
 
 
 def xml(body: bytes) -> str:
-    """The text of an XML document, without its byte order mark; for from_xml, xpath or a Variant.
+    """Return the text of an XML document without its byte order mark, for from_xml, xpath or a Variant.
 
-    The encoding is that of the mark, of the position of NULs in the first character, or of the declaration.
-    Nothing is parsed, so nothing is expanded. BodyError: the bytes begin no XML document or are not in the
-    encoding.
+    The encoding comes from the mark, from the position of NULs in the first character, or from the
+    declaration. The document is not parsed, so no entity is expanded. Raises BodyError if the bytes do not
+    begin an XML document or are not valid in the encoding.
     """
     if body[:2] == b"<\0":
         encoding = "utf-16-le"

@@ -1,8 +1,7 @@
-"""The simple types that .NET's formatters and VARIANT share: their names, ranges, and which Python values
-fit.
+"""The simple types that .NET's formatters and VARIANT share: names, ranges, and matching Python values.
 
-A type is named as in .NET, in lower case and with its size (`int16`, `single`, `datetime`); `[]` behind a
-name means an array.
+A type has its .NET name in lower case with its size (`int16`, `single`, `datetime`); a trailing `[]` denotes
+an array.
 
 To add a type: add a row to `_ROWS`, and its range to `_in_range`; the formatters read the rest from the row.
 """
@@ -27,7 +26,7 @@ _MAX_SCALE: Final = 28
 
 
 class SimpleType(NamedTuple):
-    """How one type is called and laid out."""
+    """The names and the layout of one type."""
 
     name: str
     net: str  # of .NET, without `System.`
@@ -64,7 +63,9 @@ _INFERRED: Final = ("boolean", "double", "string", "bytes", "decimal", "datetime
 
 
 def simple_type(name: str) -> SimpleType:
-    """The type of a name without `[]`. BodyError: there is none, with the names that there are."""
+    """Return the type with this name, without `[]`. Raises BodyError if there is no such type; its text lists
+    the known names.
+    """
     found = TYPES.get(name)
     if found is None:
         raise BodyError(f"invalid type {name!r}: choose one of {', '.join(sorted(TYPES))}")
@@ -72,9 +73,9 @@ def simple_type(name: str) -> SimpleType:
 
 
 def infer(value: Any) -> str:
-    """The name of the type that a value has when the caller names none.
+    """Return the name of the type of a value for which the caller names none.
 
-    An int is an int32, int64 or uint64, the first that holds it. BodyError: no type fits.
+    An int is an int32, int64 or uint64, whichever fits first. Raises BodyError if no type fits.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         for name in ("int32", "int64", "uint64"):
@@ -107,7 +108,7 @@ def _infer_items(items: Sequence[Any]) -> str:
 
 
 def check(value: Any, kind: SimpleType) -> None:
-    """BodyError, in one line, unless the value is one of the type."""
+    """Raise BodyError, with one line, unless the value has the type."""
     if not isinstance(value, kind.python) or (isinstance(value, bool) and kind.name != "boolean"):
         wanted = " or ".join(each.__name__ for each in kind.python)
         raise BodyError(f"type {kind.name} takes {wanted}, not {shown(value)}")
@@ -135,7 +136,7 @@ def _in_range(value: Any, name: str) -> bool:
 
 
 def _is_text(value: str) -> bool:
-    """Whether UTF-8 and UTF-16 hold it: every surrogate has its pair."""
+    """Whether UTF-8 and UTF-16 can encode the text, that is, each surrogate is part of a pair."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -144,7 +145,7 @@ def _is_text(value: str) -> bool:
 
 
 def fits_decimal(value: Decimal) -> bool:
-    """Whether a System.Decimal holds the value exactly: 96 bits and at most 28 decimal places."""
+    """Whether a System.Decimal can hold the value exactly: 96 bits and at most 28 decimal places."""
     if not value.is_finite() or value.adjusted() > 28 or len(value.as_tuple().digits) > 60:
         return False
     scale, digits = decimal_parts(value)
@@ -152,14 +153,16 @@ def fits_decimal(value: Decimal) -> bool:
 
 
 def decimal_parts(value: Decimal) -> tuple[int, int]:
-    """Decimal places and digits, both without the sign. The value is finite and small."""
+    """Return the number of decimal places and the digits as an integer, both without the sign. The value must
+    be finite and its exponent small.
+    """
     _, digits, exponent = value.as_tuple()
     scale = max(-int(exponent), 0)
     return scale, int("".join(map(str, digits))) * 10 ** max(int(exponent), 0)
 
 
 def to_ticks(value: datetime) -> int:
-    """Ticks (100 ns) since the year 1 of the clock's reading, whatever the time zone."""
+    """Return the ticks (100 ns) from the year 1 to the clock time of a datetime; its time zone is ignored."""
     since = value.replace(tzinfo=None) - _EPOCH
     return (
         since.days * 86_400_000_000 + since.seconds * 1_000_000 + since.microseconds
@@ -167,7 +170,7 @@ def to_ticks(value: datetime) -> int:
 
 
 def span_ticks(value: timedelta) -> int:
-    """Ticks (100 ns) of a duration. BodyError: more than a System.TimeSpan holds."""
+    """Return a duration in ticks (100 ns). Raises BodyError if it exceeds the range of a System.TimeSpan."""
     ticks = (
         value.days * 86_400_000_000 + value.seconds * 1_000_000 + value.microseconds
     ) * TICKS_PER_MICROSECOND
@@ -177,7 +180,7 @@ def span_ticks(value: timedelta) -> int:
 
 
 def from_ticks(ticks: int) -> datetime | None:
-    """The inverse of `to_ticks`, cut to microseconds; None: not a date of the years 1 to 9999."""
+    """Return the datetime of `ticks`, truncated to microseconds; None if it is not in the years 1 to 9999."""
     try:
         return _EPOCH + timedelta(microseconds=ticks // TICKS_PER_MICROSECOND)
     except OverflowError:
@@ -185,7 +188,7 @@ def from_ticks(ticks: int) -> datetime | None:
 
 
 def shown(value: Any) -> str:
-    """A value for an error message: its type and at most 60 characters."""
+    """Return a value for an error message: its type and at most 60 characters."""
     if isinstance(value, int) and value.bit_length() > 200:
         return f"an integer of {value.bit_length()} bits"
     text = ascii(value)

@@ -1,16 +1,17 @@
-"""Bodies of .NET's XmlMessageFormatter, that is of XmlSerializer: simple values both ways, classes to dicts.
+"""Bodies of .NET's XmlMessageFormatter, that is, of XmlSerializer: encodes simple values; decodes simple
+values, and classes as dicts.
 
-Reading needs no schema, so the names decide:
+Decoding needs no schema, so the names decide:
 
-1. An element that is named as a simple type (`int`, `string`, `dateTime`), or has such an `xsi:type`, is a
-   value of that type; `xsi:nil` is None. An element whose name begins with `ArrayOf`, or all of whose
-   children are named as the same simple type, is a list.
-2. Another element with children or attributes is a dict by the names of the children; names that repeat have
-   lists, attributes an `@` before their name, text beside children is `#text`. The root, and what has an
-   `xsi:type`, also has its class as `__class__`.
+1. An element with the name of a simple type (`int`, `string`, `dateTime`), or with such an `xsi:type`, is a
+   value of that type; `xsi:nil` is None. An element is a list if its name begins with `ArrayOf`, or if all of
+   its children have the name of the same simple type.
+2. Another element with children or attributes is a dict keyed by the names of the children. A repeated name
+   has a list; an attribute has an `@` before its name; text beside children is `#text`. The root, and an
+   element with an `xsi:type`, also has its class as `__class__`.
 3. Any other element is its text.
 
-Document types are refused, so nothing is expanded; depth is bounded.
+Document type declarations are rejected, so no entity is expanded; the depth is bounded.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from msmq_fast.bodies.types import ARRAY, TYPES, SimpleType, simple_type
 from msmq_fast.bodies.xmlvalues import from_text, to_text
 
 CLASS: Final = "__class__"
-"""The key under which a dict has the name of its class."""
+"""The key of a dict for the name of its class."""
 
 MAX_DEPTH: Final = 100
 _XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
@@ -35,9 +36,10 @@ _BY_ELEMENT: Final = {kind.xml: kind for kind in TYPES.values() if kind.xml is n
 
 
 def encode(value: Any, name: str) -> bytes:
-    """What XmlSerializer of .NET Framework writes on Windows for a value of the type `name`.
+    """Return the document that XmlSerializer of .NET Framework writes on Windows for a value of the type
+    `name`.
 
-    BodyError: the type has no element, or the value is not one of the type.
+    Raises BodyError if XmlSerializer has no element for the type, or the value does not have the type.
     """
     if not name.endswith(ARRAY):
         return (_DECLARATION + _element(_writable(name), value)).encode()
@@ -73,9 +75,9 @@ def _element(kind: SimpleType, value: Any) -> str:
 
 
 def decode(body: bytes) -> tuple[Any, list[str]]:
-    """The value of a document, and notes on what was read otherwise than its names promise.
+    """Return the value of a document, and notes on elements that were not decoded as their names promise.
 
-    BodyError: the bytes are not one XML document, declare a document type or are nested too deeply.
+    Raises BodyError if the bytes are not one XML document, declare a document type or are nested too deeply.
     """
     reader = _Reader()
     return reader.read(xml_text(body)), reader.notes

@@ -1,4 +1,4 @@
-"""Simple values as the text of an XML element, as .NET's XmlConvert writes and reads them."""
+"""Simple values as the text of an XML element, in the format of .NET's XmlConvert."""
 
 from __future__ import annotations
 
@@ -28,15 +28,18 @@ _SINGLE: Final = struct.Struct("<f")
 
 
 def to_text(value: Any, kind: SimpleType) -> str:
-    """The escaped text of an element. BodyError: the value is not one of the type, or XML cannot hold it."""
+    """Return the escaped text of an element. Raises BodyError if the value does not have the type, or XML
+    cannot hold it.
+    """
     check(value, kind)
     return _WRITERS.get(kind.name, str)(value)
 
 
 def from_text(text: str, kind: SimpleType) -> Any:
-    """The value of an element's text; white space around values that are not strings is ignored.
+    """Parse the text of an element; white space around values other than strings is ignored.
 
-    A time that is finer than microseconds is cut. BodyError: the text is not a value of the type.
+    A time with a finer resolution is truncated to microseconds. Raises BodyError if the text is not a value
+    of the type.
     """
     if kind.name == "string":
         return text
@@ -61,7 +64,7 @@ def _string(value: str) -> str:
 
 
 def decimal_text(value: Decimal | int) -> str:
-    """As System.Decimal writes itself: no exponent, no negative zero, decimal places kept."""
+    """Format a number as System.Decimal does: no exponent, no negative zero, decimal places kept."""
     value = Decimal(value)
     scale, digits = decimal_parts(value)
     text = str(digits).rjust(scale + 1, "0")
@@ -70,7 +73,9 @@ def decimal_text(value: Decimal | int) -> str:
 
 
 def _floating(value: float, digits: int, more: int, same: Callable[[str], bool]) -> str:
-    """As .NET Framework's format R: `digits` significant digits, or `more` where these do not read back."""
+    """Format a float as .NET Framework's format R: `digits` significant digits, or `more` if `same` shows
+    that parsing `digits` of them yields another value.
+    """
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"
     text = f"{value:.{digits - 1}e}"
@@ -157,7 +162,7 @@ def _read_floating(word: str) -> float:
 
 
 def read_decimal(word: str) -> Decimal:
-    """The value of a System.Decimal's text. Raises ValueError."""
+    """Parse the text of a System.Decimal. Raises ValueError."""
     if not _NUMBER.fullmatch(word):
         raise ValueError(word)
     value = Decimal(word)
