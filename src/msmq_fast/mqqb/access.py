@@ -1,4 +1,4 @@
-"""The access check of messages that arrive (MS-MQQB 3.1.5.8.3, AMB-22, AMB-23)."""
+"""The access check for arriving messages (MS-MQQB 3.1.5.8.3, AMB-22, AMB-23)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPERATION = "send by message"
 
 
 class SenderGate:
-    """Decides whether the sender of a message may put it into its queue. Refusals are recorded."""
+    """Decides whether the sender of a message may put it into its queue. Refusals are audited."""
 
     def __init__(
         self, principals: Principals, authorizer: Authorizer, unsigned: UnsignedSid = UnsignedSid.ANONYMOUS
@@ -31,11 +31,14 @@ class SenderGate:
     def __call__(
         self, target: Destination, sender_type: int, sender_id: bytes, message: str, *, verified: bool = False
     ) -> bool:
-        """`sender_type` and `sender_id` as in the SecurityHeader; `message` is the identifier, for records.
-        A `verified` sender is proven, whatever the SID of an unsigned message counts for.
+        """Returns whether the sender may send to `target`.
 
-        A sender whose identifier cannot be read is refused, even where anonymous ones may send: it claims to
-        be somebody (QB-259).
+        `sender_type` and `sender_id` are as in the SecurityHeader; `message` is its identifier, for the audit
+        record. With `verified`, a signature proves the sender, regardless of the rule for the SIDs of
+        unsigned messages.
+
+        A sender whose identifier cannot be parsed is refused, even where anonymous senders may send: it
+        claims an identity (QB-259).
         """
         token = self._principals.of_sender(sender_type, sender_id, self._unsigned, verified=verified)
         detail = f"message {message}"

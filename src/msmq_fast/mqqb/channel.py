@@ -1,4 +1,4 @@
-"""The outgoing queues of the queue manager as sessions need them."""
+"""The interface of the queue manager's outgoing queues to sessions."""
 
 from __future__ import annotations
 
@@ -42,40 +42,50 @@ _STATUS = {
     Progress.FAILURE: (ConnectionStatus.UNKNOWN_FAILURE, OutgoingState.DISCONNECTED, 0xC00E0001),
     Progress.OWN_HOST: (ConnectionStatus.UNKNOWN_FAILURE, OutgoingState.NEED_VALIDATION, 0),
 }
-"""Status, state, and the HRESULT of a ConnectionHistory entry: Winsock's for what Windows learns from it."""
+"""For each progress: the connection status, the state of the queue, and the HRESULT of a ConnectionHistory
+entry.
+
+For errors that Windows gets from Winsock, the HRESULT is Winsock's.
+"""
 
 
 Route = Callable[[str, UUID | None], tuple[Target, ...]]
-"""The next hops to the queue manager on a host (empty: unknown) or with a GUID, see `routing.Router`."""
+"""Returns the next hops to a queue manager, given its host (empty: unknown) or its GUID; see
+`routing.Router`.
+"""
 
 
 def straight(host: str, manager: UUID | None) -> tuple[Target, ...]:
-    """Without routing the next hop is the destination."""
+    """Returns the destination itself as the next hop, for a queue manager without routing."""
     return (Target(host.casefold(), NULL_GUID if manager is None else manager),)
 
 
 Protect = Callable[[int, bytes], bytes | None]
-"""Encrypts the message with a lookup id before it is transmitted; None: it cannot, and has removed it."""
+"""Encrypts the message with a lookup id before it is transmitted; None if it cannot, and has removed
+the message.
+"""
 
 
 class Carrier(Protocol):
-    """Brings channels and sessions together: `transfer.Transfer`."""
+    """Assigns channels to sessions; implemented by `transfer.Transfer`."""
 
     def submit(self, channel: OutgoingChannel, now: float) -> None:
-        """A channel has something to send."""
+        """Called when a channel has messages to send."""
 
     def hold(self, channel: OutgoingChannel) -> None:
-        """Its queue was paused."""
+        """Called when the queue of a channel was paused."""
 
     def release(self, channel: OutgoingChannel, now: float) -> None:
-        """Its queue was resumed."""
+        """Called when the queue of a channel was resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelContext:
-    """The context that all channels share. `unix_time` and `monotonic` give seconds; `touch` asks for a turn
-    of the commit loop. Acknowledgments of streams that have no other way go to the address at which a session
-    with their queue manager was last, which `last_address` gives.
+    """The context that all channels share.
+
+    `unix_time` and `monotonic` return seconds; `touch` requests a turn of the commit loop. `last_address`
+    returns the address of the latest session with a queue manager: acknowledgments of streams that have no
+    other route go there.
     """
 
     carrier: Carrier
@@ -88,7 +98,7 @@ class ChannelContext:
 
 
 class OutgoingChannel:
-    """One outgoing queue as its link and its session see it; there is one for each.
+    """One outgoing queue, as its link and its session use it; each queue has one channel.
 
     `protect` is called for messages with a privacy level.
     """
@@ -98,7 +108,9 @@ class OutgoingChannel:
         self._context = context
         self._sequences = context.sequences
         self.core = queue.core
-        self.sequence = queue.core.sequence  # the transactional sequence of what was sent; None: it has none
+        self.sequence = (
+            queue.core.sequence
+        )  # the transactional sequence of the sent messages; None: there is none
         self.protect = protect
         self.direct = queue.destination.kind is NameKind.DIRECT
         self._concludes = is_internal(queue.destination)
@@ -107,13 +119,13 @@ class OutgoingChannel:
     # ---- what the queue tells, see `qm.queues.outgoing.Channel`
 
     def has_work(self) -> None:
-        """Messages are available."""
+        """Called when messages are available."""
         context = self._context
         context.carrier.submit(self, context.monotonic())
         context.touch()
 
     def held(self, on_hold: bool) -> None:
-        """The queue was paused or resumed."""
+        """Called when the queue was paused or resumed."""
         context = self._context
         if on_hold:
             context.carrier.hold(self)
@@ -142,43 +154,53 @@ class OutgoingChannel:
         return (*hops, Target(address, name.guid)) if address else hops
 
     def relocate(self) -> bool:
-        """Look anew where its messages go; whether `hops` changed."""
+        """Look up the next hops again; returns whether `hops` changed."""
         before, self._hops = self.hops, self._located()
         return self._hops != before
 
     @property
     def base_priority(self) -> int:
-        """Added to the priority of each message. Acknowledgments of streams go first: they make room at a
-        receiver that takes nothing else while it is full, and it would never see them behind its window.
+        """The value that is added to the priority of each message.
+
+        Acknowledgments of streams are sent first: they free space at a receiver that is full and accepts
+        nothing else, and that would not read them behind its window.
         """
         return _FIRST if self._concludes else self.queue.properties.base_priority
 
     def head(self) -> tuple[int, int]:
-        """(priority, number) of the messages that go first; (-1, 0) on hold or when there is nothing
-        to send."""
+        """Returns (priority, number) of the messages that are sent next; (-1, 0) on hold or if there
+        are none.
+        """
         return head(self.core) if self.queue.may_send else (-1, 0)
 
     def acknowledged(self, owner: int, lookup_ids: array[int]) -> None:
-        """The peer keeps these messages; those of a sequence stay until their receiver says so (QB-125)."""
+        """Remove messages that the peer acknowledged; those of a sequence stay until their receiver confirms
+        (QB-125).
+        """
         self.core.acked(lookup_ids, owner)
 
     def released(self, owner: int, lookup_ids: array[int]) -> None:
-        """These messages are to be sent again."""
+        """Release messages that must be sent again."""
         self.core.release(lookup_ids, owner)
 
     def expired(self, owner: int, lookup_ids: array[int]) -> None:
-        """Unlocked, so that the queue manager's own expiry removes them with all that follows from it."""
+        """Release expired messages, so that the queue manager's own expiry removes them with all side
+        effects.
+        """
         self.core.release(lookup_ids, owner)
         self.core.ledger.expire()
 
     def transmitted(self, now: float) -> None:
-        """The resend timer of its sequence runs."""
+        """Start the resend timer of its sequence, unless it runs."""
         if self._sequences is not None:
             self._sequences.transmitted(self.core, now)
 
     def ended(self, owner: int, *, idle: bool) -> None:
-        """A session that was idle leaves it to the resend timer when to send again what it had sent: else a
-        receiver that says nothing would be asked over and over (AMB-17)."""
+        """Called when a session has ended.
+
+        After an idle session, the resend timer decides when to send the messages again; otherwise a receiver
+        that does not answer would get them over and over (AMB-17).
+        """
         if idle:
             return
         session_ended(self.core, owner)
@@ -186,7 +208,7 @@ class OutgoingChannel:
             self._sequences.stop(self.core)
 
     def progress(self, progress: Progress, address: str, detail: str) -> None:
-        """Keep the state (ST-4) and the ConnectionHistory."""
+        """Update the state of the queue (ST-4) and its ConnectionHistory."""
         queue = self.queue
         if progress is Progress.DISCONNECTING:
             queue.set_state(OutgoingState.DISCONNECTING)
@@ -210,18 +232,20 @@ class OutgoingChannel:
 
     @property
     def answers_only(self) -> bool:
-        """Whether nothing but answers to messages of other queue managers ever went there."""
+        """Whether only answers to messages of other queue managers use the queue."""
         return self.queue.answers_only
 
     @property
     def answers_for(self) -> str:
-        """The address group whose messages are answered there, and nothing else."""
+        """The address group whose messages caused the queue, if only answers use it; otherwise empty."""
         return self.queue.answers_for
 
     def scheduled(self, wait: float) -> None:
-        """For operators: when the next attempt to connect is."""
+        """Record when the next connection attempt is due, for operators; `wait` is in seconds."""
         self.queue.next_attempt = self._context.unix_time() + math.ceil(wait)
 
     def come_home(self) -> bool:
-        """Its host is this computer: whether its messages go to a local queue from now on."""
+        """Called when the destination host is this computer; returns whether its messages go to a local queue
+        from now on.
+        """
         return self.queue.deliver_locally()

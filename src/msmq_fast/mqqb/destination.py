@@ -1,4 +1,4 @@
-"""The local queues that messages arrive in, as the receive pipeline sees them."""
+"""The local queues in which messages arrive, as the receive pipeline uses them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ __all__ = ["Destination", "Gate", "Resolver", "destination_of", "destinations"]
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """A local queue: where messages go, and whether every message that is plain in itself may go
-    there unseen."""
+    """A local queue, and its demands on the messages that arrive in it."""
 
     core: QueueCore
     transactional: bool = False
@@ -24,13 +23,13 @@ class Destination:
     encrypted_only: bool = False
     clear_only: bool = False
     everybody: bool = True
-    """True: every sender may; False: `security` and the sender decide."""
+    """True: every sender may send; False: `security` and the sender decide."""
     security: SecurityDescriptor = field(default_factory=SecurityDescriptor)
     name: str = ""
 
     @property
     def plain(self) -> bool:
-        """No demand on the protection of messages: the native path may deliver to it."""
+        """Whether the queue demands no protection of messages, so that the native path may deliver to it."""
         return not (self.authenticated or self.encrypted_only)
 
 
@@ -38,25 +37,33 @@ class Resolver(Protocol):
     """Finds the local queue that a message is for (3.1.5.8.5)."""
 
     def __call__(self, dest_type: int, name: bytes) -> Destination | None:
-        """`dest_type` and `name` as in UserHeader.Flags.DQ and DestinationQueue; None: there is no
-        such queue."""
+        """Returns the queue; None if it does not exist.
+
+        `dest_type` and `name` are as in UserHeader.Flags.DQ and DestinationQueue.
+        """
 
 
 class Gate(Protocol):
-    """Decides whether a sender may put a message into a queue (3.1.5.8.3), and records refusals."""
+    """Decides whether a sender may put a message into a queue (3.1.5.8.3), and audits refusals."""
 
     def __call__(
         self, target: Destination, sender_type: int, sender_id: bytes, message: str, *, verified: bool = False
     ) -> bool:
-        """`sender_type` and `sender_id` as in the SecurityHeader, 0 and nothing without; `message` is
-        the identifier. `verified`: the message carries a signature of this sender."""
+        """Returns whether the sender may send to `target`.
+
+        `sender_type` and `sender_id` are as in the SecurityHeader, or 0 and empty without one; `message` is
+        the identifier. `verified`: the message has a signature of this sender.
+        """
 
 
 def destinations(
     find_field: Callable[[int, bytes], Queue | None], open_to_everybody: Callable[[Queue], bool]
 ) -> Resolver:
-    """A resolver over `QueueRegistry.find_field`; no sender may use the queue manager's own system queues.
-    `open_to_everybody` tells the queues to which every sender may send."""
+    """Returns a resolver over `QueueRegistry.find_field`.
+
+    It does not find the queue manager's own system queues. `open_to_everybody` returns whether every sender
+    may send to a queue.
+    """
 
     def resolve(dest_type: int, name: bytes) -> Destination | None:
         queue = find_field(dest_type, name)
@@ -68,7 +75,7 @@ def destinations(
 
 
 def destination_of(queue: Queue, *, everybody: bool) -> Destination:
-    """A queue of this computer as the receive pipeline sees it; `everybody`: every sender may send to it."""
+    """Returns the destination for a local queue; `everybody`: every sender may send to it."""
     properties = queue.properties
     return Destination(
         queue.core,

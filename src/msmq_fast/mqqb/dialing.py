@@ -1,7 +1,7 @@
-"""Bounds connection attempts to other queue managers, and delays those to hosts that failed.
+"""Limits connection attempts to other queue managers, and delays attempts to hosts that failed.
 
-Both hold for destinations that strangers may name. Programs of this computer have slots of their own, so that
-no number of invented administration queues keeps them waiting.
+Unauthenticated peers may name the destinations of answers. So messages of local programs have slots of their
+own, and invented administration queues cannot delay them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from msmq_fast.mqqb.link import Link
 __all__ = ["Backoff", "Dials", "Purpose"]
 
 _NAMES = 2
-"""Names that are resolved at a time for answers alone: resolvers are few threads, and slow for names that do
-not exist."""
+"""How many names are resolved at a time for answers alone.
+
+The resolver has few threads, and is slow for names that do not exist.
+"""
 _REMEMBERED = 16_384
-"""Ways out whose failures are remembered."""
+"""Maximum number of routes whose failures are remembered."""
 
 
 class Purpose(Enum):
@@ -30,7 +32,9 @@ class Purpose(Enum):
 
 
 class Dials:
-    """At most `limit` links connect for messages at a time, and half as many for answers alone."""
+    """Limits concurrent connection attempts: at most `limit` for messages, and half as many for answers
+    alone.
+    """
 
     def __init__(self, limit: int) -> None:
         self._most: dict[Purpose, int] = {}
@@ -40,7 +44,7 @@ class Dials:
         self._waiting: dict[Purpose, dict[Link, None]] = {purpose: {} for purpose in Purpose}
 
     def resize(self, limit: int) -> None:
-        """Set another limit. Links that connect already go on."""
+        """Change the limit. Attempts under way continue."""
         self._most = {
             Purpose.MESSAGES: limit,
             Purpose.ANSWERS: max(1, limit // 2),
@@ -49,16 +53,18 @@ class Dials:
 
     @property
     def active(self) -> int:
-        """Links that connect."""
+        """Number of links that are connecting."""
         return len(self._active)
 
     @property
     def waiting(self) -> int:
-        """Links that wait for their turn."""
+        """Number of links that wait for their turn to connect."""
         return sum(len(links) for links in self._waiting.values())
 
     def take(self, link: Link, purpose: Purpose) -> bool:
-        """Whether a link may go on connecting; if not, `granted` names it when it may."""
+        """Request a slot for a link; returns whether it may connect now. If not, `granted` returns it
+        later.
+        """
         if self._active.get(link) is purpose:
             return True
         self.release(link)
@@ -73,7 +79,7 @@ class Dials:
         self._used[purpose] += 1
 
     def release(self, link: Link) -> None:
-        """A link does not connect any more, nor wait for its turn; saying it twice changes nothing."""
+        """Release the slot of a link, or remove it from the waiting links. A repeated call has no effect."""
         purpose = self._active.pop(link, None)
         if purpose is not None:
             self._used[purpose] -= 1
@@ -81,7 +87,7 @@ class Dials:
             links.pop(link, None)
 
     def granted(self) -> list[Link]:
-        """Returns the links that may connect now; each has its slot."""
+        """Returns the waiting links that have got a slot."""
         found = []
         for purpose, links in self._waiting.items():
             while links and self._used[purpose] < self._most[purpose]:
@@ -93,11 +99,11 @@ class Dials:
 
 
 class Backoff:
-    """Waits that double from `first` to `most` seconds, while a host does not answer.
+    """Pauses between attempts to a host that does not answer; they double from `first` to `most` seconds.
 
-    The first wait is exact; later ones are up to a quarter shorter, so that hosts that went down together are
-    not all dialled together. A host that was down for some time is so tried again within about that time.
-    `chance` gives numbers from 0 to 1.
+    The first pause is exact; later ones are up to a quarter shorter, so that hosts that failed together are
+    not all dialled together. A host that was down for some time is thus tried again within about the same
+    time. `chance` returns random numbers from 0 to 1.
     """
 
     def __init__(self, first: float, most: float, chance: Callable[[], float]) -> None:
@@ -107,7 +113,7 @@ class Backoff:
         self._failures: dict[Hashable, tuple[int, float]] = {}  # (failed rounds, when the next one is due)
 
     def failed(self, way: Hashable, now: float) -> float:
-        """Another attempt was in vain: when the next one is due."""
+        """Note a failed attempt; returns when the next one is due, in monotonic seconds."""
         rounds, _ = self._failures.pop(way, (0, 0.0))
         wait = min(self._first * 2.0 ** min(rounds, 32), self._most)
         if wait > self._first:
@@ -118,10 +124,10 @@ class Backoff:
         return now + wait
 
     def until(self, way: Hashable, now: float) -> float | None:
-        """Before which time nothing is to be tried; None: it may be tried now."""
+        """Returns the time before which the host must not be tried; None if it may be tried now."""
         _, due = self._failures.get(way, (0, 0.0))
         return due if due > now else None
 
     def reset(self, way: Hashable) -> None:
-        """Ends the pause: the host is reachable again, or an operator asks for an attempt now."""
+        """End the pause: the host is reachable again, or an operator requests an attempt now."""
         self._failures.pop(way, None)

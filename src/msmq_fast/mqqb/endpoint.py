@@ -1,5 +1,6 @@
-"""All of MS-MQQB that one queue manager runs: accepted and dialled sessions, outgoing queues,
-pings, the history timer."""
+"""The MS-MQQB endpoint of one queue manager: accepted and dialled sessions, outgoing queues, pings, the
+history timer.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ from msmq_fast.qm.timed import TimedGroup
 from msmq_fast.store.schema import Table
 
 TRIM_INTERVAL = 10.0
-"""Seconds between looks at the stored history."""
+"""Seconds between two trims of the stored history."""
 TRIM_AGAIN = 0.25
 TRIM_RECORDS = 200
-"""Stored records removed at a time."""
+"""Maximum number of stored records that one trim removes."""
 
 
 def _random_cookie() -> int:
@@ -47,13 +48,14 @@ class _Part:
 
 
 class Endpoint:
-    """Sans-IO. `execute` is given the effects that need sockets: Resolve, Connect, and SendPing
-    for a datagram.
+    """All sessions of one queue manager, sans-IO.
 
-    `trim_history(before, limit)` removes from the store up to `limit` history records with entries
-    before number `before`, and returns how many it removed. `on_close` hears of every session that
-    ended, after its reason was counted. `is_own` as for `Transfer`, `cookie` as for `Inquirer`. Times are
-    monotonic seconds; sessions have deadlines of their own, the others are here.
+    `execute` gets the effects that need sockets: Resolve, Connect, and SendPing for a datagram.
+
+    `trim_history(before, limit)` removes from the store up to `limit` history records with entries before
+    number `before`, and returns how many it removed. `on_close` is called for every session that has ended,
+    after its reason was counted. `is_own` is as for `Transfer`, `cookie` as for `Inquirer`. Times are
+    monotonic seconds. Sessions have their own deadlines; all others are here.
     """
 
     def __init__(
@@ -97,8 +99,10 @@ class Endpoint:
         self._timed.add("the duplicate history", _Part(self._history_next, self._expire_history))
 
     def set_limits(self, limits: Limits, session_init: float) -> None:
-        """Replace the limits of sessions, pings and attempts to connect, and the seconds of the Session
-        Initialization Timer. Open sessions stay.
+        """Replace the limits of sessions, pings and connection attempts, and the Session Initialization
+        Timer.
+
+        `session_init` is in seconds. Open sessions stay open, even above a limit.
         """
         self.session_context.set_limits(limits, session_init)
         self._admission.limits = limits
@@ -108,9 +112,11 @@ class Endpoint:
     def accept(
         self, address: str, now: float, wake: Wake = ignore, *, crowded: bool | None = None
     ) -> Session:
-        """The session of a connection that was accepted from `address`; over a limit it will answer with a
-        refusal. `crowded` says whether it is over a limit where the caller counts connections, too, and has
-        closed others for it. `wake` is called when the transport is to call `Session.pump`.
+        """Returns the session of a connection that was accepted from `address`; above a limit it answers with
+        a refusal.
+
+        `crowded` says whether the caller, which also counts connections, is at its limit; False: it has
+        closed another connection to make room. `wake` is called when the transport must call `Session.pump`.
         """
         refusal = None if crowded is False else self._admission.would_refuse(address)
         if crowded:
@@ -123,7 +129,9 @@ class Endpoint:
         return session
 
     def connected(self, link: int, now: float, wake: Wake = ignore) -> Session | None:
-        """The session of a connection that a Connect effect opened; None: close it."""
+        """Returns the session of a connection that a Connect effect opened; None if the caller must
+        close it.
+        """
         session = self.transfer.connected(link, now, self, wake)
         if session is not None:
             self.sessions.add(session)
@@ -132,15 +140,15 @@ class Endpoint:
     # -------------------------------------------------------------------- the sessions, see SessionOwner
 
     def answered(self, session: Session) -> None:
-        """The peer has accepted our EstablishConnection."""
+        """Called when the peer has accepted our EstablishConnection."""
         self.transfer.answered(session)
 
     def opened(self, session: Session, now: float) -> None:
-        """The handshake is complete."""
+        """Called when the handshake is complete."""
         self.transfer.opened(session, now)
 
     def closed(self, session: Session, now: float) -> None:
-        """The session has ended."""
+        """Called when the session has ended."""
         self.sessions.discard(session)
         if not session.initiator:
             self._admission.leave(session.peer_address)
@@ -151,7 +159,7 @@ class Endpoint:
             self._on_close(session)
 
     def gone(self, session: Session) -> None:
-        """The transport of a session that has ended is closed, too."""
+        """Called when the transport of an ended session is closed."""
         self.transfer.gone(session)
 
     # ---------------------------------------------------------------------------------------- pings
@@ -159,7 +167,9 @@ class Endpoint:
     def answer_ping(
         self, datagram: bytes, address: str, port: int, own_port: int, now: float
     ) -> bytes | None:
-        """The response to a datagram from `address` and `port` at our ping port, None for silence."""
+        """Returns the response to a datagram from `address` and `port` at our ping port; None for no
+        response.
+        """
         refused = self._admission.would_refuse(address) is not None
         answer = self._responder.answer(datagram, address, port, own_port, now, would_refuse=refused)
         if answer is not None:
@@ -167,7 +177,7 @@ class Endpoint:
         return answer
 
     def ping_answered(self, datagram: bytes, now: float) -> None:
-        """A datagram arrived at the socket that sends our pings."""
+        """Process a datagram that arrived at the socket that sends our pings."""
         self._pinger.receive(datagram, now)
         self._inquirer.receive(datagram, now)
 
@@ -184,7 +194,7 @@ class Endpoint:
             self._execute(effect)
 
     def shortage(self, short: bool, now: float) -> None:
-        """Resources run short, or suffice again: sessions advertise another window (AMB-20)."""
+        """Change the advertised window when resources run short or are sufficient again (AMB-20)."""
         if short:
             self.session_context.windows.short()
         else:
@@ -196,16 +206,18 @@ class Endpoint:
             session.resize()
 
     def stop(self, now: float) -> None:
-        """End every session; nothing on the wire announces it (3.1.4.2)."""
+        """End every session; no packet announces it (3.1.4.2)."""
         for session in list(self.sessions):
             session.close(CloseReason.STOPPED, now)
 
     def next_deadline(self) -> float | None:
-        """When `expire` is to be called."""
+        """Monotonic seconds at which `expire` is due; None for never."""
         return self._timed.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Retry timers, late pings, OrderAcks, and the clean-up of the duplicate history (3.1.6.7)."""
+        """Run the retry timers, ping time-outs, OrderAcks, and the clean-up of the duplicate history
+        (3.1.6.7).
+        """
         self._timed.expire(now)
 
     def _next_resend(self) -> float | None:
@@ -231,7 +243,7 @@ class Endpoint:
             self._history_deadline = now + self.session_context.timers.history_cleanup
 
     def _trim(self, now: float) -> None:
-        """The store keeps no more identifiers than the history in memory (3.1.1.3)."""
+        """Trim the stored history to the number of identifiers that the history in memory holds (3.1.1.3)."""
         before = (
             self.session_context.ledger.writer.next_entry(Table.HISTORY)
             - self.session_context.history.capacity

@@ -1,4 +1,4 @@
-"""The part of the directory that routing uses: queue managers, sites and routing links (MS-MQBR 3.1.5.9)."""
+"""The directory data that routing uses: queue managers, sites and routing links (MS-MQBR 3.1.5.9)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from msmq_fast.mqqb.routing import Machine, SiteLink
 
 
 class DirectoryEnterprise:
-    """Fulfils `routing.Enterprise`. `own` gives the object of this queue manager, which is known without
-    asking; what a directory does not answer at once is missing until routes are looked up again."""
+    """Implements `routing.Enterprise`.
+
+    `own` returns the object of this queue manager, without a directory request. Data that the directory does
+    not return at once is missing until routes are looked up again.
+    """
 
     def __init__(self, events: Callable[[], DirectoryEvents], own: Callable[[], DirectoryObject]) -> None:
         self._events = events
         self._own = own
 
     def machine(self, guid: UUID) -> Machine | None:
-        """The queue manager with this identifier."""
+        """Returns the queue manager with this identifier; None if it is not available."""
         own = self._own()
         if guid == own.identifier:
             return _machine(own)
@@ -31,15 +34,15 @@ class DirectoryEnterprise:
         return _machine(answer.result())
 
     def machines(self) -> Iterable[Machine]:
-        """All queue managers."""
+        """Returns all queue managers."""
         return [_machine(item) for item in self._all(ObjectType.QUEUE_MANAGER)]
 
     def sites(self) -> Iterable[UUID]:
-        """All sites."""
+        """Returns all sites."""
         return [site.identifier for site in self._all(ObjectType.SITE) if site.identifier is not None]
 
     def links(self) -> Iterable[SiteLink]:
-        """All routing links."""
+        """Returns all routing links."""
         return [
             SiteLink(
                 link["Site1Identifier"],

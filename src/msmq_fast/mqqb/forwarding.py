@@ -1,4 +1,4 @@
-"""Store and forward: messages for other queue managers that pass through this one (MS-MQQB 3.1.5.8.2)."""
+"""Store and forward: messages in transit to other queue managers (MS-MQQB 3.1.5.8.2)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from msmq_fast.packet.names import FormatName
 from msmq_fast.protocol.errors import IllegalFormatName, InsufficientResources, MSMQError
 
 MAX_UNROUTED = 1_000
-"""Outgoing queues that messages in transit may open without a known route. Names are what senders claim, and
-a route may be configured later."""
+"""Maximum number of outgoing queues without a known route that messages in transit may open.
+
+Senders choose the names, and a route may be configured later.
+"""
 GREATEST_HOP_COUNT = 0x1D
-"""UserHeader.Flags.RC (MS-MQMQ 2.2.20.1, AMB-62)."""
+"""The greatest value of UserHeader.Flags.RC (MS-MQMQ 2.2.20.1, AMB-62)."""
 _HOPS = 0x1F
 _TRACED = 0x0100  # BaseHeader.Flags.TR
 
 
 class WayOut(Protocol):
-    """An outgoing queue as a router sees it."""
+    """The outgoing queue for messages in transit, as a router uses it."""
 
     @property
     def core(self) -> QueueCore:
@@ -38,13 +40,18 @@ class WayOut(Protocol):
 
 
 OpenWay = Callable[[FormatName, UUID], WayOut]
-"""The way out for a destination and the queue manager that has it. Raises MSMQError: there can be none;
-INSUFFICIENT_RESOURCES: none more; ILLEGAL_FORMATNAME: the name breaks the rules of MS-MQMQ 2.1."""
+"""Returns the outgoing queue for a destination and the queue manager that hosts it.
+
+Raises INSUFFICIENT_RESOURCES at the limit of outgoing queues, ILLEGAL_FORMATNAME if the name violates MS-MQMQ
+2.1, another MSMQError if there can be no such queue.
+"""
 
 
 class Forwarder:
-    """`Hooks.forward` of the queue manager `own`, while it `routes`. `hop_limit` is the greatest hop count
-    with which a message is sent on. `trace` reports traced ones."""
+    """The hook `Hooks.forward` of the queue manager `own`; active while `routes` returns True.
+
+    `hop_limit` is the greatest hop count with which a message is forwarded. `trace` reports traced messages.
+    """
 
     def __init__(
         self,
@@ -68,7 +75,9 @@ class Forwarder:
         return self._routes()
 
     def __call__(self, receiver: Receiver, message: ParsedMessage, refuse: Refuse) -> CloseReason | None:
-        """Pass the current message on; what `learn` lets through goes natively from then on."""
+        """Forward the current message; later messages on a route that it learned are forwarded by
+        native code.
+        """
         receiver.hop_limit = self._hop_limit
         if message.user_flags & _HOPS >= self._hop_limit:
             return refuse(receiver, Refusal.HOP_COUNT)
@@ -118,7 +127,7 @@ def _ended(receiver: Receiver, result: int, refuse: Refuse) -> CloseReason | Non
 
 
 def destination_name(message: ParsedMessage, manager: UUID) -> FormatName | None:
-    """The format name of a message's destination; None: it has none."""
+    """Returns the format name of a message's destination; None if it has none."""
     field = QueueField(message.dest_type, bytes(message.destination))
     if field.kind == NONE:
         return None

@@ -1,5 +1,7 @@
-"""The rules of session establishment in both roles (MS-MQQB 3.1.5.2–3.1.5.4); the packets stand in
-packet.session."""
+"""The rules of session establishment in both roles (MS-MQQB 3.1.5.2–3.1.5.4).
+
+The packets are in packet.session.
+"""
 
 from msmq_fast.mqqb.timers import (
     ACK_TIMEOUT_MAX_MS,
@@ -34,17 +36,20 @@ _ACK_PREFIX = SessionAck(SessionHeader()).encode()[: -SessionHeader.SIZE]
 
 
 def request_system(pinged: bool) -> int:
-    """OperatingSystem of a request: a server, and whether a ping preceded it (2.2.3.1)."""
+    """Returns the OperatingSystem field of a request: a server, and whether a ping preceded it (2.2.3.1)."""
     return OS_MARK | OS_SERVER | (0 if pinged else OS_NO_PING)
 
 
 def answer_system(requested: int) -> int:
-    """OperatingSystem of a response: what the request said of server and ping, other bits clear."""
+    """Returns the OperatingSystem field of a response.
+
+    The server and ping bits are copied from the request; all other bits are clear.
+    """
     return OS_MARK | (requested & (OS_SERVER | OS_NO_PING))
 
 
 def in_range(packet: ConnectionParameters) -> bool:
-    """Whether both time-outs keep the limits of 2.2.2.1."""
+    """Whether both time-outs are within the limits of 2.2.2.1."""
     return (
         RECOVERABLE_ACK_MIN_MS <= packet.recoverable_ack_timeout <= RECOVERABLE_ACK_MAX_MS
         and ACK_TIMEOUT_MIN_MS <= packet.ack_timeout <= ACK_TIMEOUT_MAX_MS
@@ -52,7 +57,7 @@ def in_range(packet: ConnectionParameters) -> bool:
 
 
 def clamped(packet: ConnectionParameters) -> ConnectionParameters:
-    """The same with both time-outs moved into their range."""
+    """Returns the packet with both time-outs clamped to their ranges."""
     return ConnectionParameters(
         min(max(packet.recoverable_ack_timeout, RECOVERABLE_ACK_MIN_MS), RECOVERABLE_ACK_MAX_MS),
         min(max(packet.ack_timeout, ACK_TIMEOUT_MIN_MS), ACK_TIMEOUT_MAX_MS),
@@ -61,11 +66,13 @@ def clamped(packet: ConnectionParameters) -> ConnectionParameters:
 
 
 def recoverable_ack_timeout(uptime_ms: int, echoed: int) -> int:
-    """Eight round trips in milliseconds, between 500 and 120,000 (3.1.5.3.2); `echoed` wraps at 32 bits."""
+    """Returns eight round trips in milliseconds, clamped to 500 … 120,000 (3.1.5.3.2); `echoed` wraps
+    at 32 bits.
+    """
     round_trip = (uptime_ms - echoed) & 0xFFFFFFFF
     return min(max(8 * round_trip, RECOVERABLE_ACK_MIN_MS), RECOVERABLE_ACK_MAX_MS)
 
 
 def session_ack(header: bytes) -> bytes:
-    """The SessionAck packet (2.2.6) around the 16 bytes of a SessionHeader."""
+    """Returns the SessionAck packet (2.2.6) for the 16 bytes of a SessionHeader."""
     return _ACK_PREFIX + header

@@ -1,4 +1,4 @@
-"""The duplicate history as the store keeps it (MS-MQQB 3.1.1.3)."""
+"""The stored duplicate history (MS-MQQB 3.1.1.3)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _SEED_BYTES: Final = 16
 
 
 def load_history(store: Store, random_bytes: Callable[[int], bytes]) -> DuplicateHistory:
-    """The messages that were taken in before the last stop; blocks until the seed of a new store is durable.
+    """Load the identifiers of messages that were accepted before the last stop.
 
-    Entries of a store without a seed were written by an earlier version: they hold identifiers only, and
-    whatever comes under one of these is a duplicate until the entry is old.
+    Blocks until the seed of a new store is durable. A store without a seed was written by an earlier version:
+    its entries hold identifiers only, and every message with such an identifier counts as a duplicate until
+    the entry expires.
     """
     seed = store.meta(MetaName.HISTORY_SEED)
     known = isinstance(seed, bytes) and len(seed) == _SEED_BYTES

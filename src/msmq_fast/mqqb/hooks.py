@@ -18,76 +18,82 @@ if TYPE_CHECKING:
 
 
 class Protection(Protocol):
-    """Signatures and encryption of messages that arrive (3.1.5.8.3)."""
+    """Signatures and encryption of arriving messages (3.1.5.8.3)."""
 
     @property
     def opened(self) -> int:
-        """Session keys that a private key was used for since the start: each takes long."""
+        """Number of session keys that were decrypted with a private key since the start; each takes long."""
 
     def open(self, message: ParsedMessage, target: Destination) -> bytes | Refusal:
-        """The packet to be kept: decrypted, its sender verified, SecurityHeader.Flags.AS set by us; or why
-        the message is refused. Asked for messages that are encrypted, signed, or have a
-        MultiQueueFormatHeader, where a signature may be; and for all messages to a queue that demands it.
+        """Decrypt a message and verify its sender.
+
+        Returns the packet to store, with SecurityHeader.Flags.AS set by this queue manager; or the reason for
+        the refusal. Called for messages that are encrypted, signed, or have a MultiQueueFormatHeader, which
+        can contain a signature; and for all messages to a queue that demands protection.
         """
 
 
 class Sequences(Protocol):
-    """The transactional sequences that were sent from here (3.1.5.6, 3.1.5.7).
+    """The transactional sequences that this queue manager sends (3.1.5.6, 3.1.5.7).
 
-    Acknowledgments are told inside a unit of work; `now` in monotonic seconds.
+    The acknowledgment methods are called inside a unit of work; `now` is in monotonic seconds.
     """
 
     def next_deadline(self) -> float | None:
-        """When `expire` is to be called."""
+        """Monotonic seconds at which `expire` is due; None for never."""
 
     def expire(self, now: float) -> None:
         """Run the resend timers that are due (3.1.6.5)."""
 
     def order_ack(self, ack: OrderAck, now: float, messenger: Messenger) -> None:
-        """The destination keeps everything up to a number."""
+        """Apply an OrderAck: the destination has everything of a sequence up to a number."""
 
     def final_ack(self, ack: FinalAck, now: float, messenger: Messenger) -> None:
-        """Reports the final state of one message at its destination."""
+        """Apply a FinalAck: the final state of one message at its destination."""
 
 
 Refuse = Callable[["Receiver", Refusal], CloseReason | None]
-"""Drops the current message, with all that follows from it, or leaves it undecided: `Pipeline.refuse`."""
+"""Drops the current message with all side effects, or leaves it undecided: `Pipeline.refuse`."""
 
 
 class Forward(Protocol):
-    """Messages for other queue managers."""
+    """Forwards messages for other queue managers."""
 
     @property
     def active(self) -> bool:
-        """Whether any are passed on. Otherwise they end the session."""
+        """Whether messages are forwarded. Otherwise such a message ends the session."""
 
     def __call__(self, receiver: Receiver, message: ParsedMessage, refuse: Refuse) -> CloseReason | None:
-        """Store a message: `Receiver.deliver` into an outgoing queue, or `drop`, or `refuse`.
+        """Store a message in an outgoing queue with `Receiver.deliver`, or `drop` or `refuse` it.
 
-        A CloseReason leaves it undecided and ends the session (AMB-21).
+        A returned CloseReason leaves it undecided and ends the session (AMB-21).
         """
 
 
 Trace = Callable[[ParsedMessage, "Destination"], None]
-"""A message with BaseHeader.Flags.TR was put into a local queue (3.1.5.8.9)."""
+"""Called when a message with BaseHeader.Flags.TR was put into a local queue (3.1.5.8.9)."""
 
 TraceSent = Callable[[ParsedMessage, str], None]
-"""A message with BaseHeader.Flags.TR was written to the session with an address (3.1.7.1.7)."""
+"""Called when a message with BaseHeader.Flags.TR was written to the session with an address (3.1.7.1.7)."""
 
 
 MustWait = Callable[[bytes, MessageClass], bool]
-"""Whether there is no room now for what a message would leave behind if it were refused for this reason:
-then it stays undecided, and the session ends as it does when there is no room for the message itself
-(QB-284)."""
+"""Whether a refused message must stay with its sender, because its dead letter has no room here now.
+
+The message then stays undecided, and the session ends as it does when there is no room for the message itself
+(QB-284).
+"""
 
 
 Brought = Callable[[bytes, str], None]
-"""A message that asks for an acknowledgment came: GUID of its source on the wire, address of the peer."""
+"""Called for each arriving message that requests an acknowledgment: GUID of its source on the wire,
+peer address.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """The hooks of other parts. Without a hook its kind of message is refused, without a report."""
+    """The hooks that other parts provide. Without its hook, a kind of message is refused without a report."""
 
     forward: Forward | None = None
     protection: Protection | None = None
@@ -99,5 +105,5 @@ class Hooks:
 
     @property
     def keys_opened(self) -> int:
-        """Session keys that a private key was used for since the start."""
+        """Number of session keys that were decrypted with a private key since the start."""
         return 0 if self.protection is None else self.protection.opened

@@ -1,4 +1,4 @@
-"""Next hops of outgoing queues, and the progress that the queues get."""
+"""Next hops of outgoing queues, and the progress of the connections to them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Progress", "Target"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A next hop: the queue manager that messages are sent to, on the way or at the end of it.
+    """A next hop: the queue manager to which messages are sent, as an intermediate hop or as the destination.
 
-    `host` is a name or a literal address, empty if only the GUID is known; `guid` is NULL_GUID for
-    direct names.
+    `host` is a name or a literal address, empty if only the GUID is known; `guid` is NULL_GUID for direct
+    names.
     """
 
     host: str
@@ -24,7 +24,9 @@ class Target:
 
 
 class Progress(Enum):
-    """Progress of a connection, as its queues get it: the statuses of MS-MQDMPR 3.1.1.3 that apply here."""
+    """The progress of a connection, as reported to its queues: the applicable statuses of MS-MQDMPR
+    3.1.1.3.
+    """
 
     RESOLVING = "resolving"
     IN_PROCESS = "in process"

@@ -10,32 +10,36 @@ __all__ = ["KeyWait"]
 
 
 class KeyWait:
-    """Keeps the bytes that come meanwhile: the receive buffer holds the message, and must not move. Few come,
-    as the transport is not read.
+    """Keeps the bytes that arrive while a message waits for its turn.
+
+    The receive buffer contains that message and must not move. Few bytes arrive, since the transport is not
+    read.
     """
 
     def __init__(self) -> None:
         self.turn: Turn | None = None
-        """None: no message waits."""
+        """The turn that the message waits for; None if no message waits."""
         self._room = bytearray()
         self._came = bytearray()
 
     def ask(self, turns: KeyTurns, address: str, act: Callable[[float], object], now: float) -> bool:
-        """Ask for a turn as in `KeyTurns.ask`; False: the message need not wait for it."""
+        """Request a turn as in `KeyTurns.ask`; returns False if the message need not wait."""
         self.turn = turns.ask(address, act, now)
         return self.turn is not None
 
     def buffer(self, hint: int) -> memoryview:
-        """The buffer that the transport may write to."""
+        """Returns the buffer into which the transport may write."""
         self._room = bytearray(max(hint, 1 << 16))
         return memoryview(self._room)
 
     def commit(self, count: int) -> None:
-        """`count` bytes were written there."""
+        """Note that `count` bytes were written into the buffer."""
         self._came += memoryview(self._room)[:count]
 
     def end(self) -> bytes:
-        """Ends the wait; returns the bytes that arrived meanwhile."""
+        """End the wait, because the turn has come or is no longer wanted; returns the bytes that arrived
+        meanwhile.
+        """
         if self.turn is not None:
             self.turn.cancel()
             self.turn = None

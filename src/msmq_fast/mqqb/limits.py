@@ -1,4 +1,6 @@
-"""Limits for strangers: sessions in all and per address, session keys, and how slow a peer may be."""
+"""Limits for unauthenticated peers: sessions in all and per address, session keys, and how slow a peer
+may be.
+"""
 
 from __future__ import annotations
 
@@ -14,32 +16,34 @@ UNLIMITED = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Numbers of accepted sessions, and times in seconds."""
+    """Limits of sessions, pings and connections. Times are in seconds."""
 
     sessions: int = UNLIMITED
     """MaxInSessions (2.2.1)."""
     sessions_per_address: int = UNLIMITED
     slow_reader: float = 120.0
-    """Seconds that a peer may stop reading while output waits for it."""
+    """Seconds for which a peer may stop reading while output waits for it."""
     slow_writer: float = 120.0
-    """Seconds that a packet may stay incomplete."""
+    """Seconds for which a packet may stay incomplete."""
     session_keys: float = 50.0
-    """New session keys that one session may bring in a second: each takes a private RSA operation."""
+    """New session keys that one session may use per second: each takes a private RSA operation."""
     streams_per_address: int = UNLIMITED
-    """Transactional streams that the peers of one address group may begin."""
+    """Maximum number of transactional streams that the peers of one address group may begin."""
     dials: int = 64
-    """Connections to other queue managers that are tried at a time for messages; half as many for answers."""
+    """Maximum number of concurrent connection attempts for messages; half as many for answers."""
     unfinished: int = 256 << 20
-    """Bytes of packets that have not arrived in full, over all sessions."""
+    """Maximum size in bytes of all packets that have not arrived in full, over all sessions."""
     pings_per_address: int = 500
-    """Pings of one address group that are answered in a second."""
+    """Maximum number of pings from one address group that are answered per second."""
     ping_ports: frozenset[int] = frozenset()
     """UDP ports, besides 3527, at which other queue managers answer pings."""
 
 
 class KeyBudget:
-    """The session keys of one session. The quota of a second may be used at once; a session with more
-    is not listened to for a while. Times are monotonic seconds.
+    """The rate limit for session keys of one session.
+
+    The quota of one second may be used at once; a session that exceeds it is not read for a while. Times are
+    monotonic seconds.
     """
 
     def __init__(self, rate: float) -> None:
@@ -47,7 +51,7 @@ class KeyBudget:
         self._spent_until = 0.0
 
     def spend(self, keys: int, now: float) -> float | None:
-        """Counts opened keys; returns the time until which to pause reading, None for no pause."""
+        """Count opened keys; returns the time until which reading must pause, None for no pause."""
         self._spent_until = max(self._spent_until, now) + keys * self._cost
         until = self._spent_until - 1.0
         return until if until > now else None
@@ -56,11 +60,11 @@ class KeyBudget:
 class PartialPackets:
     """The large packets of all sessions that have not arrived in full, at most `limit` bytes of them.
 
-    A session that leaves a packet unfinished makes room for the others: the oldest first.
+    Above the limit, the session whose packet has been incomplete for the longest time must end.
     """
 
     SMALL = 65_536
-    """Bytes of a packet that are not counted: a session that is at work has room for them."""
+    """Packets up to this size in bytes are not counted: every active session has room for them."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -68,7 +72,9 @@ class PartialPackets:
         self._held: dict[PeerSession, int] = {}  # in the order in which the packets became large
 
     def note(self, session: PeerSession, size: int, *, anew: bool) -> None:
-        """Records the bytes that a session holds of a packet; `anew`: of another packet than before."""
+        """Note how many bytes of an incomplete packet a session holds; `anew`: of another packet than
+        before.
+        """
         before = self._held.pop(session, 0) if anew or size <= self.SMALL else self._held.get(session, 0)
         if size <= self.SMALL:
             size = 0
@@ -78,13 +84,15 @@ class PartialPackets:
 
     @property
     def excess(self) -> PeerSession | None:
-        """Returns the session that must end, None while all of them have room."""
+        """The session that must end; None while the packets are within the limit."""
         return next(iter(self._held)) if self._total > self._limit else None
 
 
 class Admission:
-    """Counts accepted sessions, in all and by address group. One too many is still answered, with the refusal
-    bit, and then closed (AMB-59)."""
+    """Counts accepted sessions, in all and by address group.
+
+    A session above a limit is still answered, with the refusal bit, and then closed (AMB-59).
+    """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -93,11 +101,13 @@ class Admission:
 
     @property
     def total(self) -> int:
-        """Accepted sessions that live."""
+        """Number of accepted sessions that are open."""
         return self._total
 
     def would_refuse(self, address: str) -> CloseReason | None:
-        """Why one more session from `address` would be refused now."""
+        """Returns the reason why another session from `address` would be refused now; None if it would be
+        accepted.
+        """
         if self.total >= self.limits.sessions:
             return CloseReason.SESSION_LIMIT
         if self._per_address[address_group(address)] >= self.limits.sessions_per_address:
@@ -105,12 +115,12 @@ class Admission:
         return None
 
     def enter(self, address: str) -> None:
-        """A session was accepted."""
+        """Count an accepted session."""
         self._total += 1
         self._per_address[address_group(address)] += 1
 
     def leave(self, address: str) -> None:
-        """An accepted session has ended."""
+        """Count the end of an accepted session."""
         self._total -= 1
         group = address_group(address)
         self._per_address[group] -= 1

@@ -14,7 +14,7 @@ from msmq_fast.security.addresses import address_group, is_confined
 
 @dataclass(frozen=True, slots=True)
 class Resolve:
-    """Find the addresses of `host`; `Transfer.resolved` or `Transfer.failed` ends it."""
+    """Resolve `host` to addresses; completed by `Transfer.resolved` or `Transfer.failed`."""
 
     link: int
     host: str
@@ -22,7 +22,7 @@ class Resolve:
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """Ask `address` by UDP whether it would accept a session; `Transfer.pinged` ends it."""
+    """Ask `address` by UDP whether it would accept a session; completed by `Transfer.pinged`."""
 
     link: int
     address: str
@@ -30,7 +30,7 @@ class Ping:
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Open a TCP connection to `address`; `Transfer.connected` or `Transfer.failed` ends it."""
+    """Open a TCP connection to `address`; completed by `Transfer.connected` or `Transfer.failed`."""
 
     link: int
     address: str
@@ -54,8 +54,11 @@ class LinkState(Enum):
 
 @dataclass(slots=True, eq=False)
 class Link:
-    """One way out, and the queues that lead there. `hops` with their addresses is NextHopCollection; `hop`
-    and `attempt` are NextHopIndexer. Host names of later hops are resolved when it is their turn."""
+    """One list of next hops, and the outgoing queues that use it.
+
+    `hops` with their addresses is NextHopCollection; `hop` and `attempt` are NextHopIndexer. Host names of
+    later hops are resolved when it is their turn.
+    """
 
     number: int
     hops: tuple[Target, ...]
@@ -68,29 +71,29 @@ class Link:
     retry: bool = False
     session: PeerSession | None = None
     due: float | None = None
-    """When the next attempt is, while it waits to reconnect."""
+    """Monotonic seconds of the next attempt, while the link waits to reconnect."""
 
     @property
     def target(self) -> Target:
-        """The hop that is tried now."""
+        """The hop that is being tried."""
         return self.hops[self.hop]
 
     @property
     def address(self) -> str:
-        """The address that is tried now."""
+        """The address that is being tried."""
         return self.addresses[self.attempt] if self.attempt < len(self.addresses) else ""
 
     @property
     def answers_only(self) -> bool:
-        """Whether it serves nothing but answers to messages of other queue managers."""
+        """Whether only answers to messages of other queue managers use the link."""
         return all(queue.answers_only for queue in self.queues)
 
     def may_lead_to(self, address: str) -> bool:
-        """Whether it may be connected to an address that its host name was resolved to.
+        """Whether the link may connect to an address to which its host name was resolved.
 
-        The peer that named a host for answers may also decide which addresses the name has. An address that
-        means another computer to the peer than here is not used, unless the peer has it itself (see
-        `qm.answers.may_answer`).
+        The peer that named a host for answers may also control to which addresses the name resolves. An
+        address that means another computer to the peer than it does here is not used, unless it is the peer's
+        own (see `qm.answers.may_answer`).
         """
         return (
             not self.answers_only
@@ -101,5 +104,5 @@ class Link:
 
     @property
     def backlog(self) -> bool:
-        """Whether a queue has something to send."""
+        """Whether a queue has messages to send."""
         return any(queue.head()[1] for queue in self.queues)

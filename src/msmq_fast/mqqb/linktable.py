@@ -1,7 +1,7 @@
-"""Links by everything that an event names: hops, number, session, and the peers they lead to.
+"""Finds links by everything that an event can name: hops, number, session, and the peers that they lead to.
 
-Events of one session or one address touch the links of that peer only, however many others there are: what
-answers to invented places opened must not cost anything when honest sessions come and go.
+Events of one session or address touch only the links of that peer, however many others there are: links that
+answers to invented destinations opened must not slow down the sessions of other peers.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ __all__ = ["LinkTable"]
 
 
 class LinkTable:
-    """`leading_to` finds links by the GUID of a hop, by the host of a hop without one, and by resolved
-    addresses. Sessions and addresses of links change through `bind` and `locate` only.
+    """The links of a queue manager.
+
+    `leading_to` finds links by the GUID of a hop, by the host of a hop without a GUID, and by resolved
+    addresses. Use `bind` and `locate` to change the session and the addresses of a link.
     """
 
     def __init__(self) -> None:
@@ -34,30 +36,30 @@ class LinkTable:
         return len(self._by_hops)
 
     def all(self) -> tuple[Link, ...]:
-        """All links, oldest first."""
+        """Returns all links, oldest first."""
         return tuple(self._by_hops.values())
 
     def find(self, hops: tuple[Target, ...]) -> Link | None:
-        """The link with these hops."""
+        """Returns the link with these hops; None if there is none."""
         return self._by_hops.get(hops)
 
     def numbered(self, number: int) -> Link | None:
-        """The link with this number; None: it was forgotten."""
+        """Returns the link with this number; None if it was removed."""
         return self._by_number.get(number)
 
     def of_session(self, session: PeerSession) -> list[Link]:
-        """The links that a session serves, or is to serve when it is open."""
+        """Returns the links that a session serves, or will serve once it is open."""
         return list(self._by_session.get(session, ()))
 
     def leading_to(self, *peers: UUID | str) -> list[Link]:
-        """The links with a hop that has one of these GUIDs or addresses."""
+        """Returns the links with a hop that has one of these GUIDs or addresses."""
         found: dict[Link, None] = {}
         for peer in peers:
             found |= self._by_peer.get(peer, {})
         return list(found)
 
     def add(self, hops: tuple[Target, ...]) -> Link:
-        """A new link."""
+        """Create a link."""
         link = Link(next(self._numbers), hops)
         self._by_hops[hops] = link
         self._by_number[link.number] = link
@@ -66,7 +68,7 @@ class LinkTable:
         return link
 
     def remove(self, link: Link) -> None:
-        """Forget a link; its number is never given to another."""
+        """Remove a link; its number is never reused."""
         if self._by_hops.get(link.hops) is not link:
             return
         self.bind(link, None)
@@ -77,7 +79,7 @@ class LinkTable:
         del self._by_number[link.number]
 
     def bind(self, link: Link, session: PeerSession | None) -> None:
-        """Another session serves a link, or none does."""
+        """Set the session that serves a link; None for no session."""
         if link.session is not None:
             served = self._by_session.get(link.session, {})
             served.pop(link, None)
@@ -88,7 +90,7 @@ class LinkTable:
             self._by_session.setdefault(session, {})[link] = None
 
     def locate(self, link: Link, addresses: Iterable[str]) -> None:
-        """The hop that is tried now has these addresses."""
+        """Set the addresses of the hop that is being tried."""
         kept = {_peer_of(hop) for hop in link.hops}
         for address in link.addresses:
             if address not in kept:

@@ -1,4 +1,4 @@
-"""OrderAcks and FinalAcks of the streams that arrive (MS-MQQB 3.1.1.6.2, 3.1.6.9, 3.1.7.17)."""
+"""OrderAcks and FinalAcks for arriving streams (MS-MQQB 3.1.1.6.2, 3.1.6.9, 3.1.7.17)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from msmq_fast.store.schema import Table
 from msmq_fast.timing import earliest
 
 DIRECT = 7
-"""UserHeader.Flags.DQ of a direct name"""
+"""The value of UserHeader.Flags.DQ for a direct name."""
 _PRIVATE_HERE, _PRIVATE_THERE = 3, 6
 _NUMBER = ORDER_QUEUE.to_bytes(4, "little")
 _PART = "\\private$\\order_queue$"
 _TURN = 100
-"""Streams that are acknowledged in one turn of the loop: the others have the next turn."""
+"""Maximum number of streams that are acknowledged in one turn of the loop; the others follow in the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ class _WayBack:
 
 
 class OrderAcks:
-    """Sends the senders of streams their progress, and the final state of single messages.
+    """Acknowledges streams to their senders: how far each stream is complete, and how single messages ended.
 
     `send(message, via, address)` puts a message into the outgoing queue of the name `via`, in the current
-    unit if there is one, and says where it is; None: it was not taken. It answers to the peer at `address`.
-    `has_route` tells whether routes or the directory know the way to a queue manager. Times are monotonic
-    seconds, `monotonic` gives them.
-    `peers` are the sessions of the queue managers that the streams come from; None: none are known.
+    unit if there is one, and returns its place; None if it was not accepted. The message answers the peer at
+    `address`. `has_route` returns whether static routes or the directory have a route to a queue manager.
+    `monotonic` returns monotonic seconds, the unit of all times here. `peers` has the sessions of the queue
+    managers that send the streams; None: none are known.
     """
 
     def __init__(
@@ -82,25 +82,30 @@ class OrderAcks:
     # ---- OrderAcks
 
     def next_deadline(self) -> float | None:
-        """When `expire` is to be called: now, if streams are due for an acknowledgment and have no timer."""
+        """Monotonic seconds at which `expire` is due: now, if streams wait for an acknowledgment and have no
+        timer.
+        """
         if self.streams.ack_due:
             return self._monotonic()
         return earliest(self._armed.next_deadline(), self._cleanup)
 
     def _take_ack_due(self, now: float) -> None:
-        """Start the timers of streams of which something came."""
+        """Start the timers of the streams in which messages have arrived."""
         for stream in self.streams.take_ack_due():
             stream.acknowledged_at = stream.acknowledged_at or now  # its first value, QB-147
             self._armed.set(stream, now + self._timers.order_ack - self._silence(stream))
 
     def _silence(self, stream: InStream) -> float:
-        """Seconds since something came of a stream; the wall clock may have been set meanwhile."""
+        """Returns the seconds since a message arrived in a stream, clamped in case the wall clock was set
+        meanwhile.
+        """
         silent = (self._ledger.now_us - stream.heard_us) / 1e6
         return min(max(silent, 0.0), self._timers.order_ack)
 
     def expire(self, now: float) -> None:
-        """Order Ack Send Timer: a stream that goes on is acknowledged when it pauses, or when it went on for
-        MaximumOrderAckDelay (QB-122)."""
+        """Order Ack Send Timer: acknowledge a busy stream when it pauses, or after MaximumOrderAckDelay
+        (QB-122).
+        """
         self._take_ack_due(now)
         for stream in self._armed.take(now, _TURN):
             left = self._timers.order_ack - self._silence(stream)
@@ -119,7 +124,9 @@ class OrderAcks:
             self._latest_only.tidy()
 
     def _acknowledge(self, stream: InStream) -> None:
-        """The highest number that is durable; nothing if there is none (QB-396, AMB-15)."""
+        """Acknowledge the highest durable number of a stream; send nothing if there is none (QB-396,
+        AMB-15).
+        """
         self.streams.note_rejects(stream)
         if not stream.durable_number:
             return
@@ -135,17 +142,23 @@ class OrderAcks:
         return self._send(ack.message(way.destination, self._guid), way.via, address)
 
     def _way_back(self, dest_type: int, source: bytes, stream: InStream | None) -> _WayBack | None:
-        """Returns the destination of acknowledgments and their outgoing queue; None: they cannot be sent.
+        """Returns the destination of acknowledgments and their outgoing queue; None if they cannot be sent.
 
-        1. They are for the order queue of the sender, named in the form that the sender used (AMB-63,
-           AMB-64): by the address for direct names; by the GUID for others, and where several queue managers
-           stand behind one address, which means any of them.
-        2. What the sender brought itself goes back to it. What a router brought goes by routes or the
-           directory, where these know the way; else back to the router, which knows how to go on.
-           If two homes speak of one sequence, only for the one where the sender is believed to be: it would
-           hear what a stranger made of it.
-        3. So each peer has one outgoing queue for them, however many senders it speaks for. No limit on
-           invented administration queues concerns it.
+        1. They are sent to the order queue of the sender, named in the form that the sender used (AMB-63,
+           AMB-64): by
+           address for direct names; by GUID for others, and if several queue managers share one address,
+           which would be
+           ambiguous.
+        2. If the sender itself delivered the stream, they return to it. If a router did, they follow routes
+           or the
+           directory if these have a route; otherwise they return to the router, which has one. If two homes
+           claim one
+           sequence, only the one that is the verified home of the sender gets them: it must not get
+           acknowledgments of
+           messages that another peer invented.
+        3. So each peer has one outgoing queue for them, however many senders it delivers for. The limits for
+           invented
+           administration queues do not apply to it.
         """
         manager = UUID(bytes_le=source)
         if manager == self._guid:
@@ -172,7 +185,7 @@ class OrderAcks:
         return _WayBack(own, own)
 
     def transfers(self) -> list[IncomingTransfer]:
-        """IncomingTransactionalTransferInfo of every stream of which something is kept (QB-286)."""
+        """Returns IncomingTransactionalTransferInfo of every stream that has durable messages (QB-286)."""
         return [self._transfer(stream) for stream in self.streams if stream.durable_number]
 
     def _transfer(self, stream: InStream) -> IncomingTransfer:
@@ -191,9 +204,9 @@ class OrderAcks:
     # ---- FinalAcks
 
     def final(self, packet: bytes, reason: int) -> bool:
-        """Sends the sender of a transactional message its final state, in the unit of the cause.
+        """Report to the sender of a transactional message how it ended, in the unit of the cause.
 
-        False: no acknowledgment is due, since it was sent here or there is no room.
+        Returns False if no FinalAck was sent: this computer sent the message, or there is no room.
         """
         parsed = parse(packet)
         if not parsed.transaction_offset or parsed.source == self._guid.bytes_le:
@@ -221,9 +234,10 @@ class OrderAcks:
 
 
 def ordering_ack(message: ParsedMessage) -> OrderAck | FinalAck | None:
-    """The acknowledgment that a message is, None if it is none: by destination, label and class (AMB-31).
+    """Returns the acknowledgment in a message; None if it is another message.
 
-    ValueError: its body cannot be that of an acknowledgment.
+    Destination, label and class decide (AMB-31). Raises ValueError if the body is not valid for an
+    acknowledgment.
     """
     kind = message.message_class
     if kind != MessageClass.ORDER_ACK and kind < MessageClass.ACK_RECEIVE:
@@ -246,9 +260,9 @@ def _for_order_queue(dest_type: int, name: bytes) -> bool:
 
 
 def load_streams(streams: InStreams, scan: Scan, report_corrupt: Callable[[str, str], None]) -> None:
-    """Read back what is stored of streams (REC-09); `scan` as `Tables.scan`.
+    """Load the stored state of streams (REC-09); `scan` as `Tables.scan`.
 
-    `report_corrupt(kind, text)` is called for each record that cannot be used.
+    Calls `report_corrupt(kind, text)` for each record that cannot be used.
     """
     upper = bytes((KEY_PREFIX[0] + 1,))
     for key, value in scan_pages(scan, Table.SEQUENCE, KEY_PREFIX, upper):

@@ -1,18 +1,22 @@
-"""Sessions by the queue manager at their other end, and which of them speaks for it.
+"""Sessions by the GUID of their peer, and which of them speaks for that queue manager.
 
-A GUID is a claim: MS-MQQB proves no queue manager to another. So a GUID has a *home*, the address that it is
-believed from:
+A GUID is a claim: MS-MQQB does not authenticate queue managers. So each GUID has a *home*, the address at
+which its queue manager is assumed to be:
 
-1. The first address that has a session under a GUID becomes its home (one of each address family).
-2. A session under this GUID from another address is let in as well. It can neither displace the sessions of
-   the home nor count as them: it is no way for messages that are named by the GUID, and what it says of
-   messages that went to the home does not count.
+1. The first address that has a session under a GUID becomes its home (one for each address family).
+2. A session under this GUID from another address is accepted as well. It cannot displace the sessions of the
+   home
+   or count as one of them: messages addressed by the GUID are not sent on it, and its acknowledgments of
+   messages
+   that were sent to the home do not count.
 3. Then both addresses are asked by ping which queue manager is there. The home moves if it does not answer
-   with the GUID and either the other address does, or the home has no session that was heard lately. Else
+   with
+   the GUID and either the other address does, or no session of the home has received anything recently.
+   Otherwise
    both are asked again later.
-4. Addresses that the configuration names for a GUID are its homes for good, and no others are let in.
-5. As many homes are kept as there is room for, and a share of them for each address group. Those without a
-   session are forgotten first.
+4. Addresses that the configuration pins to a GUID are its permanent homes, and no others are accepted.
+5. The number of homes is limited, in all and for each address group. Homes without a session are forgotten
+   first.
 """
 
 from __future__ import annotations
@@ -31,22 +35,29 @@ from msmq_fast.qm.faults import for_each
 from msmq_fast.security.addresses import address_group
 
 LIVE_SECONDS = 120.0
-"""A session that was silent for longer does not prove that its peer still lives at its home."""
+"""Seconds of silence after which a session no longer proves that its peer is alive at its home."""
 ASK_AGAIN = 30.0
-"""Seconds between two questions about one contested GUID."""
+"""Seconds between two rounds of pings about one contested GUID."""
 MOST_HOMES = 65_536
 HOMES_OF_GROUP = 4_096
-"""GUIDs that may have their home in one address group: what one stranger invents pushes out no others."""
+"""Maximum number of GUIDs whose home is in one address group, so that invented ones do not displace
+others.
+"""
 _LOOKS = 64
-"""The most homes that are searched for one without a session."""
+"""Maximum number of homes that are searched for one without a session."""
 _TURN = 100
-"""Questions of one turn of the loop."""
+"""Maximum number of contested GUIDs that one turn of the loop asks about."""
 
 Ask = Callable[[str, Callable[[UUID | None, float], None], float], None]
-"""Asks an address which queue manager is there: (address, done, now); `done(guid, now)`, None: no answer."""
+"""Asks an address which queue manager is there: (address, done, now).
+
+`done(guid, now)` is called once; `guid` is None if there is no answer.
+"""
 IsRouter = Callable[[str, UUID | None], bool]
-"""Whether a peer brings what others say: (address, guid); `guid` is None for a session that does not speak
-for its queue manager."""
+"""Returns whether a peer is a router, which delivers messages of others: (address, guid).
+
+`guid` is None for a session that does not speak for its queue manager.
+"""
 
 _Home = tuple[UUID, int]  # GUID, address family
 _Claim = tuple[UUID, int, str]  # GUID, address family, the address that is not its home
@@ -54,7 +65,7 @@ _Claim = tuple[UUID, int, str]  # GUID, address family, the address that is not 
 
 @dataclass(slots=True)
 class _Answers:
-    """The answers so far of one round of pings about a claim."""
+    """The answers received so far in one round of pings about a claim."""
 
     waiting: int = 2
     home: bool = False
@@ -64,11 +75,11 @@ class _Answers:
 class Peers:
     """The sessions whose peer has named its GUID.
 
-    A peer that presents our own GUID is refused: a restored or copied store may bring two machines to life
-    under one GUID. `several_addresses`: all addresses of a GUID are believed, as those of a host with
-    several networks. `pinned`: the addresses of GUIDs by the configuration. `on_contest(guid, home, other)`
-    hears of sessions from another address than the home while that lives: strangers, or copies of a store.
-    `is_router` tells the peers that are routers.
+    A peer that presents our own GUID is refused: a restored or copied store may run on two machines under one
+    GUID. `several_addresses`: all addresses of a GUID are trusted, as for a host with several networks.
+    `pinned`: the configured addresses of GUIDs. `on_contest(guid, home, other)` is called for sessions from
+    another address than the home while the home is alive: they are impostors, or copies of a store.
+    `is_router` returns whether a peer is a router.
     """
 
     def __init__(
@@ -97,35 +108,38 @@ class Peers:
             yield from sessions
 
     def of_guid(self, guid: UUID) -> list[PeerSession]:
-        """Sessions with this peer, oldest first."""
+        """Returns the sessions with this peer, oldest first."""
         return list(self._sessions.get(guid, ()))
 
     def at(self, address: str) -> list[PeerSession]:
-        """Sessions with peers at this address."""
+        """Returns the sessions with peers at this address."""
         found = (session for guid in self._addresses.get(address, ()) for session in self._sessions[guid])
         return [session for session in found if session.peer_address == address]
 
     def guids_at(self, address: str) -> Collection[UUID]:
-        """The queue managers that have sessions from an address."""
+        """Returns the GUIDs of the queue managers that have sessions from an address."""
         return self._addresses.get(address, Counter()).keys()
 
     def last_address(self, guid: UUID) -> str:
-        """The assumed address of a queue manager, also without a session; empty if it is not known."""
+        """Returns the assumed address of a queue manager, even without a session; empty if it is not
+        known.
+        """
         pins = self._pinned.get(guid)
         if pins:
             return min(pins)
         return self._homes.get((guid, 4)) or self._homes.get((guid, 6)) or ""
 
     def set_pinned(self, pinned: Mapping[UUID, frozenset[str]]) -> None:
-        """Replace the addresses of GUIDs by the configuration. Sessions from other addresses stay open, and
-        no longer speak for the GUID.
+        """Replace the configured addresses of GUIDs.
+
+        Sessions from other addresses stay open but no longer speak for the GUID.
         """
         self._pinned = pinned
 
     # ---- which address is the home of a GUID
 
     def holds(self, session: PeerSession) -> bool:
-        """Whether a session speaks for the queue manager that its peer says it is."""
+        """Whether a session speaks for the queue manager that its peer claims to be."""
         guid = session.peer_guid
         pins = self._pinned.get(guid)
         if pins is not None:  # a session that is older than the pins may come from elsewhere
@@ -135,20 +149,22 @@ class Peers:
         return self._homes.get((guid, _family(session.peer_address))) == session.peer_address
 
     def is_home(self, guid: UUID, address: str) -> bool:
-        """Whether a queue manager is believed to be at an address."""
+        """Whether an address is the home of a queue manager."""
         pins = self._pinned.get(guid)
         if pins is not None:
             return address in pins
         return self._homes.get((guid, _family(address))) == address
 
     def vouches(self, source: bytes, address: str) -> bool:
-        """Whether a queue manager, by its GUID on the wire, is believed to be at an address, or a router is
-        there."""
+        """Whether an address is the home of a queue manager, given by its GUID on the wire, or that of
+        a router.
+        """
         return self.is_home(UUID(bytes_le=source), address) or self.is_router(address, None)
 
     def addresses_of(self, session: PeerSession) -> frozenset[str]:
-        """The addresses for which the word of a session counts: its own, and all others of a pinned peer, or
-        of any peer where peers may have several.
+        """Returns the addresses for which the acknowledgments of a session count.
+
+        These are its own address and all others of a pinned peer, or of any peer if peers may have several.
         """
         guid = session.peer_guid
         others: frozenset[str] = self._pinned.get(guid, frozenset())
@@ -160,7 +176,7 @@ class Peers:
     # ---- sessions that come and go
 
     def admit(self, session: PeerSession, guid: UUID, now: float) -> CloseReason | None:
-        """Register the peer of a session, or say why it is refused."""
+        """Register the peer of a session; returns the reason if it is refused."""
         if guid == self.own:
             return CloseReason.OWN_GUID
         pins = self._pinned.get(guid)
@@ -173,7 +189,7 @@ class Peers:
         return None
 
     def remove(self, session: PeerSession) -> None:
-        """A session has ended; unknown ones are ignored. The home of its peer stays known."""
+        """Remove a session that has ended; unknown ones are ignored. The home of its peer stays known."""
         guid = session.peer_guid
         sessions = self._sessions.get(guid, [])
         if session in sessions:
@@ -201,7 +217,7 @@ class Peers:
                 self._questions.set(claim, now)
 
     def _settle(self, key: _Home, address: str) -> None:
-        """A GUID is at home at an address, and was just now."""
+        """Make an address the home of a GUID, as the most recent one."""
         self._forget(key)
         for homes, most in (
             (self._homes_in.get(address_group(address), {}), HOMES_OF_GROUP),
@@ -222,7 +238,7 @@ class Peers:
                 del self._homes_in[group]
 
     def _lives(self, guid: UUID, address: str, now: float) -> bool:
-        """Whether something was heard lately of a peer at an address."""
+        """Whether a session of a peer at an address has received something recently."""
         return any(
             session.peer_address == address and now - session.heard_at <= LIVE_SECONDS
             for session in self._sessions.get(guid, ())
@@ -268,12 +284,13 @@ class Peers:
                 self._questions.set((guid, family, session.peer_address), now + ASK_AGAIN)
 
     def next_deadline(self) -> float | None:
-        """When `expire` is to be called."""
+        """Monotonic seconds at which `expire` is due; None for never."""
         return self._questions.next_deadline()
 
     def expire(self, now: float, ask: Ask | None = None) -> None:
-        """Ask about contested GUIDs, and again about those that still are. Without `ask` only the sessions
-        say whether a home lives.
+        """Ask about contested GUIDs, again about those that stay contested.
+
+        Without `ask`, only the sessions decide whether a home is alive.
         """
         for_each(self._questions.take(now, _TURN), lambda claim: self._ask_about(claim, now, ask))
 

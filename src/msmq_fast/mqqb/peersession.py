@@ -1,4 +1,4 @@
-"""A session as the tables of all sessions and the transfer see it."""
+"""The interface of a session that the session tables and the transfer use."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["PeerSession"]
 
 
 class PeerSession(Protocol):
-    """What those need of a session that a session itself needs: `session.Session` imports them."""
+    """The part of a session that modules use which `session.Session` itself imports."""
 
     @property
     def peer_address(self) -> str:
-        """The address that the connection leads to."""
+        """The address of the peer."""
 
     @property
     def peer_guid(self) -> UUID:
-        """The queue manager that the peer says it is; NULL_GUID before the handshake."""
+        """The queue manager that the peer claims to be; NULL_GUID before the handshake."""
 
     @property
     def server_guid(self) -> UUID:
-        """The queue manager that the session was dialled for; NULL_GUID: any."""
+        """The queue manager for which the session was dialled; NULL_GUID: any."""
 
     @property
     def initiator(self) -> bool:
@@ -37,41 +37,41 @@ class PeerSession(Protocol):
 
     @property
     def heard_at(self) -> float:
-        """When something came from the peer, in monotonic seconds."""
+        """When the latest bytes arrived from the peer, in monotonic seconds."""
 
     @property
     def opened_at(self) -> float | None:
-        """When the handshake was complete; None: it was not."""
+        """When the handshake was complete, in monotonic seconds; None if it was not."""
 
     @property
     def reason(self) -> CloseReason | None:
-        """Why the session has ended."""
+        """The reason why the session has ended; None while it has not."""
 
     @property
     def detail(self) -> str:
-        """Text for people beside the reason."""
+        """Text for people that supplements the reason."""
 
     @property
     def serves(self) -> bool:
-        """Whether an outgoing queue sends on it."""
+        """Whether an outgoing queue sends on the session."""
 
     def attach(self, channel: OutgoingChannel) -> None:
-        """Let an outgoing queue send on it."""
+        """Let an outgoing queue send on the session."""
 
     def detach(self, channel: OutgoingChannel) -> None:
-        """Take nothing more from an outgoing queue."""
+        """Take no more messages from an outgoing queue."""
 
     def pause(self) -> None:
-        """The only queue that sends on it was paused."""
+        """Called when the only queue that sends on the session was paused."""
 
     def resume(self) -> None:
         """Called when that queue was resumed."""
 
     def pump(self, now: float) -> None:
-        """Send what is due."""
+        """Send everything that is due."""
 
     def wake(self) -> None:
         """Ask the transport to take the output."""
 
     def close(self, reason: CloseReason, now: float, detail: str = "") -> None:
-        """End it."""
+        """End the session."""

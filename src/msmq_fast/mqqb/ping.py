@@ -14,41 +14,44 @@ PORT = 3527
 """The default UDP port on which queue managers answer pings (2.1.2)."""
 
 IN_ALL = 2000
-"""Answers in a second over all addresses: 24 bytes each."""
+"""Maximum number of answers per second over all addresses; each has 24 bytes."""
 
 _FIRST_UNPRIVILEGED = 1024
 
 
 class Responder:
-    """Answers ping requests, and never an answer of another responder.
+    """Answers ping requests, but never an answer of another responder.
 
-    A request and its answer look alike (2.2.7), so two responders answer each other without end as soon as
-    one datagram with the ping port as its forged source port has reached one of them. Hence:
+    A request and its answer have the same format (2.2.7). So two responders would answer each other without
+    end once a datagram with the ping port as its forged source port reached one of them. Therefore:
 
     1. A datagram from a ping port is not answered. Initiators send from another port and listen there
-       (2.1.2); so do all versions of Windows.
-    2. A datagram from a port below 1024 is not answered: services there (echo, chargen, time) answer to
-       anything.
-    3. What remains is limited in a second, for each address group and in all. A request without an answer
-       costs its sender nothing but time: it connects without a ping when it retries (3.1.5.2.2).
+       (2.1.2); so do
+       all versions of Windows.
+    2. A datagram from a port below 1024 is not answered: services there (echo, chargen, time) answer any
+       datagram.
+    3. The rest is limited per second, for each address group and in all. A request without an answer only
+       costs its
+       sender time: it connects without a ping when it retries (3.1.5.2.2).
     """
 
     def __init__(self, own: UUID, ports: frozenset[int], rate: int) -> None:
-        """`ports` are those at which other responders may be, besides the usual one; `rate` is the number of
-        answers in a second to one address group."""
+        """`ports` has the ports of other responders, besides the default; `rate` is the maximum number of
+        answers per second to one address group.
+        """
         self._own = own
         self._ports = ports | {PORT}
         self._each = Allowance(rate, 1.0)
         self._all = Allowance(IN_ALL, 1.0)
 
     def set_rate(self, rate: int) -> None:
-        """Set the number of answers in a second to one address group."""
+        """Set the maximum number of answers per second to one address group."""
         self._each = Allowance(rate, 1.0)
 
     def answer(
         self, request: bytes, address: str, port: int, own_port: int, now: float, *, would_refuse: bool
     ) -> bytes | None:
-        """The response to a datagram from `address` and `port`, or None for one that is to be ignored."""
+        """Returns the response to a datagram from `address` and `port`; None if it must be ignored."""
         ping = Ping.decode(request[: Ping.SIZE])
         if ping is None or port < _FIRST_UNPRIVILEGED or port == own_port or port in self._ports:
             return None
@@ -60,7 +63,7 @@ class Responder:
 class Inquirer:
     """Asks addresses which queue manager is there.
 
-    `cookie` gives 32 random bits: a host that guessed them could answer in place of the address.
+    `cookie` returns 32 random bits: a host that guessed them could forge the answer.
     """
 
     def __init__(self, own: UUID, timeout: float, cookie: Callable[[], int]) -> None:
@@ -71,7 +74,9 @@ class Inquirer:
         self._timers: Deadlines[int] = Deadlines()
 
     def ask(self, done: Callable[[UUID | None, float], None], now: float) -> bytes:
-        """Returns a ping datagram; `done(guid, now)` is called once, with None without an answer in time."""
+        """Returns the datagram that asks; `done(guid, now)` is called once, with None if no answer arrives in
+        time.
+        """
         cookie = self._cookie()
         while cookie in self._waiting:
             cookie = (cookie + 1) & 0xFFFFFFFF
@@ -80,26 +85,26 @@ class Inquirer:
         return Ping(cookie, self._own).encode()
 
     def receive(self, datagram: bytes, now: float) -> None:
-        """A datagram arrived at the socket that sent the questions; what answers none of them is ignored."""
+        """Process a datagram that arrived at the socket that sent the questions; ignores all but answers."""
         ping = Ping.decode(datagram[: Ping.SIZE])
         if ping is not None and ping.cookie in self._waiting:
             self._timers.set(ping.cookie, None)
             self._waiting.pop(ping.cookie)(ping.manager, now)
 
     def next_deadline(self) -> float | None:
-        """When `expire` is to be called."""
+        """Monotonic seconds at which `expire` is due; None for never."""
         return self._timers.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Questions without an answer in time."""
+        """End the questions that were not answered in time."""
         for_each(self._timers.take(now), lambda cookie: self._waiting.pop(cookie)(None, now))
 
 
 class Pinger:
-    """Outstanding requests of one queue manager; `done(request, good)` ends each of them.
+    """The pending ping requests of one queue manager; each ends with a call of `done(request, good, now)`.
 
-    Cookies are unique and one is kept per request, so that pings to several hosts do not defeat
-    each other (AMB-70).
+    Each request has a unique cookie, so that pings to several hosts do not interfere with each other
+    (AMB-70).
     """
 
     def __init__(self, own: UUID, timeout: float, done: Callable[[int, bool, float], None]) -> None:
@@ -111,14 +116,14 @@ class Pinger:
         self._timers: Deadlines[int] = Deadlines()
 
     def send(self, request: int, now: float) -> bytes:
-        """The datagram that asks for `request`; the answer is due within the Ping Response Timer."""
+        """Returns the datagram that asks for `request`; the answer is due within the Ping Response Timer."""
         self._cookie = (self._cookie + 1) & 0xFFFFFFFF
         self._waiting[self._cookie] = request
         self._timers.set(self._cookie, now + self._timeout)
         return Ping(self._cookie, self._own).encode()
 
     def receive(self, datagram: bytes, now: float) -> None:
-        """A datagram arrived at the socket that sent the requests; what answers none of them is ignored."""
+        """Process a datagram that arrived at the socket that sent the requests; ignores all but answers."""
         ping = Ping.decode(datagram[: Ping.SIZE])
         if ping is None or ping.cookie not in self._waiting:
             return
@@ -126,9 +131,9 @@ class Pinger:
         self._done(self._waiting.pop(ping.cookie), not ping.refused, now)
 
     def next_deadline(self) -> float | None:
-        """When `expire` is to be called."""
+        """Monotonic seconds at which `expire` is due; None for never."""
         return self._timers.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Requests without an answer in time have failed."""
+        """End, as failed, the requests that were not answered in time."""
         for_each(self._timers.take(now), lambda cookie: self._done(self._waiting.pop(cookie), False, now))

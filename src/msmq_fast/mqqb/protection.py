@@ -1,4 +1,4 @@
-"""Signed and encrypted messages, on arrival (MS-MQQB 3.1.5.8.3) and when they leave (3.1.7.1.5)."""
+"""Signed and encrypted messages, on arrival (MS-MQQB 3.1.5.8.3) and on transmission (3.1.7.1.5)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_ACCEPTED", "OutgoingProtection", "ReceivedProtection", "SentProtection"]
 
 DEFAULT_ACCEPTED: Final = frozenset((HashAlgorithm.SHA512,))
-"""Hash algorithms of signatures that are believed unless the configuration says otherwise (QB-242)."""
+"""Hash algorithms whose signatures are accepted unless the configuration says otherwise (QB-242)."""
 
 _ERRORS: Final = {
     Failure.NOT_ADDRESSED: code_of("MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"),
@@ -51,12 +51,13 @@ _PRIVACY, _HASH, _ENCRYPTION = 40, 44, 48  # fields of the MessagePropertiesHead
 
 
 class ReceivedProtection:
-    """Fulfils `hooks.Protection`: decrypts, then verifies what was signed (AMB-25).
+    """Implements `hooks.Protection`: decrypts a message, then verifies its signature (AMB-25).
 
-    `monotonic` gives seconds. `msmq_1`: signatures of MSMQ 1.0 are believed, which do not cover the
-    destination. `tell`: what only the private key or a session key could find wrong is refused as other
-    encryption is, and senders hear of it. Whoever hears that can read messages of others, by sending changed
-    copies of them: else such a message is `UNDECIPHERED`. All that does not take a key is looked at before.
+    `monotonic` returns seconds. `msmq_1`: signatures of MSMQ 1.0 are accepted, which do not cover the
+    destination. `tell`: errors that only a private key or session key can reveal are refused like other
+    encryption errors, and senders are notified. A peer that gets such answers can read messages of others, by
+    sending changed copies of them; so by default such a message is `UNDECIPHERED`. All checks that need no
+    key are done first.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class ReceivedProtection:
         self.counts: Counter[str] = Counter()
 
     def open(self, message: ParsedMessage, target: Destination) -> bytes | Refusal:
-        """See `hooks.Protection`. What the queue demands comes first (AMB-24)."""
+        """See `hooks.Protection`. The demands of the queue are checked first (AMB-24)."""
         security = security_of(message)
         encrypted = security is not None and security.encrypted
         if (target.encrypted_only and not encrypted) or (target.clear_only and encrypted):
@@ -136,7 +137,9 @@ class ReceivedProtection:
     def _signer(
         self, message: ParsedMessage, header: SecurityHeader
     ) -> tuple[HashAlgorithm, RSAPublicKey] | None:
-        """Returns the claimed kind of signature and signer (5.15); None if they are implausible."""
+        """Returns the claimed signature algorithm and key of the signer (5.15); None if they are not
+        acceptable.
+        """
         try:
             algorithm = HashAlgorithm(_number(message, _HASH))
             key = self._certificates(header.certificate)
@@ -154,15 +157,19 @@ def _number(message: ParsedMessage, offset: int) -> int:
 
 
 def _or_nothing(header: SecurityHeader) -> SecurityHeader | None:
-    """A SecurityHeader has at least one item (MS-MQMQ 2.2.20.6)."""
+    """Returns the SecurityHeader, or None if it is empty: it must have at least one item (MS-MQMQ
+    2.2.20.6).
+    """
     items = (header.sender_id, header.encryption_key, header.signature, header.certificate)
     return header if any(items) or header.provider_info else None
 
 
 class SentProtection:
-    """Encrypts messages as they leave; the outgoing queue keeps them in clear, so that a repetition, a dead
-    letter or a message that is sent again is encrypted anew (QB-327). `own` is the GUID of this queue
-    manager: the messages of others are passed on as they came.
+    """Encrypts messages when they are transmitted.
+
+    The outgoing queue keeps them in clear, so that a repetition, a dead letter or a resubmitted message is
+    encrypted anew (QB-327). `own` is the GUID of this queue manager: messages of others are forwarded
+    unchanged.
     """
 
     def __init__(
@@ -178,9 +185,9 @@ class SentProtection:
         self._switches = switches or SecuritySwitches()
 
     def protect(self, packet: bytes, destination: FormatName, manager: UUID | None) -> bytes:
-        """The packet to be transmitted, for the queue manager that hosts its destination.
+        """Returns the packet to transmit to the queue manager that hosts its destination.
 
-        Raises EncryptionError: it must not be transmitted, see 3.1.7.1.5.1.
+        Raises EncryptionError if it must not be transmitted (3.1.7.1.5.1).
         """
         message = parse(packet)
         level = _number(message, _PRIVACY)
@@ -208,7 +215,9 @@ class SentProtection:
 
 
 def _algorithm(number: int) -> EncryptionAlgorithm | None:
-    """Returns the algorithm that the sender asked for; messages that ask for none say RC4."""
+    """Returns the algorithm that the sender requested; None if it requested none: such messages contain
+    RC4.
+    """
     known = number in tuple(EncryptionAlgorithm)
     return EncryptionAlgorithm(number) if known and number != EncryptionAlgorithm.RC4 else None
 
@@ -216,9 +225,9 @@ def _algorithm(number: int) -> EncryptionAlgorithm | None:
 class OutgoingProtection:
     """Encrypts the messages of an `OutgoingChannel` that have a privacy level.
 
-    A message that cannot be encrypted is not sent (3.1.7.1.5.1): it goes to a dead-letter queue if it asks
-    for that, with the class COULD_NOT_ENCRYPT; the ConnectionHistory and `on_failure` (failure, identifier)
-    are told.
+    A message that cannot be encrypted is not sent (3.1.7.1.5.1): it goes to a dead-letter queue if it
+    requests that, with the class COULD_NOT_ENCRYPT. The failure is added to the ConnectionHistory and passed
+    to `on_failure` (failure, identifier).
     """
 
     def __init__(
@@ -234,7 +243,7 @@ class OutgoingProtection:
         self._on_failure = on_failure
 
     def __call__(self, lookup_id: int, packet: bytes) -> bytes | None:
-        """The packet to be transmitted; None: the message was removed."""
+        """Returns the packet to transmit; None if the message was removed."""
         queue = self._queue
         try:
             if self._sent is None:

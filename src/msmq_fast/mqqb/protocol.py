@@ -1,4 +1,6 @@
-"""asyncio around one session: the kernel writes into its buffer, its packets go out by writelines."""
+"""The asyncio protocol of one session: the kernel writes into its buffer, its packets are sent with
+writelines.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,20 @@ from msmq_fast.mqqb.sessionstate import CLOSED
 _FAIR_SHARE = 1 << 18  # bytes that one socket may still bring when too much is on its way to the disk
 
 _TURN = 32
-"""Messages that take the general path, about 0.2 ms each, that one socket may bring before others have their
-turn. While bytes are there, the loop reads a socket up to 32 times without looking at any other."""
+"""How many messages on the general path (about 0.2 ms each) one socket may bring before others have their
+turn.
+
+While bytes are available, the loop reads one socket up to 32 times without looking at any other.
+"""
 _LEAST, _MOST = 1 << 12, 1 << 24  # bytes that are read at a time: fewer where so many such messages came
 
 
 class SessionProtocol(Adapter, asyncio.BufferedProtocol):
-    """`open_session` is called with the peer's address when the connection stands, and with what wakes
-    this transport; None: the connection is not wanted.
+    """The transport of one session.
 
-    `touch` is called before anything that may put work into the store's current batch.
+    `open_session` is called with the peer's address and with the function that wakes this transport; it
+    returns None if the connection is refused. `touch` is called before anything that may add work to the
+    store's current batch.
     """
 
     def __init__(
@@ -54,7 +60,7 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
     # ----------------------------------------------------------------------------------- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is established."""
+        """Open the session of an established connection."""
         super().connection_made(transport)
         self._touch()
         peer = transport.get_extra_info("peername")  # None if the peer is gone already
@@ -66,7 +72,7 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
         self._flush()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Room in the receive buffer of the session."""
+        """Returns space in the receive buffer of the session."""
         session = self._session
         if session is None or session.state is CLOSED:
             return NOWHERE
@@ -74,7 +80,7 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
         return room if self._room == _MOST else room[: self._room]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """The kernel has written into the buffer."""
+        """Process `nbytes` that the kernel has written into the buffer."""
         session = self._session
         if session is None or session.state is CLOSED:
             return
@@ -95,7 +101,7 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
             self._listen()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed."""
+        """Close the session after the connection was lost."""
         self._transport = None
         self._timer.close()
         if self._session is not None:
@@ -106,20 +112,20 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
             self._session = None
 
     def pause_writing(self) -> None:
-        """The peer does not keep up."""
+        """Called when the peer reads more slowly than we send."""
         if self._session is not None:
             self._session.pause_sending(self._monotonic())
             self._timer.arm(self._session.next_deadline())
 
     def resume_writing(self) -> None:
-        """The peer has caught up."""
+        """Called when the peer has caught up."""
         if self._session is not None:
             self._touch()
             self._session.resume_sending(self._monotonic())
             self._flush()
 
     def evict(self) -> None:
-        """End the session at once: another connection needs its place."""
+        """End the session at once, because another connection needs its place."""
         if self._session is not None:
             self._session.close(CloseReason.EVICTED, self._monotonic())
         if self._transport is not None:
@@ -128,7 +134,7 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
     # ------------------------------------------------------------------------------------------ the session
 
     def _changed(self, _: Session) -> None:
-        """Something changed outside of a call from the transport."""
+        """Called when the session changed outside of a call from the transport."""
         if not self._look_due:  # as `_wake`, without another call: this happens for each message
             self._look_due = True
             self._loop.call_soon(self._woken)
@@ -157,7 +163,7 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
             transport.close()
 
     def _pace(self, nbytes: int, brought: int) -> None:
-        """Slows reading down while many messages take the general path, so that others have their turn."""
+        """Read less while many messages take the general path, so that other sockets have their turn."""
         if brought > _TURN:
             self._room = max(_LEAST, min(self._room, nbytes) // 2)
         elif brought < _TURN // 4:
@@ -178,7 +184,7 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
         self._listen()
 
     def _listen(self) -> None:
-        """Read, or not, as the disk, the session and other sockets allow."""
+        """Pause or resume reading, depending on the disk, the session and other sockets."""
         if self._session is None or self._transport is None:
             return
         self._read(not self._crowded and not self._yielding and not self._session.reading_paused)

@@ -1,13 +1,13 @@
-"""Why a session ended and why a message was refused; every use is counted and logged by the server.
+"""The reasons why a session ended and why a message was refused; the server counts and logs each use.
 
-receive.py says how to add a reason for refusing a message.
+receive.py describes how to add a reason for refusing a message.
 """
 
 from enum import StrEnum
 
 
 class CloseReason(StrEnum):
-    """Why a session ended."""
+    """The reason why a session ended."""
 
     STOPPED = "stopped"
     DISCONNECTED = "disconnected"
@@ -40,7 +40,7 @@ class CloseReason(StrEnum):
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the end says that something is wrong with the peer or with a limit."""
+        """Whether the session ended because of an error of the peer or a limit."""
         return self not in (
             CloseReason.STOPPED,
             CloseReason.DISCONNECTED,
@@ -50,13 +50,13 @@ class CloseReason(StrEnum):
 
 
 class Contest(StrEnum):
-    """Reports about a session that continues."""
+    """A conflict between sessions that does not end the session."""
 
     ANOTHER_ADDRESS = "peer presents the GUID of another live peer"
 
 
 class Refusal(StrEnum):
-    """Why a message was dropped although it was counted and acknowledged."""
+    """The reason why a message was dropped although it was counted and acknowledged."""
 
     DUPLICATE = "duplicate"
     EXPIRED = "time to reach queue passed"
