@@ -108,9 +108,7 @@ class OutgoingChannel:
         self._context = context
         self._sequences = context.sequences
         self.core = queue.core
-        self.sequence = (
-            queue.core.sequence
-        )  # the transactional sequence of the sent messages; None: there is none
+        self.sequence = queue.core.sequence  # of the sent messages, if they are transactional; else None
         self.protect = protect
         self.direct = queue.destination.kind is NameKind.DIRECT
         self._concludes = is_internal(queue.destination)

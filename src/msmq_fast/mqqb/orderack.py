@@ -145,20 +145,14 @@ class OrderAcks:
         """Returns the destination of acknowledgments and their outgoing queue; None if they cannot be sent.
 
         1. They are sent to the order queue of the sender, named in the form that the sender used (AMB-63,
-           AMB-64): by
-           address for direct names; by GUID for others, and if several queue managers share one address,
-           which would be
-           ambiguous.
+           AMB-64): by address for direct names; by GUID for others, and if several queue managers share one
+           address, which would be ambiguous.
         2. If the sender itself delivered the stream, they return to it. If a router did, they follow routes
-           or the
-           directory if these have a route; otherwise they return to the router, which has one. If two homes
-           claim one
-           sequence, only the one that is the verified home of the sender gets them: it must not get
-           acknowledgments of
-           messages that another peer invented.
+           or the directory if these have a route; otherwise they return to the router, which has one. If two
+           homes claim one sequence, only the one that is the verified home of the sender gets them: it must
+           not get acknowledgments of messages that another peer invented.
         3. So each peer has one outgoing queue for them, however many senders it delivers for. The limits for
-           invented
-           administration queues do not apply to it.
+           invented administration queues do not apply to it.
         """
         manager = UUID(bytes_le=source)
         if manager == self._guid:

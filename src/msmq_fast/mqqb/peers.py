@@ -5,15 +5,11 @@ which its queue manager is assumed to be:
 
 1. The first address that has a session under a GUID becomes its home (one for each address family).
 2. A session under this GUID from another address is accepted as well. It cannot displace the sessions of the
-   home
-   or count as one of them: messages addressed by the GUID are not sent on it, and its acknowledgments of
-   messages
-   that were sent to the home do not count.
+   home or count as one of them: messages addressed by the GUID are not sent on it, and its acknowledgments of
+   messages that were sent to the home do not count.
 3. Then both addresses are asked by ping which queue manager is there. The home moves if it does not answer
-   with
-   the GUID and either the other address does, or no session of the home has received anything recently.
-   Otherwise
-   both are asked again later.
+   with the GUID and either the other address does, or no session of the home has received anything recently.
+   Otherwise both are asked again later.
 4. Addresses that the configuration pins to a GUID are its permanent homes, and no others are accepted.
 5. The number of homes is limited, in all and for each address group. Homes without a session are forgotten
    first.

@@ -26,13 +26,11 @@ class Responder:
     end once a datagram with the ping port as its forged source port reached one of them. Therefore:
 
     1. A datagram from a ping port is not answered. Initiators send from another port and listen there
-       (2.1.2); so do
-       all versions of Windows.
+       (2.1.2); so do all versions of Windows.
     2. A datagram from a port below 1024 is not answered: services there (echo, chargen, time) answer any
        datagram.
     3. The rest is limited per second, for each address group and in all. A request without an answer only
-       costs its
-       sender time: it connects without a ping when it retries (3.1.5.2.2).
+       costs its sender time: it connects without a ping when it retries (3.1.5.2.2).
     """
 
     def __init__(self, own: UUID, ports: frozenset[int], rate: int) -> None:

@@ -1,30 +1,31 @@
 """The receive pipeline of MS-MQQB 3.1.5.8 for messages that the native plain path does not handle.
 
-Counting and the SessionHeader come before it and are native for every message. What is here runs
-once for a message with any special demand, and does for a plain message exactly what the native path does.
+Native code counts every message and processes its SessionHeader before this pipeline. The pipeline runs once
+for each message with any special demand, and treats a plain message exactly as the native path does.
 
 To add a reason for refusing a message:
 
 1. Name it in `Refusal` (reasons.py). The metric and the log line get their text from there; nothing else is
    needed to count and log it.
-2. If the sender is to be told, a dead letter is to follow, or the feed is to have the event `nacked`, give it
-   a MessageClass in `_REASONS` below. Without one the message is only counted, logged and dropped.
-3. Check it in `Pipeline.handle`, behind `receiver.order` and `receiver.sight`, and end with
-   `return self.refuse(receiver, Refusal.NAME)`. A transactional message that is refused there uses up its
-   number; if it is refused earlier, its stream waits for that number for ever. `Pipeline.judge` decides about
-   messages that reach a local queue from an outgoing one: check it there too, and return the MessageClass.
-   `judge` must return one: where `_REASONS` has none, choose one there.
+2. If the sender must be notified, a dead letter must follow, or the feed must have the event `nacked`, give
+   it a MessageClass in `_REASONS` below. Without one the message is only counted, logged and dropped.
+3. Check it in `Pipeline.handle`, after `receiver.order` and `receiver.sight`, and end with `return
+   self.refuse(receiver, Refusal.NAME)`. A transactional message that is refused there uses up its number; if
+   it is refused earlier, its stream waits for that number for ever. `Pipeline.judge` decides about messages
+   that reach a local queue from an outgoing one: check it there too, and return the MessageClass. `judge`
+   must return one: where `_REASONS` has none, choose one there.
 4. Keep such messages off the native plain path, which does not know the reason. If it follows from the
    message, return False in `Receiver._is_plain` (src/_native/receive.pyx). This test may be coarse, since
    `Pipeline.handle` decides. If the reason follows from the queue, let `Destination.plain` (destination.py)
    be False.
 
-Messages that are passed on to another queue manager do not reach these checks: `forwarding.py` has its own,
-with the same `refuse`. Two other ways lead into a queue. For HTTP, `Reason` (srmp/reasons.py) names the
+Messages in transit to another queue manager do not reach these checks: `forwarding.py` has its own, with the
+same `refuse`. Messages enter a queue in two other ways. For HTTP, `Reason` (srmp/reasons.py) names the
 reasons, and srmp/receive.py refuses. For a program, its call raises an MSMQError (`OpenQueue.send`).
 
 Test it in tests/mqqb/test_receive.py, with `receiver.plain` True and False. `Host.refusals` has what is
-logged, `Host.node.counts.refused` what is counted. MSMQ_FAST_ONLY="receive" builds what step 4 changes.
+logged, `Host.node.counts.refused` what is counted. MSMQ_FAST_ONLY="receive" builds only the module that step
+4 changes.
 """
 
 from __future__ import annotations
@@ -70,14 +71,16 @@ SENDER_TYPE = 0x0F
 AUTHENTICATION = 0x0F
 """SecurityHeader.Flags.AS, in its second byte"""
 _HEADERS, _SECURITY = 62, 0x08
-"""The third byte of UserHeader.Flags, and SH in it"""
+"""The third byte of UserHeader.Flags, and its bit SH."""
 TRACE = 0x0100
 """BaseHeader.Flags.TR"""
 
 
 Nack = Callable[[bytes, MessageClass], bool]
-"""Does what follows when a message is refused, inside a unit: a negative acknowledgment, a dead letter.
-Whether it did anything."""
+"""Applies the side effects of a refusal inside a unit: a negative acknowledgment, a dead letter.
+
+Returns whether there were any.
+"""
 
 _REASONS = {
     Refusal.EXPIRED: MessageClass.NACK_REACH_QUEUE_TIMEOUT,
@@ -102,13 +105,15 @@ class Counts:
     refused: Counter[Refusal] = field(default_factory=Counter)
     closed: Counter[CloseReason] = field(default_factory=Counter)
     order_acks: int = 0
-    """OrderAcks that arrived."""
+    """Number of OrderAcks that arrived."""
     final_acks: int = 0
 
 
 class Pipeline:
-    """Decides about one message at a time; a returned CloseReason ends the session and leaves the
-    message undecided."""
+    """Decides about one message at a time.
+
+    A returned CloseReason ends the session and leaves the message undecided.
+    """
 
     def __init__(
         self,
@@ -137,8 +142,9 @@ class Pipeline:
     def handle(
         self, receiver: Receiver, now: float, messenger: Callable[[], Messenger]
     ) -> CloseReason | None:
-        """The steps of 3.1.5.8 for the message that `receiver` stands at; `now` in monotonic seconds.
-        `messenger` returns the peer that delivers it.
+        """Run the steps of 3.1.5.8 for the current message of `receiver`; `now` is in monotonic seconds.
+
+        `messenger` returns the peer that delivers the message.
         """
         message = receiver.message()
         if message.ack_flags and message.admin_type and self.hooks.brought is not None:
@@ -182,14 +188,16 @@ class Pipeline:
         return None
 
     def _may_go_on(self, message: ParsedMessage, address: str, now: float) -> bool:
-        """Whether the peer has room for the stream of a transactional message, or the stream is known."""
+        """Whether a transactional message may continue its stream, or begin one within the peer's limit."""
         if self._shares is None:
             return True
         name = bytes(message.destination)
         return self._shares.admits(message.source, message.dest_type, name, address, now)
 
     def handle_acks_only(self, receiver: Receiver, now: float, messenger: Callable[[], Messenger]) -> None:
-        """A message on a session that takes nothing in any more: what it says of our own messages counts."""
+        """Handle a message on a session that accepts no more messages: only acknowledgments of our
+        messages count.
+        """
         message = receiver.message()
         if message.destination_manager in self._local:
             self._consume(receiver, message, now, messenger)
@@ -197,7 +205,9 @@ class Pipeline:
     def _consume(
         self, receiver: Receiver, message: ParsedMessage, now: float, messenger: Callable[[], Messenger]
     ) -> bool:
-        """Whether a message was an OrderAck or a FinalAck: only the queue manager sees it (QB-220)."""
+        """Apply an OrderAck or a FinalAck, which is for the queue manager only (QB-220); returns False for
+        other messages.
+        """
         try:
             ack = ordering_ack(message)
         except ValueError:
@@ -222,7 +232,9 @@ class Pipeline:
             sequences.final_ack(ack, now, messenger)
 
     def _pass_on(self, receiver: Receiver, message: ParsedMessage) -> CloseReason | None:
-        """A message for another queue manager; what was passed on before is not passed on again (QB-224)."""
+        """Forward a message for another queue manager; one that was forwarded before is a duplicate
+        (QB-224).
+        """
         forward = self.hooks.forward
         if forward is None or not forward.active:
             return CloseReason.NOT_LOCAL
@@ -233,9 +245,11 @@ class Pipeline:
     def _let_in(
         self, message: ParsedMessage, target: Destination, name: bytes, receiver: Receiver
     ) -> tuple[bytes | None, Refusal | None]:
-        """As `_opened`, and the access check. For an encrypted message that and the room come first: keys are
-        opened for nobody who may not send there, and what is said of a message after its keys were used would
-        tell whether they fitted (see `ReceivedProtection`).
+        """`_opened` and the access check.
+
+        For an encrypted message, the access check and the quota check come first. Keys are not used for
+        senders that may not send to the queue, and a refusal after the use of keys would reveal whether they
+        fitted (see `ReceivedProtection`).
         """
         encrypted = _is_encrypted(message)
         if encrypted:
@@ -251,7 +265,9 @@ class Pipeline:
         return packet, refusal
 
     def _opened(self, message: ParsedMessage, target: Destination) -> tuple[bytes | None, Refusal | None]:
-        """The packet that takes the place of a protected one, or why it is refused (AMB-24, AMB-25)."""
+        """Returns the packet that replaces a protected one, or the reason for its refusal (AMB-24,
+        AMB-25).
+        """
         encrypted = _is_encrypted(message)
         protected = encrypted or message.signature_length or message.mqf_offset
         if not protected and not target.authenticated and not target.encrypted_only:
@@ -262,9 +278,11 @@ class Pipeline:
         return (None, opened) if isinstance(opened, Refusal) else (opened, None)
 
     def judge(self, packet: bytes, target: Destination) -> bytes | MessageClass:
-        """What is kept of a message that comes to a queue of this computer without a session, from an
-        outgoing queue, or the class of its refusal; nothing is told of it. What this computer sends is
-        encrypted when it leaves: until then the wish counts.
+        """Decide about a message that enters a local queue from an outgoing queue, without a session.
+
+        Returns the packet to store, or the class of the refusal; sends no acknowledgment. Messages of this
+        computer are encrypted only on transmission, so until then the requested privacy level counts as
+        encryption.
         """
         message = parse(packet)
         if message.source == self._local[0] and any(packet[_privacy_of(message)]):
@@ -291,8 +309,11 @@ class Pipeline:
         *,
         verified: bool,
     ) -> bool:
-        """Whether the sender may send there, `verified` by a signature or not. What is decided is a route for
-        the plain path from then on, unless a signature decided, which messages of the plain path have not."""
+        """Whether the sender may send to the queue; `verified`: a signature proves the sender.
+
+        The decision becomes a route for the plain path, unless it depends on a signature, which messages of
+        the plain path do not have.
+        """
         if target.everybody:
             if target.plain:
                 add = self._routes.add_streams if target.transactional else self._routes.add
@@ -306,7 +327,9 @@ class Pipeline:
         return True
 
     def _set_aside(self, receiver: Receiver) -> bool:
-        """Keep a message whose sender was refused in the quarantine queue, if there is one that takes it."""
+        """Store a message whose sender was refused in the quarantine queue; returns False if that is
+        not possible.
+        """
         core = self._quarantine() if self._quarantine is not None else None
         if core is None or receiver.deliver(core, MessageClass.NACK_ACCESS_DENIED) != STORED:
             return False
@@ -316,7 +339,7 @@ class Pipeline:
         return True
 
     def refused(self, receiver: Receiver, result: int) -> CloseReason | None:
-        """Handles a message that a queue refused, or a duplicate that the native path found."""
+        """Handle a message that a queue refused, or a duplicate that the native path found."""
         if result == MACHINE_QUOTA:
             return CloseReason.QUOTA
         refusal = {
@@ -329,8 +352,9 @@ class Pipeline:
         return self.refuse(receiver, refusal)
 
     def refuse(self, receiver: Receiver, refusal: Refusal) -> CloseReason | None:
-        """Drop the current message: what follows from that, the counter and the log line. A CloseReason: it
-        would leave something for which there is no room now, and stays with its sender.
+        """Drop the current message: apply the side effects, count it and log it.
+
+        Returns a CloseReason if its dead letter has no room here now: the message then stays with its sender.
         """
         reason = _REASONS.get(refusal)
         if reason is not None:
@@ -361,7 +385,7 @@ def _unknown(dest_type: int, name: bytes) -> Refusal:
 
 
 def _sender(message: ParsedMessage) -> tuple[int, bytes]:
-    """SecurityHeader.Flags.ST and SecurityID; 0 and nothing without a header."""
+    """Returns SecurityHeader.Flags.ST and SecurityID; 0 and empty without a header."""
     if not message.security_offset:
         return 0, b""
     start = message.sender_id_offset
@@ -379,19 +403,24 @@ def _is_signed(message: ParsedMessage) -> bool:
 
 
 def _privacy_of(message: ParsedMessage) -> slice:
-    """MessagePropertiesHeader.PrivacyLevel."""
+    """The place of MessagePropertiesHeader.PrivacyLevel in the packet."""
     return slice(message.properties_offset + 40, message.properties_offset + 44)
 
 
 def _is_verified(message: ParsedMessage, opened: bytes) -> bool:
-    """SecurityHeader.Flags.AS, as `Protection` has set it; the header stands where it stood, unless nothing
-    of it was left."""
+    """Whether `Protection` has set SecurityHeader.Flags.AS in the opened packet.
+
+    The header is at the same offset as before, unless it was removed because it was empty.
+    """
     start = message.security_offset
     return bool(start and opened[_HEADERS] & _SECURITY and opened[start + 1] & AUTHENTICATION)
 
 
 def _unprotected(encrypted: bool, target: Destination) -> Refusal | None:
-    """Demands that need keys are refused where there are none; an unsigned sender id is carried (AMB-23)."""
+    """Returns the refusal if a message needs keys and this queue manager has none; None otherwise.
+
+    An unsigned sender id is carried unchanged (AMB-23).
+    """
     if encrypted:
         return Refusal.ENCRYPTED
     if target.authenticated:

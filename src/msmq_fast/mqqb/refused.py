@@ -1,4 +1,4 @@
-"""Fields of the log line of a refused message, besides its identifier and the reason."""
+"""The fields of the log line for a refused message, besides its identifier and the reason."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _MOST_NAME, _MOST_LABEL = 300, 60  # characters: a line of a log stays readable
 
 
 def about_message(receiver: Receiver, own: UUID) -> Mapping[str, str]:
-    """The queue, the peer and the label of the message at which `receiver` stands; `own` is the GUID of this
-    queue manager. Peers chose the texts, so nothing in them is more than a character.
+    """Returns the queue, the peer and the label of the current message of `receiver`.
+
+    `own` is the GUID of this queue manager. Peers choose these texts, so they are escaped and cut.
     """
     message = receiver.message()
     manager = UUID(bytes_le=message.destination_manager)

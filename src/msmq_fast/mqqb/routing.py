@@ -1,4 +1,6 @@
-"""Next hops of a message: static routes, sites and routing links of the directory (MS-MQBR 3.1.3, 3.1.5)."""
+"""The next hops of a message: static routes, and the sites and routing links of the directory (MS-MQBR 3.1.3,
+3.1.5).
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ from msmq_fast.mqqb.hops import Target
 REFRESH_SECONDS = 3_600.0
 """QueueManager Query Timer (MS-MQBR 3.1.2.1)."""
 ANY = "*"
-"""The destination of a static route for everything that no other one names."""
+"""The destination of the default static route, which applies if no other one matches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A queue manager as far as routing needs it; `host` is empty if the directory does not name it."""
+    """The data of a queue manager that routing needs; `host` is empty if the directory does not name it."""
 
     guid: UUID
     host: str = ""
@@ -30,8 +32,10 @@ class Machine:
     foreign: bool = False
 
     def shares_site(self, other: Machine) -> bool:
-        """Whether both can talk directly. A machine that is in no site is taken to be near everywhere:
-        networks that define no sites need no routing."""
+        """Whether both can communicate directly.
+
+        A machine without a site counts as near to all others: networks that define no sites need no routing.
+        """
         return not self.sites or not other.sites or not self.sites.isdisjoint(other.sites)
 
 
@@ -46,26 +50,29 @@ class SiteLink:
 
 
 class Enterprise(Protocol):
-    """Data of the directory (GetDirectoryData, MS-MQBR 3.1.5.9); values not available now are missing."""
+    """The data of the directory (GetDirectoryData, MS-MQBR 3.1.5.9); data that is not available now is
+    missing.
+    """
 
     def machine(self, guid: UUID) -> Machine | None:
-        """The queue manager with this identifier."""
+        """Returns the queue manager with this identifier; None if it is not available."""
 
     def machines(self) -> Iterable[Machine]:
-        """All queue managers."""
+        """Returns all queue managers."""
 
     def sites(self) -> Iterable[UUID]:
-        """All sites."""
+        """Returns all sites."""
 
     def links(self) -> Iterable[SiteLink]:
-        """All routing links."""
+        """Returns all routing links."""
 
 
 def routing_table(own: Iterable[UUID], sites: Iterable[UUID], links: Iterable[SiteLink]) -> dict[UUID, UUID]:
-    """The RoutingTable: for each site that can be reached from `own` the first site on a path of least cost.
+    """Returns the RoutingTable: for each site that can be reached from `own`, the first site on a path of
+    least cost.
 
-    Dijkstra's algorithm over an undirected graph (MS-MQBR 3.1.3.1). Links at sites that do not exist are
-    left out; among paths of equal cost the one that was found first, by identifier, stays.
+    Dijkstra's algorithm over an undirected graph (MS-MQBR 3.1.3.1). Links of sites that do not exist are
+    ignored; among paths of equal cost the first one found, by identifier, is used.
     """
     neighbours: dict[UUID, list[tuple[UUID, int]]] = {site: [] for site in sites}
     for link in links:
@@ -90,11 +97,11 @@ def routing_table(own: Iterable[UUID], sites: Iterable[UUID], links: Iterable[Si
 
 
 class Router:
-    """Next hops as seen from the queue manager `own`.
+    """Finds the next hops from the queue manager `own`.
 
-    `static` maps a queue manager's GUID, or a case-folded host name, to the hops on the way there; it goes
-    before the directory. `refresh` reads sites and links; the owner calls it at the start, when the
-    directory changed, and when `next_deadline` (monotonic seconds) has passed.
+    `static` maps a queue manager's GUID, or a case-folded host name, to its next hops; it takes precedence
+    over the directory. `refresh` reads sites and links; the owner calls it at the start, when the directory
+    has changed, and when `next_deadline` (monotonic seconds) has passed.
     """
 
     def __init__(
@@ -124,7 +131,7 @@ class Router:
         self._static = dict(static)
 
     def refresh(self, now: float) -> bool:
-        """QueueManager Query Timer Event (MS-MQBR 3.1.6.1); whether anything is different now."""
+        """QueueManager Query Timer Event (MS-MQBR 3.1.6.1); returns whether routes have changed."""
         self._due = now + self._interval
         before = self._table, self._gates
         links = list(self._enterprise.links())
@@ -139,11 +146,11 @@ class Router:
         return before != (self._table, self._gates)
 
     def next_deadline(self) -> float:
-        """When the directory is read again."""
+        """Monotonic seconds at which the directory is read again."""
         return self._due
 
     def expire(self, now: float) -> bool:
-        """Run the timer if it is due; whether anything is different now."""
+        """Run the timer if it is due; returns whether routes have changed."""
         return now >= self._due and self.refresh(now)
 
     # ------------------------------------------------------------------------------------------- next hops
@@ -151,8 +158,8 @@ class Router:
     def hops(self, host: str, destination: UUID | None) -> tuple[Target, ...]:
         """Returns the next hops of messages for a queue manager, in the order in which they are tried.
 
-        `host` is where the directory says it is, empty if unknown; `destination` is None where only a host
-        is known. A hop without a host cannot be dialled, but serves if that queue manager connects.
+        `host` is its host in the directory, empty if unknown; `destination` is None if only a host is known.
+        A hop without a host cannot be dialled, but is used if that queue manager connects to us.
         """
         static = self._static_route(host, destination)
         if static is not None:
@@ -178,7 +185,7 @@ class Router:
         return Target("" if machine is None else machine.host.casefold(), guid)
 
     def next_hops(self, destination: UUID) -> tuple[UUID, ...]:
-        """GetNextHops (3.1.5.1); nothing when the routing attempt fails."""
+        """GetNextHops (3.1.5.1); empty if the routing attempt fails."""
         source, goal = self._enterprise.machine(self._own), self._enterprise.machine(destination)
         if source is None or goal is None:
             return ()
@@ -209,13 +216,17 @@ class Router:
         return goal.in_routers or (goal.guid,)
 
     def _routing_servers(self, source: Machine) -> tuple[UUID, ...]:
-        """GetRoutingServer (3.1.5.5): all of the site, so that there is another one when one is down."""
+        """GetRoutingServer (3.1.5.5): returns all of the site, so that others can replace one that is
+        down.
+        """
         found = [m.guid for m in self._enterprise.machines() if m.router and m.sites & source.sites]
         return self._spread(found)
 
     def _site_gates(self, sites: Iterable[UUID]) -> tuple[UUID, ...]:
-        """GetSiteGate, GetSiteGateForSite (3.1.5.6, 3.1.5.7): links name the gates of both of their ends, so
-        the gates of a site are those that belong to it."""
+        """GetSiteGate, GetSiteGateForSite (3.1.5.6, 3.1.5.7).
+
+        A link names the gates of both of its ends, so the gates of a site are those that belong to the site.
+        """
         found = []
         for site in sites:
             for guid in self._gates.get(site, ()):
@@ -225,10 +236,11 @@ class Router:
         return self._spread(found)
 
     def _spread(self, guids: Iterable[UUID]) -> tuple[UUID, ...]:
-        """An order that stays the same here, and that is another one at other queue managers: they share
-        the load."""
+        """Returns the GUIDs in an order that is constant here but differs between queue managers: they share
+        the load.
+        """
         return tuple(sorted(set(guids), key=lambda guid: guid.int ^ self._own.int))
 
     def _is_gate(self, machine: Machine) -> bool:
-        """IsSiteGate (3.1.5.8)."""
+        """IsSiteGate (3.1.5.8): whether a machine is a gate of one of its sites."""
         return machine.router and any(machine.guid in self._gates.get(site, ()) for site in machine.sites)

@@ -1,5 +1,6 @@
-"""The output of one session: the outgoing queues that share it, picked by priority, and what is in
-flight (3.1.7.1)."""
+"""The output of one session (3.1.7.1): the outgoing queues that share it, picked by priority, and the
+messages in flight.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +9,13 @@ from msmq_fast._native.window import SendWindow
 from msmq_fast.mqqb.channel import OutgoingChannel
 
 TAKE_BYTES = 1 << 20
-"""Bytes of packets taken from a queue at a time."""
+"""Maximum number of bytes of packets that are taken from a queue at a time."""
 SHARE = 16
-"""Messages that one of several queues with equal priority sends before the next has its turn."""
+"""How many messages one of several queues of equal priority sends before the next has its turn."""
 
 
 class Outbox:
-    """The sending half of one session; `owner` is the number by which the queues know it."""
+    """The sending half of one session; `owner` is the number with which it locks messages in the queues."""
 
     def __init__(self, owner: int, window: SendWindow, ledger: Ledger) -> None:
         self._owner = owner
@@ -30,20 +31,20 @@ class Outbox:
 
     @property
     def direct(self) -> bool:
-        """Whether a queue with a direct format name sends here."""
+        """Whether a queue with a direct format name sends on this session."""
         return any(channel.direct for channel in self._channels)
 
     def attach(self, channel: OutgoingChannel) -> None:
-        """Add a queue; adding it twice changes nothing."""
+        """Add a queue; adding it twice has no effect."""
         self._channels.setdefault(channel)
         self._served.setdefault(channel)
 
     def detach(self, channel: OutgoingChannel) -> None:
-        """Take nothing more from a queue."""
+        """Take no more messages from a queue."""
         self._channels.pop(channel, None)
 
     def fill(self, now: float) -> list[bytes]:
-        """The packets that the window and the queues allow now, in the order of sending."""
+        """Returns the packets that the window and the queues allow now, in the order of sending."""
         packets: list[bytes] = []
         if not self._channels:
             return packets
@@ -67,8 +68,10 @@ class Outbox:
         return packets
 
     def _pick(self, room: int) -> tuple[OutgoingChannel, int] | None:
-        """The channel with the highest priority, which then moves behind its equals, and how much
-        it may send."""
+        """Pick the channel with the highest priority, and move it behind its equals.
+
+        Returns the channel and how many messages it may send; None if no channel has messages.
+        """
         if len(self._channels) == 1:
             channel = next(iter(self._channels))
             return (channel, room) if channel.head()[1] else None
@@ -90,12 +93,14 @@ class Outbox:
         return best, min(room, available, SHARE)
 
     def settle_removed(self) -> None:
-        """Pass on what the peer has acknowledged."""
+        """Report to the queues which messages the peer has acknowledged."""
         for channel, lookup_ids in self._window.take_removed():
             channel.acknowledged(self._owner, lookup_ids)
 
     def abandon(self, *, idle: bool = False) -> None:
-        """The session has ended: acknowledged messages go, the others wait for another session."""
+        """Called when the session has ended: remove acknowledged messages; the others wait for another
+        session.
+        """
         released = self._window.abandon()
         self.settle_removed()
         for channel, lookup_ids in released:

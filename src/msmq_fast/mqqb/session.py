@@ -1,5 +1,6 @@
-"""One MS-MQQB session in either role: handshake, counts, acknowledgment, sending inside the window
-(3.1.5, 3.1.6)."""
+"""One MS-MQQB session in either role: handshake, counts, acknowledgment, sending within the window
+(3.1.5, 3.1.6).
+"""
 
 from __future__ import annotations
 
@@ -35,15 +36,16 @@ from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 from msmq_fast.timing import NEVER
 
 Wake = Callable[["Session"], None]
-"""Something happened outside a call (a commit, new work): `Session.pump` should run."""
+"""Called when something happened outside a call (a commit, new work): `Session.pump` must run."""
 
 
 class Session:
-    """A sans-IO engine: bytes go in by `buffer` and `commit` (or `receive`), come out of `data_to_send`.
+    """A sans-IO engine: bytes go in through `buffer` and `commit` (or `receive`), and come out of
+    `data_to_send`.
 
-    Times are monotonic seconds; 0 is the start of the operating system, as
-    EstablishConnection.TimeStamp wants it. `owner` follows the changes of state; `wake` asks the transport to
-    call `pump` and to take the output.
+    Times are monotonic seconds; 0 is the start of the operating system, as EstablishConnection.TimeStamp
+    requires. `owner` is notified of changes of state; `wake` asks the transport to call `pump` and to take
+    the output.
     """
 
     def __init__(
@@ -116,7 +118,7 @@ class Session:
 
     @property
     def reading_paused(self) -> bool:
-        """Whether nothing is taken from the peer now: the transport is not to be read."""
+        """Whether nothing is read from the peer now: the transport must not be read."""
         return self._reading_paused_until < NEVER or self._wait.turn is not None
 
     @property
@@ -130,7 +132,7 @@ class Session:
         return bool(self.outbox.channels)
 
     def idle(self, now: float, seconds: float) -> bool:
-        """Whether the session is open, its peer was silent for that time, and nothing is under way."""
+        """Whether the session is open, its peer was silent for `seconds`, and nothing is in flight."""
         return (
             self.state is OPEN
             and now - self.heard_at >= seconds
@@ -140,7 +142,7 @@ class Session:
     # ------------------------------------------------------------------------------------------------ input
 
     def buffer(self, hint: int) -> memoryview:
-        """The buffer that the transport writes received bytes to."""
+        """Returns the buffer into which the transport writes received bytes."""
         return (self._wait if self._wait.turn is not None else self.receiver).buffer(hint)
 
     def commit(self, count: int, now: float) -> None:
@@ -190,7 +192,9 @@ class Session:
         self.pump(now)
 
     def _watch_writer(self, packets: int, now: float) -> None:
-        """A packet that has begun must end in time, however many bytes trickle in."""
+        """Set the deadline of an incomplete packet: it must be complete in time, however many bytes
+        trickle in.
+        """
         held, another = self.receiver.held, self.receiver.packets != packets
         if not held or self.reading_paused:
             self._partial_deadline = NEVER
@@ -223,7 +227,7 @@ class Session:
             self.close(CloseReason.OUT_OF_STATE, now)
 
     def _message(self, now: float) -> None:
-        """A message that needs an operation with a key waits for its turn, and all behind it with it."""
+        """Process a message; one that needs a private key waits for its turn, as do all messages after it."""
         hooks, turns = self.session_context.hooks, self.session_context.turns
         opened = hooks.keys_opened
         try:
@@ -247,7 +251,9 @@ class Session:
             turns.take(self.peer_address, lambda: self._message(now))
 
     def _turn_came(self, now: float) -> None:
-        """The message that waited is looked at anew: queues, lists and routes may have changed."""
+        """Process the message that waited from the start: queues, lists and routes may have changed
+        meanwhile.
+        """
         meanwhile = self._wait.end()
         self._message(now)
         if self.receiver.header_result != OK:
@@ -264,9 +270,11 @@ class Session:
         return Messenger(peers.addresses_of(self), manager, peers.is_router(self.peer_address, manager))
 
     def _end_over(self, reason: CloseReason | None, now: float) -> None:
-        """A message ends the session, unless `reason` is None. Over the quota that waits until the peer has
-        what was sent to it: the very messages that are under way may fill the quota, and on the next session
-        those of the peer would be the first to come again.
+        """End the session because of a message, unless `reason` is None.
+
+        At a quota, the session first waits until the peer has everything that was sent to it: the messages in
+        flight may be the ones that fill the quota, and on the next session the messages of the peer would
+        come first again.
         """
         if reason is None:
             return
@@ -382,8 +390,11 @@ class Session:
         return self._ack_wait * (self.session_context.timers.direct_ack_multiplier if direct else 1.0)
 
     def _arm_acks(self, now: float) -> None:
-        """Start the Session Ack Send Timer: half of AckWaitTimeout, or sooner for recoverable messages,
-        and by default for express ones that may never reach half a window."""
+        """Start the Session Ack Send Timer.
+
+        It runs for half of AckWaitTimeout, but shorter for recoverable messages, and by default for express
+        messages that may never fill half a window.
+        """
         if self.window.acknowledgeable:
             limit = now + self._recoverable_ack
             if limit < self._ack_send_deadline:
@@ -399,7 +410,9 @@ class Session:
         self._ack_send_deadline = now + duration
 
     def _send_acks(self) -> None:
-        """SessionAcks for all that may be acknowledged; one reaches 32 recoverable messages."""
+        """Send SessionAcks for everything that may be acknowledged; one SessionAck covers 32
+        recoverable messages.
+        """
         while True:
             self._output.append(session_ack(session_header(self.window, self.sent)))
             if not self.window.acknowledgeable:
@@ -423,12 +436,14 @@ class Session:
         self.resize()
 
     def detach(self, channel: OutgoingChannel) -> None:
-        """Take nothing more from an outgoing queue; what is in flight stays so."""
+        """Take no more messages from an outgoing queue; messages in flight stay in flight."""
         self.outbox.detach(channel)
 
     def pause(self) -> None:
-        """The only queue that sends here was paused: a last acknowledgment tells the peer a window of 1, and
-        the session ends when it stays idle (3.1.7.13)."""
+        """Called when the only queue that sends on this session was paused (3.1.7.13).
+
+        A last acknowledgment advertises a window of 1, and the session ends once it has been idle.
+        """
         if self.state is OPEN:
             self._paused = True
             self.resize()
@@ -436,18 +451,18 @@ class Session:
             self._active = False
 
     def resume(self) -> None:
-        """A queue was resumed: the next header restores the window (3.1.7.14)."""
+        """Called when a queue was resumed: the next header restores the window (3.1.7.14)."""
         if self._paused:
             self._paused = False
             self.resize()
             self._active = True
 
     def resize(self) -> None:
-        """Advertise the window that resources allow now, from the next header on."""
+        """Advertise, from the next header on, the window that resources allow now."""
         self.window.size = 1 if self._paused else self.session_context.windows.size
 
     def pump(self, now: float) -> None:
-        """Send what is due: acknowledgments of what became durable, then messages inside the window."""
+        """Send what is due: acknowledgments of durable messages, then messages within the window."""
         if self.state is LINGERING:
             self._pump_lingering(now)
         if self.state is not OPEN:
@@ -467,8 +482,9 @@ class Session:
             self._arm_acks(now)
 
     def _pump_lingering(self, now: float) -> None:
-        """What waits leaves for one more retry interval, and makes room; nothing that came is acknowledged
-        any more.
+        """Send waiting messages for one more retry interval, which frees quota.
+
+        Received messages are no longer acknowledged.
         """
         self.outbox.settle_removed()
         if now < self._lingers_to_send:
@@ -503,24 +519,24 @@ class Session:
                 report(parse(packet), self.peer_address)
 
     def pause_sending(self, now: float) -> None:
-        """The transport holds enough unsent bytes: no messages until `resume_sending`."""
+        """Send no messages until `resume_sending`, because the transport holds enough unsent bytes."""
         if self.state is not CLOSED:
             self._blocked_deadline = now + self.session_context.limits.slow_reader
 
     def resume_sending(self, now: float) -> None:
-        """The transport takes bytes again."""
+        """Continue to send, because the transport accepts bytes again."""
         self._blocked_deadline = NEVER
         self.pump(now)
 
     def data_to_send(self) -> list[bytes]:
-        """The packets to be written now, in order."""
+        """Returns the packets to write now, in order."""
         output, self._output = self._output, []
         return output
 
     # ---------------------------------------------------------------------------------------------- timers
 
     def next_deadline(self) -> float | None:
-        """When `expire` is to be called."""
+        """Monotonic seconds at which `expire` is due; None for never."""
         first = min(
             self._init_deadline,
             self._cleanup_deadline,
@@ -573,7 +589,7 @@ class Session:
     # ------------------------------------------------------------------------------------------------ end
 
     def close(self, reason: CloseReason, now: float, detail: str = "") -> None:
-        """End the session; nothing on the wire announces it. What was in flight is to be sent again."""
+        """End the session; no packet announces it. Messages in flight will be sent again."""
         if self.state is CLOSED:
             return
         self.state = CLOSED
@@ -594,6 +610,6 @@ class Session:
         self.wake()  # so that the connection closes, whichever side ended the session
 
     def gone(self) -> None:
-        """The transport is closed; called by the transport, once, after `close`."""
+        """Called once by the transport after `close`, when the transport is closed."""
         if self._owner is not None:
             self._owner.gone(self)

@@ -32,17 +32,17 @@ DEFAULT_WINDOW = 64
 
 
 class SessionContext:
-    """Identity, settings and tables.
+    """Identity, settings and tables of all sessions.
 
-    `resolve` finds the local queue of a message, see `destination.Resolver`;
-    `on_refusal(refusal, receiver)` hears of each message that was dropped while the receiver stands at it.
-    `gate` decides about senders to queues with restricted access; without it, none of them may send.
-    `quarantine` is where messages of refused senders go, if it gives a queue.
-    `nack` does what follows when a message is refused.
-    `order_acks` acknowledges the streams that arrive; without it they get no acknowledgments.
-    `hooks` may be set later too: what routing, security, tracing and outgoing sequences do with messages.
-    `turns` are those for operations with keys that a message of a session asks for (`ReceivedKeys`).
-    `peers` are the sessions by the queue manager at their other end; `order_acks` knows the same.
+    `resolve` finds the local queue of a message, see `destination.Resolver`.
+    `on_refusal(refusal, receiver)` is called for each dropped message, which is the receiver's current one.
+    `gate` decides about senders to queues with restricted access; without it, no sender may send to them.
+    `quarantine` returns the queue for messages of refused senders; None if there is none.
+    `nack` applies the side effects of a refusal.
+    `order_acks` acknowledges arriving streams; without it they are not acknowledged.
+    `hooks` are those of routing, security, tracing and outgoing sequences; they may be set later.
+    `turns` schedules operations with keys that messages of a session need (`ReceivedKeys`).
+    `peers` has the sessions by the queue manager of the peer; `order_acks` uses the same object.
     """
 
     def __init__(
@@ -98,14 +98,16 @@ class SessionContext:
         )
 
     def set_limits(self, limits: Limits, session_init: float) -> None:
-        """Replace the limits, and the seconds of the Session Initialization Timer.
+        """Replace the limits and the Session Initialization Timer; `session_init` is in seconds.
 
-        A session keeps the rate of session keys that it began with, and `unfinished` stays as it is.
+        Open sessions keep their rate of session keys, and `unfinished` does not change.
         """
         self.limits = limits
         self.timers = replace(self.timers, session_init=session_init)
         self._stream_shares.most = limits.streams_per_address
 
     def forget_routes(self) -> None:
-        """Queues were created, deleted or changed: destinations are looked up anew."""
+        """Forget the routes, because queues were created, deleted or changed: destinations are looked
+        up again.
+        """
         self.routes.clear()

@@ -1,4 +1,4 @@
-"""Events of sessions for their owner."""
+"""The events of a session that its owner is notified of."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ S = TypeVar("S", contravariant=True)
 
 
 class SessionOwner(Protocol[S]):
-    """Follows a session to its end; an argument of its constructor."""
+    """Is notified of the events of a session; passed to its constructor."""
 
     def answered(self, session: S) -> None:
-        """The peer has accepted our EstablishConnection."""
+        """Called when the peer has accepted our EstablishConnection."""
 
     def opened(self, session: S, now: float) -> None:
-        """The handshake is complete."""
+        """Called when the handshake is complete."""
 
     def closed(self, session: S, now: float) -> None:
-        """The session has ended; its `reason` says why."""
+        """Called when the session has ended; its `reason` says why."""
 
     def gone(self, session: S) -> None:
-        """The transport of a session that has ended is closed, too."""
+        """Called when the transport of an ended session is closed."""
 
 
 def ignore(_: object) -> None:
-    """The `wake` of a session without a transport."""
+    """The `wake` function of a session without a transport; does nothing."""

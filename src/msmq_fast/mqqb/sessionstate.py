@@ -9,7 +9,7 @@ __all__ = ["CLOSED", "LINGERING", "OPEN", "SessionState"]
 
 
 class SessionState(Enum):
-    """WAITING_RECONNECT belongs to the outgoing side, see `transfer`."""
+    """The states of a session. WAITING_RECONNECT belongs to the outgoing side, see `transfer`."""
 
     WAITING_EC_MSG = "waiting for EstablishConnection"
     WAITING_ECR_MSG = "waiting for the EstablishConnection response"
@@ -17,7 +17,9 @@ class SessionState(Enum):
     WAITING_CPR_MSG = "waiting for the ConnectionParameters response"
     OPEN = "open"
     LINGERING = "lingering"
-    """Not in the specification: refused for lack of room, kept until the peer has what we sent."""
+    """Not in the specification: the session ends for lack of room, but stays until the peer has what we
+    sent.
+    """
     CLOSED = "closed"
 
 

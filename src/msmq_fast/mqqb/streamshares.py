@@ -1,7 +1,8 @@
 """Limits the transactional streams that the peers of one address may begin (MS-MQQB 3.1.1.3.1).
 
-A stream is kept for months, and it costs a sender one small message with an invented source. Without a share
-for each address, one stranger could use up the room for all: no new peer could send transactional messages.
+A stream is kept for months, and costs its sender one small message with an invented source. Without a limit
+for each address, one unauthenticated peer could use up all streams, and no new peer could send transactional
+messages.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from msmq_fast.security.addresses import address_group
 __all__ = ["StreamShares"]
 
 _ANEW = 60.0
-"""Seconds between two counts of all streams: between them, those that are forgotten still count."""
+"""Seconds between two counts of all streams; streams that are forgotten in between still count."""
 
 
 class StreamShares:
-    """At most `most` streams whose latest message came from one address group. Times in monotonic seconds."""
+    """Limits to `most` the streams whose latest message came from one address group. Times are
+    monotonic seconds.
+    """
 
     def __init__(self, streams: InStreams, most: int) -> None:
         self._streams = streams
@@ -28,7 +31,7 @@ class StreamShares:
         self._generation = 0
 
     def admits(self, source: bytes, dest_type: int, name: bytes, address: str, now: float) -> bool:
-        """Whether a peer at `address` may go on with the stream of a source and destination, or begin it."""
+        """Whether a peer at `address` may continue or begin the stream of a source and destination."""
         if len(self._streams) < self.most:  # nothing needs to be counted as long as all together are fewer
             return True
         if self._streams.get(source, dest_type, name) is not None:
@@ -41,7 +44,9 @@ class StreamShares:
         return True
 
     def _count(self, now: float) -> None:
-        """Count by address, at first and now and then when streams were forgotten."""
+        """Count the streams by address group: at first, and again from time to time if streams were
+        forgotten.
+        """
         known = self._counted_at is not None and self._generation == self._streams.generation
         if known or (self._counted_at is not None and now - self._counted_at < _ANEW):
             return

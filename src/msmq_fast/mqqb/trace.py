@@ -1,4 +1,4 @@
-"""Report messages: where traced messages are on their way (MS-MQQB 3.1.5.8.9, 3.1.7.1.7)."""
+"""Report messages, which show the route of traced messages (MS-MQQB 3.1.5.8.9, 3.1.7.1.7)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 class Reports:
-    """Sends a report about each traced message, where reports are enabled (EnableReportMessages).
+    """Sends a report about each traced message, if reports are enabled (EnableReportMessages).
 
-    `send` enqueues a message for a queue; reports that cannot be delivered are discarded by it. `unix_time`
-    gives seconds; reports state UTC. `usual` is the public queue for those messages that name none: over HTTP
-    none can be named (MC-MQSRM 2.2.6.6).
+    `send` enqueues a message for a queue, and discards reports that cannot be delivered. `unix_time` returns
+    seconds; reports contain UTC. `usual` is the public report queue for messages that name none: over HTTP
+    they cannot (MC-MQSRM 2.2.6.6).
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class Reports:
         self._usual = usual
 
     def arrived(self, message: ParsedMessage, _: object = None) -> None:
-        """A message was put into a queue: that of its destination, or an outgoing one."""
+        """Report that a message was put into a queue: that of its destination, or an outgoing one."""
         self._report(message, _target(message))
 
     def sent(self, message: ParsedMessage, address: str) -> None:
-        """A message was written to a connection with `address`."""
+        """Report that a message was written to a connection with `address`."""
         hops = message.user_flags & _HOPS
         way = f"<NEXT HOP>{address}</NEXT HOP>\r\n<HOP COUNT>{hops:02X} </HOP COUNT>\r\n"
         self._report(message, _target(message) + way)

@@ -1,5 +1,6 @@
-"""OutgoingChannel messages: which queue needs which peer, and how a session to that peer comes about
-(3.1.5.2, 3.1.7.12)."""
+"""The transfer of outgoing messages: which queue needs which peer, and how it gets a session to that peer
+(3.1.5.2, 3.1.7.12).
+"""
 
 from __future__ import annotations
 
@@ -39,21 +40,22 @@ _ENDINGS = {
     CloseReason.STORE_FAILED: Progress.LOW_RESOURCE,
     CloseReason.SLOW_READER: Progress.SEND_FAILURE,
 }
-"""The progress that the end of a session reports, whether it was open or not."""
+"""The progress that is reported for the reason of a session's end, whether it was open or not."""
 _TURN = 100
-"""Links that are looked at in one turn of the loop: the others have the next turn."""
+"""Maximum number of links that are retried in one turn of the loop; the others have the next turn."""
 _ORDERLY = (CloseReason.IDLE, CloseReason.STOPPED, CloseReason.SUPERSEDED)
 
 
 class Transfer:
-    """Brings outgoing queues and sessions together.
+    """Assigns outgoing queues to sessions, and opens sessions.
 
-    `on_effect` is called with each effect that needs sockets. A session is shared by all
-    queues that lead to its peer, also one that the peer opened. `is_own` tells the addresses of this
-    computer, which never dials itself. Times are monotonic seconds.
+    `on_effect` is called with each effect that needs sockets. All queues that lead to a peer share one
+    session, which may be one that the peer opened. `is_own` returns whether an address is this computer's,
+    which never dials itself. Times are monotonic seconds.
 
-    A way out that fails waits longer each time (see `Backoff`), until a session with its peer opens or the
-    peer pings. One whose hops have no address is looked up anew when routes change, and as seldom as that.
+    A link that fails waits longer after each failure (see `Backoff`), until a session with its peer opens or
+    the peer pings. A link whose hops have no address is looked up again when routes change, and otherwise as
+    rarely.
     """
 
     def __init__(
@@ -78,14 +80,15 @@ class Transfer:
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """All links, for management: of destinations for which there is something to do, or a session."""
+        """All links, for management: those that have a session or messages to send."""
         return self._table.all()
 
     # -------------------------------------------------------------------------------------------- queues
 
     def submit(self, queue: OutgoingChannel, now: float) -> None:
-        """A queue has something to send: its session sends it, or its link looks for a session. Calling this
-        again is harmless.
+        """Called when a queue has messages to send: its session sends them, or its link gets a session.
+
+        A repeated call has no effect.
         """
         link = self._enlist(queue, now)
         if link.state is LinkState.OPEN and link.session is not None:
@@ -94,7 +97,7 @@ class Transfer:
             self._connect(link, now)
 
     def _enlist(self, queue: OutgoingChannel, now: float) -> Link:
-        """The link of a queue, which serves it from now on."""
+        """Returns the link of a queue, to which the queue is added."""
         link = self._table.find(queue.hops) or self._table.add(queue.hops)
         if queue not in link.queues:
             if link.state is LinkState.QUEUED and link.answers_only and not queue.answers_only:
@@ -106,7 +109,7 @@ class Transfer:
         return link
 
     def _connect(self, link: Link, now: float) -> None:
-        """An idle link gets a session, now or when its backoff is over."""
+        """Get a session for an idle link, now or when its backoff is over."""
         due = self._backoff.until(link.hops, now)
         if due is None or self._join(link, now):
             self._begin(link, now)
@@ -115,7 +118,7 @@ class Transfer:
             self._schedule(link, due, now)
 
     def withdraw(self, queue: OutgoingChannel) -> None:
-        """Stops sending from a queue that is paused or deleted."""
+        """Send nothing more from a queue, because it was paused or deleted."""
         link = self._table.find(queue.hops)
         if link is None or queue not in link.queues:
             return
@@ -124,7 +127,7 @@ class Transfer:
             link.session.detach(queue)
 
     def hold(self, queue: OutgoingChannel) -> None:
-        """Pause Queue (3.1.7.13): the peer is told if its session served no other queue (AMB-68)."""
+        """Pause Queue (3.1.7.13): the peer is notified if its session served no other queue (AMB-68)."""
         link = self._table.find(queue.hops)
         served = link is not None and queue in link.queues
         self.withdraw(queue)
@@ -133,7 +136,7 @@ class Transfer:
             link.session.wake()
 
     def release(self, queue: OutgoingChannel, now: float) -> None:
-        """Resume Queue (3.1.7.14): what waits is sent, on a new session if need be (AMB-69), and at once."""
+        """Resume Queue (3.1.7.14): send waiting messages at once, on a new session if necessary (AMB-69)."""
         link = self._table.find(queue.hops)
         if link is not None and link.session is not None:
             link.session.resume()
@@ -146,12 +149,12 @@ class Transfer:
     # ------------------------------------------------------------------------------------------ sessions
 
     def answered(self, session: PeerSession) -> None:
-        """A session, accepted or dialled, was answered (see `SessionOwner`)."""
+        """Called when a session, accepted or dialled, was answered (see `SessionOwner`)."""
         for link in self._table.of_session(session):
             self._tell(link, Progress.ANSWERED, session.peer_address, "")
 
     def opened(self, session: PeerSession, now: float) -> None:
-        """It serves all links that lead to its peer."""
+        """Called when a session is open: it serves all links that lead to its peer."""
         for link in self._table.of_session(session):
             self._attach(link, session)
         for link in self._table.leading_to(session.peer_guid, session.peer_address):
@@ -187,13 +190,15 @@ class Transfer:
         return link.target.guid == NULL_GUID and session.peer_address in link.addresses
 
     def _is(self, session: PeerSession, guid: UUID) -> bool:
-        """Whether a session that names a GUID leads to that queue manager: it was dialled for it, where the
-        directory or a route says that it is, or its address is believed to be it.
+        """Whether a session whose peer claims a GUID leads to that queue manager.
+
+        It does if it was dialled for that queue manager, at an address from the directory or a route, or if
+        its address is the home of the GUID.
         """
         return session.server_guid == guid or self._session_context.peers.holds(session)
 
     def closed(self, session: PeerSession, now: float) -> None:
-        """Its links look for another way if there is something to send."""
+        """Called when a session has ended: its links look for another one if they have messages to send."""
         for link in self._table.of_session(session):
             was_open = link.state is LinkState.OPEN
             self._table.bind(link, None)
@@ -209,15 +214,20 @@ class Transfer:
         self._grant(now)
 
     def _lasted(self, session: PeerSession, now: float) -> bool:
-        """Whether a session that the peer opened was a good one. After a refusal, or where it ended as soon
-        as it was open, both sides would dial in turn, without a pause.
+        """Whether a session that the peer opened lasted long enough to reconnect at once.
+
+        After a refusal, or if the session ended as soon as it was open, both sides would otherwise dial in
+        turn without a pause.
         """
         if session.opened_at is None or (session.reason is not None and session.reason.is_refusal):
             return False
         return now - session.opened_at >= self._session_context.timers.retry
 
     def _told_end(self, link: Link, session: PeerSession, was_open: bool) -> None:
-        """3.1.5.9: Disconnecting until the transport is gone, then Disconnected; and what was wrong."""
+        """Report the end of a session to its queues, and the error if any.
+
+        The state is Disconnecting until the transport is closed, then Disconnected (3.1.5.9).
+        """
         reason = session.reason
         assert reason is not None  # noqa: S101 - of every session that was closed
         lost = reason is CloseReason.DISCONNECTED
@@ -235,14 +245,16 @@ class Transfer:
             self._closing.setdefault(session, []).extend(link.queues)
 
     def gone(self, session: PeerSession) -> None:
-        """The queues that it served are told that its connection is closed."""
+        """Report to the queues that the session served that its connection is closed."""
         for queue in self._closing.pop(session, ()):
             queue.progress(Progress.GONE, session.peer_address, "")
 
     # ----------------------------------------------------------------------------------------- connecting
 
     def _begin(self, link: Link, now: float, *, retry: bool = False) -> None:
-        """From the start: where does it go, does a session serve already, else the first hop."""
+        """Start again: look up the hops, use a session that leads to one of them, or else try the first
+        hop.
+        """
         link.hop, link.attempt, link.retry = 0, 0, retry
         self._table.locate(link, ())
         self._retries.set(link, None)
@@ -274,7 +286,7 @@ class Transfer:
         return False
 
     def _try_hop(self, link: Link, now: float) -> None:
-        """The addresses of the hop whose turn it is, or of the next one whose host is known."""
+        """Try the addresses of the current hop, or of the next hop whose host is known."""
         self._table.locate(link, ())
         link.attempt = 0
         while not link.target.host and link.hop + 1 < len(link.hops):
@@ -295,27 +307,28 @@ class Transfer:
             self._on_effect(Resolve(link.number, host), now)
 
     def _may_connect(self, link: Link, purpose: Purpose) -> bool:
-        """Whether a link has a slot for its next step; `purpose` if it is for answers alone."""
+        """Whether a link has a slot for its next step; `purpose` applies if the link is only for answers."""
         if self.dials.take(link, purpose if link.answers_only else Purpose.MESSAGES):
             return True
         link.state = LinkState.QUEUED
         return False
 
     def _grant(self, now: float) -> None:
-        """Links that may connect continue in the next turn of the loop."""
+        """Let the links that have got a slot continue in the next turn of the loop."""
         for link in self.dials.granted():
             self._retries.set(link, now)
 
     def routes_changed(self, now: float) -> None:
-        """The directory or the routes have changed: what had no address may have one now."""
+        """Retry the links without an address, because the directory or the routes have changed."""
         for link in self._unlocated:
             self._backoff.reset(link.hops)
             self._retries.set(link, now)
         self._unlocated.clear()
 
     def heard_from(self, address: str, now: float) -> None:
-        """A queue manager at this address asked by ping whether we are there, so it is: what waits for it is
-        tried after no more than the first wait.
+        """Shorten the pause before the next attempt, because a queue manager at this address has pinged us.
+
+        The links that wait for it are tried again after the shortest pause at the latest.
         """
         for link in self._table.leading_to(address):
             if link.state is LinkState.WAITING:
@@ -325,7 +338,7 @@ class Transfer:
                     self._schedule(link, due, now)
 
     def _unresolved(self, link: Link, detail: str, now: float) -> None:
-        """Without an address there is nothing to wait for: the next hop has its turn."""
+        """Try the next hop, because the host has no address."""
         self._tell(link, Progress.DNS_FAILURE, "", detail)
         if link.hop + 1 < len(link.hops):
             link.hop += 1
@@ -335,7 +348,7 @@ class Transfer:
             self._grant(now)
 
     def resolved(self, number: int, addresses: list[str], now: float) -> None:
-        """The addresses of a host, in the order in which they are to be tried."""
+        """Called with the addresses of a host, in the order in which they are to be tried."""
         link = self._table.numbered(number)
         if link is not None and link.state is LinkState.RESOLVING:
             allowed = [each for each in addresses if self._is_own(each) or link.may_lead_to(each)]
@@ -345,7 +358,7 @@ class Transfer:
                 self._go_on(link, allowed, now)
 
     def _go_on(self, link: Link, addresses: list[str], now: float) -> None:
-        """Go on with the first address, unless a session to one of them exists."""
+        """Try the first address, unless there is a session to one of them."""
         self._table.locate(link, addresses)
         link.attempt = 0
         if not link.addresses:
@@ -356,8 +369,10 @@ class Transfer:
             self._dial(link, now)
 
     def _come_home(self, link: Link, now: float) -> None:
-        """A name of this computer that it did not know to be one, or a foreign system for which it is the
-        connector.
+        """Deliver locally, because the hop is this computer.
+
+        The name denotes this computer, which was not known, or a foreign system for which this computer is
+        the connector.
         """
         self._tell(link, Progress.OWN_HOST, link.address, "")
         taken = [queue.come_home() for queue in link.queues]
@@ -381,7 +396,7 @@ class Transfer:
             self._on_effect(Connect(link.number, link.address), now)
 
     def pinged(self, number: int, good: bool, now: float) -> None:
-        """A ping was answered, or not."""
+        """Called when a ping was answered, or its time-out has expired."""
         link = self._table.numbered(number)
         if link is None or link.state is not LinkState.PINGING:
             return
@@ -393,9 +408,9 @@ class Transfer:
             self._attempt_failed(link, now)
 
     def connected(self, number: int, now: float, owner: SessionOwner[Session], wake: Wake) -> Session | None:
-        """The session for a connection that was opened; None if it is not wanted any more.
+        """Returns the session for a connection that was opened; None if it is no longer needed.
 
-        `owner` passes on to the transfer what it is told of the session.
+        `owner` must forward the events of the session to this object.
         """
         link = self._table.numbered(number)
         if link is None or link.state is not LinkState.CONNECTING:
@@ -417,7 +432,7 @@ class Transfer:
     def failed(
         self, number: int, detail: str, now: float, cause: Progress = Progress.CONNECT_FAILURE
     ) -> None:
-        """A name was not resolved, or a connection not opened; `cause` says why not."""
+        """Called when a name could not be resolved or a connection could not be opened; `cause` says why."""
         link = self._table.numbered(number)
         if link is None:
             return
@@ -430,7 +445,7 @@ class Transfer:
     # -------------------------------------------------------------------------------------------- retrying
 
     def _attempt_failed(self, link: Link, now: float) -> None:
-        """The next address or hop has its turn; behind the last one the way as a whole has failed."""
+        """Try the next address or hop later; after the last one, the attempt as a whole has failed."""
         if link.attempt + 1 < len(link.addresses) or link.hop + 1 < len(link.hops):
             self._wait(link, now)
         else:
@@ -438,7 +453,7 @@ class Transfer:
         self._grant(now)
 
     def _fail(self, link: Link, now: float) -> None:
-        """Nothing could be reached: the whole way is tried again, later each time."""
+        """Schedule a new attempt after nothing could be reached, later each time."""
         self._wait(link, now, self._backoff.failed(link.hops, now))
 
     def _wait(self, link: Link, now: float, due: float | None = None) -> None:
@@ -456,15 +471,19 @@ class Transfer:
             queue.scheduled(due - now)
 
     def _settle(self, link: Link) -> None:
-        """Nothing is under way for a link."""
+        """Reset a link for which nothing is pending: its timer, its slot and its place among links without an
+        address.
+        """
         link.due = None
         self._retries.set(link, None)
         self.dials.release(link)
         self._unlocated.pop(link, None)
 
     def _rest(self, link: Link) -> None:
-        """Nothing to send: the link is forgotten. The queues come back by `submit`, which dials at once
-        unless the last attempts failed; what sockets still tell of this link is not wanted any more.
+        """Forget a link that has nothing to send.
+
+        Its queues return through `submit`, which dials at once unless the latest attempts failed. Later
+        socket events of this link are ignored.
         """
         link.state = LinkState.IDLE
         self._settle(link)
@@ -476,12 +495,13 @@ class Transfer:
             queue.progress(progress, address, detail)
 
     def next_deadline(self) -> float | None:
-        """When `expire` is to be called."""
+        """Monotonic seconds at which `expire` is due; None for never."""
         return self._retries.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Session Retry Connect Timer: the next address, the next hop, and behind the last one all anew
-        (3.1.6.1)."""
+        """Session Retry Connect Timer (3.1.6.1): try the next address or the next hop; after the last one
+        start again.
+        """
         try:
             for_each(self._retries.take(now, _TURN), lambda link: self._retry(link, now))
         finally:
@@ -517,6 +537,6 @@ def _is_literal(host: str) -> bool:
 
 
 def _pump(session: PeerSession, now: float) -> None:
-    """Fill the window, which may end the session when the store failed; then the transport sends."""
+    """Fill the window, then wake the transport. The session may end if the store has failed."""
     session.pump(now)
     session.wake()

@@ -19,7 +19,9 @@ BODY_SIZE = 36
 
 
 def order_queue(manager: UUID = NULL_GUID, address: str = "") -> FormatName:
-    """The queue for acknowledgments of a queue manager: its private queue, or `TCP:address` if given."""
+    """Returns the queue for acknowledgments of a queue manager: its private queue, or that at `TCP:address`
+    if given.
+    """
     if address:
         return parse_format_name(rf"DIRECT=TCP:{address}\PRIVATE$\order_queue$")
     return FormatName(NameKind.PRIVATE, manager, ORDER_QUEUE)
@@ -27,7 +29,7 @@ def order_queue(manager: UUID = NULL_GUID, address: str = "") -> FormatName:
 
 @dataclass(slots=True)
 class OrderAck:
-    """A transactional message arrived in order."""
+    """The acknowledgment that transactional messages arrived in order, up to a sequence number."""
 
     CLASS: ClassVar[int] = MessageClass.ORDER_ACK
 
@@ -36,7 +38,7 @@ class OrderAck:
     sequence_number: int
 
     def encode_body(self) -> bytes:
-        """36 bytes, the last 20 zero."""
+        """Returns the 36 bytes of the body; the last 20 are zero."""
         return struct.pack(
             "<IIII20x",
             self.sequence_ordinal,
@@ -47,19 +49,21 @@ class OrderAck:
 
     @classmethod
     def decode_body(cls, body: bytes) -> OrderAck:
-        """ValueError unless the body has 36 bytes; the last 20 and the previous number are not read."""
+        """Parse the body; the last 20 bytes and the previous number are ignored. Raises ValueError unless it
+        has 36 bytes.
+        """
         if len(body) != BODY_SIZE:
             raise ValueError("the body of an OrderAck has 36 bytes")
         return cls(*struct.unpack_from("<III", body))
 
     def message(self, destination: FormatName, source: UUID) -> Message:
-        """The message that carries it: express, priority 0, no time limit (2.2.4)."""
+        """Returns the message that carries it: express, priority 0, no time limit (2.2.4)."""
         return _carrier(destination, source, self.CLASS, self.encode_body(), Delivery.EXPRESS)
 
 
 @dataclass(slots=True)
 class FinalAck:
-    """A transactional message was read or rejected at its destination."""
+    """The acknowledgment that a transactional message was received or rejected at its destination."""
 
     sequence_ordinal: int
     sequence_timestamp: int
@@ -70,7 +74,7 @@ class FinalAck:
     message_class: int = MessageClass.ACK_RECEIVE
 
     def encode_body(self) -> bytes:
-        """36 bytes."""
+        """Returns the 36 bytes of the body."""
         return struct.pack(
             "<IIII16sI",
             self.sequence_ordinal,
@@ -83,14 +87,14 @@ class FinalAck:
 
     @classmethod
     def decode_body(cls, body: bytes, message_class: int) -> FinalAck:
-        """ValueError unless the body has 36 bytes."""
+        """Parse the body. Raises ValueError unless it has 36 bytes."""
         if len(body) != BODY_SIZE:
             raise ValueError("the body of a FinalAck has 36 bytes")
         ordinal, timestamp, number, previous, source, message_id = struct.unpack("<IIII16sI", body)
         return cls(ordinal, timestamp, number, previous, UUID(bytes_le=source), message_id, message_class)
 
     def message(self, destination: FormatName, source: UUID) -> Message:
-        """The message that carries it: recoverable, priority 0, no time limit (2.2.5)."""
+        """Returns the message that carries it: recoverable, priority 0, no time limit (2.2.5)."""
         return _carrier(destination, source, self.message_class, self.encode_body(), Delivery.RECOVERABLE)
 
 

@@ -22,24 +22,24 @@ def align4(value: int) -> int:
 
 
 def padded(data: bytes) -> bytes:
-    """`data` with zeros up to a multiple of 4."""
+    """Returns `data` padded with zeros to a multiple of 4."""
     return data + bytes(-len(data) % 4)
 
 
 def need(data: bytes, offset: int, size: int, fault: PacketFaultCode) -> None:
-    """Raise `fault` unless `data` has `size` bytes at `offset`."""
+    """Raises a PacketFault with the code `fault` unless `data` has `size` bytes at `offset`."""
     if size > len(data) - offset:
         raise PacketFault(fault)
 
 
 def utf16z(text: str) -> bytes:
-    """UTF-16LE with a NUL."""
+    """Returns the text as UTF-16LE with a NUL at the end."""
     return encode_text(text + "\0")
 
 
 @dataclass(slots=True)
 class BaseHeader:
-    """The 16 bytes that start every packet of a session. Times in seconds; 0xFFFFFFFF is infinite."""
+    """The 16 bytes that start every packet of a session. Times are in seconds; 0xFFFFFFFF is infinite."""
 
     SIZE: ClassVar[int] = 16
     INTERNAL: ClassVar[int] = 0x0008
@@ -72,7 +72,9 @@ class BaseHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int = 0) -> tuple[BaseHeader, int]:
-        """The header and the offset behind it; PacketFault on a wrong version, signature or size."""
+        """Returns the header and the offset after it. Raises PacketFault on a wrong version, signature
+        or size.
+        """
         need(data, offset, cls.SIZE, PacketFaultCode.TRUNCATED)
         version, reserved, flags, signature, size, ttrq = struct.unpack_from("<BBHIII", data, offset)
         if version != VERSION:
@@ -97,7 +99,7 @@ class BaseHeader:
 
 @dataclass(slots=True)
 class InternalHeader:
-    """The 4 bytes that follow the BaseHeader of the packets that sessions exchange about themselves."""
+    """The 4 bytes that follow the BaseHeader of session packets that carry no message."""
 
     SIZE: ClassVar[int] = 4
     SESSION_ACK: ClassVar[int] = 1
@@ -114,7 +116,7 @@ class InternalHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int = 16) -> tuple[InternalHeader, int]:
-        """The header and the offset behind it; PacketFault on an unknown packet type."""
+        """Returns the header and the offset after it. Raises PacketFault on an unknown packet type."""
         need(data, offset, cls.SIZE, PacketFaultCode.TRUNCATED)
         reserved, flags = struct.unpack_from("<HH", data, offset)
         if flags & 0x0F not in (1, 2, 3):

@@ -1,4 +1,6 @@
-"""Queue names inside packets: the fields of the UserHeader as format names (MS-MQMQ 2.2.18.1)."""
+"""Queue names in packets: converts the fields of the UserHeader from and to format names (MS-MQMQ
+2.2.18.1).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ PRIVATE_ON_OTHER = 6
 DIRECT = 7
 
 LONGEST = 2 * MAX_NAME + 8
-"""Bytes of a field whose name is not too long: its count, its NUL and its padding included."""
+"""Maximum size in bytes of a valid field, including its count, its NUL and its padding."""
 
 _SIZES = {
     NONE: 0,
@@ -39,9 +41,10 @@ _SIZES |= {PUBLIC: 16, PRIVATE_ON_OTHER: 20}
 
 
 def direct_wire(text: str) -> bytes:
-    """A DirectQueueFormatName (2.2.18.1.5.2) of a name without `DIRECT=`, padded to 4.
+    """Returns the DirectQueueFormatName (2.2.18.1.5.2) of a name without `DIRECT=`, padded to a multiple of
+    4.
 
-    IllegalFormatName: too long.
+    Raises IllegalFormatName if the name is too long.
     """
     name = utf16z(text)
     if len(name) > 0xFFFE:
@@ -50,7 +53,7 @@ def direct_wire(text: str) -> bytes:
 
 
 def direct_text(wire: bytes | memoryview) -> str:
-    """The name, without `DIRECT=`, in a DirectQueueFormatName that was found sound."""
+    """Returns the name, without `DIRECT=`, in a DirectQueueFormatName that was validated."""
     count = int.from_bytes(wire[:2], "little")
     return decode_name(wire[2 : 2 + count])
 
@@ -64,7 +67,9 @@ class QueueField:
 
     @classmethod
     def decode(cls, kind: int, data: bytes, offset: int) -> tuple[QueueField, int]:
-        """The field of this type at `offset`, and the offset behind it; PacketFault if it does not fit."""
+        """Returns the field of this type at `offset`, and the offset after it. Raises PacketFault if it does
+        not fit.
+        """
         if kind == DIRECT:
             need(data, offset, 2, PacketFaultCode.QUEUE_NAME_SIZE)
             count = int.from_bytes(data[offset : offset + 2], "little")
@@ -80,16 +85,16 @@ class QueueField:
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """The queue managers that relative names of a packet refer to."""
+    """The queue managers that the relative names of a packet refer to."""
 
     source: UUID
     destination: UUID
 
 
 def destination_field(name: FormatName) -> QueueField:
-    """How a destination is written; `manager_of` gives the QueueManagerAddress that belongs to it.
+    """Returns the field of a destination; `manager_of` returns the QueueManagerAddress for it.
 
-    UnsupportedFormatNameOperation: a kind of name that no single packet can be addressed to.
+    Raises UnsupportedFormatNameOperation if no single packet can be addressed to this kind of name.
     """
     if name.read_only:
         raise UnsupportedFormatNameOperation(f"{name} cannot be sent to")
@@ -105,19 +110,24 @@ def destination_field(name: FormatName) -> QueueField:
 
 
 def sent_field(name: FormatName) -> QueueField:
-    """`destination_field` for a message that is sent from here: no field can hold a multicast address, its
-    outgoing queue says where the packet goes.
+    """Returns `destination_field` for a message that this computer sends.
+
+    It is empty for a multicast address, which no field can hold: the outgoing queue determines where the
+    packet goes.
     """
     return QueueField(0) if name.kind is NameKind.MULTICAST else destination_field(name)
 
 
 def manager_of(name: FormatName) -> UUID:
-    """UserHeader.QueueManagerAddress as far as the name says it: the NULL GUID unless it is private."""
+    """Returns UserHeader.QueueManagerAddress for a name: the NULL GUID unless the name is private."""
     return _guid(name) if name.kind is NameKind.PRIVATE else UUID(int=0)
 
 
 def reply_field(name: FormatName | None, hosts: Hosts) -> QueueField:
-    """How an administration or response queue is written. UnsupportedFormatNameOperation: not possible."""
+    """Returns the field of an administration or response queue.
+
+    Raises UnsupportedFormatNameOperation if the name cannot be written as a field.
+    """
     if name is None:
         return QueueField(NONE)
     if name.kind is NameKind.PRIVATE and not name.read_only:
@@ -131,9 +141,9 @@ def reply_field(name: FormatName | None, hosts: Hosts) -> QueueField:
 
 
 def field_name(field: QueueField, hosts: Hosts, admin: FormatName | None = None) -> FormatName | None:
-    """Returns the format name of a field. `admin` resolves the types 1 and 4.
+    """Returns the format name that a field denotes. `admin` resolves the types 1 and 4.
 
-    None for no queue, and for type 4 where the admin queue is not a private one and so tells no host.
+    None for no queue, and for type 4 if the admin queue is not a private queue and so determines no host.
     """
     match field.kind:
         case 0:

@@ -1,4 +1,4 @@
-"""Malformed input of a client: the only ValueError whose text is meant for the client."""
+"""Malformed input of a client: the only ValueError whose text is intended for the client."""
 
 __all__ = ["Malformed"]
 

@@ -1,4 +1,6 @@
-"""A message as applications and the queue manager see it (MS-MQDMPR 3.1.1.12), to and from its packet."""
+"""A message as applications and the queue manager use it (MS-MQDMPR 3.1.1.12), and its conversion from and to
+a packet.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +39,9 @@ DEFAULT_TIME_TO_REACH_QUEUE = 345_600  # seconds: LongLiveTime, 4 days
 
 @dataclass(slots=True)
 class Message:
-    """The attributes of a message that have a place in its packet.
+    """The attributes of a message that its packet contains.
 
-    Times are in seconds, `sent_time` counts from 1970 UTC.
+    Times are in seconds; `sent_time` counts from 1970 UTC.
     """
 
     body: bytes = b""
@@ -84,14 +86,14 @@ class Message:
 
     @property
     def identifier(self) -> str:
-        """`{guid}\\ordinal`, unique in the whole system (M-02)."""
+        """`{guid}\\ordinal`, unique across all queue managers (M-02)."""
         return f"{{{self.source_machine}}}\\{self.message_id}"
 
     def to_packet(self) -> bytes:
-        """The UserMessage packet without SessionHeader.
+        """Returns the UserMessage packet without SessionHeader.
 
-        LabelTooLong; InsufficientResources: larger than 4 MiB; IllegalPropertyValue: a value out of its
-        range; UnsupportedFormatNameOperation: a queue name that no packet can carry.
+        Raises LabelTooLong; InsufficientResources if the packet is larger than 4 MiB; IllegalPropertyValue if
+        a value is out of range; UnsupportedFormatNameOperation if no packet can carry a queue name.
         """
         if not 0 <= self.priority <= 7:
             raise IllegalPropertyValue(f"priority {self.priority} is not in 0..7")
@@ -152,7 +154,7 @@ class Message:
             raise IllegalPropertyValue(f"a number is out of its range: {problem}") from problem
 
     def _trailer(self) -> tuple[int, int, bytes | None]:
-        """Flags and bytes of the headers behind the MessagePropertiesHeader."""
+        """Returns user flags, base flags and the bytes of the headers after the MessagePropertiesHeader."""
         user_flags = base_flags = 0
         parts = []
         if self.trace:
@@ -175,9 +177,10 @@ class Message:
 
     @classmethod
     def from_packet(cls, data: bytes) -> Message:
-        """The message in a UserMessage packet; a SessionHeader is passed over.
+        """Returns the message in a UserMessage packet; skips a SessionHeader.
 
-        PacketFault: malformed. Direct queue names that break the rules of MS-MQMQ 2.1 are kept as they are.
+        Raises PacketFault if the packet is malformed. Direct queue names that violate MS-MQMQ 2.1 are kept
+        unchanged.
         """
         try:
             parsed = parse(data)

@@ -27,7 +27,9 @@ class Element:
 
     @classmethod
     def of(cls, name: FormatName) -> Element:
-        """The element for a format name. UnsupportedFormatNameOperation: the kind has no wire form."""
+        """Returns the element for a format name. Raises UnsupportedFormatNameOperation if its kind has no
+        wire form.
+        """
         match name.kind:
             case NameKind.DIRECT | NameKind.SUBQUEUE if not name.read_only:
                 return cls(3, utf16z(name.text))
@@ -41,7 +43,7 @@ class Element:
                 )
 
     def name(self) -> FormatName:
-        """Returns the format name of the element."""
+        """Returns the format name that the element denotes."""
         if self.kind == 3:
             return direct_from_wire(decode_name(self.content))
         guid = UUID(bytes_le=self.content[:16])
@@ -59,7 +61,7 @@ class MQFAddressHeader:
     reserved: int = 0
 
     def encode(self) -> bytes:
-        """The header; HeaderSize counts everything but the final padding."""
+        """Returns the bytes of the header; HeaderSize counts everything but the final padding."""
         content = bytearray(12)
         for element in self.elements:
             content += struct.pack("<H", element.kind)
@@ -71,9 +73,10 @@ class MQFAddressHeader:
 
     @classmethod
     def decode(cls, section: int, data: bytes, offset: int) -> tuple[MQFAddressHeader, int]:
-        """The list and the offset behind it; PacketFault if an element is unknown or a size does not fit.
+        """Returns the list and the offset after it. Raises PacketFault if an element is unknown or a size
+        does not fit.
 
-        `offset` must be a multiple of 4 from the start of the packet, which `data` begins with.
+        `data` begins at the start of the packet, and `offset` must be a multiple of 4.
         """
         need(data, offset, 12, PacketFaultCode.MQF_SIZE)
         size, identifier, reserved, count = struct.unpack_from("<IHHI", data, offset)
@@ -122,7 +125,7 @@ class MQFSignatureHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[MQFSignatureHeader, int]:
-        """The header and the offset behind its padding; PacketFault if it does not fit."""
+        """Returns the header and the offset after its padding. Raises PacketFault if it does not fit."""
         need(data, offset, cls.SIZE, PacketFaultCode.MQF_SIZE)
         identifier, reserved, size = struct.unpack_from("<HHI", data, offset)
         if identifier != SIGNATURE:
@@ -146,7 +149,7 @@ class MultiQueueFormatHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[MultiQueueFormatHeader, int]:
-        """The header and the offset behind it; PacketFault if a part is malformed."""
+        """Returns the header and the offset after it. Raises PacketFault if a part is malformed."""
         destination, at = MQFAddressHeader.decode(DESTINATION, data, offset)
         administration, at = MQFAddressHeader.decode(ADMINISTRATION, data, at)
         response, at = MQFAddressHeader.decode(RESPONSE, data, at)

@@ -1,7 +1,7 @@
-"""Queue names: path names and format names (MS-MQMQ 2.1), and the keys by which they compare.
+"""Queue names: path names and format names (MS-MQMQ 2.1), and the keys for their comparison.
 
-A path name says where a queue lives (`host\\private$\\orders`); a format name says how to reach it
-(`DIRECT=OS:host\\private$\\orders`). Names are compared without regard to case.
+A path name gives the location of a queue (`host\\private$\\orders`); a format name gives the way to reach it
+(`DIRECT=OS:host\\private$\\orders`). Comparisons ignore case.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Suffix(IntEnum):
 
 
 class Scope(IntEnum):
-    """Which of a computer's name spaces a queue belongs to."""
+    """The name space of a computer that a queue belongs to."""
 
     PUBLIC = 0
     PRIVATE = 1
@@ -83,13 +83,13 @@ class QueuePart:
 
     @property
     def key(self) -> str:
-        """Case-folded, for look-up among the queues of one computer."""
+        """The case-folded text, for look-up among the queues of one computer."""
         return str(self).casefold()
 
 
 @dataclass(frozen=True, slots=True)
 class PathName:
-    """A path name (2.1.1). `computer` is never `.`, but the local name."""
+    """A path name (2.1.1). `computer` is never `.`: the parser replaces it with the local name."""
 
     computer: str
     part: QueuePart
@@ -104,7 +104,7 @@ class PathName:
 
 @dataclass(frozen=True, slots=True)
 class DirectName:
-    """The pieces of a direct format name (2.1.2)."""
+    """The parts of a direct format name (2.1.2)."""
 
     protocol: str  # upper case: TCP, OS, HTTP, HTTPS, IPX, SPX
     address: str  # computer name or IP address (IPv6 without brackets)
@@ -139,27 +139,27 @@ class FormatName:
 
     @property
     def key(self) -> str:
-        """Case-folded, so that names that differ only in case are one."""
+        """The case-folded text, so that names that differ only in case have the same key."""
         return str(self).casefold()
 
     @property
     def is_illegal(self) -> bool:
-        """A direct name of a packet that breaks the rules of 2.1.2: nothing is sent to it."""
+        """Whether this is a direct name from a packet that violates 2.1.2: nothing is sent to it."""
         return self.direct is None and self.kind in (NameKind.DIRECT, NameKind.SUBQUEUE)
 
     @property
     def read_only(self) -> bool:
-        """A journal or dead-letter queue: nothing can be sent to it."""
+        """Whether this is a journal or dead-letter queue, which cannot be sent to."""
         return self.suffix in (Suffix.JOURNAL, Suffix.DEADLETTER, Suffix.DEADXACT)
 
 
 def is_format_name(text: str) -> bool:
-    """Whether `text` begins as a format name does; anything else is taken as a path name."""
+    """Whether `text` begins like a format name; any other text is treated as a path name."""
     return _FORMAT_PREFIX.match(text) is not None
 
 
 def parse_queue_part(text: str) -> QueuePart | None:
-    """The part of a name behind the computer, None if it breaks the rules of 2.1.1 or 2.1.2."""
+    """Returns the part of a name after the computer; None if it violates 2.1.1 or 2.1.2."""
     if not text.isascii():  # some other letters become ASCII when their case is folded: U+017F is an s then
         return None
     folded = text.casefold()
@@ -180,10 +180,10 @@ def parse_queue_part(text: str) -> QueuePart | None:
 
 
 def parse_path(text: str, computer: str) -> PathName:
-    """A path name; `computer` is the local name.
+    """Parse a path name; `computer` is the local name.
 
-    `.` stands for the local name, and `orders` alone for `.\\private$\\orders`.
-    IllegalQueuePathName: the text is not a path name.
+    `.` stands for the local name, and `orders` alone for `.\\private$\\orders`. Raises IllegalQueuePathName
+    if the text is not a path name.
     """
     host, separator, rest = text.partition("\\")
     if not separator:
@@ -285,7 +285,9 @@ def _guid_name(
 
 
 def multicast_group(text: str) -> str | None:
-    """`address:port` of a multicast group (MS-MQMQ 2.1.6) as it is compared; None: it is none."""
+    """Returns the canonical `address:port` of a multicast group (MS-MQMQ 2.1.6); None if the text is
+    not one.
+    """
     address, _, port = text.partition(":")
     try:
         group = IPv4Address(address)
@@ -309,7 +311,7 @@ def _distribution_list(body: str) -> FormatName | None:
 
 
 def parse_format_name(text: str) -> FormatName:
-    """One format name; IllegalFormatName says which text is none."""
+    """Parse one format name. Raises IllegalFormatName, whose text quotes the invalid name."""
     prefix, _, body = text.partition("=")
     match prefix.upper() if text.isascii() else "":
         case "DIRECT":
@@ -338,10 +340,10 @@ def parse_format_name(text: str) -> FormatName:
 
 
 def parse_format_names(text: str) -> tuple[FormatName, ...]:
-    """A single or multiple-element format name (2.1.7).
+    """Parse a single or multiple-element format name (2.1.7).
 
-    IllegalFormatName: an element is not a format name. UnsupportedFormatNameOperation: an element of a list
-    names a machine, a journal or a dead-letter queue.
+    Raises IllegalFormatName if an element is not a format name, UnsupportedFormatNameOperation if an element
+    of a list names a machine, a journal or a dead-letter queue.
     """
     names = tuple(parse_format_name(element) for element in text.split(","))
     if len(names) > 1:
@@ -354,24 +356,24 @@ def parse_format_names(text: str) -> tuple[FormatName, ...]:
 
 
 def direct_format_name(path: PathName, protocol: str = "OS") -> FormatName:
-    """The direct format name of a path name."""
+    """Returns the direct format name of a path name."""
     return parse_format_name(f"DIRECT={protocol}:{path}")
 
 
 def direct_from_wire(text: str) -> FormatName:
-    """The direct format name with this text, as a packet carries it (without `DIRECT=`).
+    """Returns the direct format name with this text, as a packet contains it (without `DIRECT=`).
 
-    A name that breaks the rules of 2.1.2 has `direct` None. It can be shown, with what is not printable
-    escaped; nothing is sent to it.
+    A name that violates 2.1.2 has `direct` None. It can be displayed, with unprintable characters escaped;
+    nothing is sent to it.
     """
     return _direct_name(text) or FormatName(NameKind.DIRECT, text=shown_name(text))
 
 
 def direct_queue_key(text: str) -> str:
-    """The key (QueuePart.key) of the queue in a direct name of a packet, whatever host it names.
+    """Returns the key (QueuePart.key) of the queue in a direct name of a packet, for any host.
 
-    Text without a queue name, or that can be no name, gives the key "", which no queue has. The host may
-    break the rules of 2.1.2: the packet is here, so that its sender and not this computer has resolved it.
+    Returns "", which no queue has, for text without a queue name or that cannot be a name. The host may
+    violate 2.1.2: the packet has arrived here, so the sender has resolved the host, not this computer.
     """
     if not is_name(text):
         return ""

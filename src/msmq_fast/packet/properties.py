@@ -36,7 +36,7 @@ class MessagePropertiesHeader:
     message_size: int | None = None  # None: the size of the body; an encrypted one may be longer (AMB-29)
 
     def encode(self) -> bytes:
-        """The header with its padding; LabelTooLong: more than 249 WCHARs."""
+        """Returns the header with its padding. Raises LabelTooLong if the label has more than 249 WCHARs."""
         label = utf16z(self.label) if self.label else b""
         if len(label) > 2 * (MAX_LABEL + 1):
             raise LabelTooLong(f"a label may have {MAX_LABEL} characters")
@@ -61,9 +61,9 @@ class MessagePropertiesHeader:
     def decode(
         cls, data: bytes, offset: int, *, encrypted: bool = False
     ) -> tuple[MessagePropertiesHeader, int]:
-        """The header and the offset behind its padding; PacketFault if a size does not fit.
+        """Returns the header and the offset after its padding. Raises PacketFault if a size does not fit.
 
-        The body of an encrypted message may be longer than MessageSize says (AMB-29).
+        The body of an encrypted message may be longer than MessageSize (AMB-29).
         """
         need(data, offset, cls.FIXED, PacketFaultCode.PROPERTIES_SIZE)
         (
@@ -111,13 +111,13 @@ class MessagePropertiesHeader:
 
 
 def is_traced(packet: bytes) -> bool:
-    """BaseHeader.Flags.TR of a UserMessage packet."""
+    """Whether BaseHeader.Flags.TR is set in a UserMessage packet."""
     return bool(packet[3] & 1)
 
 
 @dataclass(slots=True)
 class DebugHeader:
-    """The queue that is told of each hop of a traced message."""
+    """The queue that gets a report about each hop of a traced message."""
 
     queue: UUID | None = None
     reserved: int = 0
@@ -131,7 +131,9 @@ class DebugHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[DebugHeader, int]:
-        """The header and the offset behind it; PacketFault if it does not fit or QT is unknown."""
+        """Returns the header and the offset after it. Raises PacketFault if it does not fit or QT is
+        unknown.
+        """
         need(data, offset, 4, PacketFaultCode.DEBUG_SIZE)
         flags, reserved = struct.unpack_from("<HH", data, offset)
         if flags & 3 > 1:

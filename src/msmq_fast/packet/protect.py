@@ -1,4 +1,4 @@
-"""Packets before and after they are signed, encrypted, decrypted: another SecurityHeader, another body."""
+"""Replaces the SecurityHeader and the body of packets that are signed, encrypted or decrypted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LISTS: Final = 3
 
 
 def security_of(message: ParsedMessage) -> SecurityHeader | None:
-    """The SecurityHeader, None without one."""
+    """Returns the SecurityHeader; None if there is none."""
     if not message.security_offset:
         return None
     return SecurityHeader.decode(message.packet, message.security_offset)[0]
@@ -50,11 +50,11 @@ def protected(
     hash_algorithm: int | None = None,
     encryption_algorithm: int | None = None,
 ) -> bytes:
-    """The packet of `message` with another SecurityHeader; None takes the header away.
+    """Returns the packet of `message` with another SecurityHeader; None removes the header.
 
-    `body` replaces the body, and AllocationBodySize is its length; MessageSize too, unless `message_size`
-    says otherwise. The algorithms replace those of the MessagePropertiesHeader. InsufficientResources: the
-    packet would be larger than 4 MiB.
+    `body` replaces the body; AllocationBodySize becomes its length, and so does MessageSize unless
+    `message_size` is given. The algorithms replace those of the MessagePropertiesHeader. Raises
+    InsufficientResources if the packet would be larger than 4 MiB.
     """
     packet, start = message.packet, message.properties_offset
     at = message.security_offset or start
@@ -85,12 +85,12 @@ def protected(
 
 
 def _padded_at(content: bytes, offset: int) -> bytes:
-    """`content` at `offset`, padded with zeros to a multiple of 4."""
+    """Returns `content` padded with zeros so that it ends at a multiple of 4 if it begins at `offset`."""
     return content + bytes(-(offset + len(content)) % 4)
 
 
 def with_multi_signature(message: ParsedMessage, signature: bytes) -> bytes:
-    """The packet with this signature in its MultiQueueFormatHeader, which is the last header."""
+    """Returns the packet with this signature in its MultiQueueFormatHeader, which must be the last header."""
     packet, at = message.packet, message.mqf_offset
     for _ in range(_LISTS):
         at += align4(int.from_bytes(packet[at : at + 4], "little"))

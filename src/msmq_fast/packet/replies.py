@@ -1,4 +1,4 @@
-"""Converts queue names of programs to packet fields."""
+"""Converts queue names as programs write them to the fields of packets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CACHED = 256  # distinct response and admin queues that one handle remembers
 
 
 def format_name(text: str, computer: str) -> FormatName:
-    """The format name that a path or format name of an application means; `computer` is the local name.
+    """Returns the format name for a path or format name of an application; `computer` is the local name.
 
     Raises IllegalFormatName, IllegalQueuePathName.
     """
@@ -34,8 +34,8 @@ def format_name(text: str, computer: str) -> FormatName:
 class ReplyNames:
     """Response and admin queues of the messages to one destination, as packet fields.
 
-    A text with several names is taken inside `lists()` only: then the field is that of the first, and
-    `listed` says that the others need a place elsewhere in the packet.
+    A text with several names is accepted only inside `lists()`: the field is then that of the first name, and
+    `listed` says that the others need another place in the packet.
     """
 
     def __init__(self, computer: str, source: UUID, destination: UUID) -> None:
@@ -46,7 +46,7 @@ class ReplyNames:
         self.listed = False
 
     def __call__(self, text: str) -> tuple[int, bytes]:
-        """(AQ or RQ value, field). Raises IllegalFormatName, UnsupportedFormatNameOperation."""
+        """Returns (AQ or RQ value, field). Raises IllegalFormatName, UnsupportedFormatNameOperation."""
         known = self._known.get(text)
         if known is None:
             if "," in text:
@@ -69,7 +69,7 @@ class ReplyNames:
 
     @contextmanager
     def lists(self) -> Iterator[None]:
-        """Take texts with several names; `listed` is False until there is one."""
+        """Accept texts with several names; `listed` is False until there is one."""
         self._lists, self.listed = True, False
         try:
             yield
@@ -77,7 +77,9 @@ class ReplyNames:
             self._lists = False
 
     def all_of(self, text: str) -> tuple[FormatName, ...]:
-        """The names in a text that holds several; none for any other. Raises as a call does."""
+        """Returns the names in a text with several names; empty for any other text. Raises what a call
+        raises.
+        """
         if "," not in text:
             return ()
         return tuple(format_name(name, self._computer) for name in text.split(","))

@@ -1,4 +1,4 @@
-"""Packets that a session exchanges about itself, and the ping datagram (MS-MQQB 2.2)."""
+"""The session packets that carry no message, and the ping datagram (MS-MQQB 2.2)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def _internal(
 
 @dataclass(slots=True)
 class EstablishConnection:
-    """First packet of each side: the caller and the called side (2.2.3). `timestamp`: ms since the initiator
-    started.
+    """The first packet of each side: `client` is the initiator, `server` the acceptor (2.2.3).
+
+    `timestamp` is in ms since the initiator started.
     """
 
     SIZE: ClassVar[int] = 572
@@ -63,7 +64,9 @@ class EstablishConnection:
 
     @classmethod
     def decode(cls, data: bytes) -> EstablishConnection:
-        """PacketFault if `data` is not one whole EstablishConnection packet; padding is not looked at."""
+        """Parse the packet; the padding is ignored. Raises PacketFault unless `data` is one
+        EstablishConnection packet.
+        """
         base, internal = _internal(
             data, InternalHeader.ESTABLISH_CONNECTION, cls.SIZE, PacketFaultCode.ESTABLISH_SIZE
         )
@@ -82,7 +85,7 @@ class EstablishConnection:
 
 @dataclass(slots=True)
 class ConnectionParameters:
-    """Second packet of each side: timeouts in ms, and the window in messages (2.2.2)."""
+    """The second packet of each side: time-outs in ms, and the window in messages (2.2.2)."""
 
     SIZE: ClassVar[int] = 32
 
@@ -106,7 +109,9 @@ class ConnectionParameters:
 
     @classmethod
     def decode(cls, data: bytes) -> ConnectionParameters:
-        """PacketFault if `data` is not one whole ConnectionParameters packet; values are not checked."""
+        """Parse the packet; values are not checked. Raises PacketFault unless `data` is one
+        ConnectionParameters packet.
+        """
         base, internal = _internal(
             data, InternalHeader.CONNECTION_PARAMETERS, cls.SIZE, PacketFaultCode.PARAMETERS_SIZE
         )
@@ -116,7 +121,7 @@ class ConnectionParameters:
 
 @dataclass(slots=True)
 class SessionHeader:
-    """Acknowledgment state of one direction of a session (MS-MQMQ 2.2.20.4)."""
+    """The acknowledgment state of one direction of a session (MS-MQMQ 2.2.20.4)."""
 
     SIZE: ClassVar[int] = 16
 
@@ -142,14 +147,14 @@ class SessionHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int = 0) -> tuple[SessionHeader, int]:
-        """The header and the offset behind it; PacketFault if it does not fit."""
+        """Returns the header and the offset after it. Raises PacketFault if it does not fit."""
         need(data, offset, cls.SIZE, PacketFaultCode.TRUNCATED)
         return cls(*struct.unpack_from("<HHIHHHH", data, offset)), offset + cls.SIZE
 
 
 @dataclass(slots=True)
 class SessionAck:
-    """A SessionHeader on its own; PacketSize counts it (2.2.6)."""
+    """A packet that contains only a SessionHeader; PacketSize counts it (2.2.6)."""
 
     SIZE: ClassVar[int] = 36
 
@@ -162,7 +167,7 @@ class SessionAck:
 
     @classmethod
     def decode(cls, data: bytes) -> SessionAck:
-        """PacketFault if `data` is not one whole SessionAck packet."""
+        """Parse the packet. Raises PacketFault unless `data` is one SessionAck packet."""
         base, _ = _internal(data, InternalHeader.SESSION_ACK, cls.SIZE, PacketFaultCode.SESSION_ACK_SIZE)
         if not base.session:
             raise PacketFault(PacketFaultCode.SESSION_ACK_NO_HEADER)
@@ -189,7 +194,7 @@ class Ping:
 
     @classmethod
     def decode(cls, data: bytes) -> Ping | None:
-        """Returns None for a datagram that is not a ping: it is ignored."""
+        """Parse a datagram; returns None if it is not a ping and must be ignored."""
         if len(data) != cls.SIZE:
             return None
         flags, signature, cookie, manager = struct.unpack("<HHI16s", data)

@@ -17,7 +17,7 @@ _FLAGS, _HTTP = 63, 0x02  # the last byte of UserHeader.Flags, and its bit for t
 
 
 def has_envelope(packet: bytes) -> bool:
-    """Whether a UserMessage packet came over HTTP, and has an SRMPEnvelopeHeader."""
+    """Whether a UserMessage packet came over HTTP and has an SRMPEnvelopeHeader."""
     return bool(packet[_FLAGS] & _HTTP)
 
 
@@ -29,7 +29,7 @@ class SoapHeader:
     body: str = ""
 
     def encode(self) -> bytes:
-        """Both sections, each padded to 4."""
+        """Returns both sections, each padded to a multiple of 4."""
         sections = ((_HEADER_SECTION, utf16z(self.header)), (_BODY_SECTION, utf16z(self.body)))
         return b"".join(
             padded(struct.pack("<HHI", number, 0, len(text) // 2) + text) for number, text in sections
@@ -37,7 +37,9 @@ class SoapHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[SoapHeader, int]:
-        """The header and the offset behind its padding; the second section may follow the first unpadded."""
+        """Returns the header and the offset after its padding; the second section may follow the first
+        unpadded.
+        """
         header, at = _section(_HEADER_SECTION, data, offset)
         if data[at : at + 2] != _BODY_SECTION.to_bytes(2, "little") and len(data) - at >= 8:
             at = align4(at)
@@ -69,7 +71,7 @@ class SRMPEnvelopeHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[SRMPEnvelopeHeader, int]:
-        """The header and the offset behind its padding; DataLength counts WCHARs."""
+        """Returns the header and the offset after its padding; DataLength counts WCHARs."""
         need(data, offset, 8, PacketFaultCode.ENVELOPE_SIZE)
         number, _, chars = struct.unpack_from("<HHI", data, offset)
         need(data, offset, align4(8 + 2 * chars), PacketFaultCode.ENVELOPE_SIZE)
@@ -79,7 +81,7 @@ class SRMPEnvelopeHeader:
 
 @dataclass(slots=True)
 class CompoundMessageHeader:
-    """The HTTP request that a message came with, head and body, and where the message body lies in it."""
+    """The HTTP request in which a message arrived, head and body, and the place of the message body in it."""
 
     data: bytes = b""
     body_offset: int = 0
@@ -97,7 +99,9 @@ class CompoundMessageHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[CompoundMessageHeader, int]:
-        """The header and the offset behind its padding; PacketFault if the body lies outside the data."""
+        """Returns the header and the offset after its padding. Raises PacketFault if the body is not inside
+        the data.
+        """
         need(data, offset, 16, PacketFaultCode.COMPOUND_SIZE)
         number, _, size, body_size, body_offset = struct.unpack_from("<HHIII", data, offset)
         need(data, offset, align4(16 + size), PacketFaultCode.COMPOUND_SIZE)

@@ -1,4 +1,4 @@
-"""SoapHeader and SoapBody of a message: texts in its packet (MS-MQDMPR 3.1.1.12, MC-MQSRM 3.1.5.1.1)."""
+"""SoapHeader and SoapBody of a message, as texts (MS-MQDMPR 3.1.1.12, MC-MQSRM 3.1.5.1.1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msmq_fast.packet.user_message import UserMessagePacket
 
 __all__ = ["child_of_root", "soap_part"]
 
-_DEEPEST: Final = 512  # elements in each other, as in src/_native/columnsoap.pyx
+_DEEPEST: Final = 512  # nested elements, as in src/_native/columnsoap.pyx
 
 _S: Final = r"[ \t\r\n]"
 _NAME: Final = r"[^ \t\r\n<>/=\"']++"
@@ -27,8 +27,10 @@ _TOKEN: Final = re.compile(
 
 
 def soap_part(packet: UserMessagePacket, name: Literal["Header", "Body"]) -> str | None:
-    """The element of its SRMP envelope with this name, tags included; without an envelope what its
-    SoapHeader (MS-MQMQ 2.2.20.7) says; else None.
+    """Returns the SOAP element of a message with this name.
+
+    From the SRMP envelope if there is one, tags included; else from the SoapHeader (MS-MQMQ 2.2.20.7); else
+    None.
     """
     if packet.envelope is not None:
         return child_of_root(packet.envelope.envelope, name)
@@ -38,10 +40,10 @@ def soap_part(packet: UserMessagePacket, name: Literal["Header", "Body"]) -> str
 
 
 def child_of_root(xml: str, name: str) -> str | None:
-    """The first child of the root with this local name, as text.
+    """Returns the first child of the root with this local name, unchanged from the text.
 
-    None: there is none, or the tags of the whole text do not fit each other. A document type is refused;
-    entities, characters and namespaces are not looked at.
+    None if there is none, or if the tags of the text do not match. A document type is refused; entities,
+    characters and namespaces are not checked.
     """
     names: list[str] = []  # of the elements that are open
     rooted, start, end = False, -1, -1

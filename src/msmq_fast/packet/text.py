@@ -1,16 +1,15 @@
-"""Text that peers send: what a name may be, how other text is carried, and how both are shown to people.
+"""Text from peers: which texts are valid names, how other text is carried, and how both are displayed.
 
 There are two policies, and every decoder of UTF-16 uses one of them:
 
-1. A *name* (of a queue, a computer, an address) ends up in look-up tables, records, log lines and other
-   systems. `is_name` says what one may be: at most MAX_NAME printable characters. So it has no lone
-   surrogate, no U+0000, no control character and no mark that changes the direction of writing.
-   `decode_name` hides nothing: what stands behind an embedded U+0000 stays visible, and `is_name` then
-   refuses the text.
+1. A *name* (of a queue, a computer, an address) is used in look-up tables, records, log lines and other
+   systems. `is_name` defines which are valid: at most MAX_NAME printable characters. So a name has no lone
+   surrogate, no U+0000, no control character and no mark that changes the direction of writing. `decode_name`
+   hides nothing: text after an embedded U+0000 stays visible, and `is_name` then refuses it.
 2. *Content* (labels, bodies, extensions, envelopes) is kept bit for bit. `decode_text` and `encode_text`
    carry lone surrogates unchanged, in both directions; `protocol.text.printable` escapes on output.
 
-No function here raises because of what a text contains.
+The functions of this module accept every text: none raises because of the characters in it.
 """
 
 import re
@@ -31,7 +30,7 @@ __all__ = [
 ]
 
 MAX_NAME = 1000
-"""Characters of a name. No name that MS-MQMQ 2.1 allows has more than 450."""
+"""Maximum number of characters in a name. A name that MS-MQMQ 2.1 allows has at most 450."""
 
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
 _ZONE = re.compile(r"[0-9A-Za-z._~-]{1,15}")  # the length of a network interface name (IFNAMSIZ)
@@ -41,23 +40,27 @@ _ZONE = re.compile(r"[0-9A-Za-z._~-]{1,15}")  # the length of a network interfac
 
 
 def is_name(text: str) -> bool:
-    """Whether a text from the wire can be a name, whatever the grammar of its field says of it."""
+    """Whether a text from the wire can be a name, whatever the grammar of its field."""
     return 0 < len(text) <= MAX_NAME and text.isprintable()
 
 
 def decode_name(data: bytes | memoryview) -> str:
-    """The UTF-16LE text of a name without the NULs that end it; see `is_name`."""
+    """Returns the UTF-16LE text of a name without the NULs at its end; see `is_name`."""
     return _decoded(bytes(data)).rstrip("\0")
 
 
 def shown_name(text: str) -> str:
-    """A name as it can be stored, logged and shown: itself, or escaped and cut if `is_name` refuses it."""
+    """Returns a name as it can be stored, logged and displayed: unchanged, or escaped and cut if it is
+    not valid.
+    """
     return text if is_name(text) else printable(text[:MAX_NAME])[:MAX_NAME]
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is an IP address. The zone of an IPv6 address is at most a plain interface name: Python
-    takes any text there, which would let every text into names.
+    """Whether a text is an IP address.
+
+    The zone of an IPv6 address must be a plain interface name: Python accepts any text there, so that any
+    text could become part of a name.
     """
     try:
         IPv4Address(text)
@@ -75,17 +78,17 @@ def is_address(text: str) -> bool:
 
 
 def decode_text(data: bytes | memoryview) -> str:
-    """UTF-16LE up to the first NUL; lone surrogates are kept."""
+    """Returns UTF-16LE text up to the first NUL; keeps lone surrogates."""
     return _decoded(bytes(data)).partition("\0")[0]
 
 
 def encode_text(text: str) -> bytes:
-    """UTF-16LE, lone surrogates included."""
+    """Returns the text as UTF-16LE, including lone surrogates."""
     return text.encode("utf-16-le", "surrogatepass")
 
 
 def utf16_units(text: str) -> int:
-    """The length of a text in UTF-16 code units, as fields of packets count it."""
+    """Returns the length of a text in UTF-16 code units, as fields of packets count it."""
     return len(text) if text.isascii() else len(encode_text(text)) // 2
 
 

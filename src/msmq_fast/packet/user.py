@@ -76,7 +76,9 @@ class UserHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int = 16) -> tuple[UserHeader, int]:
-        """The header and the offset behind it; PacketFault on an illegal flag or a size that does not fit."""
+        """Returns the header and the offset after it. Raises PacketFault on an illegal flag or a size that
+        does not fit.
+        """
         need(data, offset, cls.FIXED, PacketFaultCode.USER_SIZE)
         source, manager, ttbr, sent, ordinal, flags = struct.unpack_from("<16s16sIIII", data, offset)
         if flags >> 5 & 3 > 1:
@@ -139,7 +141,7 @@ class TransactionHeader:
 
     @property
     def sequence_id(self) -> int:
-        """TxSequenceID as the number by which sequences are compared."""
+        """The TxSequenceID as one number, by which sequences are compared."""
         return self.sequence_timestamp << 32 | self.sequence_ordinal
 
     def encode(self) -> bytes:
@@ -163,7 +165,7 @@ class TransactionHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[TransactionHeader, int]:
-        """The header and the offset behind it; PacketFault if it does not fit."""
+        """Returns the header and the offset after it. Raises PacketFault if it does not fit."""
         need(data, offset, 20, PacketFaultCode.TRANSACTION_SIZE)
         flags, ordinal, timestamp, number, previous = struct.unpack_from("<IIIII", data, offset)
         at = offset + 20
@@ -188,14 +190,16 @@ class TransactionHeader:
 
 @dataclass(slots=True)
 class SecurityHeader:
-    """The sender of a message, and what signs and encrypts it. Byte fields are carried unchanged."""
+    """The sender of a message, and the data with which it is signed and encrypted. Byte fields are carried
+    unchanged.
+    """
 
     FIXED: ClassVar[int] = 16
 
     sender_id_type: int = 0  # 0 none, 1 SID, 2 queue manager GUID
     encrypted: bool = False
     default_provider: bool = False
-    security_data: bool = False  # AI: informative only, the sizes say what is there
+    security_data: bool = False  # AI: informative only, the sizes tell which items there are
     authenticated: bool = False  # 0 on the wire
     authentication_level: int = 0  # AS: 0 on the wire; 1, 3 or 5 after verification
     sender_id: bytes = b""
@@ -229,7 +233,9 @@ class SecurityHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[SecurityHeader, int]:
-        """The header and the offset behind it; PacketFault if a size does not fit or belies the flags."""
+        """Returns the header and the offset after it. Raises PacketFault if a size does not fit or
+        contradicts the flags.
+        """
         need(data, offset, cls.FIXED, PacketFaultCode.SECURITY_SIZE)
         flags, *sizes = struct.unpack_from("<HHHHII", data, offset)
         if not flags & 0x0F and sizes[0]:
@@ -262,12 +268,14 @@ class SecurityHeader:
 
 
 def provider_info(provider_type: int, name: str) -> bytes:
-    """SecurityHeader.ProviderInfo: the type and the NUL-terminated name."""
+    """Returns SecurityHeader.ProviderInfo: the type and the NUL-terminated name."""
     return struct.pack("<I", provider_type) + utf16z(name)
 
 
 def parse_provider_info(data: bytes) -> tuple[int, str]:
-    """Type and name of a cryptographic provider; PacketFault if there is no room for both."""
+    """Returns type and name of a cryptographic provider. Raises PacketFault if the data is too short
+    for both.
+    """
     need(data, 0, 6, PacketFaultCode.PROVIDER_SIZE)
     name = data[4 : 4 + (len(data) - 4) // 2 * 2]
     return int(struct.unpack_from("<I", data)[0]), decode_text(name)

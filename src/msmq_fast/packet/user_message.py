@@ -15,7 +15,7 @@ from msmq_fast.protocol.errors import PacketFault, PacketFaultCode
 
 @dataclass(slots=True)
 class UserMessagePacket:
-    """Every header of one packet. Presence flags and PacketSize are computed when it is encoded."""
+    """All headers of one packet. `encode` computes presence flags and PacketSize."""
 
     base: BaseHeader = field(default_factory=BaseHeader)
     user: UserHeader = field(default_factory=UserHeader)
@@ -31,8 +31,10 @@ class UserMessagePacket:
 
     @property
     def body(self) -> bytes:
-        """The message body: that of the properties, else the part of the compound message that is said to be
-        it (MS-MQRR 2.2.5.1.2.2), unless the message is encrypted.
+        """The message body.
+
+        That of the properties, or else the part of the compound message that its header marks as the body
+        (MS-MQRR 2.2.5.1.2.2), unless the message is encrypted.
         """
         encrypted = self.security is not None and self.security.encrypted
         if self.properties.body or self.compound is None or encrypted:
@@ -40,7 +42,7 @@ class UserMessagePacket:
         return self.compound.body
 
     def encode(self, *, count_session: bool = False) -> bytes:
-        """The bytes on the wire. `count_session`: PacketSize counts the SessionHeader (some senders do)."""
+        """Returns the packet. `count_session`: PacketSize counts the SessionHeader, as with some senders."""
         if (self.envelope is None) != (self.compound is None):
             raise ValueError("the SRMP envelope and the compound message come together")
         user = replace(
@@ -74,7 +76,9 @@ class UserMessagePacket:
 
     @classmethod
     def decode(cls, data: bytes) -> tuple[UserMessagePacket, int]:
-        """The packet that `data` starts with and how many bytes it takes; PacketFault if it is malformed."""
+        """Returns the packet at the start of `data` and its size in bytes. Raises PacketFault if it is
+        malformed.
+        """
         base, at = BaseHeader.decode(data)
         if base.internal:
             raise PacketFault(PacketFaultCode.INTERNAL)

@@ -9,8 +9,7 @@ To add a part:
 3. If it has deadlines, give it `next_deadline` and `expire` (timed.py), and add it to `_timed`.
 4. If it stores records, name the key in `MetaName` (store/schema.py), pass the part to the constructor of
    `Recovery` (recovery.py), and have `Recovery.run` call it after the parts that it needs. That call runs
-   inside
-   a unit.
+   inside a unit.
 5. If its work can be pending at shutdown, end that work in `stop`.
 """
 

@@ -2,8 +2,7 @@
 
 1. `next_deadline()` of a member has no side effects and may be called at any time.
 2. `expire(now)` of a member runs what is due at `now`. A member with many deadlines isolates them itself: an
-   item
-   that raises does not keep the others from running.
+   item that raises does not keep the others from running.
 3. An exception that a member raises nevertheless is counted and logged (`Faults`), and the next member runs.
 4. A member that raised is not called again for a while: 0.1 s after its first fault, twice as long after each
    further fault in succession, `LONGEST` at most. A success resets this.

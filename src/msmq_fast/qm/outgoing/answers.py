@@ -4,23 +4,17 @@ cause them.
 A peer chooses where its answers go, so it can name any number of destinations that do not exist.
 
 1. A queue that was opened only for answers has the address group that caused it
-   (`OutgoingQueue.answers_for`),
-   also in its record, so that it counts again after a restart. It becomes an ordinary queue as soon as a
-   program,
-   or a message in transit, uses it.
+   (`OutgoingQueue.answers_for`), also in its record, so that it counts again after a restart. It becomes an
+   ordinary queue as soon as a program, or a message in transit, uses it.
 2. Each group may have `answers_per_address` such queues that no session ever reached, and `MOST_OF_GROUP` in
    all; the server has at most `MOST_ANSWERED`. Acknowledgments of streams have budgets of their own, so that
    invented administration queues cannot compete with them.
 3. At a limit, the least useful queue of the same group (or of the largest group, if the total limit is
-   reached) is
-   deleted to make room: an empty queue first, then the oldest that no session ever reached, then the oldest.
-   So a
-   peer that is connected but accepts no messages cannot block others. The deletion happens in later turns of
-   the
-   loop, a bounded number in each.
+   reached) is deleted to make room: an empty queue first, then the oldest that no session ever reached, then
+   the oldest. So a peer that is connected but accepts no messages cannot block others. The deletion happens
+   in later turns of the loop, a bounded number in each.
 4. The cause of an answer is known from the session that delivered the message (`Origins`); an answer that is
-   sent
-   later finds it by the GUID of the sender.
+   sent later finds it by the GUID of the sender.
 """
 
 from __future__ import annotations
