@@ -1,4 +1,4 @@
-"""Messages in the APDUs of a PGM session: usually one in each, but that is said nowhere (A-75)."""
+"""Messages in the APDUs of a PGM session: usually one in each, but no document requires that (A-75)."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Texts:
         """Messages that were begun and not ended."""
 
     def feed(self, session: Hashable, apdu: bytes) -> list[bytes]:
-        """The messages that an APDU completes.
+        """Return the messages that an APDU completes.
 
-        What does not say its length is one message, whatever it is. An APDU that holds whole messages ends
-        what another began.
+        An APDU without a Content-Length counts as one message. An APDU that holds complete messages discards
+        the incomplete message of an earlier APDU.
         """
         begun = self._begun.pop(session, b"")
         found, rest = _cut(apdu)
@@ -59,7 +59,7 @@ class Texts:
 
 
 def _cut(text: bytes) -> tuple[list[bytes], bytes]:
-    """Whole messages, and the beginning of another."""
+    """Return the complete messages in `text`, and the beginning of the next one."""
     found: list[bytes] = []
     at = 0
     while at < len(text):

@@ -1,4 +1,4 @@
-"""The outgoing queues of the queue manager as the transfer needs them (MC-MQSRM 3.1.7.2)."""
+"""Outgoing queues of the queue manager, with the interface that the transfer uses (MC-MQSRM 3.1.7.2)."""
 
 from __future__ import annotations
 
@@ -55,23 +55,23 @@ _STATUS: Final = {
 
 
 class Encode(Protocol[R_co]):
-    """Makes a request of a message."""
+    """Builds a request from a message."""
 
     def __call__(self, packet: bytes, url: Url, place: Place) -> R_co:
-        """Raises Nonconforming: the message cannot be said in SRMP."""
+        """Return the request. Raises Nonconforming if SRMP cannot express the message."""
 
 
 class Carrier(Protocol[S_contra]):
     """Connects channels: `transfer.Transfer`."""
 
     def submit(self, channel: S_contra, now: float) -> None:
-        """A channel has something to send."""
+        """Note that a channel has messages to send."""
 
     def hold(self, channel: S_contra) -> None:
-        """Its queue was paused."""
+        """Note that the queue of a channel was paused."""
 
     def release(self, channel: S_contra, now: float) -> None:
-        """Its queue was resumed."""
+        """Note that the queue of a channel was resumed."""
 
 
 class ChannelContext(Generic[R]):
@@ -90,9 +90,9 @@ class ChannelContext(Generic[R]):
         refused: Callable[[str, str], None],
         report: Report | None = None,
     ) -> None:
-        """`connect_to`: whose host is dialled for a URL; `touch` asks for a turn of the commit loop;
-        `refused(reason, description)` is called with messages that are given up, `report` with traced ones
-        that leave.
+        """`connect_to` returns the URL to whose host to connect for a URL. `touch` requests a turn of the
+        commit loop. `refused(reason, description)` is called for each message that cannot be sent, `report`
+        for each traced message that is sent.
         """
         self.carrier = carrier
         self.manager = manager
@@ -109,7 +109,7 @@ class ChannelContext(Generic[R]):
 
 
 class HttpChannel(Generic[R]):
-    """One outgoing queue as the transfer sees it; there is one for each."""
+    """Adapts one outgoing queue for the transfer."""
 
     def __init__(self, queue: OutgoingQueue, context: ChannelContext[R]) -> None:
         self._context = context
@@ -124,14 +124,14 @@ class HttpChannel(Generic[R]):
     # ---- what the queue tells, see `qm.queues.outgoing.Channel`
 
     def has_work(self) -> None:
-        """Messages are available."""
+        """Called when messages are available."""
         context = self._context
         if self._located():
             context.carrier.submit(self, context.monotonic())
         context.touch()
 
     def held(self, on_hold: bool) -> None:
-        """The queue was paused or resumed."""
+        """Called when the queue was paused or resumed."""
         context = self._context
         if not self._located():
             return
@@ -142,7 +142,7 @@ class HttpChannel(Generic[R]):
         context.touch()
 
     def _located(self) -> bool:
-        """Whether its name is a URL; if not, that is noted once, when there is something to send."""
+        """Return whether the queue's name is a URL. If it is not, log that once, at the first message."""
         if self._target is None and not self._leads_nowhere:
             try:
                 self._target = url_of(self._queue)
@@ -155,7 +155,7 @@ class HttpChannel(Generic[R]):
 
     @property
     def _url(self) -> Url:
-        """Raises ValueError: its name leads nowhere."""
+        """The URL of the queue. Raises ValueError if the queue's name is not a URL."""
         if self._target is None:
             self._target = url_of(self._queue)
         return self._target
@@ -163,13 +163,13 @@ class HttpChannel(Generic[R]):
     # ---- what the transfer asks and tells
 
     def endpoint(self) -> Endpoint:
-        """The endpoint to connect to now."""
+        """Return the endpoint to connect to at present."""
         url = self._context.connect_to(self._url)
         only = self._only if url is self._url else None  # an administrator leads it elsewhere
         return Endpoint(url.scheme, url.host, url.port, only)
 
     def waits(self) -> bool:
-        """Whether a message is there that may be sent."""
+        """Return whether the queue holds a message that may be sent."""
         return (
             self._queue.may_send
             and self._context.manager.outgoing_queues.connection_active
@@ -178,8 +178,9 @@ class HttpChannel(Generic[R]):
         )
 
     def may_continue(self, settled: Callable[[int], None]) -> bool:
-        """Whether the next message may be sent now. If not, `settled(status)` is called when to ask again; a
-        status other than 0 says: not at once."""
+        """Return whether the next message may be sent now. If not, `settled(status)` is called when the
+        caller may ask again; after a status other than 0, it must first wait for a timer.
+        """
         sequence = self._core.sequence
         if sequence is None:
             return True
@@ -192,7 +193,7 @@ class HttpChannel(Generic[R]):
         return may_continue(self._core, kept)
 
     def take(self) -> R | None:
-        """The request of the next message, which is locked from now on; None: there is none."""
+        """Lock the next message and return its request; None if there is no message."""
         while self.waits():
             taken = self._core.take(1, _TAKE, self._context.owner)
             if not taken:
@@ -222,30 +223,30 @@ class HttpChannel(Generic[R]):
         return request
 
     def accepted(self) -> None:
-        """The receiver has the message that was taken (200)."""
+        """Remove the message that was taken: the receiver has accepted it (200)."""
         answered(self._core, self._key, self._context.owner, self._context.keeper)
 
     def rejected(self) -> None:
-        """The receiver will never take it (400)."""
+        """Reject the message that was taken: the receiver will never accept it (400)."""
         give_up(self._core, self._key, MessageClass.NACK_BAD_DST_Q)
 
     def returned(self) -> None:
-        """It is to be sent again."""
+        """Unlock the message that was taken, so that it is sent again."""
         self._release()
 
     def _release(self) -> None:
         self._core.release(array("Q", (self._key,)), self._context.owner)
 
     def transmitted(self, now: float) -> None:
-        """The Stream Receipt Wait Timer runs, if something waits for a stream receipt."""
+        """Start the Stream Receipt Wait Timer if a message waits for a stream receipt."""
         self._context.sequences.transmitted(self._core, now)
 
     def stop_waiting(self) -> None:
-        """The Stream Receipt Wait Timer does not run."""
+        """Stop the Stream Receipt Wait Timer."""
         self._context.sequences.stop(self._core)
 
     def progress(self, progress: Progress, address: str, detail: str) -> None:
-        """Something happened to its connection."""
+        """Record a change of the connection."""
         queue = self._queue
         if progress is Progress.CLEANED_UP:
             queue.set_state(OutgoingState.DISCONNECTED)

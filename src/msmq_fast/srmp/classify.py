@@ -1,4 +1,4 @@
-"""Which kind of message an envelope makes ([MC-MQSRM] 3.1.5.1.5)."""
+"""Determines the kind of message that an envelope describes ([MC-MQSRM] 3.1.5.1.5)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NEGATIVE_DECISIONS: Final = frozenset(
 
 
 class Kind(Enum):
-    """The kind of a message."""
+    """How the receive pipeline handles a message."""
 
     USER = "user message"
     DELIVERY_RECEIPT = "delivery receipt"
@@ -34,7 +34,7 @@ class Kind(Enum):
 
 
 def classify(envelope: Envelope) -> Kind | None:
-    """The kind; None for an envelope that is none of them and must be ignored (SR-158, A-36)."""
+    """Return the kind; None for an envelope of no known kind, which must be ignored (SR-158, A-36)."""
     message_class = envelope.message_class
     delivery, stream = envelope.delivery_receipt, envelope.stream_receipt
     commitment = envelope.commitment_receipt
@@ -60,5 +60,5 @@ def classify(envelope: Envelope) -> Kind | None:
 
 
 def _is_custom(message_class: int) -> bool:
-    """A class that an application made up."""
+    """Return whether an application defined the message class."""
     return not isinstance(named(message_class), MessageClass) and not message_class & ~CUSTOM_MASK

@@ -1,4 +1,4 @@
-"""`Message` → `Envelope`: what a message that leaves says of itself ([MC-MQSRM] 3.1.7.2.4; 4.7, 4.8)."""
+"""Converts a `Message` that is sent to an `Envelope` ([MC-MQSRM] 3.1.7.2.4; 4.7, 4.8)."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _DECIDED: Final = NEGATIVE_DECISIONS | {MessageClass.ACK_RECEIVE}
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """Spellings: where the specification and MSMQ on Windows differ, Windows is followed, unless told
-    otherwise. `stream`: the name of the stream element (A-05). `literal_expiry`: expiresAt is the time to
-    reach the queue, as TTrq is, rather than the time to be received (A-07).
+    """How to write elements for which the specification and MSMQ on Windows differ. The defaults follow
+    Windows. `stream`: the name of the stream element (A-05). `literal_expiry`: whether expiresAt is the limit
+    to reach the queue, as TTrq is, rather than the limit to be received (A-07).
     """
 
     stream: str = "Stream"
@@ -58,11 +58,12 @@ def to_envelope(
     spelling: Spelling,
     signature: SignaturePart | None = None,
 ) -> Envelope:
-    """The envelope of a message to the URL `to`, or to `MSMQ:MULTICAST=address:port`.
+    """Return the envelope of a message to the URL `to`, or to `MSMQ:MULTICAST=address:port`.
 
-    `receipts_to`: where stream receipts for a destination are to go. Receipts are what messages of their
-    classes become: their original is in the correlation identifier, streams are in the body, in the layout
-    of acknowledgments of MS-MQQB. Nonconforming: such a body is malformed.
+    `receipts_to` returns the URL for stream receipts of a destination. A message with the class of an
+    acknowledgment becomes a receipt: its correlation identifier names the original, and its body holds the
+    place in the stream, in the layout of the acknowledgments of MS-MQQB. Raises Nonconforming if such a body
+    is malformed.
     """
     sent = message.sent_time
     reached = _limit(sent, message.time_to_reach_queue)
@@ -94,12 +95,12 @@ def to_envelope(
 
 
 def _limit(sent: int, seconds: int) -> int:
-    """When a time limit is over (A-90)."""
+    """Return the time at which a limit of `seconds` ends (A-90)."""
     return END_OF_TIME if seconds == INFINITE else min(sent + seconds, END_OF_TIME)
 
 
 def _url(name: FormatName) -> str | None:
-    """The URL of a direct name of HTTP or HTTPS, None for other names."""
+    """Return the URL of a direct name of HTTP or HTTPS, None for other names."""
     scheme, colon, rest = name.text.partition(":")
     is_http = name.direct is not None and scheme.lower() in ("http", "https")
     return f"{scheme.lower()}{colon}{rest}" if is_http else None
@@ -132,7 +133,7 @@ def _stream(sender: UUID, place: Place, to: str, receipts_to: Callable[[str], st
 def _receipts(
     message: Message,
 ) -> tuple[DeliveryReceipt | None, CommitmentReceipt | None, StreamReceipt | None]:
-    """Returns the receipt elements of a message; None for those that it does not have."""
+    """Return the receipt elements of a message; all None if it is not a receipt."""
     kind, at = message.message_class, message.sent_time
     if kind == MessageClass.ORDER_ACK:
         return None, None, _stream_receipt(message)
@@ -157,7 +158,7 @@ def _stream_receipt(message: Message) -> StreamReceipt:
 
 
 def _msmq(message: Message, reached: int) -> MsmqPart:
-    """Builds the Msmq element; leaves zero values out (A-80)."""
+    """Return the Msmq element; fields that are zero are omitted (A-80)."""
     security = message.security
     provider = None
     if security is not None and security.provider_info:

@@ -1,4 +1,4 @@
-"""Whole messages of SRMP: an envelope and what is attached to it ([MC-MQSRM] 2.2.2, 4; sections 1.1, 4.15).
+"""Complete SRMP messages: an envelope and its attachments ([MC-MQSRM] 2.2.2, 4; sections 1.1, 4.15).
 
 A message is the body of an HTTP request, or a text that starts like such a request (PGM, stored messages).
 """
@@ -30,8 +30,8 @@ _VIA = re.compile(rb"^Via[ \t]*:([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)", re.IGNORECAS
 
 @dataclass(slots=True)
 class Compound:
-    """One message. `body_offset` and `size` tell where the message body stands in the text it was read from:
-    so many bytes behind the start of its last `size` bytes.
+    """One message. `body_offset` and `size` locate the message body in the text that it was read from: it
+    begins `body_offset` bytes after the start of the last `size` bytes.
     """
 
     envelope: Envelope
@@ -49,7 +49,7 @@ def read_http(
     body: bytes | bytearray | memoryview,
     read: Callable[[bytes], Envelope] = read_envelope,
 ) -> Compound:
-    """The message in the body of a request with this Content-Type; `read` reads its envelope.
+    """Return the message in the body of a request with this Content-Type; `read` parses its envelope.
 
     Raises Nonconforming.
     """
@@ -65,8 +65,8 @@ def read_http(
 
 
 def read_text(text: bytes | bytearray | memoryview) -> Compound:
-    """The message in an APDU: a text with the head of an HTTP request, of which nothing counts, Content-Type
-    included. The boundary is what the first line behind the head says (footnote 2).
+    """Return the message in an APDU: a text that begins with the head of an HTTP request. The head is
+    ignored, Content-Type included; the first line after it gives the boundary (footnote 2).
 
     Raises Nonconforming.
     """
@@ -76,8 +76,8 @@ def read_text(text: bytes | bytearray | memoryview) -> Compound:
 
 
 def content_of(text: bytes) -> tuple[bytes, bytes]:
-    """Content-Type and body of a request that came over HTTP; one without Content-Type says what it is by
-    how it begins. Raises Nonconforming.
+    """Return the Content-Type and the body of a request that arrived over HTTP. Without a Content-Type, the
+    beginning of the body determines it. Raises Nonconforming.
     """
     end = _head_end(text)
     line = text.find(b"\n", 0, end.start())
@@ -88,21 +88,21 @@ def content_of(text: bytes) -> tuple[bytes, bytes]:
 
 
 def via_of(text: bytes) -> list[bytes]:
-    """The servers that passed a request on: its Via fields (RFC 9110 7.6.3). Raises Nonconforming."""
+    """Return the servers that forwarded a request: its Via fields (RFC 9110 7.6.3). Raises Nonconforming."""
     head = text[: _head_end(text).start()]
     names = (name.strip() for field in _VIA.findall(head) for name in field.split(b","))
     return [name for name in names if name]
 
 
 def _type_of(body: bytes) -> bytes:
-    """The Content-Type of a body that begins with an envelope or with a boundary."""
+    """Return the Content-Type of a body that begins with an envelope or with a boundary."""
     if body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         return b"text/xml"
     return b'multipart/related; boundary="%b"; type=text/xml' % boundary_of(body)
 
 
 def _head_end(text: bytes) -> re.Match[bytes]:
-    """The end of the head, where the body begins."""
+    """Find the end of the head, where the body begins."""
     end = _HEAD_END.search(text, 0, MAX_HEAD)
     if end is None:
         raise Nonconforming("the header of the message does not end")
@@ -111,7 +111,7 @@ def _head_end(text: bytes) -> re.Match[bytes]:
 
 @lru_cache(maxsize=64)
 def _media_type(content_type: str) -> tuple[str, Mapping[str, str]]:
-    """The media type in lower case, and its parameters."""
+    """Return the media type in lower case, and its parameters."""
     kind = content_type.partition(";")[0].strip().lower()
     parameters: dict[str, str] = {}
     for name, quoted, plain in _PARAMETER.findall(content_type):
@@ -126,7 +126,9 @@ def _check_charset(parameters: Mapping[str, str]) -> None:
 
 
 def _assembled(parts: list[Part], start: str, size: int, read: Callable[[bytes], Envelope]) -> Compound:
-    """The envelope is the first part, or the one that the parameter `start` names (RFC 2387)."""
+    """Build the message from its parts. The envelope is the first part, or the part that the parameter
+    `start` names (RFC 2387).
+    """
     if not parts:
         raise Nonconforming("the multipart message has no parts")
     names = [_content_id(part.fields.get(b"content-id", b"")) for part in parts]

@@ -1,4 +1,4 @@
-"""Outcomes of messages that arrived by SRMP, for metrics, logs and the event feed."""
+"""Counts the outcomes of messages that arrive by SRMP, for metrics, logs and the event feed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ __all__ = ["Counters", "described"]
 
 
 class Counters:
-    """`on_refusal(reason, description)` hears of every message that was not taken, duplicates excepted."""
+    """The counters. `on_refusal(reason, description)` is called for every message that was not accepted,
+    except duplicates.
+    """
 
     __slots__ = ("_ledger", "forwarded", "not_taken", "on_refusal", "receipts", "stored")
 
@@ -31,28 +33,28 @@ class Counters:
         self.not_taken: Counter[Reason] = Counter()
 
     def count(self, reason: Reason, description: str) -> None:
-        """A message was not taken; `description` is for people."""
+        """Count a message that was not accepted; `description` is for people."""
         self.not_taken[reason] += 1
         if self.on_refusal is not None and reason is not Reason.DUPLICATE:
             self.on_refusal(reason, description)
 
     def refuse(self, reason: Reason, description: str) -> Completion[int]:
-        """The same; the answer."""
+        """Count a message as `count` does, and return the status of the answer."""
         self.count(reason, description)
         return Completion.of(int(reason.status))
 
     def turn_away(
         self, reason: Reason, envelope: Envelope, size: int, queue: QueueCore | None = None
     ) -> Completion[int]:
-        """The same for a message that could be read, and `tell`."""
+        """Count a message with a valid envelope, write an event as `tell` does, and return the status."""
         self.count(reason, described(envelope))
         self.tell(reason, envelope, size, queue)
         return Completion.of(int(reason.status))
 
     def tell(self, reason: Reason, envelope: Envelope, size: int, queue: QueueCore | None = None) -> None:
-        """The event feed hears of a message that came again, or that will never be taken; not of those that
-        come again because there was no room or it was not their turn. `size` in octets; `queue` is the local
-        one that it is for.
+        """Write an event for a duplicate, or for a message that will never be accepted. A message that its
+        sender will send again, because there was no room or it was not its turn, gets no event. `size` is in
+        octets; `queue` is the local destination queue.
         """
         if reason is Reason.DUPLICATE:
             kind, message_class = EventKind.DUPLICATE, 0
@@ -76,5 +78,5 @@ class Counters:
 
 
 def described(envelope: Envelope) -> str:
-    """A message, for logs."""
+    """Return a description of a message for logs."""
     return f"{envelope.id} to {envelope.to}"

@@ -19,14 +19,14 @@ from msmq_fast.srmp.redirection import Destination, Redirector
 __all__ = ["SENDER", "Destinations", "Place"]
 
 SENDER: Final = Token(ANONYMOUS, frozenset((ANONYMOUS, EVERYONE)), "anonymous over HTTP")
-"""A sender over SRMP, which does not authenticate (3.1.5.1.12, A-68)."""
+"""The token of a sender over SRMP, which is not authenticated (3.1.5.1.12, A-68)."""
 
 _MOST = 4096  # URLs are what senders write: they must not fill the memory
 _BOUND = (QueueKind.PUBLIC, QueueKind.PRIVATE)
 
 
 class Place:
-    """A destination, and whether everybody may send there. `internal`: it is order_queue$."""
+    """A destination, and whether everyone may send to it. `internal`: it is order_queue$."""
 
     __slots__ = ("destination", "everybody", "internal", "queue")
 
@@ -38,7 +38,7 @@ class Place:
 
 
 class Destinations:
-    """`queues` gives the queues of this computer."""
+    """The destinations of this computer; `queues` returns its queues."""
 
     def __init__(self, redirector: Redirector, guard: Guard, queues: Callable[[], Iterable[Queue]]) -> None:
         self._redirector = redirector
@@ -48,7 +48,7 @@ class Destinations:
         self._groups: dict[str, list[Queue]] | None = None
 
     def forget(self) -> None:
-        """Queues were created, deleted or changed."""
+        """Drop the resolved URLs after queues were created, deleted or changed."""
         self._places.clear()
         self._groups = None
 
@@ -67,7 +67,7 @@ class Destinations:
         return place
 
     def bound(self, group: str) -> list[Queue]:
-        """The queues that take the messages to a multicast group, `address:port` (SR-144)."""
+        """Return the queues that receive the messages to a multicast group, `address:port` (SR-144)."""
         if self._groups is None:
             self._groups = self._by_group()
         return self._groups.get(group, [])
@@ -81,7 +81,9 @@ class Destinations:
         return groups
 
     def admits(self, queue: Queue, user: Sid | None = None) -> bool:
-        """Whether a message may be put there (SR-179, SR-180); refusals are recorded. `user` signed it."""
+        """Return whether a message that `user` signed may be put into a queue (SR-179, SR-180); records
+        refusals.
+        """
         if self._guard.open_to_everybody(queue):
             return True
         try:

@@ -10,8 +10,9 @@ __all__ = ["Endpoint", "Progress"]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The address of a server: `scheme` is http or https, `host` a name or address without brackets. `only`:
-    the address that the receipts of a peer may go to (`returnpath`), None for messages of this computer.
+    """The address of a server: `scheme` is http or https, `host` a name or an address without brackets.
+    `only` is the one address that receipts for a peer may be sent to (`returnpath`), None for messages of
+    this computer.
     """
 
     scheme: str
@@ -21,7 +22,7 @@ class Endpoint:
 
 
 class Progress(Enum):
-    """Progress of a connection, for its queue."""
+    """The progress of an outgoing queue's connection."""
 
     IN_PROCESS = "in process"
     ESTABLISHED = "established"

@@ -1,13 +1,13 @@
-"""Messages for other computers that pass through: TransparentStoreAndForward and redirection (3.1.5.1.3,
-4.10).
+"""Forwards messages for other computers: TransparentStoreAndForward and redirection (3.1.5.1.3, 4.10).
 
-They leave as they came: same envelope, same body, so same identifier, stream and signature. No receipt is
-made here, no number given, nothing remembered in the duplicate history.
+A message is forwarded unchanged: same envelope and body, so same identifier, stream and signature. This
+server sends no receipt for it, assigns no number, and does not add it to the duplicate history.
 
-SRMP has no hop count, so that computers that lead a URL to each other would hand a message on for ever
-(A-54). Two things end that: each of them adds itself to the Via of HTTP, which is kept with the message, and
-whose names are counted; and what was passed on to a URL is not passed on to it again, as long as this is
-remembered, in memory, or in a stream as long as it waits.
+SRMP has no hop count, so computers that redirect a URL to each other would forward a message for ever (A-54).
+Two rules prevent that. Each computer adds itself to the Via field of HTTP, which is kept with the message,
+and the number of names in it is limited. And a message that was forwarded to a URL is not forwarded to it
+again as long as that is remembered: in memory, or, for a message of a stream, as long as it waits in its
+queue.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ __all__ = ["Forwarder", "Pass"]
 _MOST = 65_536  # messages that are remembered
 
 Pass = tuple[str, bytes, int, int]
-"""A URL, the identifier of a message, and its place in its stream."""
+"""The key of a forwarded message: the URL, its identifier, and its place in its stream."""
 
 
 class Forwarder:
-    """Finds the way out, and knows what has taken it."""
+    """Finds the outgoing queue of a message, and remembers which messages were forwarded."""
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager = manager
@@ -43,7 +43,9 @@ class Forwarder:
         self._passed: OrderedDict[Pass, tuple[QueueCore, int] | None] = OrderedDict()
 
     def way_out(self, url: Url) -> OutgoingQueue:
-        """The outgoing queue to a URL. MSMQError: there can be none, or none more."""
+        """Return the outgoing queue to a URL. Raises MSMQError if the URL has none or the limit is
+        reached.
+        """
         name = self._names.get(url.text)
         if name is None:
             if len(self._names) >= _MOST:
@@ -53,7 +55,9 @@ class Forwarder:
 
     @staticmethod
     def passage(url: Url, envelope: Envelope) -> Pass | None:
-        """Returns the key of a message; None: it has no identifier, so each one is new."""
+        """Return the key by which a message is remembered; None if it has no identifier and so always counts
+        as new.
+        """
         identifier = identifier_of(envelope)
         part = envelope.stream
         if identifier is None:
@@ -61,9 +65,10 @@ class Forwarder:
         return url.text, identifier, *((0, 0) if part is None else (part.sequence, part.current))
 
     def is_known(self, passage: Pass) -> bool:
-        """Whether a message is a repetition, or went round in a circle.
+        """Return whether a message was forwarded before: it is a retransmission or came back in a loop.
 
-        One of a stream is only as long as it waits: its sender repeats it until its receiver has it.
+        A message of a stream counts only as long as it waits in its queue: its sender repeats it until the
+        receiver has it.
         """
         if passage not in self._passed:
             return False
@@ -71,7 +76,7 @@ class Forwarder:
         return place is None or bool(place[0].positions.state(place[1]))
 
     def passed(self, passage: Pass, core: QueueCore, key: int) -> None:
-        """A message was put into its outgoing queue under a lookup id."""
+        """Remember a message that was put into its outgoing queue with the lookup id `key`."""
         in_stream = passage[-1] > 0
         self._passed[passage] = (core, key) if in_stream else None
         self._passed.move_to_end(passage)
@@ -79,5 +84,5 @@ class Forwarder:
             self._passed.popitem(last=False)
 
     def lost(self, passage: Pass) -> None:
-        """It could not be stored."""
+        """Forget a message that could not be stored."""
         self._passed.pop(passage, None)

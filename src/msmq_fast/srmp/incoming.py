@@ -1,8 +1,8 @@
-"""Messages that come by SRMP → UserMessage packets, as they are kept ([MC-MQSRM] 3.1.5.1.1).
+"""Converts messages that arrive by SRMP to the UserMessage packets that are stored ([MC-MQSRM] 3.1.5.1.1).
 
-The packet has the request as it came in its CompoundMessageHeader and the envelope in its SRMPEnvelopeHeader
-(MS-MQRR 2.2.5.1.2); the message body stands in the former only, so that it is kept once. All other fields
-say what those of a message of MS-MQQB say.
+The packet holds the request as received in its CompoundMessageHeader and the envelope in its
+SRMPEnvelopeHeader (MS-MQRR 2.2.5.1.2). The message body is in the CompoundMessageHeader only, so that it is
+stored once. All other fields have the meaning that they have in a message of MS-MQQB.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _BOM: Final = "\ufeff"
 
 
 def to_packet(compound: Compound, raw: bytes, arrival_s: int, *, overdue: bool = False) -> bytes:
-    """The packet of a message.
+    """Return the packet of a message.
 
     `raw` is the whole request or APDU, head included; `compound` was read from its last `compound.size`
-    bytes. `arrival_s`, Unix seconds, stands for a sentAt that is not there (A-09). `overdue`: time limits
-    that are over on arrival are none, so that such a message is kept like any other (A-08). Nonconforming: a
-    name in the envelope is none. InsufficientResources: the packet would be larger than 4 MiB.
+    bytes. `arrival_s`, in Unix seconds, replaces a missing sentAt (A-09). `overdue`: time limits that ended
+    before the arrival are ignored, so that such a message is kept like any other (A-08). Raises Nonconforming
+    if a name in the envelope is invalid, InsufficientResources if the packet would be larger than 4 MiB.
     """
     envelope = compound.envelope
     msmq = envelope.msmq or MsmqPart(NULL_GUID, envelope.expires_at)
@@ -109,7 +109,7 @@ def _direct(url: str) -> bytes:
 
 
 def _destination(envelope: Envelope) -> QueueField:
-    """DestinationQueueFormatName (SR-136). No field of a packet can hold a multicast address."""
+    """Return the DestinationQueueFormatName (SR-136). No field of a packet can hold a multicast address."""
     if envelope.multicast is not None:
         return QueueField(0)
     to = envelope.to
@@ -122,7 +122,7 @@ def _known_destination(to: str) -> QueueField:
 
 
 def _format_name(address: str) -> FormatName:
-    """The name of a URL, or a format name, with or without `MSMQ:` in front of it."""
+    """Return the format name of a URL, or of a format name with or without the prefix `MSMQ:`."""
     if address[:8].lower().startswith(("http://", "https://")):
         return direct_from_wire(address)
     text = address[len(LABEL_PREFIX) :] if address[: len(LABEL_PREFIX)].upper() == LABEL_PREFIX else address
@@ -144,13 +144,15 @@ def _response(envelope: Envelope, source: UUID) -> QueueField:
 
 
 def _received_until(envelope: Envelope) -> int | None:
-    """With Msmq, expiresAt is what MSMQ on Windows uses it for (A-07); without, it is the other limit."""
+    """Return the limit to be received: with Msmq, expiresAt has the meaning that MSMQ on Windows gives it
+    (A-07); without, it is the limit to reach the queue.
+    """
     forever = envelope.msmq is None or envelope.expires_at >= END_OF_TIME
     return None if forever else envelope.expires_at
 
 
 def _limit(end: int | None, sent: int, over: int | None) -> int:
-    """Seconds that a message has from `sent` on; an end at `over` or before it means unlimited."""
+    """Return the seconds from `sent` to `end`; an end at or before `over` means unlimited."""
     return INFINITE if end is None or (over is not None and end <= over) else _u32(end - sent)
 
 
@@ -171,7 +173,9 @@ def _user_flags(msmq: MsmqPart) -> int:
 
 
 def _transaction(stream: StreamPart | None, msmq: MsmqPart) -> bytes | None:
-    """The place in the stream. A final stream receipt is due where a dead letter was asked for (SR-123)."""
+    """Return the header for the place in the stream. A final stream receipt is due if the sender asked for a
+    dead letter (SR-123).
+    """
     if stream is None:
         return None
     header = TransactionHeader(
@@ -188,14 +192,14 @@ def _transaction(stream: StreamPart | None, msmq: MsmqPart) -> bytes | None:
 
 
 def _security(msmq: MsmqPart) -> bytes | None:
-    """Builds the SecurityHeader for the provider's name; signatures are in the envelope."""
+    """Return the header that holds the provider's name; signatures are in the envelope."""
     if msmq.provider is None:
         return None
     return SecurityHeader(provider_info=provider_info(msmq.provider.type, msmq.provider.name)).encode()
 
 
 def _trailer(compound: Compound, raw: bytes, msmq: MsmqPart) -> bytes:
-    """The headers behind the properties."""
+    """Return the headers after the properties."""
     body = compound.body or b""
     at = len(raw) - compound.size + compound.body_offset if body else 0
     envelope = compound.envelope_xml.decode("utf-8").removeprefix(_BOM)
@@ -216,7 +220,7 @@ def _trailer(compound: Compound, raw: bytes, msmq: MsmqPart) -> bytes:
 
 
 def _address(section: int, names: tuple[str, ...]) -> MQFAddressHeader:
-    """A list of queue names; names that are invalid, or that a packet cannot carry, are left out (A-82)."""
+    """Return a list of queue names without those that are invalid or that a packet cannot hold (A-82)."""
     elements = []
     for name in names:
         try:

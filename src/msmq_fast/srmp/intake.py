@@ -1,7 +1,8 @@
-"""Messages that come in, one unit of work each ([MC-MQSRM] 3.1.5.1.6.2, 3.1.5.1.11, 3.1.5.1.12; A-30, A-31).
+"""Stores messages that arrive, one unit of work each ([MC-MQSRM] 3.1.5.1.6.2, 3.1.5.1.11, 3.1.5.1.12; A-30,
+A-31).
 
-A message, its identifier or its place in its stream, and what a receipt does to our own messages are kept
-together or not at all; the answer follows when that is durable, unless the message is express.
+One unit holds a message, its identifier or its place in its stream, and the effect of a receipt on our own
+messages: all are stored or none. The answer follows when the unit is durable, at once for an express message.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ _LIFETIME: Final = 48
 _SENT_TIME: Final = 52
 """Offset of UserHeader.SentTime."""
 _SHARE: Final = b"SRMP"
-"""The share of HTTP in the duplicate history: no more than that of one address over MS-MQQB."""
+"""The name under which HTTP uses the duplicate history: all of HTTP gets the share of one MS-MQQB address."""
 
 
 class Intake:
-    """Puts messages into local queues, and knows which were there before."""
+    """Puts messages into local queues and detects duplicates."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class Intake:
         counters: Counters,
         report: Callable[[bytes], None] | None = None,
     ) -> None:
-        """`report` hears of traced messages that were stored."""
+        """`report` is called with each traced message that was stored."""
         self._ledger = ledger
         self._writer = ledger.writer
         self._history = history
@@ -63,8 +64,8 @@ class Intake:
         envelope: Envelope,
         effect: Callable[[], None] | None = None,
     ) -> Completion[int]:
-        """A message for one queue, or for all of a multicast group, unless it was here before; `effect` is
-        part of the same unit.
+        """Store a message in one queue, or in all queues of a multicast group, unless it is a duplicate.
+        `effect` runs in the same unit. Returns the status of the answer.
         """
         history, now = self._history, self._ledger.now_s
         identifier = identifier_of(envelope)
@@ -111,8 +112,8 @@ class Intake:
     def take(
         self, core: QueueCore, packet: bytes, envelope: Envelope, part: StreamPart, peer: str
     ) -> Completion[int]:
-        """A message of a stream: it is taken in its turn, and the stream goes on with it (A-31). `peer` is
-        the address that brought it.
+        """Store a message of a stream if it is the next one, and advance the stream (A-31). `peer` is the
+        address that sent it. Returns the status of the answer.
         """
         streams = self._streams
         verdict, stream = streams.judge(part, core.ordinal, envelope.to)
@@ -145,12 +146,14 @@ class Intake:
             self._streams.moved(stream, peer)
 
     def trace(self, packet: bytes) -> None:
-        """A message was put into a queue: its sender may want to know where (MS-MQDMPR 3.1.1.12)."""
+        """Report a message that was put into a queue if its sender asked for tracing (MS-MQDMPR 3.1.1.12)."""
         if self._report is not None and is_traced(packet):
             self._report(packet)
 
     def unit(self, effect: Callable[[], None]) -> Completion[int]:
-        """Do something in a unit of its own; the answer when that is durable."""
+        """Run `effect` in a unit of its own; return the status of the answer, due when the unit is
+        durable.
+        """
         completion: Completion[int] = Completion()
         with self._writer.unit() as writer:
             effect()
@@ -158,7 +161,7 @@ class Intake:
         return completion
 
     def when_kept(self, kept: Callable[[], bool]) -> Completion[int]:
-        """The answer to a repetition whose first copy is not durable yet: the same that this one gets."""
+        """Return the answer to a duplicate whose first copy is not durable yet: it gets the same answer."""
         completion: Completion[int] = Completion()
 
         def ended(status: int) -> None:
@@ -178,19 +181,21 @@ def _ok() -> Completion[int]:
 
 
 def refusal(result: int) -> Reason:
-    """Why a queue did not take a message (EnqueueResult)."""
+    """Return the reason why a queue did not accept a message (EnqueueResult)."""
     return _REFUSED.get(result, Reason.MACHINE_QUOTA)
 
 
 def _as_sent(packet: bytes, envelope: Envelope) -> bytes:
-    """The same for every copy of a message: without sentAt a packet has the time of its arrival."""
+    """Return bytes that are equal for all copies of a message: without a sentAt, SentTime is the arrival time
+    of the copy and is set to zero.
+    """
     if envelope.sent_at is not None:
         return packet
     return packet[:_SENT_TIME] + bytes(4) + packet[_SENT_TIME + 4 :]
 
 
 def identifier_of(envelope: Envelope) -> bytes | None:
-    """As the duplicate history has it; None: it is never a duplicate (SR-177)."""
+    """Return the identifier for the duplicate history; None if the message is never a duplicate (SR-177)."""
     source, ordinal = found = envelope.identifier
     if found == NO_IDENTIFIER:
         return None

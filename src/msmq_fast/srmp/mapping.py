@@ -1,4 +1,4 @@
-"""Mapping files as MSMQ on Windows reads them from its directory `mapping`, so that they can be taken along.
+"""Mapping files of MSMQ on Windows, from its directory `mapping`, so that administrators can reuse them.
 
 Inbound redirection:
 
@@ -14,8 +14,8 @@ stream receipts, with one URL for all other destinations:
     <StreamReceiptSetup xmlns="msmq-streamreceipt-mapping.xml">
       <setup><LogicalAddress/><StreamReceiptURL/></setup> … <default/>
 
-Microsoft's documents say the names of the first and the third, and what else is read is our understanding of
-them; so files are told apart by the name of the top element only, in any case.
+Microsoft's documents give the names in the first and the third; the rest is our reading of them. So only
+the name of the top element, in any case, distinguishes the files.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _TO: Final = ("to", "through")
 
 
 class MappingError(ValueError):
-    """A mapping file that cannot be used; the text says what is wrong, and in which line."""
+    """An invalid mapping file; the text names the mistake and its line."""
 
 
 def read_mapping(data: bytes) -> Redirections:
-    """Reads a mapping file. Raises MappingError."""
+    """Return the redirections in a mapping file. Raises MappingError."""
     if len(data) > MAX_SIZE:
-        raise MappingError(f"larger than {MAX_SIZE} bytes")
+        raise MappingError(f"the file is larger than {MAX_SIZE} bytes")
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True
     )

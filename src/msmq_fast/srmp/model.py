@@ -1,6 +1,6 @@
 """The content of an SRMP envelope as plain data ([MC-MQSRM] 2.2).
 
-Texts are as written, without white space around them. Dates are Unix seconds UTC.
+Texts are unchanged except for white space around them, which is removed. Dates are Unix seconds UTC.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class StreamPart:
 
     @property
     def before(self) -> int:
-        """The number of the message that must have come before this one; 0: none (A-12)."""
+        """The number of the message that must have arrived before this one; 0: none (A-12)."""
         return self.current - 1 if self.previous is None else self.previous
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryReceipt:
-    """A message was placed in its queue (2.2.5.4)."""
+    """The receipt for a message that was put into its queue (2.2.5.4)."""
 
     received_at: int
     id: str  # of the original, as written
@@ -59,7 +59,7 @@ class DeliveryReceipt:
 
 @dataclass(frozen=True, slots=True)
 class CommitmentReceipt:
-    """A message was received from its queue, or will never be (2.2.5.5)."""
+    """The receipt for a message that was received from its queue, or never will be (2.2.5.5)."""
 
     decided_at: int
     positive: bool
@@ -68,7 +68,7 @@ class CommitmentReceipt:
 
 @dataclass(frozen=True, slots=True)
 class StreamReceipt:
-    """All messages of a stream up to a number were accepted (2.2.5.6)."""
+    """The receipt for all messages of a stream up to a number (2.2.5.6)."""
 
     sender: UUID
     sequence: int
@@ -94,7 +94,9 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class MsmqPart:
-    """The attributes of a message that only MSMQ knows (2.2.6). None: the element is absent."""
+    """The Msmq element: attributes of a message that are specific to MSMQ (2.2.6). None: the element is
+    absent.
+    """
 
     source_qm: UUID
     ttrq: int
@@ -160,15 +162,15 @@ class Envelope:
 
     @property
     def label(self) -> str:
-        """The label; empty without the prefix of MSMQ (2.2.4.1)."""
+        """The label; empty if the action lacks the prefix of MSMQ (2.2.4.1)."""
         return self.action[len(LABEL_PREFIX) :] if self.action.startswith(LABEL_PREFIX) else ""
 
     @property
     def identifier(self) -> tuple[UUID, int]:
-        """Source GUID and ordinal; without Msmq the NULL GUID and 1.
+        """The source GUID and the ordinal; without Msmq, the NULL GUID and 1.
 
-        Nonconforming: malformed with Msmq, which `read_envelope` refuses. SourceQmGuid wins over the GUID of
-        the identifier (3.1.5.1.1, footnote 7).
+        Raises Nonconforming if the envelope has Msmq and the identifier is malformed; `read_envelope` refuses
+        such envelopes. SourceQmGuid takes precedence over the GUID in the identifier (3.1.5.1.1, footnote 7).
         """
         if self.msmq is None:
             return NO_IDENTIFIER
@@ -176,7 +178,7 @@ class Envelope:
 
     @property
     def message_class(self) -> int:
-        """The class; that of an ordinary message without Msmq."""
+        """The message class; without Msmq, that of an ordinary message."""
         return MessageClass.NORMAL if self.msmq is None else self.msmq.message_class
 
     @property

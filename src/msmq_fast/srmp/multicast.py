@@ -1,6 +1,7 @@
 """Outgoing queues with MULTICAST names: their messages become APDUs of PGM sources (MC-MQSRM 3.1.7.9, 4.11).
 
-A message leaves the queue when its last fragment was sent for the first time (A-76): it is not acknowledged.
+Receivers send no acknowledgments, so a message is removed from the queue when its last fragment was sent for
+the first time (A-76).
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ class Feed:
         room: int,
         report: Report | None = None,
     ) -> None:
-        """`owner` locks what is under way, `encode` makes the APDU of a packet for `address:port`; `room` are
-        the octets that wait in a source at most; `refused(reason, description)` hears of what is given up,
-        `report` of traced messages that are sent.
+        """`owner` owns the locks of messages under way. `encode` builds the APDU of a packet for
+        `address:port`. `room` limits the octets that wait in a source. `refused(reason, description)` is
+        called for each message that cannot be sent, `report` for each traced message that is sent.
         """
         self.queue = queue
         self.sources: list[Source] = []
@@ -65,16 +66,16 @@ class Feed:
 
     @property
     def group(self) -> str:
-        """`address:port`."""
+        """The multicast group, as `address:port`."""
         return self.queue.destination.text
 
     @property
     def under_way(self) -> int:
-        """Messages that wait in the sources."""
+        """The number of messages that wait in the sources."""
         return len(self._under_way)
 
     def begin(self, makers: list[MakeSource]) -> None:
-        """A session: nothing is under way."""
+        """Begin a session with one source for each of `makers`. No message may be under way."""
         self._sent = [0] * len(makers)
         self._settled = 0
         self.sources = [make(self._left(index)) for index, make in enumerate(makers)]
@@ -86,7 +87,7 @@ class Feed:
         return left
 
     def waits(self) -> bool:
-        """Whether there is something to send, and it may be sent."""
+        """Whether the queue holds a message that may be sent."""
         return (
             self.queue.may_send
             and self._manager.outgoing_queues.connection_active
@@ -94,7 +95,7 @@ class Feed:
         )
 
     def pump(self, now: float) -> None:
-        """Give the sources what they have room for."""
+        """Pass messages to the sources as far as they have room."""
         source = max(self.sources, key=_backlog)
         while source.backlog < self._room and self.waits():
             taken = self._core.take(_AT_A_TIME, self._room - source.backlog, self._owner)
@@ -128,21 +129,23 @@ class Feed:
         give_up(self._core, message.lookup_id, MessageClass.NACK_BAD_DST_Q)
 
     def packets(self, now: float) -> list[list[Datagram]]:
-        """Returns the packets that each source may send now; messages that have left with it are removed by
-        `settle`.
+        """Return the datagrams that each source may send now. Call `settle` to remove the messages that were
+        sent.
         """
         return [source.packets(now) for source in self.sources]
 
     def settle(self) -> None:
-        """Remove the messages that all sources have sent: journaled where they ask for it."""
+        """Remove the messages that all sources have sent, and put copies into the journal if a message asks
+        for it.
+        """
         count = min(self._sent, default=0) - self._settled
         if count > 0:
             self._settled += count
             self._core.acked(array("Q", [self._under_way.popleft() for _ in range(count)]), self._owner)
 
     def end(self, now: float) -> list[Source]:
-        """The session is over; its sources still repair for a while, unless messages are cancelled by this:
-        what was not sent is available again.
+        """End the session and return its sources, which answer NAKs for a while, unless that would cancel
+        messages. Messages that were not sent become available again.
         """
         ended, self.sources = self.sources, []
         for source in ended:

@@ -1,8 +1,8 @@
 """Multipart bodies as SRMP writes them ([MC-MQSRM] 4): parts that are delimited by their Content-Length.
 
-No line break stands between the last byte of a part and the next delimiter, so what RFC 2046 says about
-delimiters does not hold, and a part may contain the text of one (A-01). Parts without a length, which are
-what MIME libraries send, are delimited as RFC 2046 says.
+There is no line break between the last byte of a part and the next delimiter, so the rules of RFC 2046 about
+delimiters do not apply, and a part may contain the text of a delimiter (A-01). Parts without a length, as
+MIME libraries send them, are delimited as in RFC 2046.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _LENGTH = re.compile(rb"[0-9]{1,10}")
 
 @dataclass(slots=True)
 class Part:
-    """One part: its header fields by lower-case name, its content, and where that starts in the body."""
+    """One part: its header fields by lower-case name, its content, and the offset of the content in
+    the body.
+    """
 
     fields: Mapping[bytes, bytes]
     content: bytes
@@ -41,7 +43,9 @@ class Part:
 
 
 def boundary_of(body: bytes) -> bytes:
-    """The boundary that a body starts with, if the header has none (footnote 2). Nonconforming: none."""
+    """Return the boundary with which a body starts, for a header without one (footnote 2). Raises
+    Nonconforming if the body does not start with a boundary.
+    """
     found = _FIRST_LINE.match(body[: MAX_BOUNDARY + 16])
     if found is None:
         raise Nonconforming("the message begins with neither an envelope nor a boundary")
@@ -49,9 +53,9 @@ def boundary_of(body: bytes) -> bytes:
 
 
 def split(boundary: bytes, body: bytes) -> list[Part]:
-    """The parts of a body, in their order. Nonconforming: it is not built as they must be."""
+    """Return the parts of a body, in order. Raises Nonconforming if the body is malformed."""
     if not 0 < len(boundary) <= MAX_BOUNDARY:
-        raise Nonconforming(f"a boundary has 1 to {MAX_BOUNDARY} characters")
+        raise Nonconforming(f"a boundary must have 1 to {MAX_BOUNDARY} characters")
     delimiter = b"--" + boundary
     forms = [b"\r\n" + delimiter, delimiter]
     at = _next_delimiter(body, 0, forms)[1]
@@ -75,7 +79,7 @@ def split(boundary: bytes, body: bytes) -> list[Part]:
 
 
 class _Head(NamedTuple):
-    """The header fields of a part, and its Content-Length: None without one, -1 for what is none."""
+    """The header fields of a part, and its Content-Length: None if it is absent, -1 if it is invalid."""
 
     fields: Mapping[bytes, bytes]
     length: int | None
@@ -85,7 +89,7 @@ _NO_HEAD: Final = _Head({}, None)
 
 
 def _part_head(body: bytes, at: int) -> tuple[_Head, int]:
-    """The head of the part at `at`, and where its content starts."""
+    """Return the head of the part at offset `at`, and the offset of its content."""
     end = body.find(b"\r\n\r\n", at, at + MOST_KNOWN)
     if end >= 0:
         known = _known_head(body[at:end])
@@ -102,7 +106,7 @@ def _part_head(body: bytes, at: int) -> tuple[_Head, int]:
 
 @lru_cache(maxsize=128)  # a sender writes the same heads again and again
 def _known_head(text: bytes) -> _Head | None:
-    """The head that stands before an empty line; None: an empty line before that one ends it."""
+    """Parse the head that ends at an empty line; None if an earlier empty line ends it."""
     if not text or text.startswith((b"\r\n", b"\n")) or text.endswith(b"\n") or _HEAD_END.search(text):
         return None
     return _head(text)
@@ -117,7 +121,9 @@ def _head(text: bytes) -> _Head:
 
 
 def read_fields(head: bytes) -> dict[bytes, bytes]:
-    """Header fields by lower-case name; of repeated ones the first. Nonconforming: a line that is none."""
+    """Return header fields by lower-case name; the first of repeated fields counts. Raises Nonconforming if a
+    line is not a header field.
+    """
     fields: dict[bytes, bytes] = {}
     if b"\n " in head or b"\n\t" in head:
         head = _FOLDED.sub(b" ", head)
@@ -147,8 +153,9 @@ def _part_end(body: bytes, start: int, head: _Head, forms: list[bytes]) -> tuple
 
 
 def _next_delimiter(body: bytes, start: int, forms: list[bytes]) -> tuple[int, int]:
-    """The delimiter that ends the text at `start`: one on a line of its own, else any. A form that does not
-    occur is taken out of `forms`, so that it is not searched for in each part.
+    """Find the delimiter that ends the text at `start`: a delimiter on its own line if there is one,
+    otherwise any. A form that does not occur is removed from `forms`, so that it is not searched for in each
+    part.
     """
     delimiter = forms[-1]
     if body.startswith(delimiter, start):
@@ -162,7 +169,7 @@ def _next_delimiter(body: bytes, start: int, forms: list[bytes]) -> tuple[int, i
 
 
 def build(boundary: bytes, parts: Iterable[tuple[bytes, bytes, bytes]]) -> bytes:
-    """The body for parts of content type, Content-Id (empty: none) and content."""
+    """Build the body from parts, each of content type, Content-Id (empty: none) and content."""
     pieces = []
     for content_type, content_id, content in parts:
         pieces.append(

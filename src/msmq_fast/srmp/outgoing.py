@@ -1,6 +1,7 @@
-"""UserMessage packets → requests of SRMP and APDUs for PGM ([MC-MQSRM] 3.1.7.2.4; sections 1.1, 4.8, 4.11).
+"""Converts UserMessage packets to SRMP requests and to APDUs for PGM ([MC-MQSRM] 3.1.7.2.4; sections 1.1,
+4.8, 4.11).
 
-The same packet makes the same bytes each time it is sent, but for `previous` of streams (A-10, A-11).
+A packet results in the same bytes each time it is sent, except for `previous` of streams (A-10, A-11).
 """
 
 from __future__ import annotations
@@ -41,18 +42,18 @@ class Request:
 
     @property
     def host(self) -> str:
-        """The value of Host."""
+        """The value of the Host header."""
         return self.headers[0][1].decode("latin-1")
 
     @property
     def text(self) -> bytes:
-        """The whole request."""
+        """The complete request, as text with its head."""
         head = b"".join(b"%b: %b\r\n" % header for header in self.headers)
         return b"POST %b HTTP/1.1\r\n%b\r\n%b" % (self.target, head, self.body)
 
 
 class Requests:
-    """Makes requests of packets; one object for all outgoing queues."""
+    """Builds requests from packets; one object serves all outgoing queues."""
 
     def __init__(
         self,
@@ -86,7 +87,8 @@ class Requests:
         return _request(target.encode("ascii"), host, content_type, body, way)
 
     def apdu(self, packet: bytes, group: str) -> bytes:
-        """Returns the APDU of a message to `address:port`: the text of a request (SR-008).
+        """Return the APDU for a message to the multicast group `address:port`: the text of a
+        request (SR-008).
 
         Raises as `__call__` does.
         """
@@ -95,7 +97,7 @@ class Requests:
         return _request(address, address, content_type, body, []).text
 
     def _content(self, packet: bytes, to: str, place: Place) -> tuple[bytes, bytes]:
-        """Content-Type and body."""
+        """Return the Content-Type and the body."""
         message = Message.from_packet(packet)
         signature = None
         if message.security is not None and self._sign is not None:
@@ -116,7 +118,7 @@ class Requests:
 
     @staticmethod
     def _as_it_came(packet: bytes) -> bytes:
-        """The request that a message came with."""
+        """Return the request with which a message arrived."""
         try:
             at = parse(packet).fields()["compound_offset"]
         except BadPacket as problem:
@@ -126,7 +128,9 @@ class Requests:
 
 
 def _boundary(number: int, contents: list[bytes]) -> bytes:
-    """As Windows writes it, and in none of the parts, which helps readers that search for delimiters."""
+    """Return a boundary in the form of Windows that occurs in none of the parts, for receivers that search
+    for delimiters.
+    """
     while True:
         boundary = b"MSMQ - SOAP boundary, %d" % (number % _BOUNDARIES)
         if not any(boundary in content for content in contents):

@@ -1,14 +1,14 @@
-"""Envelopes of one sender that differ in a few texts only, read without an XML parser.
+"""Reads envelopes of one sender that differ in a few texts only, without an XML parser.
 
-1. An envelope that the parser read can make a pattern: its bytes, cut at the texts of action, id, expiresAt,
-   sentAt and TTrq. It makes one only if it has no entity, comment, CDATA section or processing instruction,
-   if `<` and `>` only begin and end tags, and if each of these elements occurs once, so that its text is what
-   stands between its start tag and the next `<`.
-2. Another envelope with the same bytes around its texts, and with plain characters in these places, is the
-   same tree with other texts: whether it is well-formed, its depth, its names and its attributes depend only
-   on what is equal.
-3. The texts are read by the same functions as those of every envelope. Whatever differs, or is refused, goes
-   to the parser, which alone refuses.
+1. An envelope that the parser has read can become a pattern: its bytes, split at the texts of action, id,
+   expiresAt, sentAt and TTrq. It becomes one only if it has no entity, comment, CDATA section or processing
+   instruction, if `<` and `>` only begin and end tags, and if each of these elements occurs once, so that its
+   text lies between its start tag and the next `<`.
+2. Another envelope with the same bytes around these texts, and with plain characters in them, has the same
+   tree with other texts: whether it is well-formed, its depth, its names and its attributes depend only on
+   the bytes that are equal.
+3. The same functions convert the texts as for every other envelope. An envelope that does not match, or whose
+   texts are invalid, goes to the parser; only the parser refuses envelopes.
 
 Patterns are for user messages outside of streams without a signature: receipts and signed messages have few
 bytes in common.
@@ -28,7 +28,7 @@ __all__ = ["EnvelopePatterns", "Pattern"]
 
 MOST_PATTERNS: Final = 256
 MOST_BYTES: Final = 8192
-"""The largest envelope that makes a pattern, or is read with one."""
+"""The size in bytes of the largest envelope that becomes a pattern or is read with one."""
 
 _DECLARATION: Final = b"<?xml "
 _NAME: Final = rb"<(?:[^\s<>/:]+:)?(action|id|expiresAt|sentAt|TTrq)"
@@ -39,12 +39,12 @@ _PLAIN: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 
 class Pattern:
-    """The common parts of envelopes, and the first of them."""
+    """The bytes that some envelopes have in common, and the first of these envelopes."""
 
     __slots__ = ("_envelope", "_last", "_names", "_pieces")
 
     def __init__(self, pieces: list[bytes], names: list[str], envelope: Envelope) -> None:
-        """`pieces`: what stands before, between and behind the texts of the elements `names`."""
+        """`pieces`: the bytes before, between and after the texts of the elements `names`."""
         self._pieces = pieces[:-1]
         self._last = pieces[-1]
         self._names = names
@@ -52,7 +52,7 @@ class Pattern:
 
     @classmethod
     def of(cls, xml: bytes, envelope: Envelope) -> Pattern | None:
-        """The pattern of an envelope that was read; None: it makes none."""
+        """Return the pattern of an envelope that was read; None if it cannot become one."""
         parts = envelope.stream, envelope.signature, envelope.is_receipt or None
         if len(xml) > MOST_BYTES or any(part is not None for part in parts):
             return None
@@ -74,7 +74,7 @@ class Pattern:
         return cls(pieces, list(texts), envelope)
 
     def read(self, xml: bytes) -> Envelope | None:
-        """The envelope; None: it is not of this pattern, or is to be refused."""
+        """Return the envelope; None if it does not match this pattern or is invalid."""
         if len(xml) > MOST_BYTES:
             return None
         at = 0
@@ -124,7 +124,7 @@ class Pattern:
 
 
 class _Sender:
-    """The latest pattern of one sender, and how many of its envelopes in a row were not of its pattern."""
+    """The latest pattern of one sender, and how many of its envelopes in a row did not match it."""
 
     __slots__ = ("_misses", "_pattern")
 
@@ -133,7 +133,7 @@ class _Sender:
         self._misses = 0
 
     def read(self, xml: bytes) -> Envelope:
-        """The envelope. Nonconforming: see `read_envelope`."""
+        """Return the envelope. Raises Nonconforming as `read_envelope` does."""
         if self._pattern is not None:
             envelope = self._pattern.read(xml)
             if envelope is not None:
@@ -147,14 +147,15 @@ class _Sender:
 
 
 class EnvelopePatterns:
-    """The patterns of all senders, of each the latest one."""
+    """The latest pattern of each sender."""
 
     def __init__(self) -> None:
         self._senders: dict[int, _Sender] = {}
 
     def read(self, xml: bytes, key: int) -> Envelope:
-        """Reads an envelope. `key` is that of its sender and destination; it may be a hash, since a
-        pattern of another sender only does not fit. Nonconforming: see `read_envelope`.
+        """Return the envelope. `key` identifies its sender and its destination. It may be a hash: after a
+        collision the pattern does not match, and the parser reads the envelope. Raises Nonconforming as
+        `read_envelope` does.
         """
         sender = self._senders.get(key)
         if sender is not None:

@@ -1,4 +1,4 @@
-"""SOAP envelopes → `Envelope` ([MC-MQSRM] 2.2.2 to 2.2.6). Elements are known by namespace and local name."""
+"""Parses SOAP envelopes ([MC-MQSRM] 2.2.2 to 2.2.6). Elements are identified by namespace and local name."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ _Texts = dict[str, str]
 
 
 def read_envelope(xml: bytes) -> Envelope:
-    """Reads an envelope in UTF-8. Raises Nonconforming: it breaks section 2 of the specification."""
+    """Parse an envelope in UTF-8. Raises Nonconforming if it violates section 2 of the specification."""
     root = parse_xml(xml)
     if root.tag != _ENVELOPE or len(root) < 2 or root[0].tag != _HEADER or root[1].tag != _BODY:
-        raise Nonconforming("expected se:Envelope with se:Header and, behind it, se:Body")
+        raise Nonconforming("expected se:Envelope with se:Header followed by se:Body")
     found = _headers(root[0])
     path, properties = found.get("path"), found.get("properties")
     if path is None or properties is None:
@@ -101,7 +101,7 @@ def read_envelope(xml: bytes) -> Envelope:
     if msmq is not None:
         read_message_id(identifier)
     elif "stream" in found:
-        raise Nonconforming("a stream without Msmq")
+        raise Nonconforming("a stream needs the Msmq element")
     services = _read_services(found["services"]) if "services" in found else {}
     return Envelope(
         action=action,
@@ -124,7 +124,9 @@ def read_envelope(xml: bytes) -> Envelope:
 
 
 def _headers(header: Any) -> _Found:
-    """The header elements that SRMP knows. Another one that must be understood is refused (A-04)."""
+    """Return the header elements of SRMP. Raises Nonconforming if another element must be
+    understood (A-04).
+    """
     found = _children(header, _HEADERS)
     if len(found) < len(header):
         for child in header:
@@ -135,7 +137,7 @@ def _headers(header: Any) -> _Found:
 
 
 def _children(parent: Any, names: dict[str, str]) -> _Found:
-    """The children with these names, each at most once; others are passed over."""
+    """Return the children with these names, each at most once; other children are ignored."""
     found: _Found = {}
     for child in parent:
         name = names.get(child.tag)
@@ -147,7 +149,7 @@ def _children(parent: Any, names: dict[str, str]) -> _Found:
 
 
 def _texts(parent: Any, names: dict[str, str]) -> _Texts:
-    """The texts of children with these names, each at most once; others are passed over."""
+    """Return the texts of the children with these names, each at most once; other children are ignored."""
     found: _Texts = {}
     for child in parent:
         name = names.get(child.tag)
@@ -159,7 +161,7 @@ def _texts(parent: Any, names: dict[str, str]) -> _Texts:
 
 
 def _required(found: _Texts, name: str) -> str:
-    """The text of an element that must be there."""
+    """Return the text of a required element."""
     text = found.get(name)
     if text is None:
         raise Nonconforming(f"{name} is missing")
@@ -174,7 +176,7 @@ def _read_path(path: Any) -> tuple[str, str, str, str | None]:
         if raw.startswith(LABEL_PREFIX):  # white space at the end belongs to the label
             action = raw
     if action.startswith(LABEL_PREFIX) and utf16_units(action) > MAX_LABEL + len(LABEL_PREFIX):
-        raise Nonconforming(f"a label has at most {MAX_LABEL} characters")
+        raise Nonconforming(f"a label may have at most {MAX_LABEL} characters")
     if not (_is_url(to) or to[: len(MULTICAST_PREFIX)].upper() == MULTICAST_PREFIX):
         raise Nonconforming("to holds neither a URL of http or https nor MSMQ:MULTICAST=")
     via = None
@@ -229,7 +231,7 @@ def _read_stream(stream: Any) -> StreamPart:
 
 
 def _original(parts: _Texts) -> str:
-    """The identifier of the message that a receipt is for."""
+    """Return the identifier of the message to which a receipt refers."""
     text = _required(parts, "id")
     read_message_id(text)
     return text

@@ -1,4 +1,4 @@
-"""The Signature element of an envelope ([MC-MQSRM] 2.2.7). What it is worth is decided elsewhere."""
+"""Parses the Signature element of an envelope ([MC-MQSRM] 2.2.7). It does not verify the signature."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MOST_CERTIFICATES: Final = 8  # as many as a chain may have
 
 
 def read_signature(signature: Any, xml: bytes) -> SignaturePart:
-    """The Signature element `signature` of the envelope `xml`.
+    """Parse the Signature element `signature` of the envelope `xml`.
 
-    Nonconforming: SignedInfo, SignatureMethod or SignatureValue is not there exactly once.
+    Raises Nonconforming unless it has exactly one SignedInfo, SignatureMethod and SignatureValue.
     """
     info = _only(signature, "SignedInfo")
     method = _only(info, "SignatureMethod")
@@ -36,7 +36,7 @@ def read_signature(signature: Any, xml: bytes) -> SignaturePart:
 def _only(parent: Any, name: str) -> Any:
     found = parent.findall(_DS + name)
     if len(found) != 1:
-        raise Nonconforming(f"a signature has one {name}, not {len(found)}")
+        raise Nonconforming(f"a signature must have one {name}, not {len(found)}")
     return found[0]
 
 
@@ -51,7 +51,9 @@ def _read_reference(reference: Any) -> Reference:
 
 
 def _octets(prefix: str | None, xml: bytes) -> bytes:
-    """The octets of SignedInfo as they came (A-64). Text that looks like its tags occurs nowhere else."""
+    """Return the octets of SignedInfo as received (A-64). Raises Nonconforming if the text of its tags occurs
+    more than once.
+    """
     name = b"SignedInfo" if prefix is None else prefix.encode() + b":SignedInfo"
     starts = [found.start() for found in re.finditer(rb"<%b[\s>]" % re.escape(name), xml)]
     ends = [found.end() for found in re.finditer(rb"</%b\s*>" % re.escape(name), xml)]
@@ -61,7 +63,9 @@ def _octets(prefix: str | None, xml: bytes) -> bytes:
 
 
 def _certificates(signature: Any) -> tuple[bytes, ...]:
-    """Certificates in KeyInfo, of which the specification says nothing, by either namespace (A-64)."""
+    """Return the certificates in KeyInfo, in either namespace; the specification does not define
+    them (A-64).
+    """
     elements = [
         each
         for space in (_DS, _DS_LATER)
@@ -69,8 +73,8 @@ def _certificates(signature: Any) -> tuple[bytes, ...]:
         for each in signature.iterfind(f"{info}/{space}X509Data/{space}X509Certificate")
     ]
     if len(elements) > _MOST_CERTIFICATES:
-        raise Nonconforming(f"a signature with {len(elements)} certificates")
+        raise Nonconforming(f"a signature has too many certificates: {len(elements)}")
     certificates = tuple(read_base64(each.text or "") for each in elements)
     if len(set(certificates)) < len(certificates):
-        raise Nonconforming("a signature with the same certificate twice")
+        raise Nonconforming("a signature has the same certificate twice")
     return certificates

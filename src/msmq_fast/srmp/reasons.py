@@ -1,4 +1,4 @@
-"""Why a message that came by SRMP was not taken, and what its sender hears (1.1, 3.3)."""
+"""Reasons why a message that arrived by SRMP was not accepted, and the status of the answer (1.1, 3.3)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Status(IntEnum):
 
 
 class Reason(Enum):
-    """For counters and logs; every message that was not taken has one. Those that are final have the class
-    that the event feed tells, as for messages of MS-MQQB.
+    """Why a message was not accepted, for counters and logs. A final reason has the message class that the
+    event feed reports, as for messages of MS-MQQB.
     """
 
     MALFORMED = "malformed message", Status.REJECTED

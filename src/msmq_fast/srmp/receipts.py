@@ -1,9 +1,10 @@
 """Receipts for messages that came by SRMP: delivery, commitment, stream and final stream receipts (3.1.7.3,
 4.8).
 
-A receipt is an ordinary message in the outgoing queue of its URL, so that it survives a receiver that is
-away, and obeys its time limit; what it says on the wire follows from its class, correlation identifier and
-body. All that it needs of its original is read from the envelope that is kept with the message.
+A receipt is an ordinary message in the outgoing queue of its URL, so it waits while the receiver is
+unreachable and expires like other messages. Its content on the wire follows from its class, correlation
+identifier and body. The envelope that is stored with the original message provides all data that the receipt
+needs.
 """
 
 from __future__ import annotations
@@ -49,25 +50,27 @@ DECIDED: Final = frozenset(
         MessageClass.NACK_RECEIVE_REJECTED,
     )
 )
-"""Reasons for which there is a commitment receipt or a final stream receipt (SR-212)."""
+"""Reasons that cause a commitment receipt or a final stream receipt (SR-212)."""
 
 
 class Sequences(Protocol):
-    """The streams that leave: what receipts that arrive do there, inside a unit of work."""
+    """The outgoing streams, to which received receipts are applied. Call the methods inside a unit
+    of work.
+    """
 
     def stream_receipt(self, sender: UUID, sequence: int, last_ordinal: int, now: float) -> None:
-        """All messages of a stream up to an ordinal were accepted."""
+        """Process a receipt for all messages of a stream up to an ordinal."""
 
     def final_receipt(
         self, sender: UUID, sequence: int, ordinal: int, message: int, message_class: int, now: float
     ) -> None:
-        """Applies the final state of one message at its destination; `message` is the number in its
+        """Process the final receipt for one message of a stream; `message` is the number in its
         identifier.
         """
 
 
 def envelope_of(packet: bytes) -> Envelope | None:
-    """The envelope of a stored packet; None: it has none, or one that cannot be read."""
+    """Return the envelope of a stored packet; None if it has no envelope or an invalid one."""
     if not has_envelope(packet):
         return None
     header, _ = SRMPEnvelopeHeader.decode(packet, parse(packet).envelope_offset)
@@ -78,7 +81,9 @@ def envelope_of(packet: bytes) -> Envelope | None:
 
 
 class Receipts:
-    """Makes receipts and puts them on their way; all of it inside the unit of work of their cause."""
+    """Builds receipts and puts them into their queues. Call the methods inside the unit of work that causes
+    the receipt.
+    """
 
     def __init__(
         self,
@@ -89,7 +94,9 @@ class Receipts:
         paths: ReturnPaths | None = None,
         on_refusal: Callable[[Reason, str], None] | None = None,
     ) -> None:
-        """`paths`: where receipts may go; `on_refusal(reason, description)` hears of those that may not."""
+        """`paths` decides where receipts may be sent. `on_refusal(reason, description)` is called for each
+        receipt that must not be sent.
+        """
         self._paths = paths or ReturnPaths()
         self._on_refusal = on_refusal
         self.sent: Counter[str] = Counter()  # by kind
@@ -101,8 +108,8 @@ class Receipts:
     # ---- what AckPolicy asks for
 
     def acknowledge(self, packet: bytes, original: Message, reason: int) -> bool:
-        """A message reached its queue, or left it: whether a receipt that was asked for went out (SR-065 …
-        SR-070).
+        """Send the receipt that a message asks for when it reaches its queue or leaves it. Return whether one
+        was sent (SR-065 … SR-070).
 
         Only for local destination queues (SR-211).
         """
@@ -114,7 +121,9 @@ class Receipts:
         return self.decided(envelope, original, reason, peer_of(packet))
 
     def decided(self, envelope: Envelope, original: Message, reason: int, peer: str) -> bool:
-        """A commitment receipt, if one was asked for in this case, by a message from the address `peer`."""
+        """Send a commitment receipt if a message from the address `peer` asks for one in this case. Return
+        whether one was sent.
+        """
         wanted = envelope.negative_only if is_negative(reason) else envelope.positive_only
         if not wanted or reason not in DECIDED:
             return False
@@ -137,10 +146,10 @@ class Receipts:
         return self._send(kind, url, receipt, peer) is not None
 
     def finish(self, packet: bytes, original: Message, reason: int) -> bool:
-        """A message of a stream left its queue: whether its sender, which keeps it until then, is told
-        (SR-215).
+        """Send the final receipt for a message of a stream that left its queue; the sender keeps the message
+        until then. Return whether one was sent (SR-215).
 
-        Only if it asked for a dead letter (SR-123).
+        Only a message that asks for a dead letter gets one (SR-123).
         """
         envelope, transaction = envelope_of(packet), original.transaction
         if envelope is None or envelope.stream is None or transaction is None or reason not in DECIDED:
@@ -175,8 +184,9 @@ class Receipts:
         return self._send("final", terms.receipts_to, receipt, peer_of(packet) or terms.peer) is not None
 
     def answer_to(self, name: FormatName) -> FormatName | None:
-        """The outgoing queue for acknowledgments to an HTTP name that a message over MS-MQQB gives, whose
-        sender has no address by HTTP: only where the configuration allows them. None: they must not go there.
+        """Return the name of the outgoing queue for acknowledgments of a message over MS-MQQB whose admin
+        queue has an HTTP name. The configuration must allow it, since the sender has no HTTP address. None if
+        the acknowledgments must not be sent.
         """
         try:
             url = parse_url(name.text)
@@ -191,7 +201,7 @@ class Receipts:
         return None
 
     def terms(self, sender: UUID, sequence: int, to: str) -> Terms | None:
-        """Returns the terms of the stream of a message to a URL."""
+        """Return what receipts need of a stream to the URL `to`; None if the stream is unknown."""
         try:
             queue = self._destinations.find(to).queue
         except ValueError:
@@ -199,7 +209,9 @@ class Receipts:
         return self._streams.terms(sender.bytes_le, sequence, 0 if queue is None else queue.ordinal, to)
 
     def stream(self, sender: UUID, sequence: int, number: int, terms: Terms) -> Place | None:
-        """A stream receipt (4.6). Express: a sender that misses it sends again, and gets another."""
+        """Send a stream receipt (4.6). It is express: if it is lost, the sender repeats its messages and gets
+        another receipt.
+        """
         # As an OrderAck, with the GUID in the name of the stream where a FinalAck has it.
         ack = FinalAck(sequence & 0xFFFFFFFF, sequence >> 32, number, number - 1, sender, 0)
         receipt = Message(
@@ -217,8 +229,8 @@ class Receipts:
     # ---- on their way
 
     def _send(self, kind: str, url: str, receipt: Message, peer: str) -> Place | None:
-        """Into the outgoing queue of its URL and of the address `peer`, or into the local queue that this
-        means. Elsewhere it does not go.
+        """Put a receipt into the outgoing queue of its URL and the address `peer`, or into the local queue
+        that the URL names. None if it must not or cannot be sent.
         """
         try:
             place = self._destinations.find(url)
@@ -242,7 +254,7 @@ class Receipts:
         return sent
 
     def _to_ourselves(self, queue: Queue, receipt: Message) -> Place:
-        """A stream that this computer sends to itself."""
+        """Apply the receipt of a stream that this computer sends to itself."""
         sequences, now = self._sequences, self._manager.monotonic()
         ack = FinalAck.decode_body(receipt.body, receipt.message_class)
         sequence = ack.sequence_timestamp << 32 | ack.sequence_ordinal
@@ -255,7 +267,9 @@ class Receipts:
         return queue.core, 0
 
     def _insert(self, place: QueuePlace, queue: Queue, receipt: Message) -> Place | None:
-        """As if the sender of its original had sent it, whom nothing here proves."""
+        """Put a receipt into a local queue with the rights of the sender of its original, which is not
+        authenticated.
+        """
         manager = self._manager
         if queue.transactional or not (place.everybody or self._destinations.admits(queue)):
             return self._lost()

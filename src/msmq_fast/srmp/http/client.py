@@ -1,6 +1,6 @@
-"""The sending half of HTTP/1.1 for SRMP: one request after the other on one connection (RFC 9112); no IO.
+"""The client side of HTTP/1.1 for SRMP, without IO: one request after the other on a connection (RFC 9112).
 
-An answer of SRMP is its status and nothing else: bodies are read over, as long as they are short.
+SRMP uses only the status of an answer. Its body is skipped if it is short.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 
 class BadAnswer(Exception):
-    """The data is not an answer to a request; the text is for people."""
+    """The received data is not a valid answer; the text is for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`keep`: the connection can carry another request."""
+    """An answer. `keep`: whether the connection can take another request."""
 
     status: int
     keep: bool
 
 
 class ClientConnection:
-    """One connection, from its first request to its end."""
+    """One connection to a server."""
 
     def __init__(self) -> None:
         self._http = h11.Connection(our_role=h11.CLIENT, max_incomplete_event_size=_HEAD)
@@ -42,17 +42,18 @@ class ClientConnection:
         self.silent = True  # nothing has come since the latest request
 
     def request(self, target: bytes, headers: Headers, body: bytes) -> list[bytes]:
-        """Returns the bytes of a POST. `headers` have Host and Content-Length among them.
+        """Return the bytes to send for a POST. `headers` must include Host and Content-Length.
 
-        Raises BadAnswer: this connection carries no more requests; ValueError: a header cannot be sent.
+        Raises BadAnswer if this connection cannot take further requests, ValueError if a header
+        cannot be sent.
         """
         head = self._send(h11.Request(method="POST", target=target, headers=list(headers)))
         pieces = [head, *self._body(body)]
         return [piece for piece in pieces if piece]
 
     def tunnel(self, authority: bytes, headers: Headers = ()) -> bytes:
-        """Returns the request for a tunnel to `host:port` through a proxy. After an answer of 2xx the
-        connection is something else's.
+        """Return the bytes to send for a tunnel to `host:port` through a proxy. After an answer with status
+        2xx, the connection belongs to the tunnel and this object must not be used any more.
         """
         fields = [(b"Host", authority), *headers]
         head = self._send(h11.Request(method="CONNECT", target=authority, headers=fields))
@@ -73,9 +74,9 @@ class ClientConnection:
         return pieces
 
     def receive(self, data: bytes) -> Answer | None:
-        """Takes received bytes; b"" is the end of the stream. Returns the answer once it is complete.
+        """Take received data; b"" is the end of the stream. Returns the answer as soon as it is complete.
 
-        Raises BadAnswer: it is none, or the connection ended before it was complete.
+        Raises BadAnswer if the data is not an answer, or if the connection ends before it is complete.
         """
         if data:
             self.silent = False

@@ -1,4 +1,6 @@
-"""One HTTP connection on asyncio: feeds a `ServerConnection`, hands its requests on, writes their answers."""
+"""The asyncio adapter of one HTTP connection: feeds a `ServerConnection`, passes its requests to the handler,
+and writes the answers.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ _LINGER: Final = 5.0  # seconds in which what still comes is read over, so that 
 
 @dataclass(slots=True)
 class Shared:
-    """Shared by all connections of a server. `touch` is called before something is handed on,
-    `fixed` gives the header lines of every answer, `monotonic` seconds.
+    """What all connections of a server share. `touch` is called before a request is passed to the handler,
+    `fixed` returns the header lines that every answer has, `monotonic` returns seconds.
     """
 
     handler: Handler
@@ -41,7 +43,7 @@ class Shared:
 
 
 class HttpProtocol(Adapter, asyncio.Protocol):
-    """Answers go out in the order of the requests: one is under way at a time."""
+    """One connection. It handles one request at a time, so answers have the order of the requests."""
 
     def __init__(self, shared: Shared, loop: asyncio.AbstractEventLoop, used: Callable[[], None]) -> None:
         """`used` is called when a request has been answered."""
@@ -58,17 +60,17 @@ class HttpProtocol(Adapter, asyncio.Protocol):
 
     @property
     def held(self) -> int:
-        """Bytes that this connection needs."""
+        """The bytes of memory that this connection uses."""
         return self._engine.held
 
     @property
     def silent(self) -> bool:
-        """Whether nothing has come yet."""
+        """Whether no data has arrived yet."""
         return not self._began
 
     @property
     def waits(self) -> float:
-        """Seconds for which the client has been expected to bring something; 0: an answer is under way."""
+        """Seconds for which the server has waited for data of the client; 0 if a request is under way."""
         if self._engine.waiting or self._full:
             return 0.0
         return float("inf") if self._engine.idle else self._shared.monotonic() - self._heard
@@ -99,7 +101,9 @@ class HttpProtocol(Adapter, asyncio.Protocol):
             self._read(False)
 
     def eof_received(self) -> bool:
-        """The client says no more. What it asked is still answered, where the transport can do that."""
+        """Called by asyncio when the client has closed its side. Its requests still get their answers if the
+        transport supports that.
+        """
         transport = self._transport
         if not self._engine.waiting or transport is None or not transport.can_write_eof():
             return False
@@ -107,27 +111,29 @@ class HttpProtocol(Adapter, asyncio.Protocol):
         return True
 
     def pause_writing(self) -> None:
-        """The client does not take its answers: nothing more is done for it."""
+        """Called by asyncio when the client does not read its answers: handle no further requests."""
         self._full = True
         self._heard = self._shared.monotonic()
         self._read(False)
 
     def resume_writing(self) -> None:
-        """It has taken them."""
+        """Called by asyncio when the client reads its answers again."""
         self._full = False
         self._read(True)
         if not self._engine.waiting:
             self._work()
 
     def close(self) -> None:
-        """End as soon as the request under way is answered."""
+        """Close the connection as soon as the request under way is answered."""
         if self._engine.waiting:
             self._engine.last_one()
         elif self._transport is not None:
             self._transport.close()
 
     def _work(self) -> None:
-        """Hand on what is whole. What is answered at once is so before the next request is looked at."""
+        """Pass complete requests to the handler. An answer that is available at once is written before the
+        next request is read.
+        """
         if self._working:
             return
         self._working = True
@@ -181,7 +187,7 @@ class HttpProtocol(Adapter, asyncio.Protocol):
     # ---- time
 
     def _watch(self) -> None:
-        """One timer, set anew when it has run: not one for each request."""
+        """Set the timer of the connection again when it has fired: one timer, not one for each request."""
         self._timer = self._loop.call_later(min(self._shared.keep_alive, self._shared.slow), self._check)
 
     def _check(self) -> None:

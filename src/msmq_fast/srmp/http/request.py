@@ -1,4 +1,4 @@
-"""The request that the HTTP server passes to SRMP when it has arrived in full ([MC-MQSRM] 2.1.1)."""
+"""The request that the HTTP server passes to SRMP once it has arrived completely ([MC-MQSRM] 2.1.1)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["Handler", "HttpRequest"]
 
 @dataclass(slots=True)
 class HttpRequest:
-    """One request, its framing taken off: a chunked body is one piece again.
+    """One request without its framing: the chunks of a chunked body are joined.
 
     `target` is as on the request line. `headers` keep their order and repetitions; names are in lower case,
-    folded lines are joined by one blank, white space around values is gone. `raw_head` is the head as it
-    came, from the request line to the empty line, both included. `peer` is the address of the other side,
+    folded lines are joined by one blank, white space around values is removed. `raw_head` holds the head as
+    received, from the request line to the empty line, both included. `peer` is the address of the client,
     without its port.
     """
 
@@ -29,7 +29,7 @@ class HttpRequest:
     raw_head: bytes = b""
 
     def header(self, name: bytes) -> bytes | None:
-        """The value of the first header called `name` (lower case), None without one."""
+        """Return the value of the first header called `name` (lower case), None if there is none."""
         for each, value in self.headers:
             if each == name:
                 return value
@@ -37,4 +37,4 @@ class HttpRequest:
 
 
 Handler = Callable[[HttpRequest], Completion[int]]
-"""Takes a request; the value is the status of its answer, an error of the completion becomes 500."""
+"""Handles a request. The completion returns the status of the answer; if it fails, the status is 500."""

@@ -1,9 +1,10 @@
-"""The receiving half of HTTP/1.1 for SRMP: bytes in, whole requests out, an answer for each; no IO.
+"""The server side of HTTP/1.1 for SRMP, without IO: takes bytes, returns complete requests, and builds an
+answer for each.
 
-Heads of the plain form are read here; whatever else is legal (chunked bodies, Expect, HTTP/1.0) is read by
-h11, and so is a folded Content-Type, which the examples of MC-MQSRM print. Other folded lines end the
-connection: a proxy may read them differently. A 400 makes its sender forget the message (A-02), so nothing
-here answers it but for a body that is too long: data that is not HTTP ends the connection.
+This module parses heads of the plain form. h11 parses everything else that is legal (chunked bodies, Expect,
+HTTP/1.0), and also a folded Content-Type, which the examples of MC-MQSRM contain. Other folded lines close
+the connection: a proxy may interpret them differently. A sender drops its message after a 400 (A-02), so this
+module answers 400 only to a body that is too long; data that is not HTTP closes the connection.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ _LENGTH = re.compile(rb"[0-9]{1,10}")
 _VALUE = re.compile(rb"[\x20-\x7E\x80-\xFF\t]*")
 _BESIDE: Final = frozenset((b"transfer-encoding", b"expect", b"connection", b"upgrade"))
 _TWO_LENGTHS: Final = frozenset((b"content-length", b"transfer-encoding"))
-"""The body ends by the second (RFC 9112 6.1). A proxy may have believed the first, and what follows may be a
-part of this body to it: the connection ends with the answer.
+"""If both are present, Transfer-Encoding delimits the body (RFC 9112 6.1). A proxy may have used
+Content-Length and take the following bytes for a part of this body, so the connection is closed after the
+answer.
 """
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bytes. `spare`: whether so many more may be held for bodies of all connections."""
+    """Limits in bytes. `spare(n)` returns whether the bodies of all connections may take n more bytes."""
 
     head: int = 64 << 10
     fields: int = 200  # header lines
@@ -47,13 +49,13 @@ class Limits:
 
 
 class BadRequest(Exception):
-    """The data is not HTTP; the connection ends. The text is for people."""
+    """The data is not HTTP, so the connection must be closed. The text is for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A request that is answered at once with `status`. `close`: its body is not read, and the
-    answer is the last one.
+    """A request that is refused at once with `status`. `close`: its body is not read, and the connection is
+    closed after the answer.
     """
 
     status: int
@@ -77,7 +79,7 @@ class _Head:
 
 
 class ServerConnection:
-    """One connection. `next` gives a request, then nothing until `answer` was called for it."""
+    """One connection. `next` returns a request, then None until `answer` was called for that request."""
 
     def __init__(self, limits: Limits, peer: str = "", *, tls: bool = False) -> None:
         self._limits = limits
@@ -102,32 +104,35 @@ class ServerConnection:
 
     @property
     def arrived(self) -> int:
-        """Bytes that came and are not in a request yet."""
+        """The received bytes that are not part of a returned request yet."""
         return len(self._buffer) + len(self._body)
 
     @property
     def held(self) -> int:
-        """Bytes that this connection needs: what came, what is announced, what waits for its answer."""
+        """The bytes of memory that this connection needs: received bytes, the announced rest of a body, and
+        the request that waits for its answer.
+        """
         return max(self.arrived, self._announced)
 
     @property
     def idle(self) -> bool:
-        """Whether no request has begun."""
+        """Whether no request has started to arrive."""
         return not (self.waiting or self._buffer or self._head or self._h11)
 
     def receive(self, data: bytes | bytearray | memoryview) -> None:
-        """More bytes. Behind the end they are thrown away."""
+        """Take received bytes. After the last request they are discarded."""
         if not self.ended:
             self._buffer += data
 
     def take_output(self) -> bytes:
-        """Returns the bytes to write now, besides answers."""
+        """Return the bytes to write now, apart from answers."""
         output = b"".join(self._output)
         self._output.clear()
         return output
 
     def next(self) -> HttpRequest | Refused | None:
-        """The next request that is whole; None: there is none, or the one before waits for its answer.
+        """Return the next complete request; None if there is none, or if the previous one waits for
+        its answer.
 
         Raises BadRequest.
         """
@@ -148,11 +153,13 @@ class ServerConnection:
         return self._request(head, body)
 
     def last_one(self) -> None:
-        """The connection ends with the answer to the request under way."""
+        """Close the connection after the answer to the request under way."""
         self._keep = False
 
     def answer(self, status: int, fixed: bytes) -> bytes:
-        """The answer to the request that `next` gave. `fixed`: header lines that every answer has."""
+        """Return the answer to the request that `next` returned. `fixed`: the header lines of every
+        answer.
+        """
         self.waiting = False
         self._announced = 0
         keep, self._keep = self._keep, True
@@ -167,7 +174,7 @@ class ServerConnection:
     # ---- heads
 
     def _read_head(self) -> bool:
-        """Whether there is a whole head; it is in `_head`, with h11, or refused."""
+        """Return whether a complete head has arrived. Then it is in `_head`, passed to h11, or refused."""
         buffer, limits = self._buffer, self._limits
         while buffer.startswith(b"\r\n"):  # RFC 9112 2.2
             del buffer[:2]
@@ -253,7 +260,7 @@ class ServerConnection:
             raise BadRequest(str(error)) from None
 
     def _more(self, connection: h11.Connection) -> Refused | None:
-        """The head is there, more of the body is to come."""
+        """Handle a request whose head has arrived and whose body is incomplete."""
         head, limits = self._head, self._limits
         if head is None:
             return None
@@ -300,7 +307,7 @@ _PHRASES: Final = {int(status): status.phrase.encode() for status in HTTPStatus}
 
 
 def _is_ours(target: bytes) -> bool:
-    """Whether the path is below /msmq; a proxy may have been given the whole URL (RFC 9112 3.2.2)."""
+    """Return whether the path is below /msmq; a target for a proxy is a complete URL (RFC 9112 3.2.2)."""
     path = target.lower().replace(b"\\", b"/")
     if path.startswith((b"http://", b"https://")):
         path = b"/" + path.split(b"/", 3)[3] if path.count(b"/") > 2 else b"/"
@@ -308,7 +315,7 @@ def _is_ours(target: bytes) -> bool:
 
 
 def _is_folded(raw: bytes) -> bool:
-    """Whether a head has a folded line (RFC 9112 5.2) other than Content-Type."""
+    """Return whether a head has a folded line (RFC 9112 5.2) other than Content-Type."""
     name = b""
     for line in raw.split(b"\n"):
         if not line.startswith((b" ", b"\t")):
@@ -319,7 +326,7 @@ def _is_folded(raw: bytes) -> bool:
 
 
 def _plain(raw: bytes) -> _Head | None:
-    """A head of the form that senders write; None: h11 is to read it."""
+    """Parse a head of the plain form that senders write; None if h11 must parse it."""
     lines = raw.split(b"\r\n")
     found = _LINE.fullmatch(lines[0])
     if found is None or lines[-2:] != [b"", b""]:

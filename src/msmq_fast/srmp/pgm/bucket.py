@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 _ROUNDING = 0.01
-"""Octets that may be missing, so that times computed in floating point are late enough."""
+"""Octets that may be missing, because times computed in floating point may be slightly too early."""
 
 
 class TokenBucket:
-    """Over any interval of t seconds at most `rate`·t + `depth` octets are taken. Begins full."""
+    """Allows at most `rate`·t + `depth` octets over any interval of t seconds. The bucket begins full."""
 
     def __init__(self, rate: float, depth: float) -> None:
         self.rate = rate
@@ -22,15 +22,15 @@ class TokenBucket:
             self._at = now
 
     def has(self, size: float, now: float) -> bool:
-        """Whether so many octets may be taken now."""
+        """Return whether `size` octets may be taken now."""
         self._refill(now)
         return self._tokens + _ROUNDING >= size
 
     def take(self, size: float) -> None:
-        """Takes what `has` has just allowed."""
+        """Take `size` octets, which `has` has just allowed."""
         self._tokens -= size
 
     def ready_at(self, size: float, now: float) -> float:
-        """When `has(size)` becomes true if nothing else is taken; never earlier than `now`."""
+        """Return the time at which `has(size)` becomes true if nothing else is taken; never before `now`."""
         self._refill(now)
         return now + max(0.0, min(size, self.depth) - self._tokens) / self.rate

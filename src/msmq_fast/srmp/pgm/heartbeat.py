@@ -1,4 +1,4 @@
-"""When a source sends SPMs (RFC 3208, 5.1.4 to 5.1.6; [MC-MQSRM] 2.1.3.1)."""
+"""Decides when a source sends SPMs (RFC 3208, 5.1.4 to 5.1.6; [MC-MQSRM] 2.1.3.1)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from msmq_fast.srmp.pgm.settings import PgmSettings
 
 
 class Heartbeat:
-    """Opening SPMs, ambient SPMs while data is sent, heartbeats of growing distance while none is."""
+    """Schedules the opening SPMs, ambient SPMs while data is sent, and heartbeats at growing intervals while
+    no data is sent.
+    """
 
     def __init__(self, settings: PgmSettings) -> None:
         self._settings = settings
@@ -17,7 +19,7 @@ class Heartbeat:
         self._beat_at: float | None = None
 
     def urge(self) -> None:
-        """An SPM has to go out at once, and heartbeats begin anew (RFC 3208, 9.7 and 9.8)."""
+        """Make an SPM due at once and restart the heartbeat interval (RFC 3208, 9.7 and 9.8)."""
         self._at_once = max(self._at_once, 1)
         self._interval = self._settings.heartbeat_first
 
@@ -36,7 +38,7 @@ class Heartbeat:
 
     @property
     def due_at(self) -> float:
-        """When the next SPM has to go out; in the past where that is now."""
+        """The time at which the next SPM is due; in the past if it is due now."""
         if self._at_once or self._beat_at is None or self._data_since >= self._settings.ambient_packets:
             return 0.0
         if self._data_since:

@@ -1,10 +1,12 @@
-"""Measures octets per second."""
+"""Measures a rate in octets per second."""
 
 from __future__ import annotations
 
 
 class Meter:
-    """Counts in spans of one second; the rate is that of the last whole span and the one that runs."""
+    """Counts octets in intervals of one second. The rate covers the last complete interval and the current
+    one.
+    """
 
     def __init__(self) -> None:
         self._begin: float | None = None
@@ -16,7 +18,7 @@ class Meter:
         self._current += size
 
     def rate(self, now: float) -> float:
-        """Octets per second."""
+        """Return the rate in octets per second."""
         if self._begin is None:
             return 0.0
         self._move(now)

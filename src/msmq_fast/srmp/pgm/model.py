@@ -33,9 +33,11 @@ class Datagram(NamedTuple):
     destination: str
     """Dotted IPv4 address: the group, or the host that NAKs go to."""
     ttl: int | None
-    """1: not beyond this link; None: as configured for the group (or the usual one for a unicast address)."""
+    """1 limits the datagram to this link; None uses the TTL that is configured for the group, or the default
+    of the system for a unicast address.
+    """
     router_alert: bool
-    """The datagram carries the IP option 94 04 00 00."""
+    """Whether the datagram carries the IP option 94 04 00 00."""
 
 
 @dataclass(slots=True)
@@ -62,27 +64,27 @@ class ReceiverStatistics:
     packets: int = 0
     bytes_received: int = 0
     malformed: int = 0
-    """Packets that break the format or whose checksum is wrong."""
+    """Packets with an invalid format or a wrong checksum."""
     apdus: int = 0
     apdu_bytes: int = 0
     duplicates: int = 0
     outside_window: int = 0
     no_room: int = 0
-    """Packets that came ahead of a gap and could not be held back."""
+    """Packets after a gap that were dropped because there was no room to hold them."""
     sessions: int = 0
     refused_sessions: int = 0
     naks: int = 0
-    """Sequence numbers asked for, repetitions included."""
+    """Sequence numbers requested by NAKs, repetitions included."""
     recovered: int = 0
     lost: int = 0
-    """Packets given up."""
+    """Missing packets that were given up as lost."""
     restarts: int = 0
-    """Sessions that went on behind a loss."""
+    """How often a session continued after a loss."""
     apdus_dropped: int = 0
-    """Messages that were begun and not completed, or whose fragments do not fit together."""
+    """APDUs that were incomplete or whose fragments did not match."""
 
 
 def make_tsi(host_name: str, random: Random) -> Tsi:
-    """The TSI of a new session: GSI from the host's DNS name, a random port (RFC 3208, 8)."""
+    """Return the TSI of a new session: the GSI from the host's DNS name, and a random port (RFC 3208, 8)."""
     digest = hashlib.md5(host_name.encode(), usedforsecurity=False).digest()
     return Tsi(digest[-6:], random.randrange(1024, 65_536))

@@ -8,23 +8,23 @@ from typing import NamedTuple
 OPT_LENGTH, OPT_FRAGMENT, OPT_NAK_LIST, OPT_JOIN, OPT_FIN, OPT_RST = 0x00, 0x01, 0x02, 0x03, 0x0E, 0x0F
 OPT_END = 0x80
 NAK_LIST_LIMIT = 62
-"""Sequence numbers in OPT_NAK_LIST, besides the one in the header."""
+"""The most sequence numbers in OPT_NAK_LIST, besides the one in the header."""
 
 _OPTION_LIMIT = 16
 
 
 class Malformed(ValueError):
-    """The packet breaks RFC 3208; the text says where."""
+    """The packet violates RFC 3208; the text says where."""
 
 
 class Fragment(NamedTuple):
-    """OPT_FRAGMENT: where the data belongs in its APDU."""
+    """OPT_FRAGMENT: the position of the data in its APDU."""
 
     first: int
-    """Sequence number of the packet with offset 0."""
+    """Sequence number of the packet that holds the beginning of the APDU."""
     offset: int
     length: int
-    """Octets of the whole APDU."""
+    """The size of the whole APDU in octets."""
 
 
 class Options(NamedTuple):
@@ -46,23 +46,23 @@ def parse_options(packet: bytes, begin: int, size: int) -> tuple[int, Options]:
         raise Malformed("the options do not begin with OPT_LENGTH")
     total = int.from_bytes(packet[begin + 2 : begin + 4], "big")
     if not 4 < total <= size - begin:
-        raise Malformed(f"options of {total} octets, {size - begin} are there")
+        raise Malformed(f"the options have {total} octets, but the packet has only {size - begin}")
     end = begin + total
     at = begin + 4
     found = NO_OPTIONS
     for _ in range(_OPTION_LIMIT):
         if end - at < 4:
-            raise Malformed("an option is cut off")
+            raise Malformed("an option is truncated")
         kind, length = packet[at], packet[at + 1]
         if not 4 <= length <= end - at:
-            raise Malformed(f"an option of {length} octets, {end - at} are left")
+            raise Malformed(f"an option has {length} octets, but only {end - at} are left")
         found = _noted(found, kind & ~OPT_END, packet[at : at + length])
         at += length
         if kind & OPT_END:
             if at != end:
                 raise Malformed(f"{end - at} octets follow the last option")
             return end, found
-    raise Malformed(f"more than {_OPTION_LIMIT} options")
+    raise Malformed(f"the packet has more than {_OPTION_LIMIT} options")
 
 
 def _noted(found: Options, kind: int, option: bytes) -> Options:
@@ -73,7 +73,7 @@ def _noted(found: Options, kind: int, option: bytes) -> Options:
     if kind == OPT_NAK_LIST:
         count = (len(option) - 4) // 4
         if len(option) % 4 or not 1 <= count <= NAK_LIST_LIMIT:
-            raise Malformed(f"a NAK list of {len(option)} octets")
+            raise Malformed(f"a NAK list has an invalid size: {len(option)} octets")
         return found._replace(listed=struct.unpack_from(f">{count}I", option, 4))
     if kind == OPT_JOIN:
         _need_length(option, 8)
@@ -89,4 +89,4 @@ def _noted(found: Options, kind: int, option: bytes) -> Options:
 
 def _need_length(option: bytes, length: int) -> None:
     if len(option) != length:
-        raise Malformed(f"option 0x{option[0] & 0x7F:02x} of {len(option)} octets instead of {length}")
+        raise Malformed(f"option 0x{option[0] & 0x7F:02x} has {len(option)} octets instead of {length}")

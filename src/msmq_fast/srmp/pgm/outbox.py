@@ -9,11 +9,12 @@ from msmq_fast.srmp.pgm.settings import FRAGMENT_OPTIONS
 
 
 class Outbox:
-    """`size`: octets not yet taken."""
+    """The queue of APDUs. `size` is the number of octets not yet taken."""
 
     def __init__(self, fragment_bytes: int) -> None:
-        """`fragment_bytes`: the most data of a packet with OPT_FRAGMENT; without it so much more as that
-        takes."""
+        """`fragment_bytes`: the most data of a packet with OPT_FRAGMENT. A packet without OPT_FRAGMENT may
+        hold more data, by the size of the option.
+        """
         self._fragment_bytes = fragment_bytes
         self._queue: deque[tuple[int, bytes]] = deque()
         self._offset = 0
@@ -32,14 +33,16 @@ class Outbox:
         self._offset = self.size = 0
 
     def next_size(self) -> int:
-        """Octets of the data, and of OPT_FRAGMENT where it is needed, of the next packet; there has to be
-        one."""
+        """Return the octets of the data of the next packet, plus those of OPT_FRAGMENT if it needs it. There
+        must be a next packet.
+        """
         data = self._next_data()
         return data if data == len(self._queue[0][1]) else data + FRAGMENT_OPTIONS
 
     def take(self, sequence: int) -> tuple[bytes, Fragment | None, int | None]:
-        """Data and place of the next packet, which gets this sequence number; the handle where the APDU ends
-        with it."""
+        """Return the data and the fragment position of the next packet, which gets this sequence number, and
+        the handle of the APDU if it ends with this packet.
+        """
         handle, apdu = self._queue[0]
         size = self._next_data()
         self.size -= size

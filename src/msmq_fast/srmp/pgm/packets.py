@@ -1,4 +1,4 @@
-"""PGM packets, from and to octets (RFC 3208, 8 and 9). IPv4 addresses only."""
+"""Parses and builds PGM packets (RFC 3208, 8 and 9). IPv4 addresses only."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Spm(NamedTuple):
     """The destination of NAKs: a dotted IPv4 address."""
     fin: bool = False
     rst: int | None = None
-    """N bit and error code, where the session is aborted."""
+    """N bit and error code if the session is aborted, otherwise None."""
     join: int | None = None
 
 
 class Data(NamedTuple):
-    """ODATA, or RDATA where `repair`."""
+    """An ODATA packet, or an RDATA packet if `repair` is True."""
 
     tsi: Tsi
     port: int
@@ -67,13 +67,13 @@ class Data(NamedTuple):
 
 
 class Nak(NamedTuple):
-    """NAK, or NCF where `confirmed`. `tsi` and `port` are those of the data, whichever way the packet
-    goes."""
+    """A NAK, or an NCF if `confirmed` is True. `tsi` and `port` are those of the data packets, in both
+    directions."""
 
     tsi: Tsi
     port: int
     sequences: tuple[int, ...]
-    """1 to 63 of them."""
+    """The missing sequence numbers, 1 to 63."""
     source: str
     group: str
     confirmed: bool = False
@@ -81,7 +81,7 @@ class Nak(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def address_octets(address: str) -> bytes:
-    """The 4 octets of a dotted IPv4 address. Raises ValueError where it is none."""
+    """Return the 4 octets of a dotted IPv4 address. Raises ValueError if `address` is not one."""
     return IPv4Address(address).packed
 
 
@@ -91,13 +91,13 @@ def _address_text(octets: bytes) -> str:
 
 
 def _sum(packet: bytes | bytearray) -> int:
-    """The one's complement sum of the 16 bit words, where 0 stands for 0xFFFF too."""
+    """Return the one's complement sum of the 16-bit words; 0xFFFF is reduced to 0."""
     total = int.from_bytes(packet, "big") % 0xFFFF  # 65536 ≡ 1: the words of a number add up
     return total if len(packet) % 2 == 0 else total * 256 % 0xFFFF
 
 
 def _sealed(packet: bytearray) -> bytes:
-    """With its checksum; 0 goes out as all ones."""
+    """Return the packet with its checksum; a checksum of 0 is sent as all ones."""
     struct.pack_into(">H", packet, _CHECKSUM_AT, 0xFFFF - _sum(packet))
     return bytes(packet)
 
@@ -142,7 +142,7 @@ def encode_data(data: Data) -> bytes:
 
 
 def encode_nak(nak: Nak) -> bytes:
-    """Raises ValueError for more than 63 sequence numbers."""
+    """Return the packet. Raises ValueError for more than 63 sequence numbers."""
     listed = nak.sequences[1:]
     if len(listed) > NAK_LIST_LIMIT:
         raise ValueError(f"{len(listed)} sequence numbers in a NAK list; at most {NAK_LIST_LIMIT}")
@@ -163,28 +163,29 @@ def encode_nak(nak: Nak) -> bytes:
 
 
 def destination_port(packet: bytes) -> int | None:
-    """The port that a packet is for: the group's downstream, the data-source port of a session for NAKs."""
+    """Return the port to which a packet is addressed: the port of the group for packets from a source, the
+    data-source port of the session for NAKs.
+    """
     return int.from_bytes(packet[2:4], "big") if len(packet) >= _HEADER.size else None
 
 
 def decode(packet: bytes) -> Spm | Data | Nak | None:
     """Reads a PGM packet without its IP header.
 
-    None: a packet of a kind that RFC 3208 knows and this implementation has no use for (null NAKs, polls,
-    requests for
-    SPMs, parity). Raises Malformed.
+    Returns None for a packet type of RFC 3208 that this implementation ignores (null NAKs, polls, requests
+    for SPMs, parity). Raises Malformed.
     """
     size = len(packet)
     if size < _HEADER.size:
-        raise Malformed(f"{size} octets, less than a header")
+        raise Malformed(f"the packet has {size} octets, fewer than a header")
     kind, options, checksum = packet[4], packet[5], packet[6:8]
     if kind & 0xF0:
-        raise Malformed(f"version or reserved bits in the type 0x{kind:02x}")
+        raise Malformed(f"the type 0x{kind:02x} has a version or reserved bits")
     if checksum == b"\0\0":
         if kind in (ODATA, RDATA):
-            raise Malformed("data without a checksum")
+            raise Malformed("a data packet has no checksum")
     elif _sum(packet):
-        raise Malformed("wrong checksum")
+        raise Malformed("the checksum is wrong")
     if options & _PARITY:
         return None
     if kind in (ODATA, RDATA):
@@ -198,16 +199,18 @@ def decode(packet: bytes) -> Spm | Data | Nak | None:
 
 def _data(packet: bytes, size: int, kind: int, flags: int) -> Data:
     if size < _DATA.size:
-        raise Malformed(f"{size} octets, less than a data header")
+        raise Malformed(f"the packet has {size} octets, fewer than a data header")
     source, port, _, _, _, gsi, length, sequence, trail = _DATA.unpack_from(packet)
     begin, options = (
         parse_options(packet, _DATA.size, size) if flags & _OPTIONS_PRESENT else (_DATA.size, NO_OPTIONS)
     )
     if size - begin != length:
-        raise Malformed(f"TSDU length {length}, {size - begin} octets follow the header")
+        raise Malformed(f"the TSDU length is {length}, but {size - begin} octets follow the header")
     fragment = options.fragment
     if fragment is not None and fragment.offset + length > fragment.length:
-        raise Malformed(f"a fragment of {length} octets at {fragment.offset} of {fragment.length}")
+        raise Malformed(
+            f"a fragment of {length} octets at {fragment.offset} exceeds its APDU of {fragment.length} octets"
+        )
     return Data(
         Tsi(gsi, source),
         port,
@@ -223,7 +226,7 @@ def _data(packet: bytes, size: int, kind: int, flags: int) -> Data:
 
 def _spm(packet: bytes, size: int, flags: int) -> Spm:
     if size < _SPM.size:
-        raise Malformed(f"{size} octets, less than an SPM")
+        raise Malformed(f"the packet has {size} octets, fewer than an SPM")
     source, port, _, _, _, gsi, length, sequence, trail, lead, family, _, path = _SPM.unpack_from(packet)
     _need_ipv4(family)
     options = _tail(packet, _SPM.size, size, flags, length)
@@ -242,7 +245,7 @@ def _spm(packet: bytes, size: int, flags: int) -> Spm:
 
 def _nak(packet: bytes, size: int, kind: int, flags: int) -> Nak:
     if size < _NAK.size:
-        raise Malformed(f"{size} octets, less than a NAK")
+        raise Malformed(f"the packet has {size} octets, fewer than a NAK")
     first, second, _, _, _, gsi, length, sequence, family, _, source, group_family, _, group = (
         _NAK.unpack_from(packet)
     )
@@ -257,14 +260,16 @@ def _nak(packet: bytes, size: int, kind: int, flags: int) -> Nak:
 
 def _need_ipv4(family: int) -> None:
     if family != _AFI_IPV4:
-        raise Malformed(f"address family {family}; only IPv4 (1) is known")
+        raise Malformed(f"unsupported address family {family}; only IPv4 (1) is supported")
 
 
 def _tail(packet: bytes, begin: int, size: int, flags: int, length: int) -> Options:
-    """The options of a packet that carries no data."""
+    """Return the options of a packet without data."""
     options = NO_OPTIONS
     if flags & _OPTIONS_PRESENT:
         begin, options = parse_options(packet, begin, size)
     if length or begin != size:
-        raise Malformed(f"TSDU length {length}, {size - begin} octets follow a packet without data")
+        raise Malformed(
+            f"the TSDU length is {length} in a packet without data, and {size - begin} octets follow"
+        )
     return options

@@ -1,4 +1,4 @@
-"""APDUs put together from the data of consecutive packets (RFC 3208, 9.2.3)."""
+"""Reassembles APDUs from the data of consecutive packets (RFC 3208, 9.2.3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msmq_fast.srmp.pgm.settings import APDU_LIMIT
 
 
 class Reassembly:
-    """Takes the packets of one session in their order; holds one unfinished APDU of at most 65,536 octets."""
+    """Takes the packets of one session in order; holds one incomplete APDU of at most 65,536 octets."""
 
     def __init__(self, statistics: ReceiverStatistics) -> None:
         self._statistics = statistics
@@ -16,9 +16,10 @@ class Reassembly:
         self._octets = bytearray()
 
     def take(self, sequence: int, data: bytes, fragment: Fragment | None) -> bytes | None:
-        """The APDU that ends with this packet (`sequence`: its 32 bits); None where none does.
+        """Take a packet with the 32-bit number `sequence`; return the APDU that ends with it, None
+        if none does.
 
-        What does not fit together is dropped, and everything up to the beginning of the next APDU with it.
+        Fragments that do not match are dropped, with all data up to the beginning of the next APDU.
         """
         if fragment is None:
             self.interrupt()
@@ -42,7 +43,7 @@ class Reassembly:
         return apdu
 
     def interrupt(self) -> None:
-        """Packets are missing here: the unfinished APDU is dropped."""
+        """Drop the incomplete APDU because packets are missing."""
         if self._open is not None:
             self._statistics.apdus_dropped += 1
             self._close()

@@ -1,4 +1,4 @@
-"""A PGM receiver (RFC 3208, 6): all transport sessions heard on one group and port. No IO, no clock.
+"""A PGM receiver (RFC 3208, 6): all transport sessions of one group and port. No IO, no clock.
 
 Times are seconds of any clock that begins at 0 or later and does not go back.
 """
@@ -25,7 +25,9 @@ _FULL_NAK = 2 * (IP_HEADER + 36 + 8 + 4 * NAK_LIST_LIMIT)
 
 
 class _Key(NamedTuple):
-    """A session: packets of another host do not disturb it, whatever TSI they bear."""
+    """The key of a session. It holds the source address, so that packets of another host with the same TSI do
+    not affect the session.
+    """
 
     tsi: Tsi
     source_ip: str
@@ -42,16 +44,18 @@ class _Session:
 
 
 class Receiver:
-    """Callers give what arrives, send what `packets` returns, and come back at `next_deadline`.
+    """The caller passes received packets to `on_packet`, sends the datagrams that `packets` returns, and
+    calls `packets` again at `next_deadline`.
 
-    `packets` is to be called after `on_packet` and `expire`.
+    Call `packets` after `on_packet` and `expire` too.
     """
 
     def __init__(
         self, settings: PgmSettings, group: Group, random: Random, deliver: Callable[[bytes, Tsi, str], None]
     ) -> None:
-        """`deliver(apdu, tsi, source_ip)`: complete APDUs of a session in the order sent, from `on_packet`
-        and `expire`."""
+        """`on_packet` and `expire` call `deliver(apdu, tsi, source_ip)` with the complete APDUs of a session,
+        in the order in which they were sent.
+        """
         self._settings = settings
         self._group = group
         self._random = random
@@ -66,11 +70,11 @@ class Receiver:
         self._idle_at = float("inf")  # not later than the first session is forgotten
 
     def __len__(self) -> int:
-        """Sessions followed."""
+        """Return the number of sessions."""
         return len(self._sessions)
 
     def on_packet(self, packet: bytes, source_ip: str, now: float) -> None:
-        """A PGM packet without its IP header, as it came in; never raises because of what it contains."""
+        """Process a received PGM packet without its IP header. Never raises because of its content."""
         statistics = self.statistics
         statistics.packets += 1
         statistics.bytes_received += len(packet)
@@ -97,7 +101,9 @@ class Receiver:
             self._finish(key, now)
 
     def packets(self, now: float) -> list[Datagram]:
-        """NAKs: each to the source path and, with TTL 1, to the group ([MC-MQSRM] 2.1.3 note 3)."""
+        """Return the NAKs to send: each to the source path and, with TTL 1, to the group ([MC-MQSRM] 2.1.3
+        note 3).
+        """
         self.expire(now)
         sent: list[Datagram] = []
         self._wake_at = None
@@ -124,7 +130,7 @@ class Receiver:
         return sent
 
     def next_deadline(self) -> float | None:
-        """When to call `packets` again; None while there is nothing to wait for."""
+        """Return the time at which to call `packets` again; None if nothing is due."""
         if self._wake_at is not None:
             return self._wake_at
         timers = [session.reception.recovery.next_deadline() for session in self._sessions.values()]
@@ -133,8 +139,8 @@ class Receiver:
         return None if earliest == float("inf") else earliest
 
     def expire(self, now: float) -> None:
-        """Gives up what was asked for in vain, and forgets sessions that were not heard of. `packets` does
-        this too."""
+        """Give up packets that were requested in vain, and delete sessions that were silent for too long.
+        `packets` does this too."""
         for key, session in list(self._sessions.items()):
             if session.reception.recovery.next_deadline() <= now:
                 session.reception.expire(now)
@@ -144,7 +150,7 @@ class Receiver:
             self._forget_idle(now)
 
     def _on_nak(self, nak: Nak, source_ip: str, now: float) -> None:
-        """An NCF of the source, or the NAK of another receiver."""
+        """Process an NCF of the source, or the NAK of another receiver."""
         if nak.group != self._group.address:
             return
         session = self._sessions.get(_Key(nak.tsi, source_ip if nak.confirmed else nak.source))
@@ -156,7 +162,7 @@ class Receiver:
             act(reception.unwrapped(sequence), now)
 
     def _begin(self, key: _Key, message: Spm | Data, now: float) -> _Session | None:
-        """A new session, where the packet may begin one and there is room for it."""
+        """Return a new session if the packet may begin one and there is room for it, otherwise None."""
         if isinstance(message, Data):
             if message.repair:
                 return None  # asked for by another receiver; it may be older than our part of the session
@@ -179,7 +185,9 @@ class Receiver:
         return session
 
     def _make_place(self, source_ip: str, now: float) -> bool:
-        """A host displaces its own oldest session; the sessions of others only those that keep silent."""
+        """Make room for a session of a host: delete its oldest session if it has too many, or that of a
+        silent host if all have too many. Return whether there is room.
+        """
         settings = self._settings
         own = [session for session in self._sessions.values() if session.key.source_ip == source_ip]
         if len(own) >= settings.max_sources_of_host:
@@ -192,7 +200,7 @@ class Receiver:
         return True
 
     def _finish(self, key: _Key, now: float) -> None:
-        """The session has ended: what is still under way of it does not begin it again."""
+        """End a session, and remember it so that late packets do not start it again."""
         self._forget(key)
         self._ended[key] = now + self._settings.window_seconds
         if len(self._ended) > _ENDED_LIMIT:

@@ -1,5 +1,4 @@
-"""One transport session as a receiver sees it: its window, what is held back, what is delivered (RFC 3208,
-6)."""
+"""The receiver's side of one transport session: its window, held packets and delivered data (RFC 3208, 6)."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ from msmq_fast.srmp.pgm.sequence import HALF, MASK, unwrapped
 from msmq_fast.srmp.pgm.settings import PgmSettings
 
 _PACKET_COST = 256
-"""Octets that a packet held back costs besides its data."""
+"""Memory in octets that a held packet takes besides its data."""
 
 
 class Room:
-    """The memory that all sessions of a receiver share for what they hold back."""
+    """The memory for held packets that all sessions of a receiver share."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -26,9 +25,9 @@ class Room:
 
 
 class Reception:
-    """Sequence numbers do not wrap here. All before `_expected` are done with; all before `_examined` are
-    either held
-    back, missing or given up; `_lead` is the greatest one known."""
+    """One session. Its sequence numbers do not wrap. All numbers before `_expected` are delivered or given
+    up; all before `_examined` are held, missing or given up; `_lead` is the greatest known number.
+    """
 
     def __init__(
         self,
@@ -114,7 +113,7 @@ class Reception:
         self._look_for_gaps(now)
 
     def expire(self, now: float) -> None:
-        """Gives up what was asked for in vain."""
+        """Give up packets that were requested in vain."""
         given_up = self.recovery.expire(now)
         if given_up:
             self._given_up.update(given_up)
@@ -122,7 +121,7 @@ class Reception:
             self._look_for_gaps(now)
 
     def end(self) -> None:
-        """Nothing is asked for or delivered any more; what is held back is dropped."""
+        """End the session: drop held packets, request and deliver nothing more."""
         self.ended = True
         self._reassembly.interrupt()
         self._room.used -= self._held_bytes
@@ -132,12 +131,12 @@ class Reception:
         self.recovery.drop_before(self._lead + 1)
 
     def unwrapped(self, sequence: int) -> int:
-        """The number that 32 bits of a NAK or NCF stand for."""
+        """Return the unwrapped number for the 32-bit number in a NAK or NCF."""
         return unwrapped(sequence, self._expected)
 
     def _join(self, sequence: int, trail: int, join: int | None) -> None:
-        """Begins with the packet `sequence`, or where OPT_JOIN allows that with an earlier one (RFC 3208,
-        6.1, 9.4.2)."""
+        """Begin with the packet `sequence`, or, if OPT_JOIN allows it, with an earlier packet (RFC 3208, 6.1,
+        9.4.2)."""
         self._joined = True
         begin = sequence + (1 << 32)  # so that no number becomes negative
         self._trail = unwrapped(trail, begin)
@@ -153,9 +152,9 @@ class Reception:
             self._statistics.recovered += 1
 
     def _hold(self, sequence: int, data: Data) -> bool:
-        """Keeps a packet that came ahead of a gap.
+        """Hold a packet that arrived after a gap. Return False if there is no room for it.
 
-        What is missing has its place reserved: else repairs find none, and are asked for again.
+        Room is reserved for the missing packets: without it, repairs would be dropped and requested again.
         """
         cost = len(data.data) + _PACKET_COST
         reserved = 0 if sequence in self.recovery else len(self.recovery) * self._packet_bytes
@@ -167,7 +166,7 @@ class Reception:
         return True
 
     def _free(self) -> int:
-        """Octets that may still be held back."""
+        """Return the octets that are left for held packets."""
         room = self._room
         return min(self._settings.receive_memory_of_source - self._held_bytes, room.limit - room.used)
 
@@ -180,7 +179,7 @@ class Reception:
         return data
 
     def _consume(self, sequence: int, data: Data) -> None:
-        """The next packet in order."""
+        """Process the next packet in order."""
         self._expected = sequence + 1
         apdu = self._reassembly.take(data.sequence, data.data, data.fragment)
         if apdu is not None:
@@ -189,7 +188,7 @@ class Reception:
             self._deliver(apdu)
 
     def _drain(self) -> None:
-        """Consumes what has become contiguous; behind what is lost the session begins afresh."""
+        """Consume the held packets that have become contiguous; restart the session after lost packets."""
         while True:
             data = self._release(self._expected) if self._held else None
             if data is not None:
@@ -202,7 +201,7 @@ class Reception:
             self.end()
 
     def _restart(self, sequence: int) -> None:
-        """Goes on with `sequence`; all between is lost."""
+        """Continue with `sequence`; all packets before it that did not arrive are lost."""
         self._reassembly.interrupt()
         self._statistics.restarts += 1
         self._statistics.lost += sequence - self._expected
@@ -210,7 +209,7 @@ class Reception:
         self._expected = sequence
 
     def _advance(self, trail: int) -> None:
-        """The source repairs nothing before `trail` any more."""
+        """Advance the window: the source no longer repairs packets before `trail`."""
         if trail <= self._trail:
             return
         self._trail = trail
@@ -230,7 +229,9 @@ class Reception:
         self._drain()
 
     def _look_for_gaps(self, now: float) -> None:
-        """Notes what is missing up to the greatest number known, so far as may be asked for at a time."""
+        """Register missing packets up to the greatest known number, at most as many as may be requested at a
+        time.
+        """
         if self._examined < self._expected:
             self._examined = self._expected
         if self._examined > self._lead or self.path is None or self.ended:

@@ -30,7 +30,7 @@ class _Missing:
 
 
 class Recovery:
-    """Sequence numbers that do not wrap. `len`: how many are missing."""
+    """The missing packets, by sequence numbers that do not wrap. `len` returns how many there are."""
 
     def __init__(self, settings: PgmSettings, random: Random) -> None:
         self._settings = settings
@@ -46,31 +46,31 @@ class Recovery:
         return sequence in self._missing
 
     def detect(self, sequences: Iterable[int], now: float) -> None:
-        """These were found to be missing; they back off together, so that one NAK can ask for all of them."""
+        """Register missing packets. They share one back-off, so that one NAK can request all of them."""
         deadline = now + self._back_off()
         for sequence in sequences:
             missing = self._missing[sequence] = _Missing(deadline)
             self._start(sequence, missing)
 
     def found(self, sequence: int) -> bool:
-        """The packet has come; True where it was missing."""
+        """Note that a packet has arrived; return whether it was missing."""
         self._due.pop(sequence, None)
         return self._missing.pop(sequence, None) is not None
 
     def drop_before(self, sequence: int) -> None:
-        """The window has moved on to `sequence`."""
+        """Forget packets before `sequence`, to which the window has advanced."""
         for gone in [missing for missing in self._missing if missing < sequence]:
             self.found(gone)
 
     def confirmed(self, sequence: int, now: float) -> None:
-        """An NCF was heard."""
+        """Process an NCF."""
         missing = self._missing.get(sequence)
         if missing is not None:
             self._wait(sequence, missing, _State.WAIT_DATA, now + self._settings.nak_data)
 
     def asked_by_other(self, sequence: int, now: float) -> None:
-        """The NAK of another receiver was heard. It puts off our own so often as we would have asked, not
-        for ever."""
+        """Process the NAK of another receiver. It delays our own NAK, but only as often as we would have sent
+        one, so not for ever."""
         missing = self._missing.get(sequence)
         if missing is None or missing.heard >= self._settings.nak_ncf_retries:
             return
@@ -81,7 +81,9 @@ class Recovery:
             self._wait(sequence, missing, _State.WAIT_NCF, now + self._settings.nak_repeat)
 
     def expire(self, now: float) -> list[int]:
-        """Moves on what has waited long enough; returns what is given up, which is missing no longer."""
+        """Advance the state of packets whose time has passed; return those that are given up, which are no
+        longer registered as missing.
+        """
         given_up: list[int] = []
         again: float | None = None
         timers = self._timers
@@ -107,18 +109,20 @@ class Recovery:
 
     @property
     def due(self) -> int:
-        """The number of sequence numbers that need a NAK."""
+        """Return the number of packets for which a NAK is due."""
         return len(self._due)
 
     def ask(self, limit: int, now: float) -> tuple[int, ...]:
-        """The oldest of them, at most `limit`, that are now being asked for."""
+        """Return the oldest packets for which a NAK is due, at most `limit`; the caller requests them now."""
         asked = tuple(sorted(self._due)[:limit])
         for sequence in asked:
             self._wait(sequence, self._missing[sequence], _State.WAIT_NCF, now + self._settings.nak_repeat)
         return asked
 
     def next_deadline(self) -> float:
-        """When `expire` has something to do, or a little earlier; infinite where it never has."""
+        """Return the time at which `expire` has work to do, or a little earlier; infinity if there
+        is none.
+        """
         return self._timers[0][0] if self._timers else float("inf")
 
     def _exhausted(self, missing: _Missing) -> bool:
@@ -139,8 +143,9 @@ class Recovery:
             self._start(sequence, missing)
 
     def _start(self, sequence: int, missing: _Missing) -> None:
-        """One entry for each; where its time comes before the deadline, that has been put off, and it is
-        entered anew."""
+        """Add a timer entry for a packet. Each packet has one entry; if it fires before the packet's
+        deadline, which was postponed meanwhile, it is added again.
+        """
         missing.queued = True
         heapq.heappush(self._timers, (missing.deadline, sequence))
         if len(self._timers) > 2 * len(self._missing) + 64:  # most are of packets that have come

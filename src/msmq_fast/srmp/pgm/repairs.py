@@ -1,4 +1,4 @@
-"""Repairs that a source owes, and when (RFC 3208, 5.3; [MC-MQSRM] 2.1.3.1)."""
+"""The repairs that a source must send, and their times (RFC 3208, 5.3; [MC-MQSRM] 2.1.3.1)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import heapq
 
 
 class Repairs:
-    """Sequence numbers asked for; each is sent once, however often it was asked for meanwhile."""
+    """The requested sequence numbers. Each is sent once, however often it was requested in the meantime."""
 
     def __init__(self) -> None:
         self._due: list[tuple[float, int]] = []
@@ -25,14 +25,14 @@ class Repairs:
 
     @property
     def due_at(self) -> float:
-        """When the first of them has to go; infinite where none is owed."""
+        """The time at which the first repair is due; infinity if there is none."""
         return self._due[0][0] if self._due else float("inf")
 
     def first(self) -> int:
         return self._due[0][1]
 
     def done(self) -> None:
-        """The first one has been sent."""
+        """Remove the first repair, which has been sent."""
         self._pending.discard(heapq.heappop(self._due)[1])
 
     def clear(self) -> None:
@@ -41,6 +41,6 @@ class Repairs:
 
 
 def repair_delay(sequence: int, trail: int, lead: int, spread: float) -> float:
-    """Seconds to wait before an RDATA is sent: none for the oldest packet of the window, nearly `spread` for
-    the newest."""
+    """Return the seconds to wait before an RDATA is sent: 0 for the oldest packet of the window, nearly
+    `spread` for the newest."""
     return (sequence - trail) * spread / (lead - trail + 1)

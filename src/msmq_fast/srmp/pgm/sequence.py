@@ -10,6 +10,6 @@ HALF = 0x8000_0000
 
 
 def unwrapped(sequence: int, near: int) -> int:
-    """The integer whose low 32 bits are `sequence` and that is nearest to `near` (half the number space to
-    either side)."""
+    """Return the integer nearest to `near` whose low 32 bits are `sequence` (half the number space to either
+    side)."""
     return near + ((sequence - near + HALF) & MASK) - HALF

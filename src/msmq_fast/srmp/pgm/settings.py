@@ -1,25 +1,25 @@
-"""Settings of PGM, and the constants of [MC-MQSRM] 2.1.3.1."""
+"""The settings of PGM, and the constants of [MC-MQSRM] 2.1.3.1."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 APDU_LIMIT = 65_536
-"""Octets of the largest APDU that is sent or put together ([MC-MQSRM] 2.1.3.1)."""
+"""Octets of the largest APDU that is sent or reassembled ([MC-MQSRM] 2.1.3.1)."""
 
 IP_HEADER = 20
 DATA_HEADER = 24
 FRAGMENT_OPTIONS = 20
-"""OPT_LENGTH and OPT_FRAGMENT."""
+"""Octets of OPT_LENGTH and OPT_FRAGMENT."""
 ROUTER_ALERT = 4
 """Octets of the IP option that SPM, NCF and RDATA carry (RFC 3208, 8)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PgmSettings:
-    """Times in seconds, sizes in octets, rates in octets per second.
+    """Settings: times in seconds, sizes in octets, rates in octets per second.
 
-    Raises ValueError with one clear line when a value cannot work.
+    Raises ValueError with one line of text if a value is out of range.
     """
 
     max_rate: float = 70_000.0
@@ -46,7 +46,7 @@ class PgmSettings:
     repair_spread: float = 0.060
     """The longest delay of an RDATA (2.1.3.1)."""
     ncf_backlog: int = 256
-    """NCFs that wait to be sent; a NAK that comes on top of them is not answered."""
+    """The most NCFs that may wait to be sent; further NAKs are not answered."""
 
     nak_backoff_least: float = 0.01
     nak_backoff_most: float = 0.05
@@ -56,23 +56,23 @@ class PgmSettings:
     nak_data_retries: int = 10
 
     max_sources: int = 64
-    """Transport sessions that a receiver follows at a time."""
+    """The most transport sessions of a receiver at a time."""
     max_sources_of_host: int = 8
     source_idle: float = 300.0
     """Seconds after which an idle session is deleted."""
     receive_memory: int = 48 << 20
-    """Octets that all sessions of a receiver hold back until a gap before them is filled."""
+    """The most octets that all sessions of a receiver hold until a gap before them is filled."""
     receive_memory_of_source: int = 16 << 20
     max_missing: int = 2048
-    """Sequence numbers of one session that are asked for at a time."""
+    """The most sequence numbers of one session that are requested at a time."""
 
     def __post_init__(self) -> None:
         if not self.max_rate >= 1000:
-            raise ValueError(f"PGM: the rate is {self.max_rate:g} octets/s; at least 1000 are needed")
+            raise ValueError(f"PGM: the rate is {self.max_rate:g} octets/s; it must be at least 1000")
         if not 1 <= self.window_seconds <= 86_400:
-            raise ValueError(f"PGM: the window is {self.window_seconds:g} s; 1 to 86400 are possible")
+            raise ValueError(f"PGM: the window is {self.window_seconds:g} s; it must be 1 to 86400 s")
         if not 576 <= self.mtu <= 65_535:
-            raise ValueError(f"PGM: the MTU is {self.mtu}; 576 to 65535 are possible")
+            raise ValueError(f"PGM: the MTU is {self.mtu}; it must be 576 to 65535")
 
     @property
     def advance_seconds(self) -> float:

@@ -35,13 +35,13 @@ _NEVER = float("inf")
 
 
 class ApduTooLarge(ValueError):
-    """More than 65,536 octets ([MC-MQSRM] 2.1.3.1)."""
+    """The APDU has more than 65,536 octets ([MC-MQSRM] 2.1.3.1)."""
 
 
 class Source:
-    """Callers send what `packets` returns, in that order, and come back at `next_deadline`.
+    """The caller sends the datagrams that `packets` returns, in that order.
 
-    `packets` is to be called after `send`, `on_packet` and `close`, and at the deadline.
+    Call `packets` after `send`, `on_packet` and `close`, and at `next_deadline`.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class Source:
         *,
         first: int | None = None,
     ) -> None:
-        """`nla`: own unicast IPv4 address towards the group, where NAKs come to (path NLA of the SPMs).
+        """`nla` is our unicast IPv4 address towards the group, to which NAKs are sent (path NLA of the SPMs).
 
-        `on_sent(handle)`: the last fragment of that APDU has been handed out for the first time.
-        `first`: sequence number of the first data packet; drawn where it is None.
+        `on_sent(handle)` is called when `packets` has returned the last fragment of that APDU for the first
+        time. `first` is the sequence number of the first data packet; random if None.
         """
         self._settings = settings
         self._tsi = tsi
@@ -99,10 +99,10 @@ class Source:
         """
         if len(apdu) > APDU_LIMIT:
             raise ApduTooLarge(
-                f"{len(apdu)} octets in one multicast message; at most {APDU_LIMIT} are possible"
+                f"a multicast message has {len(apdu)} octets; at most {APDU_LIMIT} are allowed"
             )
         if not apdu:
-            raise ValueError("an empty multicast message")
+            raise ValueError("a multicast message must not be empty")
         if self._closing:
             raise RuntimeError("the session is being closed")
         self._handle += 1
@@ -112,14 +112,16 @@ class Source:
 
     @property
     def backlog(self) -> int:
-        """Octets not yet sent for the first time. Not bounded here: callers give more when `on_sent` is
-        called."""
+        """Octets not yet sent for the first time. The source does not limit them: the caller should send more
+        only when `on_sent` is called.
+        """
         return self._outbox.size
 
     def on_packet(self, packet: bytes, source_ip: str, now: float, *, multicast: bool = False) -> None:
-        """A PGM packet without its IP header, from any host. All but NAKs for this session are ignored.
+        """Process a PGM packet from any host, without its IP header. Only NAKs for this session
+        have an effect.
 
-        `multicast`: it was addressed to the group; such NAKs are for the other receivers only.
+        `multicast`: the packet was addressed to the group; such a NAK is for the other receivers only.
         """
         try:
             nak = decode(packet)
@@ -130,11 +132,10 @@ class Source:
             self._on_nak(nak, now)
 
     def close(self, now: float, *, rst: bool = False) -> None:
-        """Ends the session: gracefully, after what is queued, or with `rst` at once.
+        """End the session: gracefully after the queued APDUs, or with `rst` at once.
 
-        Gracefully: FIN is announced for TXW_SECS, and NAKs are answered. `rst`: what is queued is not sent,
-        RST is
-        announced for TXW_SECS, and NAKs are not answered.
+        A graceful end announces FIN for TXW_SECS and answers NAKs. With `rst`, queued APDUs are not sent, RST
+        is announced for TXW_SECS, and NAKs are not answered.
         """
         self._closing = True
         self._stir()
@@ -146,7 +147,7 @@ class Source:
             self._announce_end(now)
 
     def next_deadline(self) -> float | None:
-        """When to call `packets` again; None after the end."""
+        """Return the time at which to call `packets` again; None after the end of the session."""
         if self.closed:
             return None
         timers = min(self._wake_at, self._advance_at, self._closed_at)
@@ -155,8 +156,7 @@ class Source:
         return min(timers, self._heartbeat.due_at, self._repairs.due_at)
 
     def expire(self, now: float) -> None:
-        """Advances the transmit window when it is time, and ends a closed session. `packets` does this
-        too."""
+        """Advance the transmit window if it is time, and end a closed session. `packets` does this too."""
         step = self._settings.advance_seconds
         if now >= self._advance_at:
             self._window.advance(now - self._settings.window_seconds + step, self._repairs)
@@ -165,12 +165,12 @@ class Source:
             self.closed = True
 
     def rate(self, now: float) -> float:
-        """Octets per second that were sent in the last second or two, IP headers included."""
+        """Return the octets per second that were sent in the last one or two seconds, IP headers included."""
         return self._meter.rate(now)
 
     def packets(self, now: float) -> list[Datagram]:
-        """Returns the packets to send now: NCFs first, then SPMs, then repairs and new data in turn (RFC
-        3208, 5.1.3).
+        """Return the datagrams that may be sent now: NCFs first, then SPMs, then repairs and new data in turn
+        (RFC 3208, 5.1.3).
         """
         self.expire(now)
         sent: list[Datagram] = []
@@ -199,9 +199,9 @@ class Source:
         return self._send_repair(now) if repair else None
 
     def _allowed(self, size: int, now: float, *, batch: bool) -> bool:
-        """Whether a datagram of this size may leave; if not, nothing else does until it may.
+        """Return whether a datagram of this size may be sent; if not, nothing else is sent until it may.
 
-        `batch`: many more follow, so that waking for each of them is not worth it.
+        `batch`: many more follow, so the source waits until several may be sent.
         """
         if not self._tokens.has(size, now):
             enough = max(float(size), self._tokens.depth / 4) if batch else size
@@ -296,7 +296,7 @@ class Source:
         self._closed_at = now + self._settings.window_seconds
 
     def _stir(self) -> None:
-        """Something new may be sent: `packets` has to be called."""
+        """Request a call of `packets`, since there may be something new to send."""
         self._wake_at = _NOW
 
     def _to_group(self, packet: bytes, *, router_alert: bool) -> Datagram:

@@ -19,7 +19,7 @@ class Kept(NamedTuple):
 
 
 class TransmitWindow:
-    """`trail` and `lead` do not wrap; `lead == trail - 1`: the window is empty."""
+    """The packets from `trail` to `lead`, which do not wrap; if `lead == trail - 1`, the window is empty."""
 
     def __init__(self, first: int, *, limit: int) -> None:
         self.trail = first
@@ -36,15 +36,15 @@ class TransmitWindow:
 
     @property
     def size(self) -> int:
-        """Octets kept."""
+        """The octets in the window."""
         return self._bytes
 
     def packet(self, sequence: int) -> Kept:
-        """Raises KeyError for what is not in the window."""
+        """Return a packet. Raises KeyError if it is not in the window."""
         return self._kept[sequence]
 
     def append(self, packet: Kept) -> int:
-        """Keeps the packet just sent; returns its sequence number."""
+        """Add the packet that was just sent; return its sequence number."""
         self.lead += 1
         self._kept[self.lead] = packet
         self._bytes += packet.size
@@ -54,14 +54,16 @@ class TransmitWindow:
         return not self._kept or self._bytes + size <= self._limit
 
     def advance(self, sent_before: float, pending: Container[int]) -> None:
-        """Drops what was sent at `sent_before` or earlier, up to the first packet of which a repair is
-        pending."""
+        """Drop packets that were sent at `sent_before` or earlier, up to the first packet with a pending
+        repair.
+        """
         while self._kept and self.trail not in pending and self._kept[self.trail].sent_at <= sent_before:
             self._drop()
 
     def make_room(self, size: int, pending: Container[int]) -> bool:
-        """Drops the oldest packets until one of `size` octets fits; False where a pending repair stands in
-        the way."""
+        """Drop the oldest packets until one of `size` octets fits. Return False if a packet with a pending
+        repair prevents that.
+        """
         while not self.has_room(size):
             if self.trail in pending:
                 return False
