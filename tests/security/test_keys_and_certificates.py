@@ -142,7 +142,7 @@ def test_the_key_file(tmp_path: Path) -> None:
     assert key_of_file(path, os.urandom) == key
     assert key_of_text(path.read_text()) == key
     path.chmod(0o640)
-    with pytest.raises(SecurityDataError, match="others"):
+    with pytest.raises(SecurityDataError, match="other users"):
         key_of_file(path, os.urandom)
     path.chmod(0o600)
     path.write_text("nonsense")

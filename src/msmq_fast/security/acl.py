@@ -1,7 +1,7 @@
 """Access control entries and lists (MS-DTYP 2.4.4, 2.4.5).
 
-What is read is kept byte for byte: entries of unknown types, data behind the fields of an entry, room
-behind the entries of a list.
+Parsing keeps everything byte for byte: entries of unknown types, data after the fields of an entry, padding
+after the entries of a list.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ _ACL: Final = struct.Struct("<BBHHH")
 _ACE: Final = struct.Struct("<BBH")
 _MASK: Final = struct.Struct("<I")
 MAX_SIZE: Final = 0xFFFC
-"""Largest multiple of 4 that the 16-bit sizes of an entry and of a list can state."""
+"""Maximum size of an entry or a list in bytes: the largest multiple of 4 that fits their 16-bit size
+fields.
+"""
 
 
 class AceType(IntEnum):
@@ -65,10 +67,10 @@ _INHERITED_OBJECT_TYPE_PRESENT: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Ace:
-    """One entry. `data` is the whole entry as it stands in the list; the other fields are read from it.
+    """One entry. `data` is the whole entry as encoded in the list; the other fields are parsed from it.
 
     `mask` is 0 and `sid` None for an entry of an unknown type. `object_type` is the GUID in wire order, None
-    where the entry has none. `rest` is what stands behind the SID.
+    if the entry has none. `rest` is the data after the SID.
     """
 
     data: bytes
@@ -90,7 +92,7 @@ class Ace:
         object_type: bytes | None = None,
         inherited_object_type: bytes | None = None,
     ) -> Ace:
-        """A new entry. Raises SecurityDataError for a mask or flags that do not fit."""
+        """Return a new entry. Raises SecurityDataError if the mask or the flags are out of range."""
         if not 0 <= mask < 1 << 32 or not 0 <= flags < 1 << 8:
             raise SecurityDataError("the mask or the flags of an entry are out of range")
         body = _MASK.pack(mask)
@@ -104,7 +106,9 @@ class Ace:
 
     @classmethod
     def opaque(cls, type_: int, flags: int, body: bytes) -> Ace:
-        """An entry from the bytes behind its header. Raises SecurityDataError."""
+        """Return an entry of type `type_` whose bytes after the header are `body`. Raises SecurityDataError
+        if it is too large.
+        """
         size = _ACE.size + len(body)
         if size > MAX_SIZE:
             raise SecurityDataError(f"an entry of {size} bytes")
@@ -112,16 +116,16 @@ class Ace:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Ace:
-        """The entry that fills `data` exactly. Raises SecurityDataError."""
+        """Return the entry that fills `data` exactly. Raises SecurityDataError."""
         if len(data) < _ACE.size:
-            raise SecurityDataError("an entry is cut off")
+            raise SecurityDataError("an access control entry is truncated")
         type_, flags, size = _ACE.unpack_from(data)
         if size != len(data) or size % 4:
-            raise SecurityDataError(f"an entry of size {size} in {len(data)} bytes")
+            raise SecurityDataError(f"an access control entry of size {size} does not fit {len(data)} bytes")
         if type_ not in _KNOWN:
             return cls(data, type_, flags, 0, None)
         if size < 8:
-            raise SecurityDataError("an entry without a mask")
+            raise SecurityDataError("an access control entry is too short for its mask")
         (mask,) = _MASK.unpack_from(data, 4)
         at, guids = _object_types(data) if type_ in _OBJECT_TYPES else (8, (None, None))
         sid, sid_size = Sid.read(data, at)
@@ -129,14 +133,14 @@ class Ace:
 
     @property
     def is_object(self) -> bool:
-        """Whether the entry may be for a part of the object only."""
+        """Whether this is an object entry, which can apply to only a part of the object."""
         return self.type in _OBJECT_TYPES
 
 
 def _object_types(data: bytes) -> tuple[int, tuple[bytes | None, bytes | None]]:
     """Returns the offset of the SID of an object entry, and its two GUIDs."""
     if len(data) < 12:
-        raise SecurityDataError("an object entry without flags")
+        raise SecurityDataError("an object entry is too short for its flags")
     (present,) = _MASK.unpack_from(data, 8)
     at = 12
     first = second = None
@@ -145,13 +149,13 @@ def _object_types(data: bytes) -> tuple[int, tuple[bytes | None, bytes | None]]:
     if present & _INHERITED_OBJECT_TYPE_PRESENT:
         second, at = data[at : at + 16], at + 16
     if at > len(data):
-        raise SecurityDataError("an object entry without its GUID")
+        raise SecurityDataError("an object entry is too short for its GUID")
     return at, (first, second)
 
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """A list of entries in their order. `reserved` are Sbz1 and Sbz2, `rest` is room behind the entries."""
+    """A list of entries in their order. `reserved` is Sbz1 and Sbz2, `rest` the padding after the entries."""
 
     aces: tuple[Ace, ...] = ()
     revision: int = 2
@@ -160,29 +164,33 @@ class Acl:
 
     @classmethod
     def read(cls, data: bytes, offset: int) -> Acl:
-        """The list at `offset`. Raises SecurityDataError for a size that does not fit."""
+        """Return the list at `offset`. Raises SecurityDataError if the list is malformed or truncated."""
         if offset < 0 or len(data) - offset < _ACL.size:
-            raise SecurityDataError(f"no room for an ACL at offset {offset}")
+            raise SecurityDataError(f"the header of the ACL at offset {offset} is truncated")
         revision, sbz1, size, count, sbz2 = _ACL.unpack_from(data, offset)
         if revision not in (2, 4):
-            raise SecurityDataError(f"an ACL of revision {revision} at offset {offset}")
+            raise SecurityDataError(f"the ACL at offset {offset} has the unknown revision {revision}")
         if not _ACL.size <= size <= len(data) - offset:
-            raise SecurityDataError(f"an ACL of size {size} at offset {offset} of {len(data)} bytes")
+            raise SecurityDataError(
+                f"the ACL of size {size} at offset {offset} does not fit into {len(data)} bytes"
+            )
         end = offset + size
         at = offset + _ACL.size
         aces: list[Ace] = []
         for index in range(count):
             if end - at < _ACE.size:
-                raise SecurityDataError(f"the ACL at offset {offset} has no room for its entry {index}")
+                raise SecurityDataError(f"entry {index} of the ACL at offset {offset} is truncated")
             ace_size = _ACE.unpack_from(data, at)[2]
             if ace_size < _ACE.size or ace_size > end - at:
-                raise SecurityDataError(f"entry {index} of the ACL at offset {offset} has size {ace_size}")
+                raise SecurityDataError(
+                    f"entry {index} of the ACL at offset {offset} has the invalid size {ace_size}"
+                )
             aces.append(Ace.from_bytes(data[at : at + ace_size]))
             at += ace_size
         return cls(tuple(aces), revision, (sbz1, sbz2), data[at:end])
 
     def encode(self) -> bytes:
-        """The list as bytes. Raises SecurityDataError if it is larger than its size field can say."""
+        """Return the list as bytes. Raises SecurityDataError if it is too large for its size field."""
         body = b"".join(ace.data for ace in self.aces) + self.rest
         size = _ACL.size + len(body)
         if size > 0xFFFF:

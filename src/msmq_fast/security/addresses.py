@@ -1,7 +1,8 @@
-"""Addresses as limits on peers count them, and addresses that a peer must not name for another computer.
+"""Groups of addresses for the limits on peers, and addresses that a peer must not give as those of another
+computer.
 
-An IPv4 address counts whole. An IPv6 host chooses freely among the 2**64 addresses of its network, so the
-/64 counts. An IPv4 address that arrives on an IPv6 socket (`::ffff:192.0.2.1`) is the IPv4 address.
+Each IPv4 address is a group of its own. An IPv6 host can choose any of the 2**64 addresses of its network, so
+its /64 is the group. An IPv4 address that arrives on an IPv6 socket (`::ffff:192.0.2.1`) is the IPv4 address.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ _SCARCE = 4  # places are scarce when no more than one of so many is left
 
 @lru_cache(maxsize=4096)
 def address_group(address: str) -> str:
-    """The key by which limits "per address" count `address`: the IPv4 address, or the IPv6 /64.
+    """Return the group that a limit "per address" counts `address` in: the IPv4 address, or the IPv6 /64.
 
     Text that is not an address (a Unix socket, a host name) is its own group. A zone identifier stays part
-    of the group, since link-local networks of two interfaces are different networks.
+    of the group, because two interfaces have different link-local networks.
     """
     parsed = _parse(address)
     if parsed is None or isinstance(parsed, IPv4Address):
@@ -30,12 +31,12 @@ def address_group(address: str) -> str:
 
 
 def within_share(held: int, per_address: int, taken: int, limit: int) -> bool:
-    """Whether an address group that holds `held` places of a table may take one more.
+    """Whether an address group with `held` places of a table may take one more.
 
-    1. It holds fewer than `per_address`.
-    2. When a quarter of `limit` or less is left, it also holds fewer than are left: each further group then
-       takes half of the rest at most, so that a few addresses never take the last places. This rule is off
-       where `per_address` lets one group have all places.
+    1. The group must hold fewer than `per_address`.
+    2. When a quarter of `limit` or less is left, the group must also hold fewer places than are left. Each
+       further group then takes at most half of the rest, so that a few addresses cannot take the last places.
+       This rule does not apply if `per_address` allows one group to hold all places.
     """
     left = limit - taken
     if held >= per_address:
@@ -44,7 +45,7 @@ def within_share(held: int, per_address: int, taken: int, limit: int) -> bool:
 
 
 def is_confined(address: str) -> bool:
-    """Whether an address means another thing to each computer, or many computers at once.
+    """Whether an address means something different on each computer, or denotes several computers.
 
     True for loopback, link-local, multicast, broadcast and unspecified addresses. An answer must not go to
     such an address because a peer named it, unless the peer itself has that address.

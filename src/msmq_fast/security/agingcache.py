@@ -1,4 +1,6 @@
-"""A cache of MS-MQQB 3.1.1.3: the older half goes when it is full, and a timer drops what is too old."""
+"""A cache of MS-MQQB 3.1.1.3: it drops the older half of its entries when it is full, and a timer drops
+entries that are too old.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ _GRACE: Final = 60.0  # seconds that a restarted timer adds
 class AgingCache(Generic[K, V]):
     """SendSymmetricKeyCache, ReceiveSymmetricKeyCache, UserCertCache. Times are monotonic seconds.
 
-    Entries age from when they were put, not from their last use.
+    The age of an entry counts from when it was put, not from its last use.
     """
 
     def __init__(self, size: int, lifetime: float) -> None:
         if size < 2 or lifetime <= 0:
-            raise ValueError("a cache has at least two entries, which live for some time")
+            raise ValueError("a cache needs a size of at least 2 and a positive lifetime")
         self._size = size
         self._lifetime = lifetime
         self._entries: dict[K, tuple[float, V]] = {}  # oldest first
@@ -39,7 +41,7 @@ class AgingCache(Generic[K, V]):
         return None if found is None else found[1]
 
     def put(self, key: K, value: V, now: float) -> None:
-        """Keep a value; the timer starts if it does not run (QB-245, QB-252, QB-349)."""
+        """Store a value, and start the timer if it is not running (QB-245, QB-252, QB-349)."""
         self._entries.pop(key, None)
         if len(self._entries) >= self._size:
             for oldest in list(self._entries)[: self._size // 2]:
@@ -49,15 +51,17 @@ class AgingCache(Generic[K, V]):
             self._due = now + self._lifetime
 
     def clear(self) -> None:
-        """Forget everything: what the entries were made from has changed."""
+        """Drop all entries, because their source has changed."""
         self._entries.clear()
 
     def next_deadline(self) -> float | None:
-        """When `expire` is due, None while the timer does not run."""
+        """Return when `expire` is due, None if the timer is not running."""
         return self._due
 
     def expire(self, now: float) -> None:
-        """The timer has expired: drop what is too old, start anew if anything is left (QB-318 … QB-321)."""
+        """Handle the timer: drop entries that are too old, and restart it if any are left (QB-318 …
+        QB-321).
+        """
         if self._due is None or now < self._due:
             return
         for key, (cached, _) in list(self._entries.items()):

@@ -1,4 +1,4 @@
-"""Algorithms and cryptographic providers, by their numbers and names (MS-MQMQ 2.2.19.3, 2.2.20.6)."""
+"""Numbers and names of algorithms and cryptographic providers (MS-MQMQ 2.2.19.3, 2.2.20.6)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ class SignatureType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A CryptoAPI provider: `type` is PROV_RSA_FULL or PROV_RSA_AES, `rsa_bits` what Windows publishes.
+    """A CryptoAPI provider. `type` is PROV_RSA_FULL or PROV_RSA_AES, `rsa_bits` the key length that Windows
+    publishes.
 
-    `session_bits` by algorithm: the length of its session keys.
+    `session_bits` maps each algorithm to the length of its session keys in bits.
     """
 
     name: str

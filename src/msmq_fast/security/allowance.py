@@ -1,4 +1,4 @@
-"""An allowance over time for the peers of one address group, of anything countable."""
+"""Rate limits for the peers of each address group, on anything countable."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _MOST: Final = 4096  # groups that are remembered
 
 
 class Allowance:
-    """A leaky bucket for each address group: `amount` at once, refilled within `seconds`.
+    """A leaky bucket for each address group: it allows `amount` at once, and refills within `seconds`.
 
-    Times are monotonic seconds. Groups whose bucket is full again are forgotten; when too many are not, the
-    one that used its bucket least recently is.
+    Times are monotonic seconds. Full buckets are dropped. If there are still too many, the least recently
+    used one is dropped.
     """
 
     def __init__(self, amount: float, seconds: float) -> None:
@@ -25,7 +25,9 @@ class Allowance:
         self._full_at: dict[str, float] = {}  # by group, the least recently used first
 
     def take(self, address: str, amount: float, now: float) -> bool:
-        """Use `amount` up for `address`; False, and nothing is used up: the bucket does not hold so much."""
+        """Take `amount` from the bucket of `address`. Return False, and take nothing, if it does not hold
+        that much.
+        """
         if not self.has(address, amount, now):
             return False
         group = address_group(address)
@@ -36,7 +38,7 @@ class Allowance:
         return True
 
     def has(self, address: str, amount: float, now: float) -> bool:
-        """Whether `take` would give that."""
+        """Whether `take` would succeed."""
         full_at = max(self._full_at.get(address_group(address), now), now) + amount * self._cost
         # Sums of fractions of a second are not exact.
         return not self._empty and full_at - now <= self._seconds * (1 + 1e-9)

@@ -1,4 +1,6 @@
-"""Records of refused access: every one is counted, and written unless the same was written just before."""
+"""The audit log of refused access. Every refusal is counted; equal ones are written at most once per
+interval.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ __all__ = ["Audit", "AuditRecord", "log_record"]
 
 _log = logging.getLogger("msmq_fast.audit")
 MAX_KEYS: Final = 1024
-"""Distinct refusals that are told apart; beyond, the one that is quiet longest is forgotten first."""
+"""Number of distinct refusals that are tracked; the one that was written longest ago is dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """One refusal. `detail` belongs to this occurrence only, such as the id of a message."""
+    """One refusal. `detail` describes this occurrence only, for example with the id of a message."""
 
     caller: str
     caller_sid: str
@@ -30,11 +32,11 @@ class AuditRecord:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The key by which refusals are equal."""
+        """The key for grouping: two refusals with the same key count as equal."""
         return (self.caller_sid, self.target, self.operation, self.rights)
 
     def fields(self) -> dict[str, Any]:
-        """For structured logs."""
+        """Return the fields for structured logs."""
         return {
             "caller": self.caller,
             "sid": self.caller_sid,
@@ -48,7 +50,9 @@ class AuditRecord:
 
 
 def log_record(record: AuditRecord, repeated: int) -> None:
-    """Write a record to the audit log; `repeated` more of its kind went unwritten since the last one."""
+    """Write a record to the audit log. `repeated` is the number of equal refusals that were left out before
+    it.
+    """
     rights = ", ".join(record.rights)
     text = f"denied {record.operation} on {record.target} to {record.caller}: {rights}; {record.reason}"
     for part in (record.entry, record.detail, f"{repeated} more like it" if repeated else ""):
@@ -64,8 +68,8 @@ class _Seen:
 
 
 class Audit:
-    """Takes refusals. `write` gets a record and the number of equal ones that were left out before it;
-    equal ones are written at most every `interval` seconds. Times are monotonic seconds.
+    """Counts refusals and writes them. Calls `write` with a record and the number of equal ones that were
+    left out before it, at most once every `interval` seconds for equal ones. Times are monotonic seconds.
     """
 
     def __init__(
@@ -82,11 +86,11 @@ class Audit:
 
     @property
     def total(self) -> int:
-        """All refusals."""
+        """The number of refusals since the start."""
         return self.counts.total()
 
     def refused(self, record: AuditRecord) -> None:
-        """Count a refusal, and write it or what has piled up."""
+        """Count a refusal. Write it unless an equal one was written within the interval."""
         self.counts[record.operation] += 1
         now = self._monotonic()
         seen = self._seen.get(record.key)
@@ -102,7 +106,9 @@ class Audit:
             self._tell(self._seen.popitem(last=False)[1])
 
     def flush(self, *, everything: bool = False) -> None:
-        """Write the last of what piled up: what is older than the interval, or everything."""
+        """Write the latest of the refusals that were left out: those whose interval is over, or all of
+        them.
+        """
         now = self._monotonic()
         for key, seen in list(self._seen.items()):
             if everything or now - seen.written >= self._interval:

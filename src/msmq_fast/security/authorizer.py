@@ -1,4 +1,4 @@
-"""Decides whether a caller may do an operation; the queue manager asks it before each one."""
+"""Decides whether a caller may perform an operation; the queue manager calls it before each one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_CACHED: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class ObjectKind:
-    """Differences between kinds of objects."""
+    """The properties in which kinds of objects differ for access checks."""
 
     mapping: GenericMapping
     rights: Rights
@@ -43,14 +43,14 @@ CONNECTED_NETWORK: Final = ObjectKind(CN_MAPPING, ConnectedNetworkRight)
 
 
 def entry_text(ace: Ace | None) -> str:
-    """One entry in the descriptor language, empty for none."""
+    """Return one entry in the descriptor language (SDDL), "" for None."""
     if ace is None:
         return ""
     return to_sddl(SecurityDescriptor.build(None, None, Acl((ace,)))).removeprefix("D:")
 
 
 class Authorizer:
-    """Decides, remembers decisions, and has refusals recorded."""
+    """Makes access decisions, caches them, and records refusals."""
 
     def __init__(self, audit: Audit) -> None:
         self.audit = audit
@@ -59,7 +59,7 @@ class Authorizer:
     def decide(
         self, token: Token, descriptor: SecurityDescriptor, desired: int, kind: ObjectKind
     ) -> Decision:
-        """The decision and what it rests on; nothing is recorded."""
+        """Return the decision with its reason. Records nothing."""
         key = (descriptor.encoded, token, desired, kind.mapping.all)
         decision = self._decisions.get(key)
         if decision is None:
@@ -74,7 +74,7 @@ class Authorizer:
         return grants_everybody(descriptor, right, kind.mapping)
 
     def allows(self, token: Token, descriptor: SecurityDescriptor, desired: int, kind: ObjectKind) -> bool:
-        """Whether access would be granted; nothing is recorded."""
+        """Whether access would be granted. Records nothing."""
         return self.decide(token, descriptor, desired, kind).granted
 
     def check(
@@ -87,9 +87,9 @@ class Authorizer:
         operation: str,
         detail: str = "",
     ) -> None:
-        """Raise AccessDenied, and record it, unless everything asked for is granted.
+        """Raise AccessDenied, and record the refusal, unless all desired rights are granted.
 
-        `name` is what people call the object, `operation` what was to be done with it.
+        `name` is the name of the object for people, `operation` the operation that the caller attempted.
         """
         decision = self.decide(token, descriptor, desired, kind)
         if decision.granted:
@@ -108,7 +108,7 @@ class Authorizer:
         entry: str = "",
         detail: str = "",
     ) -> AccessDenied:
-        """Record a refusal, also one that no list is the reason of; returns the error to raise."""
+        """Record a refusal, whether an access list is its reason or not. Return the error to raise."""
         self.audit.refused(
             AuditRecord(str(token), str(token.user), name, operation, rights, reason, entry, detail)
         )

@@ -29,10 +29,12 @@ __all__ = [
 ]
 
 MAX_RSA_BITS: Final = 8192
-"""The largest key that strangers may cause operations with: the time grows with the cube of its size."""
+"""The largest RSA key that an unauthenticated peer may use: the time of an operation grows with the cube of
+its size.
+"""
 
 MAX_EXPONENT_BITS: Final = 32
-"""As many as PUBLICKEYBLOB has room for; a public exponent as long as its modulus takes 200 times as long."""
+"""The size of the field in PUBLICKEYBLOB. An exponent as long as the modulus would take 200 times as long."""
 
 _MIN_RSA_BITS: Final = 384
 _KEY_EXCHANGE: Final = 0x0000A400  # CALG_RSA_KEYX
@@ -54,30 +56,30 @@ class RsaPublicKey:
 
     @property
     def bits(self) -> int:
-        """Length of the modulus."""
+        """Length of the modulus in bits."""
         return self.modulus.bit_length()
 
     def blob(self, *, signing: bool = False) -> bytes:
-        """PUBLICKEYBLOB."""
+        """Return the PUBLICKEYBLOB of the key."""
         bits = (self.bits + 7) & ~7
         head = _PUBLIC.pack(6, 2, 0, _SIGNATURE if signing else _KEY_EXCHANGE, b"RSA1", bits, self.exponent)
         return head + self.modulus.to_bytes(bits // 8, "little")
 
     @classmethod
     def from_blob(cls, data: bytes) -> RsaPublicKey:
-        """The key of a PUBLICKEYBLOB that fills `data`."""
+        """Return the key of a PUBLICKEYBLOB that fills `data`. Raises SecurityDataError."""
         if len(data) < _PUBLIC.size:
-            raise SecurityDataError("a public key blob is cut off")
+            raise SecurityDataError("a public key blob is truncated")
         kind, version, _, algorithm, magic, bits, exponent = _PUBLIC.unpack_from(data)
         if (kind, version, magic) != (6, 2, b"RSA1") or algorithm not in (_KEY_EXCHANGE, _SIGNATURE):
-            raise SecurityDataError("not a public key blob of RSA")
+            raise SecurityDataError("not a public key blob of an RSA key")
         if not _MIN_RSA_BITS <= bits <= MAX_RSA_BITS or bits % 8 or len(data) != _PUBLIC.size + bits // 8:
-            raise SecurityDataError(f"a public key blob of {len(data)} bytes says {bits} bits")
+            raise SecurityDataError(f"a public key blob of {len(data)} bytes declares {bits} bits")
         key = cls(int.from_bytes(data[_PUBLIC.size :], "little"), exponent)
         if key.bits != bits:
-            raise SecurityDataError(f"a public key of {key.bits} bits says {bits} bits")
+            raise SecurityDataError(f"a public key of {key.bits} bits declares {bits} bits")
         if exponent < 3 or not exponent & 1 or not key.modulus & 1:
-            raise SecurityDataError("values that an RSA key cannot have")
+            raise SecurityDataError("the modulus or exponent is not valid for an RSA key")
         return key
 
 
@@ -85,14 +87,18 @@ class RsaPublicKey:
 
 
 def simple_blob(algorithm: int, encrypted: bytes) -> bytes:
-    """SIMPLEBLOB; `encrypted` is the output of RSAES-PKCS1-v1_5, which it holds byte-reversed (QB-073)."""
+    """Return a SIMPLEBLOB. `encrypted` is the output of RSAES-PKCS1-v1_5, which the blob holds byte-reversed
+    (QB-073).
+    """
     return _SIMPLE.pack(1, 2, 0, algorithm, _KEY_EXCHANGE) + encrypted[::-1]
 
 
 def read_simple_blob(data: bytes) -> tuple[int, bytes]:
-    """(algorithm, output of RSAES-PKCS1-v1_5); as long as the modulus of the receiver's key (QB-075)."""
+    """Return (algorithm, output of RSAES-PKCS1-v1_5); the output is as long as the modulus of the receiver's
+    key (QB-075).
+    """
     if len(data) < _SIMPLE.size + _MIN_RSA_BITS // 8 or len(data) > _SIMPLE.size + MAX_RSA_BITS // 8:
-        raise SecurityDataError(f"a session key blob of {len(data)} bytes")
+        raise SecurityDataError(f"a session key blob cannot have {len(data)} bytes")
     kind, version, _, algorithm, exchange = _SIMPLE.unpack_from(data)
     if (kind, version, exchange) != (1, 2, _KEY_EXCHANGE):
         raise SecurityDataError("not a session key blob")
@@ -104,7 +110,7 @@ def read_simple_blob(data: bytes) -> tuple[int, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class PublicKeyEntry:
-    """One MQDSPUBLICKEY."""
+    """One entry of MQDSPUBLICKEYS: an MQDSPUBLICKEY."""
 
     provider: str
     provider_type: int
@@ -112,7 +118,7 @@ class PublicKeyEntry:
 
 
 def write_key_list(entries: Iterable[PublicKeyEntry], *, signing: bool = False) -> bytes:
-    """MQDSPUBLICKEYS."""
+    """Return the MQDSPUBLICKEYS of the entries."""
     parts = []
     for entry in entries:
         name = encode_text(entry.provider + "\0")
@@ -123,14 +129,14 @@ def write_key_list(entries: Iterable[PublicKeyEntry], *, signing: bool = False) 
 
 
 def read_key_list(data: bytes) -> tuple[PublicKeyEntry, ...]:
-    """The entries of MQDSPUBLICKEYS; nothing at all is an empty list."""
+    """Return the entries of MQDSPUBLICKEYS; an empty `data` is an empty list. Raises SecurityDataError."""
     if not data:
         return ()
     if len(data) < 8:
         raise SecurityDataError("a list of public keys is cut off")
     size, count = struct.unpack_from("<II", data)
     if size != len(data) or count > _MAX_KEYS:
-        raise SecurityDataError(f"a list of {count} public keys in {len(data)} bytes says {size} bytes")
+        raise SecurityDataError(f"a list of {count} public keys in {len(data)} bytes declares {size} bytes")
     entries, at = [], 8
     for _ in range(count):
         if len(data) - at < _ENTRY.size:
@@ -138,13 +144,13 @@ def read_key_list(data: bytes) -> tuple[PublicKeyEntry, ...]:
         blob, name, kind = _ENTRY.unpack_from(data, at)
         at += _ENTRY.size
         if name % 2 or name + blob > len(data) - at:
-            raise SecurityDataError("an entry of a list of public keys is cut off")
+            raise SecurityDataError("an entry of a list of public keys is truncated")
         text = decode_text(data[at : at + name])
         key = RsaPublicKey.from_blob(data[at + name : at + name + blob])
         entries.append(PublicKeyEntry(text, kind, key))
         at += name + blob
     if at != len(data):
-        raise SecurityDataError("data follows the list of public keys")
+        raise SecurityDataError("extra data follows the list of public keys")
     return tuple(entries)
 
 
@@ -153,19 +159,19 @@ def read_key_list(data: bytes) -> tuple[PublicKeyEntry, ...]:
 
 @dataclass(frozen=True, slots=True)
 class UserCertificate:
-    """One MQUSERSIGNCERT: an X.509 certificate in DER, by the MD5 of which it is looked for."""
+    """One MQUSERSIGNCERT: an X.509 certificate in DER. Its MD5 digest is the key for look-ups."""
 
     certificate: bytes
     identifier: UUID
 
     @property
     def digest(self) -> bytes:
-        """MD5 of the certificate."""
+        """The MD5 digest of the certificate."""
         return hashlib.md5(self.certificate, usedforsecurity=False).digest()
 
 
 def write_user_certificates(certificates: Iterable[UserCertificate]) -> bytes:
-    """MQUSERSIGNCERTS."""
+    """Return the MQUSERSIGNCERTS of the certificates."""
     parts = [
         _CERTIFICATE.pack(item.digest, item.identifier.bytes_le, len(item.certificate)) + item.certificate
         for item in certificates
@@ -174,14 +180,16 @@ def write_user_certificates(certificates: Iterable[UserCertificate]) -> bytes:
 
 
 def read_user_certificates(data: bytes) -> tuple[UserCertificate, ...]:
-    """The certificates of MQUSERSIGNCERTS; nothing at all is an empty list. Digests are not believed."""
+    """Return the certificates of MQUSERSIGNCERTS; an empty `data` is an empty list. The digests in it are
+    ignored. Raises SecurityDataError.
+    """
     if not data:
         return ()
     if len(data) < 4:
         raise SecurityDataError("a list of certificates is cut off")
     (count,) = struct.unpack_from("<I", data)
     if count > _MAX_CERTIFICATES:
-        raise SecurityDataError(f"a list of {count} certificates")
+        raise SecurityDataError(f"a list of certificates declares too many: {count}")
     found, at = [], 4
     for _ in range(count):
         if len(data) - at < _CERTIFICATE.size:
@@ -189,9 +197,9 @@ def read_user_certificates(data: bytes) -> tuple[UserCertificate, ...]:
         _, identifier, size = _CERTIFICATE.unpack_from(data, at)
         at += _CERTIFICATE.size
         if size > len(data) - at:
-            raise SecurityDataError("a certificate of a list is cut off")
+            raise SecurityDataError("a certificate of a list is truncated")
         found.append(UserCertificate(data[at : at + size], UUID(bytes_le=identifier)))
         at += size
     if at != len(data):
-        raise SecurityDataError("data follows the list of certificates")
+        raise SecurityDataError("extra data follows the list of certificates")
     return tuple(found)

@@ -1,4 +1,4 @@
-"""X.509 certificates of users: internal ones, made here and signed by themselves, and external ones."""
+"""X.509 certificates of users: internal ones, which are self-signed by this module, and external ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 _UNREADABLE: Final = (ValueError, UnsupportedAlgorithm, x509.InvalidVersion)  # what parsing raises
 
 MAX_CERTIFICATE: Final = 0xFFFF
-"""Bytes that SecurityHeader.SenderCertSize may say."""
+"""Maximum size of a certificate in bytes: the largest value of SecurityHeader.SenderCertSize."""
 
 _STRANGERS_BITS: Final = 4096
 _COMMON_EXPONENT: Final = 65537
@@ -36,7 +36,9 @@ _REMEMBERED: Final = 256
 
 
 def self_signed(name: str, locality: str, key: RSAPrivateKey, now_s: int, serial: int) -> bytes:
-    """The DER of an internal certificate: for `name` at a computer, valid for eight years."""
+    """Return the DER of an internal certificate for `name` at the computer `locality`, valid for eight
+    years.
+    """
     start = datetime.datetime.fromtimestamp(now_s, datetime.UTC)
     subject = x509.Name(
         [
@@ -59,7 +61,7 @@ def self_signed(name: str, locality: str, key: RSAPrivateKey, now_s: int, serial
 
 
 def from_file(data: bytes) -> bytes:
-    """The DER of a certificate in PEM or DER. Raises SecurityDataError."""
+    """Return the DER of a certificate in PEM or DER. Raises SecurityDataError."""
     try:
         if data.lstrip().startswith(b"-----"):
             found = x509.load_pem_x509_certificate(data)
@@ -69,38 +71,41 @@ def from_file(data: bytes) -> bytes:
         raise SecurityDataError("not an X.509 certificate in PEM or DER") from None
     certificate = found.public_bytes(serialization.Encoding.DER)
     if len(certificate) > MAX_CERTIFICATE:
-        raise SecurityDataError(f"a certificate of more than {MAX_CERTIFICATE} bytes")
+        raise SecurityDataError(f"the certificate has more than {MAX_CERTIFICATE} bytes")
     key_of(certificate)
     return certificate
 
 
 def key_of(certificate: bytes) -> RSAPublicKey:
-    """The key of a certificate in DER. Raises SecurityDataError: it is none, or has another kind of key.
+    """Return the key of a certificate in DER. Raises SecurityDataError if it is not a certificate or its key
+    is not RSA.
 
     Its dates and issuer are ignored: the sender is the user for which the directory has this certificate.
     """
     try:
         key = x509.load_der_x509_certificate(certificate).public_key()
     except _UNREADABLE:
-        raise SecurityDataError("not a certificate that can be read") from None
+        raise SecurityDataError("not a readable X.509 certificate") from None
     if not isinstance(key, RSAPublicKey):
-        raise SecurityDataError("a certificate with a key that is not RSA")
+        raise SecurityDataError("the key of the certificate is not an RSA key")
     if key.key_size > MAX_RSA_BITS:
-        raise SecurityDataError(f"a certificate with a key of more than {MAX_RSA_BITS} bits")
+        raise SecurityDataError(f"the key of the certificate has more than {MAX_RSA_BITS} bits")
     if key.public_numbers().e.bit_length() > MAX_EXPONENT_BITS:
-        raise SecurityDataError(f"a certificate with an exponent of more than {MAX_EXPONENT_BITS} bits")
+        raise SecurityDataError(
+            f"the exponent of the certificate's key has more than {MAX_EXPONENT_BITS} bits"
+        )
     return key
 
 
 def is_cheap(key: RSAPublicKey) -> bool:
-    """Whether a key costs no more than those in use: 4096 bits, the exponent 65537. A key that is registered
-    may have more (`key_of`), one that a stranger brings may not.
+    """Whether an operation with this key costs no more than with usual ones: 4096 bits, exponent 65537. A
+    registered key may cost more (`key_of`), the key of an unauthenticated peer may not.
     """
     return key.key_size <= _STRANGERS_BITS and key.public_numbers().e == _COMMON_EXPONENT
 
 
 def described(certificate: bytes) -> dict[str, Any]:
-    """Describes a certificate in DER for people; empty if it cannot be read."""
+    """Returns a description of a certificate in DER for people, {} if it cannot be read."""
     try:
         found = x509.load_der_x509_certificate(certificate)
         return {
@@ -114,13 +119,13 @@ def described(certificate: bytes) -> dict[str, Any]:
 
 
 class CertificateKeys:
-    """The keys of certificates that came lately: senders use the same one again and again."""
+    """A cache of the keys of recent certificates: a sender uses the same certificate for all its messages."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, RSAPublicKey] = {}
 
     def __call__(self, certificate: bytes) -> RSAPublicKey:
-        """Raises SecurityDataError."""
+        """Return the key of a certificate in DER. Raises SecurityDataError, see `key_of`."""
         key = self._known.get(certificate)
         if key is None:
             key = key_of(certificate)

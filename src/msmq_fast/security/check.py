@@ -1,14 +1,15 @@
-"""The access check of MS-DTYP 2.5.3.2 as a pure function that says which entry decided.
+"""The access check of MS-DTYP 2.5.3.2 as a pure function, which reports the entry that decided.
 
-Where the text leaves room:
+Decisions that the specification leaves open:
 
-- Generic bits of entries count as what they stand for, as if they had been mapped when they were set.
-- OWNER RIGHTS (S-1-3-4) in an entry means the owner, and takes away what owners have without an entry.
-- An object entry without an object type is a plain one; with one it is for a part of the object, which
-  queues do not have, and does nothing.
+- Generic bits of entries are mapped to the rights that they stand for, as if that had been done when they
+  were set.
+- OWNER RIGHTS (S-1-3-4) in an entry means the owner, and removes the implicit rights of the owner.
+- An object entry without an object type is like a plain one. With an object type it applies to a part of the
+  object; queues do not have parts, so it has no effect.
 - Conditions are not evaluated: a conditional entry never grants, and always denies the accounts that it
   names.
-- With MAXIMUM_ALLOWED, rights asked for by name beside it must be among those granted.
+- With MAXIMUM_ALLOWED, other rights requested at the same time must be among those granted.
 """
 
 from __future__ import annotations
@@ -53,9 +54,10 @@ class Reason(StrEnum):
 class Decision:
     """The result of a check.
 
-    `granted`: everything asked for is granted. `access`: the rights granted, 0 when refused. `index` and
-    `entry`: the entry of the DACL that decided (the one that denied, or the one that granted the last right
-    missing); None where none did. `missing`: the rights that were refused or that nothing granted.
+    `granted`: all requested rights are granted. `access`: the granted rights, 0 if refused. `index` and
+    `entry`: the entry of the DACL that decided (the entry that denied a right, or that granted the last
+    missing right); None if no entry decided. `missing`: the rights that an entry denied or that no entry
+    granted.
     """
 
     granted: bool
@@ -69,7 +71,7 @@ class Decision:
 def access_check(
     token: Token, descriptor: SecurityDescriptor, desired: int, mapping: GenericMapping
 ) -> Decision:
-    """Whether `token` has the rights `desired` to an object; generic bits are mapped first."""
+    """Decide whether `token` has the rights `desired` to an object. Generic bits are mapped first."""
     desired = mapping.map(desired)
     remaining = desired
     reason = Reason.NOTHING
@@ -136,23 +138,23 @@ def _speaks_of_owner_rights(aces: tuple[Ace, ...]) -> bool:
 
 
 def _matches(token: Token, ace: Ace, is_owner: bool) -> bool:
-    """Whether an entry is in effect here and speaks of the caller."""
+    """Whether an entry is effective on this object and applies to the caller."""
     if ace.sid is None or ace.flags & AceFlag.INHERIT_ONLY or ace.object_type is not None:
         return False
     return _holds(token, ace.sid, is_owner)
 
 
 def _holds(token: Token, wanted: Sid, is_owner: bool) -> bool:
-    """SidInToken (2.5.3.1.1); PRINCIPAL_SELF matches no principal here."""
+    """SidInToken (2.5.3.1.1). PRINCIPAL_SELF never matches, because queues do not stand for a principal."""
     if wanted == OWNER_RIGHTS:
         return is_owner
     return wanted != PRINCIPAL_SELF and wanted in token.sids
 
 
 def grants_everybody(descriptor: SecurityDescriptor, right: int, mapping: GenericMapping) -> bool:
-    """Whether `right` is granted to every caller there may be, the anonymous one included.
+    """Whether `right` is granted to every possible caller, also an anonymous one.
 
-    False wherever it would take a look at the caller to tell.
+    Returns False if the answer depends on the caller.
     """
     if descriptor.dacl is None:
         return True

@@ -1,4 +1,6 @@
-"""Encryption of message bodies (MS-MQMQ 2.2.19.3): one object for a session key, for any number of bodies."""
+"""Encryption of message bodies (MS-MQMQ 2.2.19.3): one cipher object for each session key, usable for any
+number of bodies.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,18 @@ class BodyCipher(Protocol):
     """AES and RC2 run in CBC mode with a zero initialisation vector and PKCS #5 padding."""
 
     def encrypt(self, body: bytes) -> bytes:
-        """The encrypted body, up to 16 bytes longer."""
+        """Return the encrypted body, which is up to 16 bytes longer."""
 
     def decrypt(self, body: bytes) -> bytes:
-        """The body. Raises ValueError for a wrong size or padding."""
+        """Return the decrypted body. Raises ValueError if its size or padding is wrong."""
 
 
 class _Aes:
-    """AES by OpenSSL: one context for each direction, which lives as long as the key.
+    """AES by OpenSSL, with one context for each direction, which is reused for all bodies.
 
-    To make a context takes four times as long as to encrypt a small body. One that goes on from the last
-    message XORs its last block of cipher text where the initialisation vector belongs; XORing the same block
-    once more leaves the zero vector that each message begins with.
+    Creating a context takes four times as long as encrypting a small body. A reused context XORs the last
+    block of cipher text of the previous message in place of the initialisation vector. XORing the same block
+    once more gives the zero vector with which each message must begin.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -54,7 +56,7 @@ class _Aes:
 
     def decrypt(self, body: bytes) -> bytes:
         if not body or len(body) % _BLOCK:
-            raise ValueError("not a whole number of blocks")
+            raise ValueError("the size of the encrypted body is not a multiple of the block size")
         if self._decryptor is None:
             self._decryptor, self._received = self._cipher.decryptor(), 0
         clear = self._decryptor.update(body)
@@ -65,7 +67,7 @@ class _Aes:
 
 
 class _Rc4:
-    """RC4, whose key stream starts anew with each body, as it does in CryptoAPI."""
+    """RC4. As in CryptoAPI, the key stream restarts with each body."""
 
     def __init__(self, key: bytes) -> None:
         self._cipher = RC4(key)
@@ -77,7 +79,9 @@ class _Rc4:
 
 
 def body_cipher(algorithm: EncryptionAlgorithm, key: bytes, effective_bits: int) -> BodyCipher:
-    """A cipher for one session key; `effective_bits` are those of RC2. Raises ValueError for a wrong key."""
+    """Return a cipher for one session key. `effective_bits` is the effective key length of RC2. Raises
+    ValueError if the key has a wrong size.
+    """
     match algorithm:
         case EncryptionAlgorithm.RC2:
             return RC2(key, effective_bits)
@@ -85,7 +89,7 @@ def body_cipher(algorithm: EncryptionAlgorithm, key: bytes, effective_bits: int)
             return _Rc4(key)
         case _:
             if 8 * len(key) != _AES_BITS[algorithm]:
-                raise ValueError("an AES key of another length than the algorithm has")
+                raise ValueError("the length of the AES key does not match the algorithm")
             return _Aes(key)
 
 

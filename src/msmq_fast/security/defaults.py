@@ -19,12 +19,12 @@ _LOOK: Final = QueueRight.GET_QUEUE_PROPERTIES | QueueRight.GET_QUEUE_PERMISSION
 
 
 class DefaultAcl(StrEnum):
-    """What a queue grants to Everyone if its owner is not a domain user."""
+    """The rights that a new queue grants to Everyone if its owner is not a domain user."""
 
     SPEC = "spec"
-    """Everything, as MS-MQDMPR has it: in a workgroup every local program may do what it likes."""
+    """All rights, as in MS-MQDMPR: in a workgroup every local program has full access."""
     RESTRICTIVE = "restrictive"
-    """To look and to send; the owner and the administrators may do everything."""
+    """The rights to read properties and to send; the owner and the administrators have all rights."""
 
 
 def _no_domain_user(_: Sid) -> bool:
@@ -35,8 +35,8 @@ def _no_domain_user(_: Sid) -> bool:
 class DefaultPolicy:
     """The policy of default descriptors.
 
-    `reachable_by_srmp`: messages may come from anonymous senders; Everyone and ANONYMOUS
-    LOGON may then send. `machine`: the SID of the computer in its domain, None in a workgroup (DM-045).
+    `reachable_by_srmp`: messages may arrive from anonymous senders, so Everyone and ANONYMOUS LOGON get the
+    right to send. `machine`: the SID of the computer in its domain, None in a workgroup (DM-045).
     `is_domain_user` tells domain accounts from local ones (X-44).
     """
 
@@ -56,9 +56,9 @@ def queue_descriptor(
 ) -> SecurityDescriptor:
     """Create Default Queue Security Descriptor (DM-045 … DM-049).
 
-    What `supplied` has is kept byte for byte. The owner is the caller (the Administrators, where the queue
-    manager itself creates a queue) unless one is supplied; the group is the owner's primary group, else the
-    owner. An owner that is not a domain user counts as S-1-5-7 where rights are given out (DM-047), but
+    The parts that `supplied` has are kept byte for byte. The owner is the caller (the Administrators, where
+    the queue manager itself creates a queue) unless one is supplied; the group is the owner's primary group,
+    else the owner. Rights are granted as if an owner that is not a domain user were S-1-5-7 (DM-047), but
     S-1-5-7 is not written as the owner: every anonymous caller could then change the descriptor.
     """
     owner = caller.user if caller is not None else ADMINISTRATORS
@@ -103,8 +103,9 @@ def _default_dacl(policy: DefaultPolicy, owner: Sid) -> Acl:
 
 
 def machine_descriptor(policy: DefaultPolicy) -> SecurityDescriptor:
-    """The descriptor of the queue manager (QM-23, X-40): everything for administrators and the owner, which
-    is the system; for the world what MQSEC_MACHINE_WORLD_RIGHTS says, and to create queues if that is set.
+    """The descriptor of the queue manager (QM-23, X-40). Administrators and the owner, which is the system,
+    have all rights. Everyone has MQSEC_MACHINE_WORLD_RIGHTS, and the right to create queues if the policy
+    allows it.
     """
     everything = int(MachineRight.MACHINE_GENERIC_ALL)
     world = int(MachineRight.MACHINE_WORLD_RIGHTS)

@@ -16,7 +16,7 @@ __all__ = ["MAX_DESCRIPTOR", "Control", "SecurityDescriptor"]
 
 _HEAD: Final = struct.Struct("<BBHIIII")
 MAX_DESCRIPTOR: Final = _HEAD.size + 2 * 0xFFFF + 2 * 68 + 6
-"""Bytes of the largest descriptor: two lists and two SIDs, each on a 4-byte boundary."""
+"""Maximum size of a descriptor in bytes: two lists and two SIDs, each on a 4-byte boundary."""
 
 
 class Control(IntFlag):
@@ -47,9 +47,9 @@ _STRUCTURAL: Final = Control.DACL_PRESENT | Control.SACL_PRESENT | Control.SELF_
 class SecurityDescriptor:
     """The owner of an object, and the rights on it.
 
-    `control` holds the flags that neither follow from the other fields nor from the form. A list that is None
-    is absent; `dacl_present` with a `dacl` of None is a NULL DACL, which grants everything as an absent one
-    does. `resource` is Sbz1.
+    `control` holds the flags that follow neither from the other fields nor from the self-relative form. A
+    list that is None is absent; `dacl_present` with a `dacl` of None is a NULL DACL, which grants everything
+    as an absent one does. `resource` is Sbz1.
     """
 
     owner: Sid | None = None
@@ -63,22 +63,22 @@ class SecurityDescriptor:
 
     @classmethod
     def build(cls, owner: Sid | None, group: Sid | None, dacl: Acl | None) -> SecurityDescriptor:
-        """A descriptor without SACL; a `dacl` of None is absent."""
+        """Return a descriptor without SACL, and without DACL if `dacl` is None."""
         return cls(owner, group, dacl, dacl_present=dacl is not None)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SecurityDescriptor:
-        """Parse. Every size and offset is checked. Raises SecurityDataError."""
+        """Parse a descriptor. Every size and offset is checked. Raises SecurityDataError."""
         if not _HEAD.size <= len(data) <= MAX_DESCRIPTOR:
-            raise SecurityDataError(f"a security descriptor of {len(data)} bytes")
+            raise SecurityDataError(f"a security descriptor cannot have {len(data)} bytes")
         revision, resource, control, owner_at, group_at, sacl_at, dacl_at = _HEAD.unpack_from(data)
         if revision != 1:
-            raise SecurityDataError(f"a security descriptor of revision {revision}")
+            raise SecurityDataError(f"the security descriptor has the unknown revision {revision}")
         if not control & Control.SELF_RELATIVE:
             raise SecurityDataError("the security descriptor is not self-relative")
         for name, at in (("owner", owner_at), ("group", group_at), ("SACL", sacl_at), ("DACL", dacl_at)):
             if at and not _HEAD.size <= at < len(data):
-                raise SecurityDataError(f"the {name} is at offset {at} of {len(data)} bytes")
+                raise SecurityDataError(f"the offset {at} of the {name} lies outside the {len(data)} bytes")
         has_dacl, has_sacl = bool(control & Control.DACL_PRESENT), bool(control & Control.SACL_PRESENT)
         return cls(
             owner=Sid.read(data, owner_at)[0] if owner_at else None,
@@ -93,7 +93,7 @@ class SecurityDescriptor:
 
     @cached_property
     def encoded(self) -> bytes:
-        """The bytes, in the order that Windows writes: SACL, DACL, owner, group.
+        """The descriptor as bytes, in the order that Windows writes: SACL, DACL, owner, group.
 
         Raises SecurityDataError if a list is too large.
         """
@@ -120,5 +120,5 @@ class SecurityDescriptor:
         return head + bytes(body)
 
     def with_dacl(self, dacl: Acl) -> SecurityDescriptor:
-        """The same with another DACL, which no longer counts as established by default."""
+        """Return a copy with another DACL, without the flag "established by default"."""
         return replace(self, dacl=dacl, dacl_present=True, control=self.control & ~Control.DACL_DEFAULTED)

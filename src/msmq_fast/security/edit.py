@@ -1,7 +1,7 @@
-"""Changes to access control lists, as operators think of them.
+"""Changes to access control lists in the terms of an operator: grant, deny, revoke.
 
-Only plain entries of the object itself are touched; inherited, conditional and unknown ones stay as they are.
-New entries go where the canonical order has them (MS-DTYP 2.4.5): denials first, inherited ones last.
+Only plain entries of the object itself are changed; inherited, conditional and unknown ones are kept. New
+entries are inserted in canonical order (MS-DTYP 2.4.5): denials first, inherited ones last.
 """
 
 from __future__ import annotations
@@ -34,26 +34,28 @@ _ALLOW, _DENY = AceType.ACCESS_ALLOWED, AceType.ACCESS_DENIED
 def grant(
     descriptor: SecurityDescriptor, account: Sid, mask: int, mapping: GenericMapping
 ) -> SecurityDescriptor:
-    """Grants rights to `account`, and removes a denial of the same rights."""
+    """Grant rights to `account`, and remove entries that deny these rights to `account`."""
     return _add(_remove(descriptor, account, mask, mapping, (_DENY,)), _ALLOW, account, mask, mapping)
 
 
 def deny(
     descriptor: SecurityDescriptor, account: Sid, mask: int, mapping: GenericMapping
 ) -> SecurityDescriptor:
-    """Denies rights to `account`, whatever other entries grant; removes an entry that grants them."""
+    """Deny rights to `account` whatever its groups grant, and remove entries that grant these rights to
+    `account`.
+    """
     return _add(_remove(descriptor, account, mask, mapping, (_ALLOW,)), _DENY, account, mask, mapping)
 
 
 def revoke(
     descriptor: SecurityDescriptor, account: Sid, mask: int, mapping: GenericMapping
 ) -> SecurityDescriptor:
-    """Neither granted nor denied to `account` by name."""
+    """Remove the entries that grant or deny these rights to `account` itself."""
     return _remove(descriptor, account, mask, mapping, (_ALLOW, _DENY))
 
 
 def _aces(descriptor: SecurityDescriptor, mapping: GenericMapping) -> list[Ace]:
-    """The entries; where there is no list, those that say the same."""
+    """Return the entries of the DACL. If there is no DACL, return entries with the same effect."""
     if descriptor.dacl is not None:
         return list(descriptor.dacl.aces)
     return [Ace.build(_ALLOW, mapping.all, account) for account in (EVERYONE, ANONYMOUS)]
@@ -103,7 +105,7 @@ def _add(
 
 
 def merge(old: SecurityDescriptor, given: SecurityDescriptor) -> SecurityDescriptor:
-    """`old` with the parts that `given` has."""
+    """Return `old`, with those parts replaced that `given` has."""
     result = old
     if given.owner is not None:
         result = replace(result, owner=given.owner)
@@ -119,7 +121,7 @@ def merge(old: SecurityDescriptor, given: SecurityDescriptor) -> SecurityDescrip
 
 
 def needed_to_change(old: SecurityDescriptor, new: SecurityDescriptor) -> int:
-    """The rights that it takes to replace `old` by `new`."""
+    """Return the rights that a caller needs to replace `old` by `new`."""
     needed = 0
     if (old.owner, old.group) != (new.owner, new.group):
         needed |= Standard.WRITE_OWNER

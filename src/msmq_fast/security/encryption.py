@@ -46,18 +46,18 @@ class Failure(StrEnum):
 
     NOT_ADDRESSED = "the destination is neither a public nor a private format name"
     NO_KEYS = "the public keys of the destination's queue manager are not known"
-    NO_PROVIDER = "the destination has no key for an acceptable provider"
+    NO_PROVIDER = "the destination has no key for an acceptable provider "
     BAD_LEVEL = "the privacy level is invalid"
     BAD_ALGORITHM = "the algorithm does not match the privacy level"
     UNSUPPORTED_PROVIDER = "there is no key pair for the provider"
     BAD_KEY = "the session key does not match the algorithm and key pair"
-    WEAK_KEY = "a session key of 40 bits instead of 128"
+    WEAK_KEY = "the session key has 40 bits instead of 128"
     BAD_BODY = "the session key or the body cannot be decrypted"
     TOO_LARGE = "the encrypted message does not fit into a packet"
 
 
 class EncryptionError(Exception):
-    """A message that cannot be encrypted or decrypted."""
+    """A message cannot be encrypted or decrypted."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.value)
@@ -96,10 +96,12 @@ class SessionKey:
 def _cipher(
     provider: Provider, algorithm: EncryptionAlgorithm, key: bytes, switches: SecuritySwitches
 ) -> BodyCipher:
-    """Raises ValueError: the key is not one of this provider and algorithm."""
+    """Return the cipher for a session key. Raises ValueError if the key does not fit the provider and
+    algorithm.
+    """
     bits = provider.session_bits[algorithm]
     if len(key) * 8 != bits:
-        raise ValueError(f"a key of {8 * len(key)} bits instead of {bits}")
+        raise ValueError(f"the key has {8 * len(key)} bits instead of {bits}")
     if provider is BASE and switches.amb83_salt:
         key += _SALT
     return body_cipher(algorithm, key, bits)
@@ -108,7 +110,7 @@ def _cipher(
 class SentKeys:
     """The sending half: chooses the provider and makes session keys (QB-342 … QB-349).
 
-    `published` gives the MQDSPUBLICKEYS of a queue manager, None where there are none.
+    `published` returns the MQDSPUBLICKEYS of a queue manager, None if it has none.
     """
 
     def __init__(
@@ -130,17 +132,17 @@ class SentKeys:
         )
 
     def forget(self) -> None:
-        """Published keys have changed."""
+        """Drop all cached keys, because published keys have changed."""
         self.cache.clear()
         self._remote.clear()
 
     def key_for(
         self, manager: UUID, level: int, now: float, wanted: EncryptionAlgorithm | None = None
     ) -> SessionKey:
-        """The session key for messages of a privacy level to a queue manager.
+        """Return the session key for messages with a privacy level to a queue manager.
 
-        `wanted` is the algorithm that the sender asked for: used if the provider that is chosen has it.
-        Raises EncryptionError.
+        `wanted` is the algorithm that the sender requested; it is used if the chosen provider has it. Raises
+        EncryptionError.
         """
         if level not in _BY_LEVEL:
             raise EncryptionError(Failure.BAD_LEVEL)
@@ -168,7 +170,9 @@ class SentKeys:
         return known
 
     def _choose(self, keys: tuple[PublicKeyEntry, ...], level: PrivacyLevel) -> tuple[Provider, RsaPublicKey]:
-        """The best provider that the destination has, down to the level asked for, and below it never."""
+        """Return the best provider of the destination and its key. The provider is never weaker than the
+        requested level.
+        """
         by_name = {entry.provider: entry.key for entry in keys}
         order = (ENHANCED_AES, ENHANCED, BASE)
         for provider in order:
@@ -207,9 +211,10 @@ class SentKeys:
 
 
 class ReceivedKeys:
-    """The receiving half: session keys that senders made for this queue manager (QB-248 … QB-253).
+    """The receiving half: session keys that senders have created for this queue manager (QB-248 … QB-253).
 
-    `own` are the key pairs by provider. With `turns`, a private key is used in turns only.
+    `own` maps each provider to its key pair. With `turns`, each operation with a private key needs a turn
+    (see `keyturns`).
     """
 
     def __init__(
@@ -230,13 +235,16 @@ class ReceivedKeys:
             self._policy.receive_cache_size, self._policy.key_lifetime
         )
         self.opened = 0
-        """Session keys that a private key was used for since the start, also in vain."""
+        """Number of session keys for which a private key was used since the start, whether successfully or
+        not.
+        """
 
     def key_of(self, level: int, algorithm: int, source: bytes, blob: bytes, now: float) -> SessionKey:
-        """The key of a message: PrivacyLevel, EncryptionAlgorithm, SourceQueueManager and EncryptionKey.
+        """Return the session key of a message with these PrivacyLevel, EncryptionAlgorithm,
+        SourceQueueManager and EncryptionKey.
 
-        Raises EncryptionError: BAD_BODY for everything that only the private key tells. KeyNeeded: a private
-        key is to be used, and it is not the caller's turn.
+        Raises EncryptionError, with BAD_BODY for every fault that only the private key reveals. Raises
+        KeyNeeded if a private key must be used and the caller does not have a turn.
         """
         provider = _BY_LEVEL.get(PrivacyLevel(level)) if level in _BY_LEVEL else None
         if provider is None:

@@ -1,4 +1,4 @@
-"""The hashes of signatures: digests, and the DigestInfo that PKCS #1 v1.5 puts around them (RFC 8017 9.2)."""
+"""The hashes of signatures: digests, and the DigestInfo of PKCS #1 v1.5 that contains them (RFC 8017 9.2)."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _INFO: Final[dict[HashAlgorithm, bytes]] = {
 
 
 def digest(algorithm: HashAlgorithm, parts: Iterable[bytes]) -> bytes:
-    """The digest of the concatenation of `parts`."""
+    """Return the digest of the concatenation of `parts`."""
     return _DIGEST[algorithm](parts)
 
 
 def digest_info(algorithm: HashAlgorithm, value: bytes) -> bytes:
-    """DigestInfo of a digest: what is padded and put through RSA."""
+    """Return the DigestInfo of a digest, which RSA signs after padding."""
     return _INFO[algorithm] + value

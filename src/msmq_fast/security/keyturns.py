@@ -1,18 +1,18 @@
-"""Turns for operations with keys: what all peers together may make this server calculate.
+"""Turns for operations with private keys: a limit on the calculations that all peers together can cause.
 
 A private RSA operation takes about a millisecond, and any peer that may send a message can ask for one.
-cryptography holds the GIL meanwhile (measured with 50.0), so that a thread of its own relieves the event loop
-of nothing: a budget does.
+The library cryptography holds the GIL meanwhile (measured with 50.0), so that another thread would not
+relieve the event loop. A budget does.
 
-1. An operation runs in `KeyTurns.run`, one in each turn. Outside of a turn that raises `KeyNeeded`, and the
-   caller leaves what it does without any effect.
-2. It asks for a turn with `ask`. If the budget is not used up and no request waits, it may `take` one at
-   once, until these have taken what one turn of the event loop may; else its request is queued under the
-   address group of its peer.
-3. `expire` gives turns: one group after the other, in each the oldest request first. Groups whose operations
-   failed often of late come when no other waits.
-4. `run` measures what an operation takes, by the clock of its thread. The budget refills at `share` seconds a
-   second, up to `burst` (by default that of a second); it may be overdrawn by one operation.
+1. An operation runs in `KeyTurns.run`, one in each turn. Outside of a turn, `run` raises `KeyNeeded`, and the
+   caller abandons its work without any effect.
+2. The caller requests a turn with `ask`. If the budget is not used up and no request waits, the caller may
+   `take` a turn at once, up to a limit for each iteration of the event loop. Otherwise its request is queued
+   under the address group of its peer.
+3. `expire` grants turns: one group after the other, and in each group the oldest request first. Groups whose
+   operations have often failed lately get a turn when no other group waits.
+4. `run` measures the time of an operation, by the clock of its thread. The budget refills at `share` seconds
+   a second, up to `burst` (by default the refill of one second); one operation may overdraw it.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _FAILURES, _REMEMBERED = (
 
 
 class KeyNeeded(Exception):
-    """An operation with a key is due, and it is not the caller's turn."""
+    """The caller needs an operation with a key, but does not have a turn."""
 
 
 class TooManyWait(Exception):
-    """No more requests of this address group, or of all, are queued."""
+    """The queue of requests is full, for this address group or in total."""
 
 
 class Turn:
-    """A request that waits."""
+    """A queued request for a turn."""
 
     __slots__ = ("act", "address")
 
@@ -56,12 +56,14 @@ class Turn:
         self.act: Callable[[float], object] | None = act
 
     def cancel(self) -> None:
-        """The caller that asked is gone."""
+        """Withdraw the request."""
         self.act = None
 
 
 class KeyTurns:
-    """Times are monotonic seconds; `clock` gives those that this thread has calculated."""
+    """The budget and the queued requests. Times are monotonic seconds; `clock` returns the processor time of
+    this thread.
+    """
 
     def __init__(
         self,
@@ -86,16 +88,17 @@ class KeyTurns:
         self._giving = False  # turns, to waiting requests
         self._taken = 0.0  # seconds of operations that did not wait, in this turn of the loop
         self.waiting = 0
-        """Requests that wait, those that were cancelled included."""
+        """Number of queued requests, also cancelled ones."""
         self.spent = 0.0
-        """Seconds that operations took since the start."""
+        """Time of all operations since the start, in seconds."""
 
     # ---- asking
 
     def ask(self, address: str, act: Callable[[float], object], now: float) -> Turn | None:
-        """None: the caller may `take` a turn now. Else `act(now)` is called when it has one.
+        """Request a turn. Return None if the caller may `take` one now. Otherwise `act(now)` is called once
+        it has one.
 
-        Raises TooManyWait.
+        Raises TooManyWait if the queue of requests is full.
         """
         if not self._good and not self._bad and self._refilled(now) > 0 and self._taken < _AT_A_TIME:
             return None
@@ -113,7 +116,7 @@ class KeyTurns:
         return turn
 
     def take(self, address: str, act: Callable[[], T]) -> T:
-        """Do something in a turn, which is good for one operation."""
+        """Call `act` in a turn, which allows one operation."""
         before, self._taking = self._taking, address
         try:
             return act()
@@ -121,8 +124,8 @@ class KeyTurns:
             self._taking = before
 
     def at_once(self, act: Callable[[], T]) -> T:
-        """Do something that cannot wait: its operations overdraw the budget, up to `burst`. KeyNeeded: it is
-        overdrawn so far.
+        """Call `act`, which cannot wait: its operations may overdraw the budget by up to `burst`. Its
+        operations raise KeyNeeded if the budget is overdrawn by more.
         """
         before, self._at_once = self._at_once, True
         try:
@@ -133,7 +136,8 @@ class KeyTurns:
     # ---- operations
 
     def run(self, operation: Callable[[], T], now: float) -> T:
-        """Runs `operation` and returns its result. Its exception counts against the group whose turn it is.
+        """Runs `operation` and returns its result. If it raises, the failure counts against the group that
+        has the turn.
 
         Raises KeyNeeded.
         """
@@ -170,7 +174,7 @@ class KeyTurns:
         return self._at + max(-self._left, 0.0) / self._share
 
     def expire(self, now: float) -> None:
-        """Gives turns within the budget, for a bounded time."""
+        """Grant turns until the budget is used up, for a bounded time."""
         self._taken, self._giving = 0.0, True
         try:
             self._give(now)
@@ -201,7 +205,7 @@ class KeyTurns:
         return None
 
     def _sweep(self) -> None:
-        """Forget requests that were cancelled."""
+        """Drop cancelled requests."""
         for lines in (self._good, self._bad):
             for group in list(lines):
                 line = deque(turn for turn in lines[group] if turn.act is not None)

@@ -1,18 +1,19 @@
-"""Failed log-ons: what is guessed slows down and is locked out; honest users elsewhere are not.
+"""Limits on failed log-ons: a peer that guesses is slowed down and locked out, and users elsewhere are not
+affected.
 
-1. An account has `FREE` failures from one address group. Each further one locks this pair of account and
+1. An account has `FREE` failures from one address group. Each further failure locks this pair of account and
    group, for 1 s, 2 s, 4 s, … up to `LONGEST`. While it is locked even the right secret is refused, and
-   attempts count for nothing, so that a lock ends.
+   attempts do not count as failures, so that the lock ends.
 2. A group has `FREE_IN_ALL` failures for all accounts, existing ones or not, and is then locked in the same
-   way: it may not try one secret with many names.
+   way: this stops a peer that tries one secret with many names.
 3. All failures together have a budget of `RATE` a second. It slows down a guesser with many addresses.
 4. Rules 2 and 3 do not concern an account that has logged on from the group before. So neither a neighbour
-   behind the same NAT nor a crowd of strangers locks out an active user.
-5. A success ends rule 1 for its pair. What was quiet for `MEMORY` seconds is forgotten.
+   behind the same NAT nor a flood of unknown peers locks out an active user.
+5. A success resets rule 1 for its pair. Counts without a new failure for `MEMORY` seconds are dropped.
 
-The account of a wrong secret that names none (a token) or of a name that does not exist is "". So the
-number of accounts is that of the users file, whatever names strangers try. Its lock holds for the whole
-group: else a right token among many wrong ones would be found.
+A failed attempt without an account name (with a token), or with an unknown name, counts for the account "".
+So the number of accounts stays that of the users file, whatever names peers try. The lock of "" applies to
+the whole group: otherwise a peer could find a right token among many wrong ones.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class _Failures:
 
 
 class LogonLimits:
-    """Sans-IO. `monotonic` gives seconds."""
+    """The counts and locks of failed log-ons. Sans-IO; `monotonic` returns seconds."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -65,10 +66,11 @@ class LogonLimits:
         self._budget = Allowance(RATE * _BURST, _BURST)
 
     def admit(self, account: str, address: str, *, proven: bool) -> str | None:
-        """Decide on a log-on, whose secret is right if `proven`: None lets it in, else the reason, for logs.
+        """Decide on a log-on; `proven` tells whether its secret is right. Return None to accept it, else the
+        reason, for logs.
 
-        Call it once for each attempt, and only after the secret was compared, so that the time that an
-        attempt takes tells nothing.
+        Call it once for each attempt, and only after the secret was compared, so that the duration of an
+        attempt reveals nothing.
         """
         now = self._monotonic()
         group = address_group(address)
@@ -112,7 +114,7 @@ class LogonLimits:
 
 
 def _put(table: dict[K, V], key: K, value: V) -> None:
-    """As the newest entry; the oldest makes room."""
+    """Add the newest entry; drop the oldest if the table is full."""
     table.pop(key, None)
     if len(table) >= _MOST:
         del table[next(iter(table))]

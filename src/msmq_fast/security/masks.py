@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Standard(IntFlag):
-    """Bits that mean the same for every object."""
+    """The standard rights, which mean the same for every object."""
 
     DELETE = 0x0001_0000
     READ_CONTROL = 0x0002_0000
@@ -132,7 +132,7 @@ class ConnectedNetworkRight(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class GenericMapping:
-    """The meaning of the four generic bits for one kind of object."""
+    """The rights that the four generic bits stand for, for one kind of object."""
 
     read: int
     write: int
@@ -140,7 +140,7 @@ class GenericMapping:
     all: int
 
     def map(self, mask: int) -> int:
-        """`mask` with its generic bits replaced."""
+        """Return `mask` with its generic bits replaced by the rights that they stand for."""
         if not mask & 0xF000_0000:
             return mask
         mapped = mask & 0x0FFF_FFFF
@@ -181,7 +181,7 @@ _SHORT: Final = {
 
 
 def parse_rights(text: str, rights: Rights) -> int:
-    """The mask of a list such as `send,peek`, `MQSEC_WRITE_MESSAGE` or `0x2B`. Raises ValueError."""
+    """Return the mask of a list such as `send,peek`, `MQSEC_WRITE_MESSAGE` or `0x2B`. Raises ValueError."""
     mask = 0
     for word in filter(None, (part.strip() for part in text.split(","))):
         short = _SHORT[rights].get(word.lower())
@@ -202,12 +202,12 @@ def parse_rights(text: str, rights: Rights) -> int:
             known = ", ".join(sorted(_SHORT[rights]))
             raise ValueError(f"{word!r} is not a right; use one of {known}, an MQSEC_ name, or 0x…")
     if not mask:
-        raise ValueError("no right given")
+        raise ValueError("the list of rights is empty")
     return mask
 
 
 def right_names(mask: int, rights: Rights) -> tuple[str, ...]:
-    """The MQSEC_ names of the single bits of `mask`; what has no name is a number."""
+    """Return the MQSEC_ names of the bits of `mask`; bits without a name are shown as a number."""
     names: list[str] = []
     for right in rights:
         if right.value & (right.value - 1) == 0 and mask & right.value:

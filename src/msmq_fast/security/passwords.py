@@ -21,13 +21,13 @@ def _derive(password: str, salt: bytes, n: int, r: int, p: int, size: int) -> by
 
 
 def hash_password(password: str, salt: bytes) -> str:
-    """The line to keep; `salt` is SALT_SIZE random bytes."""
+    """Return the line to store. `salt` is SALT_SIZE random bytes."""
     key = _derive(password, salt, _N, _R, _P, _SIZE)
     return f"scrypt${_N}${_R}${_P}${base64.b64encode(salt).decode()}${base64.b64encode(key).decode()}"
 
 
 def verify_password(password: str, line: str) -> bool:
-    """Whether `password` belongs to a kept line; False for a line that is none."""
+    """Whether `password` matches a stored line. False if the line is malformed."""
     try:
         kind, n, r, p, salt, key = line.split("$")
         expected = base64.b64decode(key, validate=True)

@@ -1,4 +1,6 @@
-"""From what authenticates a caller to its token: Unix users, users of the users file, senders of messages."""
+"""Makes the token of an authenticated caller: a Unix user, a user of the users file, or the sender of a
+message.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,14 @@ class SenderType(IntEnum):
 
 
 class UnsignedSid(StrEnum):
-    """AMB-23: what the SID of a message counts for that carries no signature."""
+    """AMB-23: how far the SID of an unsigned message is trusted."""
 
     USE = "use"
     ANONYMOUS = "anonymous"
 
 
 def unix_groups(uid: int) -> list[int]:
-    """The groups of a Unix user; none if the system does not know the user."""
+    """Return the group ids of a Unix user; an empty list if the system does not know the user."""
     try:
         entry = pwd.getpwuid(uid)
         return os.getgrouplist(entry.pw_name, entry.pw_gid)
@@ -47,7 +49,7 @@ def unix_groups(uid: int) -> list[int]:
 
 
 class Principals:
-    """Makes tokens. `users` gives the users as they are now, `own_uid` is the server's own Unix user."""
+    """Makes tokens. `users` returns the current accounts; `own_uid` is the server's own Unix user."""
 
     def __init__(
         self,
@@ -61,11 +63,11 @@ class Principals:
 
     @property
     def users(self) -> Users:
-        """The accounts that there are now."""
+        """Return the current accounts."""
         return self._users()
 
     def of_unix(self, uid: int, name: str = "") -> Token:
-        """The token of the user that the kernel reports for a Unix socket.
+        """Return the token of the user that the kernel reports for a Unix socket.
 
         root and the server's own user are administrators.
         """
@@ -78,8 +80,9 @@ class Principals:
         return _token(account, name or f"uid {uid}", groups + extra, groups[0] if groups else None)
 
     def of_name(self, name: str, groups: Iterable[str] = ()) -> Token:
-        """A program that proved to be `name`: an account of the users file, else one of its own that hangs on
-        the name. `groups` come on top. Raises UsersFileError for a group that does not exist.
+        """Return the token of a program authenticated as `name`: an account of the users file, else an
+        account derived from the name. The token also gets `groups`. Raises UsersFileError if a group does not
+        exist.
         """
         users = self.users
         extra = [users.group_sid(group) for group in groups]
@@ -91,10 +94,11 @@ class Principals:
         return _token(account, name, extra)
 
     def of_principal(self, principal: str, realm: str) -> Token:
-        """The token of an authenticated Kerberos principal: the account `user@REALM`, or `user` of our own
-        `realm`.
+        """Return the token of an authenticated Kerberos principal: of the account `user@REALM`, or `user` in
+        our own `realm`.
 
-        Any other is a program that is known by its principal; it has no groups.
+        Without such an account, the token is that of a program with this principal as its name, without
+        groups.
         """
         name, at, of = principal.rpartition("@")
         local = (
@@ -103,7 +107,7 @@ class Principals:
         return self.of_name(name if local else principal)
 
     def of_account(self, name: str) -> Token:
-        """The token of an account: a user's name, `uid:N`, `anonymous`, `everyone` or a SID.
+        """Return the token of an account: a user's name, `uid:N`, `anonymous`, `everyone` or a SID.
 
         Raises UsersFileError.
         """
@@ -119,14 +123,14 @@ class Principals:
         return self._known(user, []) if user is not None else self.of_sid(self.users.sid_of(name))
 
     def sid_of(self, name: str) -> Sid:
-        """The SID of a user or group by its name, of `uid:N`, or of `S-1-…`. Raises UsersFileError."""
+        """Return the SID of a user or group by its name, of `uid:N`, or of `S-1-…`. Raises UsersFileError."""
         uid = _uid(name.casefold())
         return self.of_unix(uid).user if uid is not None else self.users.sid_of(name)
 
     def of_sid(self, account: Sid) -> Token:
-        """The token of an account that is known by its SID only; the groups are those of the account.
+        """Return the token of an account that is known by its SID only; the groups are those of the account.
 
-        Nothing is proven here, so there are no privileges.
+        The SID is not proven, so the token has no privileges.
         """
         if account == ANONYMOUS:
             return ANONYMOUS_TOKEN
@@ -138,8 +142,8 @@ class Principals:
     def of_sender(
         self, kind: int, identifier: bytes, unsigned: UnsignedSid, *, verified: bool = False
     ) -> Token | None:
-        """The sender of a message (AMB-22); None if its SID is malformed. `verified`: a signature proves the
-        sender; `unsigned` says what a sender counts for that nothing proves (AMB-23).
+        """Return the token of the sender of a message (AMB-22), None if its SID is malformed. `verified`: a
+        signature proves the sender. `unsigned` is how far the SID of an unsigned message is trusted (AMB-23).
         """
         if not verified and unsigned is UnsignedSid.ANONYMOUS:
             return ANONYMOUS_TOKEN
@@ -154,8 +158,9 @@ class Principals:
         return self.of_sid(account) if verified else self._of_claim(account)
 
     def _of_claim(self, account: Sid) -> Token:
-        """A SID that its sender proves by nothing. Groups, well-known accounts and administrators cannot be
-        claimed: every list names some of them, so that a claim would open every queue.
+        """Return the token for a SID that the sender does not prove. A sender cannot claim to be a group, a
+        well-known account or an administrator: every access list has some of them, so such a claim would open
+        every queue.
         """
         if not account.is_account or self.users.is_group(account):
             return ANONYMOUS_TOKEN

@@ -1,4 +1,4 @@
-"""RSA key pairs of any size that a provider has, and their form at rest."""
+"""RSA key pairs of every size that a provider uses, and their stored form."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ _SMALL: Final = math.prod(n for n in range(3, 1000, 2) if all(n % d for d in ran
 
 
 def generate(bits: int) -> RSAPrivateKey:
-    """A new key pair; 512 bits, which the base provider has, are as good as none today. ValueError."""
+    """Return a new key pair. A key of 512 bits, as the base provider has, gives no protection today. Raises
+    ValueError if the size is not supported.
+    """
     if bits >= _LIBRARY_MINIMUM:
         return rsa.generate_private_key(_EXPONENT, bits)
     if bits != _SHORTEST:
-        raise ValueError(f"no RSA keys of {bits} bits")
+        raise ValueError(f"RSA keys of {bits} bits are not supported")
     p = _prime(bits // 2)
     q = _prime(bits // 2)
     while q == p:
@@ -47,7 +49,7 @@ def generate(bits: int) -> RSAPrivateKey:
 
 
 def _prime(bits: int) -> int:
-    """One whose two highest bits are set, so that a product of two has all its bits."""
+    """Return a prime whose two highest bits are set, so that a product of two primes has the full length."""
     while True:
         number = secrets.randbits(bits) | 3 << (bits - 2) | 1
         if math.gcd(number, _SMALL) == 1 and (number - 1) % _EXPONENT and _probably_prime(number):
@@ -72,13 +74,13 @@ def _probably_prime(number: int) -> bool:
 
 
 def public_part(key: RSAPrivateKey) -> RsaPublicKey:
-    """The public half, as blobs have it."""
+    """Return the public half in the form that blobs use."""
     numbers = key.public_key().public_numbers()
     return RsaPublicKey(numbers.n, numbers.e)
 
 
 def to_der(key: RSAPrivateKey) -> bytes:
-    """PKCS #8, not encrypted: for a vault."""
+    """Return the key in PKCS #8, not encrypted: store it in a vault only."""
     return key.private_bytes(
         serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -89,7 +91,7 @@ def from_der(data: bytes) -> RSAPrivateKey:
     try:
         return _rsa(serialization.load_der_private_key(data, None))
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise SecurityDataError("not a private key") from None
+        raise SecurityDataError("not an RSA private key") from None
 
 
 def from_pem(data: bytes) -> RSAPrivateKey:
@@ -97,12 +99,12 @@ def from_pem(data: bytes) -> RSAPrivateKey:
     try:
         return _rsa(serialization.load_pem_private_key(data, None))
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise SecurityDataError("not a private key in PEM without a password") from None
+        raise SecurityDataError("not a private key in PEM or DER without a password") from None
 
 
 def _rsa(key: object) -> RSAPrivateKey:
     if not isinstance(key, RSAPrivateKey):
-        raise SecurityDataError("not a private key of RSA")
+        raise SecurityDataError("not an RSA private key")
     if key.key_size > MAX_RSA_BITS:
-        raise SecurityDataError(f"a private key of more than {MAX_RSA_BITS} bits")
+        raise SecurityDataError(f"the private key has more than {MAX_RSA_BITS} bits")
     return key

@@ -1,7 +1,7 @@
 """Security descriptors as text (MS-DTYP 2.5.1): `O:BAG:BAD:(A;;0x3;;;WD)`.
 
-Entries that the language cannot express, such as conditional ones, are written `(0xTT;0xFF;HEX)`: type,
-flags and all bytes behind the header of the entry. The same is read back, so that nothing is lost.
+Entries that the language cannot express, such as conditional ones, are written `(0xTT;0xFF;HEX)`: type, flags
+and all bytes after the header of the entry. This form is parsed again, so nothing is lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msmq_fast.security.sid import ALIASES, DOMAIN_ALIASES, Sid, sid
 __all__ = ["parse_sddl", "parse_sid", "sid_name", "to_sddl"]
 
 MAX_TEXT: Final = 1 << 20
-"""Characters of the longest string that is read."""
+"""Maximum length of a descriptor string in characters."""
 
 _TYPES: Final = {
     "A": AceType.ACCESS_ALLOWED,
@@ -65,7 +65,7 @@ _NULL_ACL: Final = "NO_ACCESS_CONTROL"
 
 
 def parse_sid(text: str, domain: Sid | None = None) -> Sid:
-    """A SID or one of its two-letter names. `domain` is what DA, DU and the like belong to.
+    """Parse a SID or a two-letter name of one. `domain` is the domain of names such as DA and DU.
 
     Raises SddlError.
     """
@@ -84,7 +84,7 @@ def parse_sid(text: str, domain: Sid | None = None) -> Sid:
 
 
 def sid_name(value: Sid) -> str:
-    """The two-letter name of a SID, else its text."""
+    """Return the two-letter name of a SID, or its text if it has none."""
     return _ALIAS_NAMES.get(value) or str(value)
 
 
@@ -92,9 +92,9 @@ def sid_name(value: Sid) -> str:
 
 
 def parse_sddl(text: str, domain: Sid | None = None) -> SecurityDescriptor:
-    """The descriptor of a string; parts may stand in any order, each at most once. Raises SddlError."""
+    """Parse a descriptor string. Its parts may be in any order, each at most once. Raises SddlError."""
     if len(text) > MAX_TEXT:
-        raise SddlError(f"a descriptor string of {len(text)} characters")
+        raise SddlError(f"the descriptor string has {len(text)} characters; at most {MAX_TEXT} are allowed")
     parts: dict[str, str] = {}
     at = 0
     while at < len(text.rstrip()):
@@ -103,7 +103,7 @@ def parse_sddl(text: str, domain: Sid | None = None) -> SecurityDescriptor:
             raise SddlError(f"expected O:, G:, D: or S: at {text[at : at + 12]!r}")
         key = matched[1]
         if key in parts:
-            raise SddlError(f"{key}: occurs twice")
+            raise SddlError(f"the part {key}: occurs twice")
         end = _end_of_part(text, matched.end())
         parts[key] = text[matched.end() : end].strip()
         at = end
@@ -186,7 +186,7 @@ def _ace(text: str, domain: Sid | None) -> Ace:
             return Ace.opaque(int(raw[1], 16), int(raw[2], 16), bytes.fromhex(raw[3]))
         fields = [part.strip() for part in text[1:-1].split(";")]
         if len(fields) != 6:
-            raise SddlError(f"an entry has six fields: {text!r}")
+            raise SddlError(f"expected an entry with six fields, got {text!r}")
         kind, flags, rights, object_type, inherited, trustee = fields
         if kind not in _TYPES:
             raise SddlError(f"no entry type {kind!r} in {text!r}")
@@ -243,7 +243,7 @@ def _rights(text: str) -> int:
 
 
 def to_sddl(descriptor: SecurityDescriptor) -> str:
-    """The string of a descriptor."""
+    """Return a descriptor as a string."""
     text = ""
     if descriptor.owner is not None:
         text += f"O:{sid_name(descriptor.owner)}"
@@ -274,7 +274,7 @@ def _ace_text(ace: Ace) -> str:
 
 
 def _plain_object(ace: Ace) -> bool:
-    """Whether an object entry is what `Ace.build` makes of its fields."""
+    """Whether `Ace.build` would make exactly this object entry from its fields."""
     if not ace.is_object or ace.sid is None:
         return True
     return (

@@ -1,4 +1,6 @@
-"""The signer of a message (MS-MQQB 3.1.5.8.3): its certificate and registered ones; UserCertCache."""
+"""Checks the signer of a message (MS-MQQB 3.1.5.8.3): compares its certificate with registered ones;
+UserCertCache.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,10 @@ CERTIFICATE_LIFETIME: Final = 1200.0  # seconds
 
 
 class SenderCertificates:
-    """Whether a certificate is one of the sender that a message names.
+    """Checks whether a certificate belongs to the sender that a message names.
 
-    `registered` gives the certificates of a user, `signing_keys` the PublicSigningKeyList of a queue manager.
+    `registered` returns the certificates of a user, `signing_keys` the PublicSigningKeyList of a queue
+    manager.
     """
 
     def __init__(
@@ -41,13 +44,14 @@ class SenderCertificates:
         self.cache: AgingCache[tuple[bytes, bytes], bool] = AgingCache(size, lifetime)
 
     def forget(self) -> None:
-        """Certificates were registered or removed."""
+        """Drop the cache, because certificates were registered or removed."""
         self.cache.clear()
 
     def belongs(self, kind: int, sender: bytes, certificate: bytes, key: RSAPublicKey, now: float) -> bool:
-        """`kind` and `sender` as in the SecurityHeader. Without a sender there is no identity (QB-243), and
-        the certificate is not registered: no message is authenticated by it, and its key must be an ordinary
-        one, as each message costs an operation with it.
+        """Whether the certificate belongs to the sender; `kind` and `sender` are from the SecurityHeader. A
+        message without a sender has no identity (QB-243), and its certificate is not registered. Such a
+        message is not authenticated. Its key must be an ordinary one, as each message costs an operation with
+        it.
         """
         match kind:
             case SenderType.NONE:

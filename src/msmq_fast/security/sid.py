@@ -37,36 +37,42 @@ _TEXT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Sid:
-    """One SID, kept in wire form: equal SIDs have equal bytes."""
+    """One SID, stored in wire form: equal SIDs have equal bytes."""
 
     data: bytes
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview) -> Sid:
-        """A SID that fills `data` exactly. Raises SecurityDataError."""
+        """Return the SID that fills `data` exactly. Raises SecurityDataError."""
         found, size = cls.read(data, 0)
         if size != len(data):
-            raise SecurityDataError(f"a SID of {size} bytes in a field of {len(data)}")
+            raise SecurityDataError(f"a SID of {size} bytes does not fill its field of {len(data)} bytes")
         return found
 
     @classmethod
     def read(cls, data: bytes | memoryview, offset: int) -> tuple[Sid, int]:
-        """The SID at `offset` and its size. Raises SecurityDataError if it is none or does not fit."""
+        """Return the SID at `offset` and its size. Raises SecurityDataError if it is malformed or
+        truncated.
+        """
         if offset < 0 or len(data) - offset < _HEAD:
-            raise SecurityDataError(f"no room for a SID at offset {offset}")
+            raise SecurityDataError(f"the SID at offset {offset} is truncated")
         revision, count = data[offset], data[offset + 1]
         if revision != 1:
-            raise SecurityDataError(f"a SID of revision {revision} at offset {offset}")
+            raise SecurityDataError(f"the SID at offset {offset} has the unknown revision {revision}")
         if count > MAX_SUB_AUTHORITIES:
-            raise SecurityDataError(f"a SID with {count} sub-authorities at offset {offset}")
+            raise SecurityDataError(
+                f"the SID at offset {offset} has {count} sub-authorities; at most 15 are allowed"
+            )
         size = _HEAD + 4 * count
         if len(data) - offset < size:
-            raise SecurityDataError(f"the SID at offset {offset} is cut off")
+            raise SecurityDataError(f"the SID at offset {offset} is truncated")
         return cls(bytes(data[offset : offset + size])), size
 
     @classmethod
     def build(cls, authority: int, *sub_authorities: int) -> Sid:
-        """A SID from its numbers. Raises SecurityDataError for what does not fit."""
+        """Return a SID from its numbers. Raises SecurityDataError if a number or their count is out of
+        range.
+        """
         if len(sub_authorities) > MAX_SUB_AUTHORITIES:
             raise SecurityDataError("a SID has at most 15 sub-authorities")
         try:
@@ -95,18 +101,19 @@ class Sid:
         return subs[-1] if subs else None
 
     def child(self, rid: int) -> Sid:
-        """The SID of an account of this domain."""
+        """Return the SID of an account of this domain."""
         return Sid.build(self.authority, *self.sub_authorities, rid)
 
     def within(self, domain: Sid) -> bool:
-        """Whether this is an account of `domain`."""
+        """Whether this is the SID of an account of `domain`."""
         own = self.sub_authorities
         return bool(own) and (self.authority, own[:-1]) == (domain.authority, domain.sub_authorities)
 
     @property
     def is_account(self) -> bool:
-        """Whether this can be an ordinary account of a Windows domain or computer: `S-1-5-21-a-b-c-RID` with
-        a relative identifier above those that every domain has (Administrator, Domain Admins, ...).
+        """Whether this can be the SID of an ordinary account of a Windows domain or computer:
+        `S-1-5-21-a-b-c-RID` with a relative identifier above those that every domain has (Administrator,
+        Domain Admins, ...).
         """
         own = self.sub_authorities
         return self.authority == 5 and len(own) == 5 and own[0] == 21 and own[4] >= FIRST_ACCOUNT_RID
@@ -119,7 +126,7 @@ class Sid:
 
 @lru_cache(maxsize=1024)
 def sid(text: str) -> Sid:
-    """The SID of `S-1-…` (MS-DTYP 2.4.2.1). Raises SecurityDataError."""
+    """Parse the text of a SID, `S-1-…` (MS-DTYP 2.4.2.1). Raises SecurityDataError."""
     matched = _TEXT.fullmatch(text)
     if matched is None:
         raise SecurityDataError(f"{text!r} is not a SID")
@@ -137,7 +144,7 @@ LOCAL_SYSTEM: Final = sid("S-1-5-18")
 ADMINISTRATORS: Final = sid("S-1-5-32-544")
 USERS: Final = sid("S-1-5-32-545")
 READERS: Final = sid("S-1-22-4-1")
-"""A SID of msmq-fast, beside those of Unix users and programs: members may read everything in bulk."""
+"""The Readers group, defined by msmq-fast: its members may read all messages in bulk."""
 GUEST_RID: Final = 501
 """DOMAIN_USER_RID_GUEST (MS-SAMR 2.2.1.14)."""
 FIRST_ACCOUNT_RID: Final = 1000

@@ -1,7 +1,7 @@
-"""Digital signatures of messages (MS-MQMQ 2.5): what is hashed, how it is signed and verified.
+"""Digital signatures of messages (MS-MQMQ 2.5): hashing, signing and verifying.
 
-The hash of MSMQ 1.0, 2.0 or 3.0 goes through RSA with PKCS #1 v1.5 padding and DigestInfo; the switches say
-how the fields are written that the documents leave open.
+The hash of MSMQ 1.0, 2.0 or 3.0 is signed by RSA with PKCS #1 v1.5 padding and DigestInfo. The switches
+select the encoding of fields that the specifications leave open.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LISTS: Final = 3
 
 
 def signed_parts(message: ParsedMessage, kind: SignatureType, switches: SecuritySwitches) -> list[bytes]:
-    """The byte strings whose concatenation is hashed, for a packet whose body is in clear."""
+    """Return the byte strings whose concatenation is hashed, for a packet with an unencrypted body."""
     packet = message.packet
     properties = message.properties_offset
     label = packet[message.label_offset : message.label_offset + 2 * message.label_chars]
@@ -74,7 +74,7 @@ def _hosts(message: ParsedMessage) -> Hosts:
 
 
 def _replies(message: ParsedMessage, switches: SecuritySwitches) -> tuple[bytes, bytes]:
-    """ResponseQueue and AdminQueue."""
+    """Return ResponseQueue and AdminQueue."""
     admin = QueueField(message.admin_type, bytes(message.admin))
     response = QueueField(message.response_type, bytes(message.response))
     hosts = _hosts(message)
@@ -105,7 +105,7 @@ def _format_names(message: ParsedMessage, switches: SecuritySwitches) -> bytes:
 
 
 def multi_signature(message: ParsedMessage) -> bytes:
-    """MultiQueueFormatHeader.Signature; nothing if there is none."""
+    """Return MultiQueueFormatHeader.Signature, b"" if there is none."""
     packet, at = message.packet, message.mqf_offset
     if not at:
         return b""
@@ -122,7 +122,9 @@ def sign(
     key: RSAPrivateKey,
     switches: SecuritySwitches,
 ) -> bytes:
-    """The signature of a message in clear. Raises ValueError: the key is too short for the hash."""
+    """Return the signature of an unencrypted message. Raises ValueError if the key is too short for the
+    hash.
+    """
     value = digest(algorithm, signed_parts(message, kind, switches))
     signature = key.sign(digest_info(algorithm, value), _PADDING, _RAW)
     return signature[::-1] if switches.amb82_reversed else signature
@@ -134,7 +136,9 @@ def verify(
     key: RSAPublicKey,
     switches: SecuritySwitches,
 ) -> SignatureType:
-    """Which signature of a message in clear its sender made (3.1.5.8.3); NONE if there is no valid one."""
+    """Return the version of the valid signature of an unencrypted message (3.1.5.8.3); NONE if there is
+    none.
+    """
     start = message.signature_offset
     signature = message.packet[start : start + message.signature_length]
     kinds: Iterable[SignatureType] = (SignatureType.MSMQ_2, SignatureType.MSMQ_1)

@@ -1,4 +1,4 @@
-"""Switches of signatures and encryption for what only a capture from a Windows peer can settle;
+"""Switches of signatures and encryption, for questions that only a capture from a Windows peer can settle;
 docs/reference/interop-switches.md explains each.
 """
 
@@ -21,23 +21,29 @@ class NameForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SecuritySwitches:
-    """Named after the open question of the MS-MQQB rule inventory that each one answers."""
+    """The switches. Each is named after the open question of the MS-MQQB rule inventory that it answers."""
 
     amb82_names: NameForm = NameForm.FIELD
     """The form of the response, administration and destination queue in the hash."""
     amb82_label_nul: bool = True
     """The label is hashed with its NUL."""
     amb82_absent_connector: bool = False
-    """A message without a connector type hashes 16 zero bytes in its place."""
+    """The hash of a message without a connector type covers 16 zero bytes in its place."""
     amb82_all_lists: bool = False
-    """The FormatNameList of an MSMQ 3.0 signature is all three lists, not that of the destinations only."""
+    """The FormatNameList of an MSMQ 3.0 signature covers all three lists, not only that of the
+    destinations.
+    """
     amb82_reversed: bool = True
     """Signatures are stored byte-reversed, as CryptoAPI does."""
     amb83_salt: bool = True
-    """40-bit keys of the base provider are used with 11 zero bytes behind them."""
+    """40-bit keys of the base provider are extended by 11 zero bytes of salt."""
     amb29_plain_size: bool = True
     """MessageSize of an encrypted message that we send is the length before encryption."""
     amb27_strict_level: bool = False
-    """The provider is chosen by PrivacyLevel only, as up to Windows Server 2003, not the best there is."""
+    """The provider is chosen by PrivacyLevel only, as up to Windows Server 2003; otherwise the best provider
+    is used.
+    """
     qb402_sign_direct: bool = True
-    """Messages to direct format names are signed, as since MSMQ 2.0; MS-MQQB 5.1 says that they cannot be."""
+    """Messages to direct format names are signed, as MSMQ 2.0 and later do; MS-MQQB 5.1 says that they cannot
+    be.
+    """

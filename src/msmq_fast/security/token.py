@@ -1,4 +1,4 @@
-"""Tokens: what is known of a caller when access is decided (MS-DTYP 2.5.2)."""
+"""Tokens: the identity of a caller for access decisions (MS-DTYP 2.5.2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ANONYMOUS_TOKEN", "EVERYONE_TOKEN", "Privilege", "Token"]
 
 
 class Privilege(Flag):
-    """The two privileges that the access check looks at."""
+    """The two privileges that the access check uses."""
 
     NONE = 0
     SECURITY = auto()
@@ -21,7 +21,9 @@ class Privilege(Flag):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`user` is the account itself and one of `sids`; `name` is for people."""
+    """The identity of a caller. `user` is the account itself, which is also one of `sids`; `name` is for
+    people.
+    """
 
     user: Sid
     sids: frozenset[Sid]
@@ -36,7 +38,9 @@ class Token:
 
     @property
     def reader(self) -> bool:
-        """Whether the caller reads everything in bulk, whatever descriptors say: in the Readers group."""
+        """Whether the caller is in the Readers group, which may read all messages in bulk whatever
+        descriptors say.
+        """
         return READERS in self.sids
 
     def __str__(self) -> str:

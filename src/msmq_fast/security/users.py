@@ -1,4 +1,4 @@
-"""Accounts and groups: the users that may log on, with SID, groups and secrets."""
+"""Accounts and groups: the users that may log on, with their SIDs, groups and secrets."""
 
 from __future__ import annotations
 
@@ -33,17 +33,20 @@ WELL_KNOWN: Final = {
 }
 _MAX_NAME: Final = 104
 MAX_TOKENS: Final = 8
-"""Tokens of one user: enough to give each of a few programs a new one before the old one is revoked."""
+"""Maximum number of tokens of one user: enough for a few programs, each with a new token before its old one
+is revoked.
+"""
 
 
 class UsersFileError(ValueError):
-    """The users file, or what is to be written into it, is wrong; the text is one line for people."""
+    """The users file, or a change to it, is invalid; the text is one line for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One account. `password` is a line of `passwords.hash_password`, `nt_hash` 16 bytes; empty: none.
-    `tokens` are SHA-256 digests, 32 bytes each, of secrets that programs present.
+    """One account. `password` is a line of `passwords.hash_password` and `nt_hash` has 16 bytes; each is
+    empty if the account has none. `tokens` are SHA-256 digests, 32 bytes each, of the secrets that programs
+    present.
     """
 
     name: str
@@ -57,7 +60,7 @@ class User:
 
 @dataclass(slots=True)
 class Users:
-    """All accounts and groups; names are compared without case."""
+    """All accounts and groups; names are case-insensitive."""
 
     domain: Sid
     next_rid: int = FIRST_ACCOUNT_RID
@@ -66,29 +69,31 @@ class Users:
 
     @classmethod
     def new(cls, random_bytes: Callable[[int], bytes]) -> Users:
-        """No accounts yet, in a domain of its own."""
+        """Return an empty set of accounts with a new domain SID."""
         numbers = random_bytes(12)
         parts = (int.from_bytes(numbers[at : at + 4], "little") for at in (0, 4, 8))
         return cls(Sid.build(5, 21, *parts))
 
     def find(self, name: str) -> User | None:
-        """The account of a name."""
+        """Return the account with this name, None if there is none."""
         return self.users.get(name.casefold())
 
     def by_uid(self, uid: int) -> User | None:
-        """The account of a Unix user."""
+        """Return the account of a Unix user, None if there is none."""
         return next((user for user in self.users.values() if user.uid == uid), None)
 
     def by_sid(self, wanted: Sid) -> User | None:
-        """The account with a SID."""
+        """Return the account with this SID, None if there is none."""
         return next((user for user in self.users.values() if user.sid == wanted), None)
 
     def is_group(self, wanted: Sid) -> bool:
-        """Whether a SID is that of a group of this file."""
+        """Whether the SID belongs to a group of this file."""
         return any(group == wanted for _, group in self.groups.values())
 
     def group_sid(self, name: str) -> Sid:
-        """The SID of a group: its name here, a well-known name, or `S-1-…`. Raises UsersFileError."""
+        """Return the SID of a group, given its name in this file, a well-known name, or `S-1-…`. Raises
+        UsersFileError.
+        """
         key = name.casefold()
         if key in self.groups:
             return self.groups[key][1]
@@ -100,11 +105,11 @@ class Users:
             raise UsersFileError(f"there is no group {name!r}") from None
 
     def group_sids(self, user: User) -> frozenset[Sid]:
-        """The SIDs of the groups of an account."""
+        """Return the SIDs of the groups of an account."""
         return frozenset(self.group_sid(name) for name in user.groups)
 
     def name_of(self, wanted: Sid) -> str:
-        """The name of a SID, empty if it has none here."""
+        """Return the name of a SID, "" if this file has none for it."""
         user = self.by_sid(wanted)
         if user is not None:
             return user.name
@@ -114,7 +119,7 @@ class Users:
         return next((name for name, known in WELL_KNOWN.items() if known == wanted), "")
 
     def sid_of(self, name: str) -> Sid:
-        """The SID of an account or group, or of `S-1-…`. Raises UsersFileError."""
+        """Return the SID of an account or group, given its name or `S-1-…`. Raises UsersFileError."""
         user = self.find(name)
         if user is not None:
             return user.sid
@@ -129,11 +134,11 @@ class Users:
         """Add an account; groups that do not exist are created. Raises UsersFileError."""
         self._check_name(name)
         if self.find(name) is not None or name.casefold() in self.groups:
-            raise UsersFileError(f"there is a user or group {name!r}")
+            raise UsersFileError(f"a user or group {name!r} already exists")
         if uid is not None and self.by_uid(uid) is not None:
-            raise UsersFileError(f"uid {uid} belongs to a user already")
+            raise UsersFileError(f"uid {uid} already belongs to a user")
         if own_sid is not None and self.name_of(own_sid):
-            raise UsersFileError(f"{own_sid} belongs to {self.name_of(own_sid)!r} already")
+            raise UsersFileError(f"{own_sid} already belongs to {self.name_of(own_sid)!r}")
         names = tuple(groups)
         for group in names:
             self._need_group(group)
@@ -149,7 +154,7 @@ class Users:
             raise UsersFileError(f"there is no user {name!r}") from None
 
     def set_password(self, name: str, password: str, random_bytes: Callable[[int], bytes]) -> None:
-        """Keep a password as salted hash and as NT hash. Raises UsersFileError."""
+        """Store a password as a salted hash and as an NT hash. Raises UsersFileError."""
         user = self._known(name)
         if not password:
             raise UsersFileError("the password is empty")
@@ -157,7 +162,9 @@ class Users:
         self.users[name.casefold()] = replace(user, password=hashed, nt_hash=nt_hash(password))
 
     def add_token(self, name: str, digest: bytes) -> None:
-        """Keep the SHA-256 of one more token. Raises UsersFileError, also for one token too many."""
+        """Store the SHA-256 digest of one more token. Raises UsersFileError if there is no such user or it
+        has MAX_TOKENS tokens.
+        """
         user = self._known(name)
         if len(user.tokens) >= MAX_TOKENS:
             raise UsersFileError(f"{user.name!r} has {MAX_TOKENS} tokens; revoke them first")

@@ -1,4 +1,4 @@
-"""The users file: the users that may log on, with SID, groups and secrets. TOML, mode 0600.
+"""The users file: the users that may log on, with their SIDs, groups and secrets. TOML, mode 0600.
 
 domain = "S-1-5-21-1-2-3"        # SIDs of new users and groups belong to it
 next_rid = 1002
@@ -74,13 +74,13 @@ def _from_toml(content: dict[str, Any]) -> Users:
 def _user(entry: dict[str, Any]) -> User:
     groups = entry.get("groups", [])
     if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
-        raise UsersFileError("groups is a list of names")
+        raise UsersFileError("groups must be a list of names")
     try:
         hashed = bytes.fromhex(_text(entry, "nt_hash", ""))
     except ValueError:
         raise UsersFileError("nt_hash is not hexadecimal") from None
     if len(hashed) not in (0, 16):
-        raise UsersFileError("nt_hash has 32 hexadecimal digits")
+        raise UsersFileError("nt_hash must have 32 hexadecimal digits")
     uid = _number(entry, "uid", 0) if "uid" in entry else None
     return User(
         _text(entry, "name"),
@@ -94,13 +94,13 @@ def _user(entry: dict[str, Any]) -> User:
 
 
 def _digests(entry: dict[str, Any]) -> tuple[bytes, ...]:
-    """The tokens of a user. Raises UsersFileError."""
+    """Return the token digests of a user. Raises UsersFileError."""
     given = entry.get("tokens", [])
     if not isinstance(given, list) or len(given) > MAX_TOKENS:
-        raise UsersFileError(f"tokens is a list of at most {MAX_TOKENS} SHA-256 digests")
+        raise UsersFileError(f"tokens must be a list of at most {MAX_TOKENS} SHA-256 digests")
     for text in given:
         if not isinstance(text, str) or not re.fullmatch("[0-9a-fA-F]{64}", text):
-            raise UsersFileError("each of tokens has 64 hexadecimal digits")
+            raise UsersFileError("each token must have 64 hexadecimal digits")
     return tuple(map(bytes.fromhex, given))
 
 
@@ -113,26 +113,26 @@ def _only(entry: dict[str, Any], known: set[str], what: str) -> None:
 def _tables(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
     entries = content.get(key, [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise UsersFileError(f"{key} is a list of tables, [[{key}]]")
+        raise UsersFileError(f"{key} must be a list of tables, [[{key}]]")
     return entries
 
 
 def _text(entry: dict[str, Any], key: str, default: str | None = None) -> str:
     value = entry.get(key, default)
     if not isinstance(value, str) or (default is None and not value):
-        raise UsersFileError(f"{key} is a text")
+        raise UsersFileError(f"{key} must be text")
     return value
 
 
 def _number(entry: dict[str, Any], key: str, default: int) -> int:
     value = entry.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 32:
-        raise UsersFileError(f"{key} is a number from 0 to 4294967295")
+        raise UsersFileError(f"{key} must be a number from 0 to 4294967295")
     return value
 
 
 def save_users(path: Path, users: Users) -> None:
-    """Write the file anew, mode 0600, all or nothing. Raises OSError."""
+    """Replace the file atomically, mode 0600. Raises OSError."""
     text = _to_toml(users)
     draft = path.with_name(f"{path.name}.{os.getpid()}.new")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -167,15 +167,15 @@ def _to_toml(users: Users) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A TOML basic string; its escapes are those of JSON."""
+    """Return a TOML basic string; its escapes are those of JSON."""
     return json.dumps(text, ensure_ascii=False)
 
 
 class UsersSource:
-    """The users file as it is now: read again when it has changed.
+    """The current users file: read again whenever it has changed.
 
-    A missing file is one without users. A file that is wrong leaves what was read before in force, and
-    `on_error` hears of it once per change.
+    A missing file counts as one without users. If the file is invalid, the accounts read before stay in
+    force, and `on_error` is called once per change.
     """
 
     def __init__(self, path: Path, empty: Users, on_error: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""Secrets at rest: sealed with AES-256-GCM under a key that does not lie in the store (KV-13)."""
+"""Stored secrets, sealed with AES-256-GCM under a key that is kept outside the store (KV-13)."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ _NONCE: Final = 12
 
 
 class Vault:
-    """Seals and opens; the name of a secret is sealed with it, so that two cannot change places."""
+    """Seals and opens secrets. The name of a secret is authenticated with it, so that two secrets cannot be
+    swapped.
+    """
 
     def __init__(self, key: bytes, random_bytes: Callable[[int], bytes]) -> None:
         if len(key) != KEY_BYTES:
-            raise SecurityDataError(f"the key of a vault has {KEY_BYTES} bytes")
+            raise SecurityDataError(f"the key of a vault must have {KEY_BYTES} bytes")
         self._cipher = AESGCM(key)
         self._random = random_bytes
 
     def seal(self, name: bytes, secret: bytes) -> bytes:
-        """Seals a secret for the store."""
+        """Returns the sealed form of a secret, for the store."""
         nonce = self._random(_NONCE)
         return _VERSION + nonce + self._cipher.encrypt(nonce, secret, name)
 
     def open(self, name: bytes, sealed: bytes) -> bytes:
-        """The secret. Raises SecurityDataError: another key, another name, or damage."""
+        """Returns the secret. Raises SecurityDataError if the key or name differs, or the data is damaged."""
         if sealed[:1] != _VERSION:
             raise SecurityDataError("the secret has an unknown version")
         nonce = sealed[1 : 1 + _NONCE]
@@ -48,7 +50,7 @@ class Vault:
 
 
 def key_of_text(text: str) -> bytes:
-    """The key in 64 hexadecimal digits or in base64. Raises SecurityDataError."""
+    """Returns the key given as 64 hexadecimal digits or in base64. Raises SecurityDataError."""
     text = text.strip()
     with contextlib.suppress(ValueError):
         if len(text) == 2 * KEY_BYTES:
@@ -63,9 +65,9 @@ def key_of_text(text: str) -> bytes:
 
 
 def key_of_file(path: Path, random_bytes: Callable[[int], bytes]) -> bytes:
-    """The key in a file, which is made with a new one, mode 0600, if there is none.
+    """Returns the key in a file. If there is no file, creates it with a new key, mode 0600.
 
-    Raises SecurityDataError if the content is not a key, or others may read the file; OSError.
+    Raises SecurityDataError if the content is not a key or other users may read the file, or OSError.
     """
     try:
         with path.open("rb") as file:
@@ -74,7 +76,7 @@ def key_of_file(path: Path, random_bytes: Callable[[int], bytes]) -> bytes:
     except FileNotFoundError:
         return _new(path, random_bytes(KEY_BYTES))
     if mode & 0o077:
-        raise SecurityDataError(f"{path} can be read by others: chmod 600 it")
+        raise SecurityDataError(f"{path} can be read by other users; run: chmod 600 {path}")
     try:
         return key_of_text(content.decode("ascii"))
     except (SecurityDataError, UnicodeDecodeError):
@@ -82,7 +84,7 @@ def key_of_file(path: Path, random_bytes: Callable[[int], bytes]) -> bytes:
 
 
 def _new(path: Path, key: bytes) -> bytes:
-    """Complete under its name or not there at all: a crash leaves no half of it."""
+    """Writes a new key file atomically: after a crash the file is either complete or missing."""
     partial = path.with_name(f"{path.name}.new")
     with contextlib.suppress(FileNotFoundError):
         partial.unlink()

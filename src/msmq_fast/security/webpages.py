@@ -1,7 +1,7 @@
-"""Requests over HTTP that a web page makes a browser send to this machine.
+"""Protection from HTTP requests that a web page makes a browser send to this machine.
 
-A page may send requests anywhere (only the answers are kept from it), and may call its own host by our
-address (DNS rebinding): then even the answers are its own.
+A page may send requests to any host; the browser only keeps the answers from it. A page may also give its own
+host name our address (DNS rebinding): then it can even read the answers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class Ends(NamedTuple):
 
 
 def loopback_ends(server: tuple[Any, ...] | None, client: tuple[Any, ...] | None) -> Ends | None:
-    """The ends as they are without zones, IPv4 as such. None for a connection of another kind."""
+    """Return both ends, without zones, and with IPv4 addresses in IPv4 form. None if it is not a loopback
+    connection.
+    """
     if not server or not client:
         return None
     ends = Ends(_plain(server), _plain(client))
@@ -41,13 +43,13 @@ def _plain(end: tuple[Any, ...]) -> Address:
 
 
 def is_of_another_site(headers: Mapping[str, str]) -> bool:
-    """Whether a browser says that a page of another origin wants this (Fetch Metadata)."""
+    """Whether a browser declares that the request is from a page of another origin (Fetch Metadata)."""
     return headers.get("Sec-Fetch-Site", "none").lower() not in _OWN
 
 
 def names_this_machine(host: str, names: Collection[str] = ()) -> bool:
     """Whether a Host header means this machine: localhost, a loopback address, or one of `names` (in lower
-    case). A page that calls its own host by our address still names that host.
+    case). A page that uses DNS rebinding still sends the name of its own host.
     """
     try:
         name = urlsplit(f"//{host}").hostname or ""

@@ -1,9 +1,9 @@
-"""XML signatures as SRMP has them (MC-MQSRM 2.2.7, 3.1.7.2.4): the text that is signed, and the value.
+"""XML signatures of SRMP (MC-MQSRM 2.2.7, 3.1.7.2.4): the text that is signed, and the signature value.
 
-What is signed is the SignedInfo element: one reference for the body and one for the extension, each with the
-digest of its bytes. The octets of the element as sent are hashed by SHA-1, without canonicalisation, and the
-value is made with the key of the sender's certificate (A-64), whatever "#dsa" says: RSA with PKCS #1 v1.5, or
-DSA as the two numbers one after the other.
+The signature covers the SignedInfo element: one reference for the body and one for the extension, each with
+the digest of its bytes. The octets of the element as sent are hashed by SHA-1, without canonicalisation, and
+signed with the key of the sender's certificate (A-64), although the algorithm is always given as "#dsa". The
+value is an RSA signature with PKCS #1 v1.5, or the two numbers of a DSA signature one after the other.
 """
 
 from __future__ import annotations
@@ -60,8 +60,9 @@ _DSA_HASHES: Final = {
 
 
 def signed_info(manager: UUID, body: bytes, extension: bytes) -> bytes:
-    """The SignedInfo element of a message that the queue manager `manager` sends, in the literal strings of
-    3.1.7.2.4: one Reference for each of the two that is not empty (SR-097), digests of SHA-1 (SR-107).
+    """Return the SignedInfo element of a message from the queue manager `manager`, in the literal strings of
+    3.1.7.2.4. It has one Reference for each of `body` and `extension` that is not empty (SR-097), with SHA-1
+    digests (SR-107).
     """
     references = "".join(
         f'<Reference URI="cid:{kind}@{manager}"><DigestMethod Algorithm="{NAMESPACE}sha1"></DigestMethod>'
@@ -74,7 +75,9 @@ def signed_info(manager: UUID, body: bytes, extension: bytes) -> bytes:
 
 
 def sign_value(key: RSAPrivateKey | DSAPrivateKey, octets: bytes) -> bytes:
-    """SignatureValue over the octets of a SignedInfo element. ValueError: the key is too short."""
+    """Return the SignatureValue over the octets of a SignedInfo element. Raises ValueError if the key is too
+    short.
+    """
     value = digest(HashAlgorithm.SHA1, (octets,))
     if isinstance(key, RSAPrivateKey):
         return key.sign(digest_info(HashAlgorithm.SHA1, value), _PADDING, _RAW)
@@ -89,11 +92,11 @@ def is_valid(
     value: bytes,
     accepted: Collection[HashAlgorithm] = (HashAlgorithm.SHA1,),
 ) -> bool:
-    """Whether `value` was made over one of `spellings` with the private half of `key`, and with one of the
-    hash algorithms `accepted`. Of RSA also byte-reversed, as CryptoAPI gives signatures.
+    """Whether `value` is a signature over one of `spellings` by the private half of `key`, with one of the
+    hash algorithms `accepted`. An RSA signature may also be byte-reversed, as in CryptoAPI.
 
-    RSA takes two operations at most, however many spellings there are, and those behind the first are made
-    only where `value` was made with `key`, over something else.
+    RSA takes at most two operations, however many spellings there are. The spellings after the first are only
+    computed if `value` is a signature by `key` over something else.
     """
     if isinstance(key, DSAPublicKey):
         return any(_is_valid_dsa(key, octets, value, accepted) for octets in spellings)
@@ -106,7 +109,7 @@ def is_valid(
 
 
 def _recovered(key: RSAPublicKey, value: bytes) -> bytes | None:
-    """Recovers the signed data from the value; None if this key did not make it."""
+    """Recovers the signed data from the value; None if `value` is not a signature by this key."""
     if len(value) * 8 != (key.key_size + 7) & ~7:
         return None
     for order in (value, value[::-1]):
@@ -137,23 +140,23 @@ def _is_valid_dsa(
 
 
 def _half(key: DSAPublicKey) -> int:
-    """Bytes of one of the two numbers."""
+    """Return the size of each of the two numbers in bytes."""
     return (key.parameters().parameter_numbers().q.bit_length() + 7) // 8
 
 
 def certificate_key(certificate: bytes, *, registered: bool = True) -> PublicKey:
-    """The RSA or DSA key of a certificate in DER, which costs little unless it is `registered`. Raises
-    SecurityDataError.
+    """Return the RSA or DSA key of a certificate in DER. Only a `registered` certificate may have a key that
+    is expensive to use. Raises SecurityDataError.
     """
     try:
         key = x509.load_der_x509_certificate(certificate).public_key()
     except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
-        raise SecurityDataError("not a certificate that can be read") from None
+        raise SecurityDataError("not a readable X.509 certificate") from None
     if not isinstance(key, DSAPublicKey):
         found = key_of(certificate)
         if not registered and not is_cheap(found):
-            raise SecurityDataError("a certificate that is not registered, with an expensive key")
+            raise SecurityDataError("the certificate is not registered and its key is too large")
         return found
     if key.key_size > _MAX_DSA_BITS:
-        raise SecurityDataError(f"a certificate with a DSA key of more than {_MAX_DSA_BITS} bits")
+        raise SecurityDataError(f"the DSA key of the certificate has more than {_MAX_DSA_BITS} bits")
     return key
