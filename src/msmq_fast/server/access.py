@@ -1,4 +1,6 @@
-"""Access control as the configuration says: principals, guard, audit, and what keeps them up to date."""
+"""Access control according to the configuration: principals, guard and audit, and their updates while the
+server runs.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,10 @@ _FOR_ADMINISTRATORS = "D:P(A;;CCDCLCSWRPWPSDRCWDWO;;;BA)"
 
 
 class AccessControl:
-    """Made before the queue manager. `users_changed` is emitted when the users file has changed.
+    """The access control of one server; create it before the queue manager. Emits `users_changed` after a
+    change of the users file.
 
-    Raises DeclarationError for a users file or a group that cannot be used.
+    Raises DeclarationError if the users file or a group is invalid.
     """
 
     def __init__(self, config: Config, monotonic: Callable[[], float]) -> None:
@@ -57,7 +60,9 @@ class AccessControl:
         return SenderGate(self.principals, self.guard.authorizer, unsigned)
 
     def quarantine(self, manager: QueueManager) -> Callable[[], QueueCore | None] | None:
-        """Returns the queue for messages of refused senders, created if missing; None: they are dropped."""
+        """Returns a function that returns the queue for messages of refused senders; the queue is created if
+        missing. Returns None if such messages are dropped.
+        """
         name = self._config.security.quarantine
         if not name:
             return None
@@ -82,11 +87,11 @@ class AccessControl:
     # ---- upkeep
 
     def next_deadline(self) -> float:
-        """When the next look is due."""
+        """Return when `expire` is due."""
         return self._due
 
     def expire(self, now: float) -> None:
-        """Look at the users file; write what the audit held back."""
+        """Read the users file if it has changed, and write the refusals that the audit has held back."""
         self._due = now + _LOOK_INTERVAL
         users = self._source()
         if users is not self._seen:
@@ -118,7 +123,7 @@ class AccessControl:
         except OSError as error:
             raise DeclarationError(f"{path}: {error.strerror}") from None
         if mode & 0o077:
-            _log.warning("%s can be read by others, and holds secrets: chmod 600 it", path)
+            _log.warning("%s holds secrets and can be read by other users; change its mode to 0600", path)
 
     def _check_groups(self) -> None:
         for user in self._config.users:
@@ -129,7 +134,7 @@ class AccessControl:
 
     @staticmethod
     def _complain(text: str) -> None:
-        _log.error("the users file is left as it was read before: %s", text)
+        _log.error("the users file is invalid, the accounts read before stay in force: %s", text)
 
 
 def _domain(text: str) -> Sid:

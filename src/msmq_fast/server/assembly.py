@@ -1,4 +1,6 @@
-"""Puts the rooms together: store, queue manager, front ends, listeners; starts in order, stops in reverse."""
+"""Assembles one server from store, queue manager, front ends and listeners; starts them in order, stops them
+in reverse.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ _log = logging.getLogger("msmq_fast.server")
 
 
 class Assembly:
-    """One server. `start`, then either `stop` (drain, exit clean) or `abandon` (as a crash would)."""
+    """One server. Call `start`, then either `stop` (drain and shut down cleanly) or `abandon` (end as in a
+    crash).
+    """
 
     def __init__(
         self,
@@ -82,7 +86,7 @@ class Assembly:
         randomness: random.Random | None = None,
     ) -> None:
         """`load` reads the configuration again and raises ConfigError; without it, nothing can be reloaded.
-        Without `clock` and `randomness`, those of the system.
+        `clock` and `randomness` are by default those of the system.
         """
         self._config = config
         self._load = load
@@ -104,7 +108,7 @@ class Assembly:
         self._acceptors = Acceptors(loop, self._clock.monotonic, self._connections())
 
     def _connections(self) -> ConnectionTable:
-        """The table of connections, whose limits fit into the descriptors of this process."""
+        """Return the table of connections, with limits that fit the file descriptors of this process."""
         try:
             limits, scale = connection_limits(self._config)
         except ValueError as error:
@@ -227,7 +231,7 @@ class Assembly:
         return bound
 
     def _bind_socket(self) -> dict[str, list[socket.socket]]:
-        """The socket for programs, in the data directory that the store has made."""
+        """Bind the socket for programs, in the data directory that the store has created."""
         path = self._config.app_socket
         if path is None:
             return {}
@@ -264,7 +268,9 @@ class Assembly:
         return store
 
     def _note_name(self, store: Store) -> None:
-        """Warn if the computer name has changed: full path names of programs and peers then lead nowhere."""
+        """Warn if the computer name has changed: path names with the old name, as programs and peers use
+        them, then fail.
+        """
         name, before = self._manager.name, store.meta(MetaName.COMPUTER_NAME)
         if before == name:
             return
@@ -280,9 +286,10 @@ class Assembly:
             store.put_meta(MetaName.COMPUTER_NAME, name)
 
     def _front_ends_of(self, runtime: Runtime, bound: Bound) -> list[FrontEnd]:
-        """The ways into and out of this server, in the order in which they stop.
+        """Return the front ends of this server, in the order in which they stop.
 
-        Programs and remote readers go first, so that they get answers while messages still move.
+        Programs and remote readers stop first, so that they get their answers while messages are still
+        delivered.
         """
         counters = Counters()
         mqqb = self._mqqb = MqqbListener(runtime)
@@ -358,7 +365,9 @@ class Assembly:
         return self._reload
 
     def _reload_for(self, user: str) -> dict[str, Any]:
-        """The request of an administrator: what changed, and what takes a restart."""
+        """Reload at the request of an administrator. Returns the changed keys, and those that need a
+        restart.
+        """
         try:
             return asdict(self.reload().run(f"reload by {user}"))
         except ReloadError as error:
@@ -418,10 +427,11 @@ class Assembly:
     # -------------------------------------------------------------------------------------------------- stop
 
     async def stop(self) -> None:
-        """Drain: accept nothing, end sessions and waiting reads, write what was accepted, stop clean.
+        """Drain and stop: accept no more work, end sessions and waiting reads, write everything that was
+        accepted.
 
-        A step that raises is counted and logged, and the next one follows: what was accepted is written in
-        any case.
+        If a step raises, the fault is counted and logged, and the next step runs: accepted messages are
+        written in any case.
         """
         self._not_ready = "draining"
         runtime = self._runtime
@@ -461,7 +471,7 @@ class Assembly:
         await asyncio.to_thread(store.close, counters)
 
     async def _settle(self) -> None:
-        """Let everything that the writer holds become durable and be answered."""
+        """Wait until everything that the writer holds is durable and answered."""
         store = self._store_of()
         while store.writer.busy or store.writer.pending_ops:
             self._step("a commit at the end", store.writer.submit)
@@ -470,7 +480,7 @@ class Assembly:
             await asyncio.sleep(0)
 
     def abandon(self) -> None:
-        """Let go of everything without writing, as a crash would."""
+        """Release all resources without writing, as in a crash."""
         if self._commit_loop is not None:
             self._commit_loop.stop()
         self._acceptors.close()

@@ -22,7 +22,7 @@ __all__ = ["SHORT_TOKEN", "TlsFiles", "token_table", "warn_of_readable_files"]
 _log = logging.getLogger("msmq_fast.server")
 
 SHORT_TOKEN: Final = 16
-"""Characters of a token below which it is reported."""
+"""Minimum length of a token in characters; shorter ones are logged."""
 
 
 def warn_of_readable_files(config: Config) -> None:
@@ -42,11 +42,11 @@ def warn_of_readable_files(config: Config) -> None:
 def token_table(
     config: Config, logons: LogonLimits | None = None, accounts: Callable[[], Users] | None = None
 ) -> TokenTable:
-    """Return the tokens of the [[users]], and of the users file, which `accounts` gives as it is now.
+    """Return the tokens of the [[users]], and of the users file, whose current accounts `accounts` returns.
 
     `logons` slows down callers that guess. Short tokens are logged.
 
-    Raises DeclarationError for a file that cannot be read or is empty.
+    Raises DeclarationError if a token file cannot be read or is empty.
     """
     users: dict[str, str | bytes] = {}
     for user in config.users:
@@ -83,13 +83,15 @@ class _Loaded:
 
 
 class TlsFiles:
-    """The certificates of the listeners, in TLS contexts that can be loaded again while they are in use."""
+    """The certificates of the listeners, in TLS contexts that can be reloaded while they are in use."""
 
     def __init__(self) -> None:
         self._loaded: list[_Loaded] = []
 
     def context(self, certificate: Path | None, key: Path | None, name: str) -> ssl.SSLContext | None:
-        """TLS for a listener, None without files. Raises DeclarationError, which names the key `name`."""
+        """Return the TLS context of a listener, None if no files are given. Raises DeclarationError, which
+        names the key `name`.
+        """
         if certificate is None or key is None:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -99,8 +101,8 @@ class TlsFiles:
         return context
 
     def prepare(self, config: Config) -> Callable[[], None]:
-        """Check all files, those that `config` names now; the function that is returned loads them, for
-        connections to come. Raises DeclarationError: a file cannot be used, and nothing has changed.
+        """Check all files that `config` names, and return a function that loads them for new connections.
+        Raises DeclarationError, without any change, if a file is invalid.
         """
         wanted = [_Loaded(one.context, *_files(config, one), one.name) for one in self._loaded]
         for one in wanted:
@@ -115,7 +117,9 @@ class TlsFiles:
 
 
 def _files(config: Config, loaded: _Loaded) -> tuple[Path, Path]:
-    """The files of a context in a configuration; those that it was loaded from where that names none."""
+    """Return the files of a context in a configuration. If it names none, return the files that the context
+    was loaded from.
+    """
     section, _, key = loaded.name.rpartition(".")
     listener = config.section(section)
     if key == "tls_certificate" and listener.tls_certificate is not None and listener.tls_key is not None:
@@ -131,7 +135,7 @@ def _load(context: ssl.SSLContext, certificate: Path, key: Path, name: str) -> N
 
 
 def _unusable(certificate: Path, key: Path, error: OSError) -> str:
-    """Which of the two files is wrong, and why."""
+    """Return which of the two files is wrong, and why."""
     for file in (certificate, key):
         try:
             file.open("rb").close()

@@ -1,4 +1,4 @@
-"""The queues that the configuration declares: created if missing, else set to what it says."""
+"""The queues that the configuration declares: creates missing ones and updates the properties of others."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["DeclarationError", "check", "declare"]
 
 
 class DeclarationError(Exception):
-    """A declared queue cannot be had; the text is one line for people."""
+    """A declared queue, file or key of the configuration cannot be used; the text is one line for people."""
 
 
 def declare(manager: QueueManager, declarations: list[QueueDeclaration]) -> None:
-    """Create or adjust every declared queue; durable with the next commit. Raises DeclarationError: then
-    nothing has changed if a stored queue is of another kind than its declaration.
+    """Create or update every declared queue; durable with the next commit. Raises DeclarationError; if a
+    stored queue differs from its declaration in a fixed property, nothing has changed.
     """
     check(manager, declarations)
     for declaration in declarations:
@@ -28,7 +28,9 @@ def declare(manager: QueueManager, declarations: list[QueueDeclaration]) -> None
 
 
 def check(manager: QueueManager, declarations: list[QueueDeclaration]) -> None:
-    """Compare the declarations with the stored queues. Raises DeclarationError for what cannot change."""
+    """Compare the declarations with the stored queues. Raises DeclarationError if they differ in a fixed
+    property.
+    """
     for declaration in declarations:
         try:
             transactional = manager.find(declaration.name).properties.transactional

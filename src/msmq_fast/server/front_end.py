@@ -1,4 +1,4 @@
-"""What the ways into a server have in common, and what they share.
+"""The interface of all front ends, and the runtime that they share.
 
 To add a front end:
 
@@ -32,7 +32,7 @@ from msmq_fast.store.store import Store
 __all__ = ["Bound", "FrontEnd", "Runtime"]
 
 Bound = Mapping[str, list[socket.socket]]
-"""Bound sockets by the name of their port, as the ready line calls it."""
+"""Bound sockets by the name of their port in the ready line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +56,24 @@ class Runtime:
 
 
 class FrontEnd:
-    """One way into the server, or out of it. Its methods are called in the order in which they stand here; a
-    front end has those that it needs.
+    """One way into the server, or out of it. Its methods are called in the order of their definition; a front
+    end overrides those that it needs.
     """
 
     async def listen(self, bound: Bound) -> None:
-        """Accept on those of the bound sockets that are its own."""
+        """Accept connections on the bound sockets of this front end."""
 
     def set_limits(self, config: Config) -> None:
-        """Take over the limits of a configuration that was read again."""
+        """Apply the limits of a reloaded configuration."""
 
     def labelled(self) -> Iterable[Labelled]:
-        """Return figures for the metrics."""
+        """Return the values with their labels, for the metrics."""
         return ()
 
     async def stop(self) -> None:
-        """Accept nothing more, and end what can end now. The store still takes work."""
+        """Accept no more work, and end what can end now. The store still accepts writes."""
 
     async def close(self) -> None:
-        """Close the connections, behind the answers that were still to come. What this leaves to the store is
-        written before the next front end is closed.
+        """Close the connections once pending answers are sent. What this writes to the store is durable
+        before the next front end is closed.
         """

@@ -1,4 +1,4 @@
-"""Start, run and stop of the server: store, recovery, queues, listeners, `ready`; and backwards."""
+"""Starts, runs and stops the server: store, recovery, queues, listeners, the ready line; and the reverse."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Stop:
             self._reason.set_result(ending)
 
     async def wait(self) -> Ending:
-        """The reason."""
+        """Wait for a reason to stop, and return it."""
         return await asyncio.shield(self._reason)
 
 
@@ -62,11 +62,11 @@ async def serve(
     force: Callable[[], None],
     load: Callable[[], Config],
 ) -> Ending:
-    """Run a server until it is told to stop, or the disk fails. SIGHUP reloads what can be reloaded.
+    """Run a server until a signal stops it or the disk fails. SIGHUP reloads the configuration.
 
-    `announce` gets the ready line; `force` ends the process without further ado; `load` reads the
-    configuration again (raises ConfigError).
-    Raises StoreError, ListenError and DeclarationError, all of them with one line for people.
+    `announce` is called with the ready line; `force` ends the process at once; `load` reads the configuration
+    again (raises ConfigError). Raises StoreError, ListenError and DeclarationError, all of them with one line
+    for people.
     """
     for warning in config.warnings:
         _log.warning("%s", warning)
@@ -97,7 +97,9 @@ async def serve(
 
 
 def _quieten_collector() -> None:
-    """Freezes present objects for the collector and makes it run rarely: message objects form no cycles."""
+    """Excludes existing objects from garbage collection and makes it rare: message objects never form
+    cycles.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, 20, 50)
@@ -109,8 +111,8 @@ def _overdue(force: Callable[[], None]) -> None:
 
 
 def announce_on_stdout(line: str) -> None:
-    """Print the ready line. A server whose output fails goes on, and its stop is not a failure: so the line
-    does not pass through the buffer of `sys.stdout`, which would be flushed again at the end.
+    """Print the ready line. If the output fails, the server continues and later exits with success. So the
+    line bypasses the buffer of `sys.stdout`, which would be flushed again at exit.
     """
     with contextlib.suppress(OSError, ValueError):
         os.write(sys.stdout.fileno(), f"{line}\n".encode())

@@ -1,4 +1,4 @@
-"""Signatures and encryption as the configuration says: keys, certificates, caches, and what uses them."""
+"""Signatures and encryption according to the configuration: keys, certificates, caches, and their users."""
 
 from __future__ import annotations
 
@@ -48,9 +48,10 @@ _ALGORITHMS = {
 
 
 class MessageSecurity:
-    """Made when the queue manager runs. Raises DeclarationError for a key that cannot be used.
+    """The keys and certificates of one server; create it once the queue manager runs. Raises DeclarationError
+    if a key is invalid.
 
-    `touch` asks for a turn of the commit loop: something is to be committed.
+    `touch` requests an iteration of the commit loop, because something must be committed.
     """
 
     def __init__(
@@ -110,8 +111,8 @@ class MessageSecurity:
     # ---- key pairs
 
     def make_keys(self) -> None:
-        """Generates missing key pairs, beside the event loop, and publishes them. No peer can have
-        encrypted for a key that there is not yet, so nothing waits for this.
+        """Generates missing key pairs in another thread, and publishes them. No peer can use a key that does
+        not exist yet, so nothing waits for this.
         """
         missing = self.keyring.missing(self._providers)
         if not missing:
@@ -132,7 +133,9 @@ class MessageSecurity:
         self._begin(run())
 
     def _make_key(self, bits: int) -> Completion[RSAPrivateKey]:
-        """For the certificate of a user: also beside the event loop, where it takes no time from others."""
+        """Generate a key for the certificate of a user, in another thread, so that the event loop is not
+        delayed.
+        """
         made: Completion[RSAPrivateKey] = Completion()
 
         async def run() -> None:
@@ -149,18 +152,18 @@ class MessageSecurity:
         task.add_done_callback(self._making.discard)
 
     async def stop(self) -> None:
-        """Wait for keys that are being made."""
+        """Wait until the keys that are being generated are done."""
         while self._making:
             await asyncio.wait(self._making)
 
     # ---- timers 10, 11 and 13 of MS-MQQB 3.1.2
 
     def next_deadline(self) -> float | None:
-        """When `expire` is due."""
+        """Return when `expire` is due."""
         return self._timed.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Drop what the caches held for too long; use keys for the messages whose turn it is."""
+        """Drop expired cache entries, and process queued messages that need a key."""
         self._timed.expire(now)
 
 
@@ -171,9 +174,10 @@ def _complain(done: Completion[None]) -> None:
 
 
 def refuse_lost_key(config: Config, tables: Tables) -> None:
-    """Raise DeclarationError if the key file is missing while the store holds what was sealed with it.
+    """Raise DeclarationError if the key file is missing although the store holds secrets sealed with it.
 
-    Asked before anything is written: the usual cause is a restored backup, whose operator still has the file.
+    Call this before anything is written: the usual cause is a restored backup, whose operator still has the
+    file.
     """
     if config.protection.key or config.protection.discard_keys or config.key_file.exists():
         return

@@ -1,4 +1,4 @@
-"""Which way messages leave: each outgoing queue gets a channel of the carrier for its kind of destination."""
+"""Assigns outgoing queues to transports: each gets a channel of the carrier for its kind of destination."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Carrier(Protocol):
         """Returns the channel that gets the messages of a queue."""
 
     def removed(self, queue: OutgoingQueue) -> None:
-        """A queue exists no more."""
+        """Called after a queue was deleted."""
 
 
 class Dispatcher(FrontEnd):
-    """Opens a channel for each outgoing queue, once; the queue tells its channel of messages from then on.
-    Those by MULTICAST and HTTP names have carriers of their own; without one they wait until they expire. All
-    others are `usual`.
+    """Opens one channel for each outgoing queue; from then on, the queue reports its messages to the channel.
+    Queues with MULTICAST and HTTP names have their own carriers; without one, their messages wait until they
+    expire. All other queues use the carrier `usual`.
     """
 
     def __init__(
@@ -39,19 +39,19 @@ class Dispatcher(FrontEnd):
         self._left = 0  # messages that left queues which are no more
 
     async def listen(self, bound: Bound) -> None:
-        """Hand what waits to the carriers."""
+        """Hand queues with waiting messages to the carriers."""
         self._manager.outgoing_queues.opened.connect(self._added)
         self._manager.outgoing_queues.removed.connect(self._removed)
         for queue in self._manager.outgoing():
             self._added(queue)
 
     async def stop(self) -> None:
-        """Nothing is handed to a carrier any more."""
+        """Stop handing queues to the carriers."""
         self._manager.outgoing_queues.bring_online(False)
 
     @property
     def messages_out(self) -> int:
-        """Messages that left outgoing queues since the start: acknowledged, expired or purged."""
+        """Number of messages that left outgoing queues since the start: acknowledged, expired or purged."""
         return self._left + sum(queue.core.removed_total for queue in self._manager.outgoing())
 
     def _carrier(self, queue: OutgoingQueue) -> Carrier | None:

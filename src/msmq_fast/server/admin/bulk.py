@@ -1,4 +1,4 @@
-"""The bulk API of a running server: its calls, over the parts that do the work."""
+"""The bulk API of a running server: connects its calls with the queue manager."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ BULK_PATH: Final = "/v1/bulk"
 
 
 class BulkService:
-    """Made when the queue manager runs. `application` is what the admin port serves under /v1/bulk."""
+    """The bulk API; create it once the queue manager runs. The admin port serves `application` under
+    /v1/bulk.
+    """
 
     def __init__(self, runtime: Runtime, not_ready: Callable[[], str | None]) -> None:
         config, manager, store, clock = runtime.config, runtime.manager, runtime.store, runtime.clock
@@ -68,7 +70,7 @@ class BulkService:
         )
 
     def labelled(self) -> Iterator[Labelled]:
-        """For the metrics."""
+        """Yield the values with their labels, for the metrics."""
         figures, read = self._figures, self.reader.figures
         requests: dict[tuple[str, ...], float] = {
             (call, str(status)): count for (call, status), count in figures.requests.items()
@@ -114,6 +116,8 @@ class BulkService:
         return Labelled("leased_messages", about, ("subscription",), held, grows=False)
 
     def close(self) -> None:
-        """Before the store is closed; what is still read breaks off."""
+        """Stop the bulk API. Streams that are still being read break off. Call this before the store is
+        closed.
+        """
         self.reader.close()
         self._stagers.shutdown(cancel_futures=True)

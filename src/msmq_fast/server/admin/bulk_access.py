@@ -23,7 +23,9 @@ _MEMORY: Final = 2.0  # seconds that a user of this machine is known without ask
 def bulk_callers(
     access: Access, tokens: TokenTable, principals: Principals, monotonic: Callable[[], float]
 ) -> Callers:
-    """As `bulk.access` says; a change of groups is seen within two seconds."""
+    """Return the check of callers for the setting `bulk.access`. A change of groups takes effect within two
+    seconds.
+    """
 
     @lru_cache(maxsize=64)
     def of_unix(uid: int, _: int) -> Token:

@@ -26,7 +26,9 @@ _HEAD = 10.0  # seconds from the first byte of a connection to its first whole h
 
 
 class _Refused(logging.Filter):
-    """Counts what is the client's fault; aiohttp would log a traceback for each, as if we had failed."""
+    """Counts errors that the client causes. Without it, aiohttp logs a traceback for each, as for a fault of
+    the server.
+    """
 
     def __init__(self, refuse: Callable[[str, str, str], None]) -> None:
         super().__init__()
@@ -45,15 +47,15 @@ class _Refused(logging.Filter):
 
 
 def _client(record: logging.LogRecord) -> str:
-    """The address that aiohttp names."""
+    """Return the client address in a log record of aiohttp."""
     return str(record.args[0]) if isinstance(record.args, tuple) and record.args else ""
 
 
 class AdminListener:
-    """Serves the admin application until it is closed; `refuse(what, reason, detail)` hears of malformed
-    requests. `names` are those of this machine, in lower case.
+    """Serves the admin application until it is closed; Calls `refuse(what, reason, detail)` for malformed
+    requests. `names` are the names of this machine, in lower case.
 
-    `parts` are applications of their own, by the path under which they are served.
+    `parts` maps a path to the application that is served under it.
     """
 
     def __init__(
@@ -118,7 +120,9 @@ class AdminListener:
 
     @web.middleware
     async def _count(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """A connection whose request is being handled is not closed for another one."""
+        """Handle a request. Until it is answered, its connection is not closed to make room for another
+        one.
+        """
         connection = self._connections.get(request.protocol)
         if connection is None:
             return await handler(request)
@@ -130,7 +134,7 @@ class AdminListener:
 
 
 class _Connection(asyncio.Protocol):
-    """Stands in front of the protocol of aiohttp, which knows no limits of connections and of silence."""
+    """Wraps the protocol of aiohttp, which has no limits on connections and on idle time."""
 
     def __init__(
         self,
@@ -148,13 +152,13 @@ class _Connection(asyncio.Protocol):
         self._head: asyncio.TimerHandle | None = None
 
     def began(self) -> None:
-        """A request is being handled."""
+        """Record that a request is being handled."""
         self._handled += 1
         if self._head is not None:
             self._head.cancel()
 
     def ended(self) -> None:
-        """It has been answered."""
+        """Record that the request has been answered."""
         self._handled -= 1
         self._slot.used()
 
@@ -164,31 +168,31 @@ class _Connection(asyncio.Protocol):
         return Standing.BUSY if self._handled else Standing.IDLE
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is open."""
+        """Called by asyncio: the connection is open."""
         self._slot.follow(self._standing, cast(asyncio.Transport, transport).abort)
         self._handler.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the client."""
+        """Called by asyncio: bytes from the client."""
         if self._silent:
             self._silent = False
             self._head = self._loop.call_later(_HEAD, self._slot.end)
         self._handler.data_received(data)
 
     def eof_received(self) -> bool | None:
-        """The client says no more."""
+        """Called by asyncio: the client sends no more."""
         return self._handler.eof_received()
 
     def pause_writing(self) -> None:
-        """The client does not take its answer."""
+        """Called by asyncio: the client does not read its answer."""
         self._handler.pause_writing()
 
     def resume_writing(self) -> None:
-        """It has taken it."""
+        """Called by asyncio: the client reads again."""
         self._handler.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed."""
+        """Called by asyncio: the connection is closed."""
         if self._head is not None:
             self._head.cancel()
         self._handler.connection_lost(exc)

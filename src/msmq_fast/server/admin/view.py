@@ -1,4 +1,4 @@
-"""The data of the admin port and of `msmq-fast stats`, gathered from all rooms."""
+"""The data of the admin port and of `msmq-fast stats`, collected from all parts of the server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Figures", "ServerView"]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Sources of live numbers that no lower room knows together."""
+    """Sources of live numbers from several parts of the server."""
 
     sessions: Callable[[], int]
     app_connections: Callable[[], int]
@@ -34,11 +34,13 @@ class Figures:
     denied: Callable[[], int]
     streams: Callable[[], int]
     order_acks: Callable[[], tuple[int, int]]
-    """OrderAcks that came and that were sent."""
+    """Returns the numbers of OrderAcks received and sent."""
     final_acks: Callable[[], tuple[int, int]]
     labelled: Callable[[], Iterable[Labelled]]
     resends: Callable[[], tuple[int, int]]
-    """Time-outs of sequences that are sent, and acknowledgments that fit to none of them."""
+    """Returns the numbers of time-outs of outgoing sequences, and of acknowledgments that match none of
+    them.
+    """
     rpc_connections: Callable[[], int]
     readers: Callable[[], Iterable[ReaderInfo]]
 
@@ -61,21 +63,23 @@ class ServerView:
         self._figures = figures
 
     def ready(self) -> str | None:
-        """None, or why no messages are taken."""
+        """Return None if messages are accepted, else the reason why not."""
         return self._figures.not_ready()
 
     def shortage(self) -> str:
-        """Which limit was hit within the last minutes although messages are taken; empty for none."""
+        """Return the limit that was reached within the last minutes although messages are accepted; "" if
+        there is none.
+        """
         return self._manager.answer_queues.shortage
 
     def queues(self) -> Iterable[QueueInfo]:
-        """User and system queues and subqueues, without their descriptors."""
+        """Yield user and system queues and subqueues, without their descriptors."""
         hidden = (QueueKind.OUTGOING, QueueKind.JOURNAL)
         queues = (queue for queue in self._manager.queues() if queue.kind not in hidden)
         return cast(Iterable[QueueInfo], self._infos(queues))
 
     def outgoing(self) -> Iterable[OutgoingQueueInfo]:
-        """Outgoing queues."""
+        """Yield the outgoing queues."""
         queues = (queue for queue in self._manager.queues() if queue.kind is QueueKind.OUTGOING)
         return cast(Iterable[OutgoingQueueInfo], self._infos(queues))
 
@@ -84,11 +88,11 @@ class ServerView:
         return infos(queues, manager.guid, manager.incoming.transfers(), lambda _: False)
 
     def readers(self) -> Iterable[ReaderInfo]:
-        """Queues that are open on other computers."""
+        """Yield the queues of this computer that remote readers have open."""
         return self._figures.readers()
 
     def gauges(self) -> Mapping[str, tuple[str, float]]:
-        """Values that may fall."""
+        """Return the values that may fall, by name, each with its help text."""
         ledger = self._manager.ledger
         writer = self._store.writer
         found: dict[str, tuple[str, float]] = {
@@ -114,7 +118,7 @@ class ServerView:
         return found
 
     def totals(self) -> Mapping[str, tuple[str, float]]:
-        """Values that only grow."""
+        """Return the values that only grow, by name, each with its help text."""
         writer = self._store.writer.statistics()
         order_in, order_out = self._figures.order_acks()
         final_in, final_out = self._figures.final_acks()
@@ -175,11 +179,11 @@ class ServerView:
         }
 
     def labelled(self) -> Iterable[Labelled]:
-        """Figures with labels."""
+        """Yield values with labels."""
         return self._figures.labelled()
 
     def histograms(self) -> Iterable[Histogram]:
-        """Distributions of the writer: powers of two."""
+        """Yield histograms of the store's writer; their bins are powers of two."""
         writer = self._store.writer.statistics()
         yield _powers(
             "commit_seconds",
@@ -193,11 +197,11 @@ class ServerView:
         )
 
     def refusals(self) -> Iterable[tuple[str, str, int]]:
-        """(what, reason, count)."""
+        """Yield (what was refused, reason, count)."""
         return self._refused.items()
 
     def stats(self) -> Mapping[str, Any]:
-        """One flat map."""
+        """Return all values in one flat mapping, for `msmq-fast stats`."""
         found: dict[str, Any] = {
             "name": self._manager.name,
             "guid": str(self._manager.guid),

@@ -1,4 +1,6 @@
-"""The application protocol: the Unix socket, whose peers the kernel names, and the TCP port with tokens."""
+"""The application protocol: the Unix socket, where the kernel identifies the peer, and the TCP port, where a
+token does.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ SOCKET, TCP = "app", "app-tcp"
 
 
 class AppFrontEnd(FrontEnd):
-    """Serves programs. `counters` count what they do, over all connections."""
+    """Serves programs. `counters` counts their operations over all connections."""
 
     def __init__(
         self,
@@ -27,7 +29,7 @@ class AppFrontEnd(FrontEnd):
         statistics: Callable[[], Mapping[str, Any]],
         reload: Callable[[str], Mapping[str, Any]] | None,
     ) -> None:
-        """`reload` takes the name of the user that asks; None: nothing can be reloaded."""
+        """`reload` is called with the name of the requesting user; None if reloading is not possible."""
         security = runtime.security
         self._runtime = runtime
         self._service = Service(

@@ -1,4 +1,6 @@
-"""Connections of programs: over the Unix socket, whose peer the kernel names, and over TCP with a token."""
+"""Connections of programs: over the Unix socket, where the kernel identifies the peer, and over TCP, where a
+token does.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _CREDENTIALS = struct.Struct("iII")  # struct ucred: pid, uid, gid
 
 
 def _peer(connection: socket.socket) -> Identity:
-    """The user at the other end of a Unix socket. OSError: the connection is closed already."""
+    """Return the user at the other end of a Unix socket. Raises OSError if the connection is already
+    closed.
+    """
     _, uid, _ = _CREDENTIALS.unpack(
         connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     )
@@ -35,7 +39,9 @@ def _peer(connection: socket.socket) -> Identity:
 
 
 class _Connection(AppProtocol):
-    """An AppProtocol that counts itself, and tells the commit loop before it feeds something in."""
+    """An AppProtocol that the listener counts, and that calls `touch` of the commit loop before it processes
+    data.
+    """
 
     def __init__(
         self, owner: AppListener, service: Service, loop: asyncio.AbstractEventLoop, slot: Slot
@@ -69,7 +75,7 @@ class _Connection(AppProtocol):
         return Standing.IDLE if self.engine.identity is None else Standing.SETTLED
 
     def _check_identity(self, transport: asyncio.Transport) -> None:
-        """Without a valid token by now, a stranger only uses up a connection."""
+        """Close the connection if the peer has not presented a valid token in time."""
         if self.engine.identity is None and not transport.is_closing():
             self._owner.refuse("app connection", "handshake timeout", "")
             transport.abort()
@@ -110,8 +116,8 @@ class AppListener:
         self._stop_accepting: list[Callable[[], None]] = []
 
     def set_limits(self, handshake_timeout: float) -> None:
-        """Take over the limit of the connection table for programs over TCP, and the seconds in which a
-        program has to present its token.
+        """Apply the limit of the connection table for programs over TCP. A program must present its token
+        within `handshake_timeout` seconds.
         """
         self.handshake_timeout = handshake_timeout
         self._remote.resize(self._acceptors.table.limits.programs)
@@ -136,11 +142,11 @@ class AppListener:
         )
 
     def opened(self, connection: _Connection) -> None:
-        """A connection is open."""
+        """Record an open connection."""
         self._open.add(connection)
 
     def closed(self, connection: _Connection) -> None:
-        """A connection has ended."""
+        """Record that a connection has ended."""
         self._open.discard(connection)
 
     def stop_accepting(self) -> None:
@@ -150,6 +156,6 @@ class AppListener:
         self._stop_accepting.clear()
 
     def close(self) -> None:
-        """Close every connection behind what is already to be written."""
+        """Close every connection once its pending output is written."""
         for connection in tuple(self._open):
             connection.close()

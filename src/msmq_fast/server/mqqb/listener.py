@@ -55,7 +55,7 @@ _FLOOD_MARGIN = 256  # connections above listen.mqqb.max_connections that still 
 
 
 class MqqbListener(FrontEnd):
-    """Everything of MS-MQQB that one server runs."""
+    """The MS-MQQB front end of one server."""
 
     def __init__(self, runtime: Runtime) -> None:
         config, manager, store, clock = runtime.config, runtime.manager, runtime.store, runtime.clock
@@ -172,12 +172,12 @@ class MqqbListener(FrontEnd):
         manager.flow.watch(self._short)
 
     def set_routes(self, config: Config) -> None:
-        """Take over the [[routes]] of a configuration."""
+        """Apply the [[routes]] of a configuration."""
         self._routing.set_static(config.routes)
 
     def set_peers(self, config: Config) -> None:
-        """Take over mqqb.allow, mqqb.routers and the [[peers]] of a configuration. Sessions of addresses that
-        are not allowed any more end.
+        """Apply mqqb.allow, mqqb.routers and the [[peers]] of a configuration. Sessions with addresses that
+        are no longer allowed are closed.
         """
         self._allowed = allowed_addresses(config.mqqb.allow)
         self._routers = named_routers(config.mqqb.routers)
@@ -188,7 +188,7 @@ class MqqbListener(FrontEnd):
         return self._allowed(address)
 
     def set_limits(self, config: Config) -> None:
-        """Take over the limits of connections, sessions and pings of a configuration."""
+        """Apply the limits on connections, sessions and pings of a configuration."""
         mqqb = config.listen.mqqb
         self._share.resize(mqqb.max_connections, mqqb.max_connections_per_address)
         self.endpoint.set_limits(_limits(config), config.limits.handshake_timeout)
@@ -199,7 +199,9 @@ class MqqbListener(FrontEnd):
         )
 
     def _is_router(self, address: str, manager: UUID | None) -> bool:
-        """Whether a peer brings what others say: the configuration or the directory has it as a router."""
+        """Whether a peer is a router, which forwards messages of others, according to the configuration or
+        the directory.
+        """
         if address in self._routers or (manager is not None and str(manager) in self._routers):
             return True
         return manager is not None and self._routing.is_router(manager)
@@ -208,37 +210,37 @@ class MqqbListener(FrontEnd):
 
     @property
     def connections(self) -> int:
-        """Sessions, those in the handshake included."""
+        """Number of sessions, including those in the handshake."""
         return len(self.endpoint.sessions)
 
     @property
     def messages_in(self) -> int:
-        """Messages that sessions put into local queues since the start."""
+        """Number of messages that sessions have put into local queues since the start."""
         return self._delivered + sum(session.receiver.delivered for session in self.endpoint.sessions)
 
     @property
     def streams(self) -> int:
-        """Transactional streams that arrive."""
+        """Number of incoming transactional streams."""
         return len(self.session_context.streams)
 
     def transfers(self) -> list[IncomingTransfer]:
-        """Transactional streams that arrive, for operators."""
+        """Return the incoming transactional streams, for operators."""
         return self._order_acks.transfers()
 
     @property
     def order_acks(self) -> tuple[int, int]:
-        """OrderAcks that came and that were sent since the start."""
+        """Return the numbers of OrderAcks received and sent since the start."""
         return self.session_context.counts.order_acks, self._order_acks.order_acks
 
     @property
     def final_acks(self) -> tuple[int, int]:
-        """FinalAcks that came and that were sent since the start."""
+        """Return the numbers of FinalAcks received and sent since the start."""
         return self.session_context.counts.final_acks, self._order_acks.final_acks
 
     @property
     def resends(self) -> tuple[int, int]:
-        """Time-outs of sequences that are sent, and acknowledgments that fit to none or come from elsewhere
-        than where the messages went, since the start.
+        """Return the numbers of time-outs of outgoing sequences, and of acknowledgments that match none of
+        them or come from another address than the messages were sent to, since the start.
         """
         heard = self.sequences.heard
         strays = (Heard.STRAY_ORDER_ACK, Heard.STRAY_FINAL_ACK, Heard.FOREIGN)
@@ -288,7 +290,7 @@ class MqqbListener(FrontEnd):
             self._refused.refuse("message", refusal.value, receiver.describe(), about=about)
 
     def _rejected(self, ack: FinalAck) -> None:
-        """The receiver of a transactional message did not take it: a dead letter of ours says no more."""
+        """The receiver has rejected a transactional message: its dead letter here is no longer needed."""
         reason = name_of(ack.message_class)
         identifier = ack.sequence_timestamp << 32 | ack.sequence_ordinal
 
@@ -305,7 +307,7 @@ class MqqbListener(FrontEnd):
     # -------------------------------------------------------------------------------- outgoing queues
 
     def channel_of(self, queue: OutgoingQueue) -> OutgoingChannel:
-        """The channel of an outgoing queue, see `server.outgoing.Carrier`."""
+        """Return the channel of an outgoing queue, see `server.outgoing.Carrier`."""
         channel = self._channels.get(queue)
         if channel is None:
             protect = OutgoingProtection(
@@ -318,7 +320,7 @@ class MqqbListener(FrontEnd):
         self._refused.refuse("message", failure.value, description)
 
     def removed(self, queue: OutgoingQueue) -> None:
-        """No session knows it any more; what passes through finds the next one by its name."""
+        """Drop all references to a deleted outgoing queue; routed messages find its successor by name."""
         channel = self._channels.pop(queue, None)
         if channel is not None:
             self.endpoint.transfer.withdraw(channel)
@@ -340,11 +342,11 @@ class MqqbListener(FrontEnd):
     # -------------------------------------------------------------------------------- timers
 
     def next_deadline(self) -> float | None:
-        """The nearest deadline of the endpoint itself."""
+        """Return the next deadline of the endpoint itself."""
         return self.endpoint.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Run what is due."""
+        """Handle all deadlines that are due."""
         self.endpoint.expire(now)
 
     async def stop(self) -> None:
@@ -364,7 +366,9 @@ def _order_acks(
     has_route: Callable[[UUID], bool],
     peers: Peers,
 ) -> OrderAcks:
-    """The transactional streams that arrive, as far as they were before the last stop, and their senders."""
+    """Return the acknowledgments of incoming transactional streams, with the streams in the state of the last
+    stop.
+    """
     streams = InStreams(manager.ledger, config.limits.streams, group=address_group, vouches=peers.vouches)
     load_streams(streams, store.tables.scan, manager.report_corrupt)
     send = manager.ack_policy.send_away
@@ -399,7 +403,7 @@ def _timers(config: Config) -> Timers:
 
 
 def _ladder(config: Config) -> tuple[float, ...]:
-    """ResendTimerTable (QB-128)."""
+    """Return the ResendTimerTable (QB-128), in seconds."""
     mqqb = config.mqqb
     steps = (mqqb.resend_short, mqqb.resend_medium, mqqb.resend_long)
     return (*(step for step in steps for _ in range(3)), mqqb.resend_final)
@@ -420,7 +424,9 @@ def _limits(config: Config) -> Limits:
 
 
 def _own_addresses(config: Config) -> Callable[[str], bool]:
-    """Which addresses this server would reach itself at; none if it dials another port than its own."""
+    """Return a test for addresses at which this server would connect to itself; always False if it dials
+    another port than its own.
+    """
     if config.mqqb.peer_port not in (0, config.listen.mqqb.port):
         return lambda _: False
     return is_own_address(config.listen.mqqb.host, config.server.advertised_address)

@@ -42,7 +42,7 @@ class _CountedSession(SessionProtocol):
         self._slot = slot
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed."""
+        """Called by asyncio: the connection is closed."""
         super().connection_lost(exc)
         self._slot.leave()
 
@@ -61,7 +61,7 @@ class AcceptedSession(_CountedSession):
 
 
 class DialledSession(_CountedSession):
-    """A connection to another queue manager, opened for the transfer engine's link of that number."""
+    """A connection to another queue manager, opened for the link `number` of the transfer engine."""
 
     def __init__(self, context: SocketContext, slot: Slot, link: int) -> None:
         super().__init__(
@@ -77,7 +77,7 @@ def _standing(session: Session, accepted_at: float, now: float) -> Standing:
 
 
 class PingResponder(asyncio.DatagramProtocol):
-    """Answers at the ping port."""
+    """Answers pings at the UDP ping port."""
 
     def __init__(
         self, endpoint: Endpoint, monotonic: Callable[[], float], allowed: Callable[[str], bool]
@@ -89,12 +89,12 @@ class PingResponder(asyncio.DatagramProtocol):
         self._port = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is bound."""
+        """Called by asyncio: the socket is bound."""
         self._transport = transport  # type: ignore[assignment]  # a datagram endpoint has a datagram transport
         self._port = transport.get_extra_info("sockname")[1]
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        """A datagram; an address that may not open sessions gets no answer."""
+        """Answer a ping. An address that may not open sessions gets no answer."""
         if not self._allowed(addr[0]):
             return
         answer = self._endpoint.answer_ping(data, addr[0], addr[1], self._port, self._monotonic())

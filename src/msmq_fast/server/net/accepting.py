@@ -1,7 +1,7 @@
-"""Accepting connections at the ports of the server: counted, limited, and never silently failing.
+"""Accepts connections at the ports of the server, counts and limits them, and reports every failure.
 
-The sockets are read here and not by the event loop's own servers, because those close a connection for which
-there is no descriptor without telling anyone.
+The sockets are read here and not by the event loop's own servers, because those silently close a connection
+for which there is no descriptor.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["Acceptors", "Factory"]
 _log = logging.getLogger("msmq_fast.server")
 
 Factory = Callable[[Slot], asyncio.BaseProtocol]
-"""Makes the protocol of a connection that was given a place."""
+"""Makes the protocol of a connection that got a slot."""
 
 _BATCH: Final = 64
-"""Connections that one port may bring in one turn of the event loop."""
+"""Maximum number of connections that one port accepts in one iteration of the event loop."""
 _PAUSE: Final = 0.2
 """Seconds after a failure until the port is tried again."""
 _REPORT: Final = 60.0
@@ -36,7 +36,7 @@ _SPARE: Final = 16
 _TLS_HANDSHAKE: Final = 10.0
 """Seconds that a TLS handshake may take."""
 _LATE: Final = (errno.ECONNABORTED, errno.EPROTO, errno.ENETDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH)
-"""Errors of the connection, not of this server: its peer has disconnected (accept(2))."""
+"""Errors of a connection whose peer has already closed it (accept(2)), not of this server."""
 
 
 class Acceptors:
@@ -66,9 +66,9 @@ class Acceptors:
         tls: ssl.SSLContext | None = None,
         reserved: bool = False,
     ) -> Callable[[], None]:
-        """Accept on a bound socket until the function that is returned is called, which closes the socket.
+        """Accept connections on a bound socket. Returns a function that stops this and closes the socket.
 
-        `reserved`: where the system has no descriptor left, a spare one is used.
+        `reserved`: if the system has no descriptor left, a spare one is used.
         """
         port = _Port(self, listener, share, factory, tls, reserved=reserved)
         self._ports.append(port)
@@ -83,7 +83,7 @@ class Acceptors:
         self._watch()
 
     def close(self) -> None:
-        """Accept nothing any more."""
+        """Stop accepting at all ports."""
         for port in self._ports:
             port.close()
         for task in self._tasks:
@@ -97,13 +97,13 @@ class Acceptors:
 
     @property
     def why_failing(self) -> str | None:
-        """The reason for which connections cannot be accepted now."""
+        """Return why connections cannot be accepted now, None if they can."""
         for what, reason in self._failing.items():
             return f"a {what} cannot be accepted: {reason}"
         return None
 
     def labelled(self) -> Iterator[Labelled]:
-        """For the metrics."""
+        """Yield the values with their labels, for the metrics."""
         yield Labelled(
             "accept_failures_total",
             "Connections that failed to be accepted for lack of descriptors or memory.",
@@ -127,7 +127,7 @@ class Acceptors:
     # --------------------------------------------------------------------------------------- for the ports
 
     def failed(self, what: str, error: OSError) -> None:
-        """Accepting failed: counted, and logged once a minute."""
+        """Count a failure to accept, and log it at most once a minute."""
         self._failures[what] += 1
         self._failing[what] = reason = error.strerror or str(error)
         now = self._monotonic()
@@ -137,12 +137,12 @@ class Acceptors:
             self._reported, self._unreported = now, 0
 
     def worked(self, what: str) -> None:
-        """A descriptor was there."""
+        """Record that accepting has succeeded."""
         self._failing.pop(what, None)
         self._spare.refill()
 
     def spare(self) -> bool:
-        """Give a spare descriptor back to the system."""
+        """Close a spare descriptor, so that the system can use it. Return False if there is none left."""
         return self._spare.give()
 
     def opened(self, connection: socket.socket, slot: Slot, port: _Port) -> None:
@@ -213,7 +213,7 @@ class _Port:
         self._closed = False
 
     def listen(self) -> None:
-        """Accepts connections."""
+        """Start to accept connections."""
         self._again = None
         if not self._closed:
             self._loop.add_reader(self._listener.fileno(), self._ready)
@@ -252,7 +252,7 @@ class _Port:
                 self._owner.opened(connection, slot, self)
 
     def _accept(self) -> tuple[socket.socket, str] | None:
-        """The next connection and the address of its peer; None: there is none now. Raises OSError."""
+        """Return the next connection and the address of its peer, None if none is waiting. Raises OSError."""
         while True:
             try:
                 connection, address = self._listener.accept()

@@ -1,4 +1,4 @@
-"""The addresses and names by which this machine is known: a name that means it leads to no other computer."""
+"""The addresses and names of this machine, so that the server does not take them for another computer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IF_INET6 = Path("/proc/net/if_inet6")
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an IP address and not a name."""
+    """Whether `text` is an IP address and not a name."""
     try:
         ip_address(text)
     except ValueError:
@@ -25,7 +25,7 @@ def is_address(text: str) -> bool:
 
 
 def local_addresses(listening: tuple[str, ...]) -> frozenset[str]:
-    """The IP addresses that mean this machine: those it listens on, all for a wildcard."""
+    """Return the IP addresses of this machine: those that it listens on, all if one is a wildcard."""
     found: set[str] = set()
     for host in listening:
         try:
@@ -43,7 +43,9 @@ def local_addresses(listening: tuple[str, ...]) -> frozenset[str]:
 
 
 def is_own_address(listening: tuple[str, ...], advertised: str) -> Callable[[str], bool]:
-    """Tells the addresses at which this machine would reach itself; on a wildcard every loopback one."""
+    """Return a test for addresses at which this machine would connect to itself; with a wildcard also every
+    loopback address.
+    """
     own = local_addresses(listening) | {advertised}
     wildcard = any(_is_wildcard(host) for host in listening)
 
@@ -54,8 +56,8 @@ def is_own_address(listening: tuple[str, ...], advertised: str) -> Callable[[str
 
 
 def source_address(listening: tuple[str, ...]) -> str | None:
-    """The address from which to connect, None to leave it to the system: a server that listens at one address
-    only also speaks from there, since peers know it by that address.
+    """Return the local address for outgoing connections, None to leave it to the system. A server that
+    listens at one address only also connects from it, because peers know it by that address.
     """
     if len(listening) != 1:
         return None
@@ -102,6 +104,6 @@ def _interfaces_v6() -> set[str]:
 
 
 def host_names() -> frozenset[str]:
-    """The host name, whole and up to the first dot."""
+    """Return the host name, both complete and up to the first dot."""
     whole = socket.gethostname()
     return frozenset(name for name in (whole, whole.split(".", 1)[0]) if name)

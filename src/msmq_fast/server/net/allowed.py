@@ -1,4 +1,4 @@
-"""Which addresses may open sessions (`mqqb.allow`)."""
+"""The addresses that may open sessions (`mqqb.allow`)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["allowed_addresses"]
 
 
 def allowed_addresses(networks: Iterable[str]) -> Callable[[str], bool]:
-    """Whether an address is in one of the networks; without networks, each one is.
+    """Return a test whether an address is in one of the networks; always True if there are none.
 
-    An IPv4 address counts as such also where it arrives on an IPv6 socket.
+    An IPv4 address that arrives on an IPv6 socket counts as IPv4.
     """
     listed = [ip_network(network) for network in networks]
     if not listed:

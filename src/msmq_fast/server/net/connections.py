@@ -1,21 +1,24 @@
-"""All connections of the server over all of its ports: how many there may be, and which make room for others.
+"""The connections of the server over all its ports: their limits, and which ones are closed to make room for
+others.
 
 1. A pool is a number of descriptors for one kind of peers: other computers, programs, the admin port, and
-   the connections that this server opens itself. Pools do not take room from each other, so that strangers
-   that fill theirs do not lock out the command line.
-2. A share is the part of a pool that one port may use. A pool and a share each have a limit in all and one
-   for an address group (`security/addresses.py`).
-3. A connection that finds a limit reached takes the place of one that is idle. At a limit for an address
-   group this is the idlest of that group, at a limit in all the idlest of the share or of the pool; in a
-   share no group takes it from one that has fewer. Where none is idle and the peers of a share go on over
-   another connection (`resumes`), the group that has most of them makes room for one that has fewer: a few
-   addresses that keep all of theirs busy shut no other out. Else the newcomer is refused.
-4. A connection is idle until its peer has finished the handshake, and later while nothing is under way (over
-   MS-MQQB and RPC after a minute of that). Peers that never were of any use make room first. What a
-   connection does is asked only when room is needed, so that nothing is paid for it while data flows.
+   the connections that this server opens itself. Pools do not take room from each other, so that
+   unauthenticated peers that fill theirs do not lock out the command line.
+2. A share is the part of a pool that one port may use. A pool and a share each have a total limit and one for
+   each address group (`security/addresses.py`).
+3. If a limit is reached, a new connection replaces an idle one. At a limit for an address group this is the
+   connection of that group that has been idle longest; at a total limit, the one of the share or of the pool.
+   In a share, a group cannot replace a connection of a group that has fewer. If none is idle and the peers of
+   a share can continue over another connection (`resumes`), a busy connection of the group with the most
+   connections is closed for a group that has fewer: so a few addresses that keep all their connections busy
+   cannot lock out others. Otherwise the new connection is refused.
+4. A connection is idle until its peer has finished the handshake, and later while it has no request in
+   progress (over MS-MQQB and RPC after a minute of that). Peers that never finished a request are closed
+   first. The activity of a connection is checked only when room is needed, so that it costs nothing while
+   data flows.
 5. A peer that has sent no byte at all within `first_byte` seconds after it was accepted is closed.
 
-To add a port: make a share, and let its protocol call `Slot.follow` when the connection stands and
+To add a port: make a share, and let its protocol call `Slot.follow` when the connection is open and
 `Slot.leave` when it is lost.
 """
 
@@ -36,12 +39,14 @@ from msmq_fast.server.runtime.descriptors import ConnectionLimits, ConnectionSca
 __all__ = ["ConnectionTable", "Pool", "Share", "Slot", "Standing"]
 
 _LOOKS: Final = 32
-"""Connections that are asked what they do to make room for one: a bound for the work of a flood."""
+"""Maximum number of connections whose activity is checked to make room for one: bounds the work in a
+flood.
+"""
 
 _ENDING: Final = 32
-"""Connections that make room whose descriptors may be open at a time."""
+"""Maximum number of connections closed to make room whose descriptors are still open."""
 _CONGESTION: Final = 5.0
-"""Seconds in which the loop has closed them."""
+"""Seconds after which the event loop must have closed them."""
 
 _UNLIMITED: Final = 1 << 62
 
@@ -52,15 +57,15 @@ class Standing(Enum):
     SILENT = auto()
     """Nothing has arrived yet."""
     IDLE = auto()
-    """It may be closed for another one: in its handshake, or between two requests."""
+    """The connection may be closed to make room: it is in its handshake, or between two requests."""
     BUSY = auto()
-    """It may not be closed now."""
+    """The connection may not be closed now."""
     SETTLED = auto()
-    """It is never closed for another one."""
+    """The connection is never closed to make room."""
 
 
 Refuse = Callable[[str, str, str], None]
-"""Counts and logs what was refused, the reason, and the detail."""
+"""Counts and logs a refusal: what was refused, the reason, and the detail."""
 
 
 class Slot:
@@ -81,29 +86,29 @@ class Slot:
         self.address = address
         self.group = group
         self.crowded = crowded
-        """Whether it exceeds the limits: the port then tells the peer, and closes it."""
+        """The connection exceeds the limits: the port must tell the peer so, and close it."""
         self._connection = connection
         self._ending = False
         self._standing: Callable[[], Standing] | None = None
         self._close: Callable[[], None] | None = None
 
     def follow(self, standing: Callable[[], Standing], close: Callable[[], None]) -> None:
-        """The connection is open: `standing` returns its activity, `close` ends it at once."""
+        """Attach the open connection: `standing` returns its activity, `close` closes it at once."""
         self._standing, self._close = standing, close
 
     @property
     def standing(self) -> Standing:
-        """Its activity; IDLE while TLS is being negotiated, SETTLED for one that this server opened."""
+        """The activity of the connection: IDLE during the TLS handshake, SETTLED if this server opened it."""
         if self._standing is not None:
             return self._standing()
         return Standing.SETTLED if self._connection is None else Standing.IDLE
 
     def used(self) -> None:
-        """It has become idle again: others make room before it."""
+        """Record that the connection has just become idle: it is the last of the idle ones to be closed."""
         self.share.used(self)
 
     def leave(self) -> None:
-        """The connection is lost. May be called twice."""
+        """Free the slot, because the connection is lost. May be called twice."""
         self._standing = self._close = self._connection = None
         self.share.leave(self)
         if self._ending:
@@ -111,7 +116,9 @@ class Slot:
             self.share.pool.closed()
 
     def end(self) -> None:
-        """Close the connection. Its place is free at once, its descriptor in a later turn of the loop."""
+        """Close the connection. Its slot is free at once, its descriptor in a later iteration of the event
+        loop.
+        """
         close, connection = self._close, self._connection
         self.leave()
         if close is not None or connection is not None:
@@ -126,8 +133,9 @@ class Slot:
 
 
 class _Order:
-    """Slots in the order in which they make room: first those whose peer has not proven to be of any use, the
-    oldest first, then the others, the one first that was not used for the longest time."""
+    """Slots in the order in which they are closed to make room: first those whose peer has never finished a
+    request, oldest first, then the others, least recently used first.
+    """
 
     __slots__ = ("_strangers", "_useful")
 
@@ -142,7 +150,7 @@ class _Order:
         return slot in self._strangers or slot in self._useful
 
     def first(self, count: int = 1) -> list[Slot]:
-        """So many of them, or all."""
+        """Return the first `count` slots, or all if there are fewer."""
         return list(islice(chain(self._strangers, self._useful), count))
 
     def add(self, slot: Slot) -> None:
@@ -158,7 +166,7 @@ class _Order:
 
 
 class Share:
-    """The connections of one port. `what` names them in refusals."""
+    """The connections of one port. `what` is their name in refusals."""
 
     def __init__(
         self,
@@ -171,10 +179,11 @@ class Share:
         *,
         resumes: bool = False,
     ) -> None:
-        """`limit`: None for that of the pool. `margin`: connections beyond the limits that are let in where
-        none makes room, since the port tells them that there are too many. `allowed`: addresses that may
-        connect at all; None: each one may. `resumes`: nothing is lost if a busy connection is closed, its
-        peer connects anew and goes on."""
+        """`limit`: None for the limit of the pool. `margin`: number of connections accepted beyond the
+        limits, so that the port can tell them that there are too many. `allowed`: test for addresses that may
+        connect; None allows all. `resumes`: nothing is lost if a busy connection is closed, because its peer
+        reconnects and continues.
+        """
         self.pool = pool
         self._allowed = allowed
         self.what = what
@@ -189,12 +198,12 @@ class Share:
         self._crowd: Counter[str] = Counter()  # those in the margin, which are in neither of the two
 
     def resize(self, limit: int | None, per_address: int = _UNLIMITED) -> None:
-        """Set other limits, as for `Pool.share`. Connections that are open stay."""
+        """Set other limits, as for `Pool.share`. Open connections are kept."""
         self._wanted = (limit, per_address, self._wanted[2])
         self.rescale()
 
     def rescale(self) -> None:
-        """The limit or the scale of the pool has changed, or the limits of the share."""
+        """Recompute the limits after a change of the pool's limit or scale, or of the limits of the share."""
         limit, per_address, margin = self._wanted
         self._limit = self.pool.limit if limit is None else self.pool.scaled(limit)
         self._per_address = self.pool.scaled(per_address)
@@ -204,7 +213,7 @@ class Share:
         return self._count + self._crowd.total()
 
     def enter(self, address: str, connection: socket.socket | None = None) -> Slot | None:
-        """A place for a connection from `address`, or None: it was refused, and is to be closed."""
+        """Return a slot for a connection from `address`, None if it is refused: the caller then closes it."""
         if self._allowed is not None and not self._allowed(address):
             self.pool.refuse(self.what, "address not allowed", address)
             return None
@@ -226,14 +235,14 @@ class Share:
         return slot
 
     def expel(self) -> None:
-        """Close the connections of addresses that may not connect any more."""
+        """Close the connections of addresses that may no longer connect."""
         for slot in self.pool.of_share(self):
             if self._allowed is not None and not self._allowed(slot.address):
                 self.pool.refuse(self.what, "address not allowed", slot.address)
                 slot.end()
 
     def _make_room(self, group: str) -> str | None:
-        """Why there is no room."""
+        """Make room for a connection of a group in this share. Return None, or why there is no room."""
         if self._counts[group] >= self._per_address and not self.evict(group):
             full = self._crowd[group] >= self._margin
             return "too many connections from one address" if full else None
@@ -244,8 +253,9 @@ class Share:
         return None
 
     def evict(self, group: str | None = None, least: int = 0) -> bool:
-        """Close the idlest connection, of the group if one is given, else of one with `least` connections or
-        more. False: none of those asked is idle."""
+        """Close the connection that has been idle longest: of `group` if given, else of any group with at
+        least `least` connections. Return False if none of those checked is idle.
+        """
         order = self._order if group is None else self._groups.get(group, _Order())
         for slot in order.first(_LOOKS):
             standing = slot.standing
@@ -259,8 +269,9 @@ class Share:
         return False
 
     def share_out(self, group: str) -> bool:
-        """Close a connection of the group that has most of them for one of `group`, which has fewer, although
-        it is busy. False: none may be closed."""
+        """Close a busy connection of the group with the most connections, to make room for `group`, which has
+        fewer. Return False if none may be closed.
+        """
         if not self._resumes or not self._groups:
             return False
         most = max(self._groups, key=self._counts.__getitem__)
@@ -283,13 +294,13 @@ class Share:
                 del self._groups[slot.group]
 
     def used(self, slot: Slot) -> None:
-        """Other connections make room before this one."""
+        """Make this connection the last one to be closed to make room."""
         if slot in self._order:
             self._order.used(slot)
             self._groups[slot.group].used(slot)
 
     def leave(self, slot: Slot) -> None:
-        """See Slot."""
+        """See Slot.leave."""
         if not self.pool.left(slot):
             return
         self._settle(slot)
@@ -313,13 +324,15 @@ class Pool:
         *,
         scale: float = 1.0,
     ) -> None:
-        """`scale`: the part of `limit` and of the limits of shares that there is room for."""
+        """`scale` is the part of `limit`, and of the limits of shares, that the descriptors of the process
+        allow.
+        """
         self._scale = scale
         self.limit = self.scaled(limit)
         self._per_address = self.scaled(per_address)
         self.refuse = refuse
         self.evicted = 0
-        """Connections that were closed to make room."""
+        """Number of connections that were closed to make room."""
         self._ending = 0  # connections that have left the table, whose descriptors are still open
         self._ending_since = 0.0
         self._monotonic = monotonic
@@ -342,19 +355,19 @@ class Pool:
         *,
         resumes: bool = False,
     ) -> Share:
-        """A part of the pool for one port. `limit` and the others are before they are scaled; None is that of
-        the pool.
+        """Return a share of the pool for one port. The limits are given unscaled; a `limit` of None means
+        that of the pool.
         """
         share = Share(self, what, limit, per_address, margin, allowed, resumes=resumes)
         self._shares.append(share)
         return share
 
     def scaled(self, number: int) -> int:
-        """The part of a limit that there is room for."""
+        """Return a limit multiplied by the scale of the pool."""
         return number if self._scale == 1.0 else math.ceil(number * self._scale)
 
     def resize(self, limit: int, per_address: int, scale: float) -> None:
-        """Set other limits, which are before they are scaled. Connections that are open stay."""
+        """Set other limits, given unscaled. Open connections are kept."""
         self._scale = scale
         self.limit = self.scaled(limit)
         self._per_address = self.scaled(per_address)
@@ -362,16 +375,18 @@ class Pool:
             share.rescale()
 
     def of_share(self, share: Share) -> list[Slot]:
-        """The open connections of a share."""
+        """Return the open connections of a share."""
         return [slot for slot in self._slots if slot.share is share]
 
     @property
     def shares(self) -> Iterator[Share]:
-        """All that were made."""
+        """Yield all shares of the pool."""
         return iter(self._shares)
 
     def make_room(self, group: str) -> str | None:
-        """Why there is no room for one more connection of a group over all ports."""
+        """Make room for one more connection of a group. Return None, or why there is no room over all
+        ports.
+        """
         if self._counts[group] >= self._per_address and not self._evict(group):
             return "too many connections from one address over all ports"
         if len(self._slots) >= self.limit and not (
@@ -381,18 +396,18 @@ class Pool:
         return None
 
     def _evict(self, group: str | None) -> bool:
-        """The idlest connection of the port that has most of them makes room."""
+        """Make room: on the port with the most connections, close the one that has been idle longest."""
         return any(share.evict(group) for share in sorted(self._shares, key=len, reverse=True))
 
     def entered(self, slot: Slot) -> None:
-        """A share has admitted a connection."""
+        """Record a new connection of a share."""
         self._slots.add(slot)
         self._counts[slot.group] += 1
         if self._first_byte < float("inf"):
             self._young.append((self._monotonic() + self._first_byte, slot))
 
     def left(self, slot: Slot) -> bool:
-        """A connection has ended; False: that is known."""
+        """Record that a connection has ended. Return False if that was already recorded."""
         if slot not in self._slots:
             return False
         self._slots.discard(slot)
@@ -406,19 +421,20 @@ class Pool:
     # ------------------------------------------------------------------- connections that have made room
 
     def ends(self) -> None:
-        """The descriptor of a connection that made room is to be closed."""
+        """Record that the descriptor of a connection that was closed to make room is still open."""
         if not self._ending:
             self._ending_since = self._monotonic()
         self._ending += 1
 
     def closed(self) -> None:
-        """It has been."""
+        """Record that such a descriptor is closed."""
         self._ending = max(0, self._ending - 1)
 
     @property
     def congested(self) -> bool:
-        """Whether no more connections are to be accepted in this turn of the loop, which has to close others
-        first: descriptors are counted exactly."""
+        """Whether no more connections may be accepted in this iteration of the event loop, because it must
+        first close others: descriptors are counted exactly.
+        """
         if self._ending < _ENDING:
             return False
         if self._monotonic() - self._ending_since > _CONGESTION:
@@ -428,7 +444,7 @@ class Pool:
     # ---------------------------------------------------------------------------------- silent connections
 
     def set_first_byte(self, seconds: float) -> None:
-        """Set another time for the first byte, which counts for connections that are silent now, too."""
+        """Set another time limit for the first byte. It also applies to connections that are silent now."""
         change = seconds - self._first_byte
         self._first_byte = seconds
         self._young = deque((due + change, slot) for due, slot in self._young)
@@ -438,7 +454,7 @@ class Pool:
         return self._young[0][0] if self._young else None
 
     def expire(self, now: float) -> None:
-        """Close the connections of which nothing has come in time."""
+        """Close the connections that have not sent a byte in time."""
         while self._young and self._young[0][0] <= now:
             _, slot = self._young.popleft()
             if slot in self._slots and slot.standing is Standing.SILENT:
@@ -457,8 +473,8 @@ class ConnectionTable:
         refuse: Refuse,
         monotonic: Callable[[], float],
     ) -> None:
-        """`limits` are those of the configuration, `scale` is the part of them that there is room for.
-        `first_byte` is in seconds.
+        """`limits` are those of the configuration, `scale` is the part of them that the descriptors of the
+        process allow. `first_byte` is in seconds.
         """
         self.limits = limits
         self.network = Pool(
@@ -467,12 +483,12 @@ class ConnectionTable:
         """Connections of other computers and of programs over TCP."""
         self.admin = Pool(limits.admin, limits.admin, refuse, monotonic, first_byte, scale=scale.admin)
         self.programs = Pool(limits.programs, limits.programs, refuse, monotonic, scale=scale.programs)
-        """Programs of this machine, which the Unix socket lets in."""
+        """Connections of programs of this machine over the Unix socket."""
         self.outgoing = Pool(limits.outgoing, limits.outgoing, refuse, monotonic, scale=scale.outgoing)
         """Connections that this server opens."""
 
     def resize(self, limits: ConnectionLimits, scale: ConnectionScale, first_byte: float) -> None:
-        """Set other limits. Connections that are open stay, those beyond the limits too."""
+        """Set other limits. Open connections are kept, even those beyond the limits."""
         self.network.set_first_byte(first_byte)
         self.admin.set_first_byte(first_byte)
         self.limits = limits

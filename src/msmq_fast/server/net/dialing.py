@@ -1,4 +1,4 @@
-"""Does for the transfer engine what needs sockets: resolves names, opens connections, asks by UDP."""
+"""The network operations of the transfer engine: resolves names, opens connections, sends pings over UDP."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ class Network:
         dialled: Dialled,
     ) -> None:
         """`source` is the local address of outgoing connections, None to leave it to the system. `share`
-        counts the connections, `dialled` takes those that were opened."""
+        counts the connections, `dialled` is called with each opened one.
+        """
         self._loop = loop
         self._monotonic = monotonic
         self._touch = touch
@@ -68,7 +69,7 @@ class Network:
         self.engine = make_engine(self.effect)
 
     def effect(self, effect: Resolve | Connect | SendPing) -> None:
-        """Begin what the engine asked for; it hears of the end."""
+        """Start an effect of the engine, and report its result to the engine."""
         match effect:
             case Resolve(link, host):
                 self._spawn(self._resolve(link, host))
@@ -161,7 +162,7 @@ class Network:
         self.engine.ping_answered(datagram, self._monotonic())
 
     def close(self) -> None:
-        """Give up everything under way."""
+        """Cancel everything in progress."""
         for task in self._tasks:
             task.cancel()
         for transport in self._ping_transports.values():
@@ -184,7 +185,7 @@ def _reason(error: Exception) -> str:
 
 
 class _Unopened(Exception):
-    """There was no socket to connect with; `cause` is what its queues hear."""
+    """No socket could be opened for a connection; `cause` is reported to its queues."""
 
     def __init__(self, error: OSError, cause: Progress) -> None:
         super().__init__(_reason(error))
@@ -219,7 +220,8 @@ class Unreachable(Exception):
 
 
 async def ask(host: str, port: int, own: UUID, seconds: float) -> tuple[str, UUID, bool] | None:
-    """One ping: (address, GUID of the queue manager, whether it takes sessions); None: no answer.
+    """Send one ping. Return (address, GUID of the queue manager, whether it accepts sessions), None if it
+    is not answered.
 
     Raises Unreachable.
     """

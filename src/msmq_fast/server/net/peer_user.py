@@ -1,4 +1,4 @@
-"""Whose a TCP connection within this machine is: asked of the kernel (sock_diag)."""
+"""Finds the user that owns the other end of a local TCP connection, by a query to the kernel (sock_diag)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _ANSWER: Final = struct.Struct("=BBBB48sIIIII")  # inet_diag_msg: …, expires, 
 
 
 def user_of(own: tuple[str, int], peer: tuple[str, int]) -> int | None:
-    """The uid of the process whose TCP socket has the address `own` and is connected to `peer`.
+    """Return the uid of the process whose TCP socket has the address `own` and is connected to `peer`.
 
-    Addresses without a zone. None where the kernel does not tell, or that process has closed it.
+    The addresses are without a zone. Returns None if the kernel does not know, or the process has closed the
+    socket.
     """
     family = socket.AF_INET6 if ":" in own[0] else socket.AF_INET
     addresses = [socket.inet_pton(family, host).ljust(16, b"\0") for host, _ in (own, peer)]

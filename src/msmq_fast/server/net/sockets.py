@@ -1,4 +1,4 @@
-"""Opening listening sockets; a port that cannot be had is explained in one line."""
+"""Opens listening sockets; explains in one line why a port cannot be opened."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ __all__ = ["BACKLOG", "DENIED", "ListenError", "shown_address", "tcp_sockets", "
 
 BACKLOG = 512  # connections that wait to be accepted
 DENIED: Final = (errno.EACCES, errno.EPERM, errno.EADDRINUSE)
-"""Reasons for which a port that the server can do without is missed."""
+"""Errors for which the server runs without an optional port."""
 
 
 class ListenError(Exception):
-    """A listener cannot be opened; the text is one line for people, `errno` the reason if the port is it."""
+    """A listener cannot be opened; the text is one line for people. `errno` is the reason if the port is the
+    cause.
+    """
 
     def __init__(self, text: str, errno: int = 0) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""The network interfaces that multicast packets leave and come by."""
+"""The network interfaces for sending and receiving multicast packets."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ _MOST = 512  # addresses of this machine that are looked at
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """`index` is the system's number, 0 to leave the choice to it; then `address` is empty."""
+    """One interface. `index` is its number in the system; 0 leaves the choice to the system, and `address` is
+    then empty.
+    """
 
     name: str = "any"
     index: int = 0
     address: str = ""
 
     def address_towards(self, group: str) -> str:
-        """The own address that packets to a group come from. OSError: there is no way to it."""
+        """Return the source address of packets to a group. Raises OSError if there is no route to it."""
         if self.address:
             return self.address
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -36,7 +38,9 @@ class Interface:
 
 
 def chosen_interfaces(wanted: tuple[str, ...]) -> tuple[Interface, ...]:
-    """The interfaces of names and IPv4 addresses; none: what the system chooses. Raises ListenError."""
+    """Return the interfaces with these names or IPv4 addresses; if none are given, the system chooses. Raises
+    ListenError.
+    """
     if not wanted:
         return (Interface(),)
     present = _addresses()
@@ -56,7 +60,7 @@ def _find(text: str, present: list[tuple[str, str]]) -> Interface:
 
 
 def _is_loopback(text: str) -> bool:
-    """The whole of 127.0.0.0/8 is one's own, whether the interface lists it or not."""
+    """Whether an address is in 127.0.0.0/8, which belongs to this machine even if no interface lists it."""
     try:
         return IPv4Address(text).is_loopback
     except ValueError:
@@ -64,7 +68,7 @@ def _is_loopback(text: str) -> bool:
 
 
 def _addresses() -> list[tuple[str, str]]:
-    """(interface, IPv4 address) of this machine; secondary addresses are among them."""
+    """Return (interface, IPv4 address) pairs of this machine, including secondary addresses."""
     buffer = array.array("B", bytes(_MOST * _IFREQ))
     address, size = buffer.buffer_info()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

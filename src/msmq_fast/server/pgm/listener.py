@@ -1,4 +1,4 @@
-"""Multicast: which groups are heard, where their messages go, and the timers of all PGM sessions."""
+"""Multicast: the joined groups, the delivery of their messages, and the timers of all PGM sessions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ _log = logging.getLogger("msmq_fast.pgm")
 
 
 class PgmListener(FrontEnd):
-    """`sending` carries the outgoing queues; groups follow the multicast addresses of queues."""
+    """The multicast front end. `sending` carries the outgoing queues. Joins the groups in the multicast
+    addresses of queues.
+    """
 
     def __init__(
         self,
@@ -58,7 +60,7 @@ class PgmListener(FrontEnd):
         self._random = randomness
         self._settings = config.pgm.settings()
         self._receivers: dict[bytes, Receiver] = {}
-        """By group address and port, as they stand in packets."""
+        """The receivers by group address and port, as encoded in packets."""
         self._joined: Counter[str] = Counter()  # receivers of each address
         self._texts: dict[bytes, Texts] = {}
         self._changed = True
@@ -89,7 +91,7 @@ class PgmListener(FrontEnd):
             self._touch()
 
     def _follow(self, now: float) -> None:
-        """Join and leave what queues say."""
+        """Join and leave groups according to the multicast addresses of queues."""
         self._changed, self._look_again = False, None
         wanted: dict[bytes, Group] = {}
         for queue in self._manager.registry.local():
@@ -166,7 +168,7 @@ class PgmListener(FrontEnd):
     # -------------------------------------------------------------------------------- timers
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds."""
+        """Return when `expire` is due, in monotonic seconds."""
         if self._changed:
             return 0.0
         due = [at for each in self._receivers.values() if (at := each.next_deadline()) is not None]
@@ -174,7 +176,7 @@ class PgmListener(FrontEnd):
         return min(due, default=None)
 
     def expire(self, now: float) -> None:
-        """Run what is due."""
+        """Handle all deadlines that are due."""
         steps = (self._follow_changes, self._expire_receivers, self.sending.expire, self.sending.flush)
         for_each(steps, lambda step: step(now))
 
@@ -196,8 +198,8 @@ class PgmListener(FrontEnd):
         for_each(due, expire)
 
     async def stop(self) -> None:
-        """End the sessions of this server. Receivers may ask for what they miss until it is quiet, for at
-        most half of the drain timeout.
+        """End the sessions of this server. Receivers may still request repairs until there are no more
+        requests, for at most half of the drain timeout.
         """
         begun = self._last_packet = self._monotonic()
         busy = self.sending.busy
@@ -211,14 +213,14 @@ class PgmListener(FrontEnd):
 
     @property
     def statistics(self) -> ReceiverStatistics:
-        """Counts of all receivers since the start."""
+        """Return the counts of all receivers since the start."""
         total = ReceiverStatistics()
         for each in (self._past, *(receiver.statistics for receiver in self._receivers.values())):
             _add(total, each)
         return total
 
     def labelled(self) -> Iterator[Labelled]:
-        """Figures for the admin port (SR-029)."""
+        """Yield the values for the admin port (SR-029)."""
         sent: Values = {(name,): value for name, value in asdict(self.sending.statistics).items()}
         got: Values = {(name,): value for name, value in asdict(self.statistics).items()}
         rates: Values = {(group,): rate for group, rate in self.sending.rates(self._monotonic())}

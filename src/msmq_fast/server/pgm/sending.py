@@ -1,4 +1,4 @@
-"""Messages that leave by multicast: outgoing queues, their PGM sources and the interfaces put together."""
+"""Sends messages by multicast: connects outgoing queues with their PGM sources and the interfaces."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class PgmSending:
         idle_timeout: float,
         report: Report | None = None,
     ) -> None:
-        """`host` is the name that transport sessions are known by; a session without messages ends after
-        `idle_timeout` seconds (the Session Cleanup Timer). `report` hears of traced messages.
+        """`host` is the name that identifies transport sessions. A session without messages ends after
+        `idle_timeout` seconds (the Session Cleanup Timer). `report` is called for traced messages.
         """
         self._manager = manager
         self._sockets = sockets
@@ -62,17 +62,19 @@ class PgmSending:
         self._feeds: dict[OutgoingQueue, Feed] = {}
         self._retries: dict[OutgoingQueue, float] = {}
         self._sources: dict[tuple[bytes, bytes], tuple[Source, Interface]] = {}
-        """By source port and GSI as they stand in packets; those that only repair are among them."""
+        """The sources by source port and GSI, as encoded in packets. Includes ended sources that only send
+        repairs.
+        """
         self._past = SourceStatistics()
 
     # -------------------------------------------------------------------------------- outgoing queues
 
     def channel_of(self, queue: OutgoingQueue) -> Channel:
-        """The channel of an outgoing queue."""
+        """Return the channel of an outgoing queue."""
         return _MulticastChannel(self, queue)
 
     def has_work(self, queue: OutgoingQueue) -> None:
-        """Messages are available."""
+        """Called when messages are available in a queue."""
         feed = self._feeds.get(queue)
         now = self._manager.monotonic()
         if feed is not None and feed.sources:
@@ -81,19 +83,21 @@ class PgmSending:
             self._connect(queue, now)
 
     def resumed(self, queue: OutgoingQueue) -> None:
-        """A queue is not on hold any more."""
+        """Called when a queue is resumed."""
         self._retries.pop(queue, None)
         self.has_work(queue)
 
     def removed(self, queue: OutgoingQueue) -> None:
-        """A queue exists no more."""
+        """Called after a queue was deleted."""
         self._retries.pop(queue, None)
         feed = self._feeds.pop(queue, None)
         if feed is not None:
             feed.end(self._manager.monotonic())
 
     def _connect(self, queue: OutgoingQueue, now: float) -> None:
-        """3.1.7.9: Waiting, then Connected as soon as there is a way to the group (SR-221)."""
+        """Connect a queue (3.1.7.9): its state is Waiting, then Connected once there is a route to the group
+        (SR-221).
+        """
         feed = self._feeds.get(queue)
         if feed is None:
             room = max(_LEAST_ROOM, int(self._settings.max_rate * _AHEAD))
@@ -136,7 +140,7 @@ class PgmSending:
         return source
 
     def _turn(self, feed: Feed, now: float) -> None:
-        """Send what the rate allows."""
+        """Send as much as the rate allows."""
         while True:
             feed.pump(now)
             sent = False
@@ -151,7 +155,7 @@ class PgmSending:
     # -------------------------------------------------------------------------------- what receivers say
 
     def heard(self, packet: bytes, source: str, now: float, *, multicast: bool) -> bool:
-        """A NAK; whether it is for a session of this server."""
+        """Handle a NAK. Return whether it is for a session of this server."""
         found = self._sources.get((packet[2:4], packet[8:14]))
         if found is None:
             return False
@@ -159,7 +163,7 @@ class PgmSending:
         return True
 
     def flush(self, now: float) -> None:
-        """Send what NAKs and timers have brought up."""
+        """Send the packets that NAKs and timers have caused."""
         for_each([feed for feed in self._feeds.values() if feed.sources], lambda feed: self._turn(feed, now))
         active = {id(source) for feed in self._feeds.values() for source in feed.sources}
         for key, (source, interface) in list(self._sources.items()):
@@ -173,14 +177,14 @@ class PgmSending:
     # -------------------------------------------------------------------------------- timers
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds."""
+        """Return when `expire` is due, in monotonic seconds."""
         due = [at for source, _ in self._sources.values() if (at := source.next_deadline()) is not None]
         due += [feed.used + self._idle for feed in self._feeds.values() if feed.sources]
         due += self._retries.values()
         return min(due, default=None)
 
     def expire(self, now: float) -> None:
-        """Run what is due; `flush` follows."""
+        """Handle all deadlines that are due. The caller then calls `flush`."""
         for_each((self._expire_sources, self._connect_again, self._end_idle), lambda step: step(now))
 
     def _expire_sources(self, now: float) -> None:
@@ -211,11 +215,11 @@ class PgmSending:
 
     @property
     def busy(self) -> bool:
-        """Whether receivers may still ask for something."""
+        """Whether receivers may still request repairs."""
         return bool(self._sources)
 
     def stop(self, now: float) -> None:
-        """End all sessions; what was not sent is sent by the next run."""
+        """End all sessions; unsent messages are sent after the next start."""
         for feed in self._feeds.values():
             feed.end(now)
         self.flush(now)
@@ -224,7 +228,7 @@ class PgmSending:
 
     @property
     def statistics(self) -> SourceStatistics:
-        """Counts of all sources since the start."""
+        """Return the counts of all sources since the start."""
         total = SourceStatistics()
         _add(total, self._past)
         for source, _ in self._sources.values():
@@ -232,14 +236,16 @@ class PgmSending:
         return total
 
     def rates(self, now: float) -> Iterator[tuple[str, float]]:
-        """(group, octets per second) of each group that is sent to."""
+        """Yield (group, octets per second) of each group that this server sends to."""
         for feed in self._feeds.values():
             if feed.sources:
                 yield feed.group, sum(source.rate(now) for source in feed.sources)
 
 
 class _MulticastChannel:
-    """One outgoing queue; when it is paused, what waits in its sources already still leaves."""
+    """The channel of one outgoing queue. If it is paused, messages that are already in its sources are still
+    sent.
+    """
 
     def __init__(self, sending: PgmSending, queue: OutgoingQueue) -> None:
         self._sending = sending

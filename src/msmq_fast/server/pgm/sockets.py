@@ -1,4 +1,6 @@
-"""Sockets for PGM: IP protocol 113 (RFC 3208), or UDP around it where a test has no right to that."""
+"""Sockets for PGM: IP protocol 113 (RFC 3208), or PGM inside UDP for tests without the right to use raw
+sockets.
+"""
 
 from __future__ import annotations
 
@@ -46,12 +48,12 @@ _log = logging.getLogger("msmq_fast.pgm")
 
 
 class Arrived(NamedTuple):
-    """One PGM packet without the headers before it."""
+    """One received PGM packet, without IP and UDP headers."""
 
     packet: bytes
     source: str
     destination: bytes
-    """4 octets: a group, or an own address."""
+    """The destination address, 4 octets: a group, or an address of this machine."""
 
 
 class PgmSockets(ABC):
@@ -60,7 +62,7 @@ class PgmSockets(ABC):
     def __init__(self, interfaces: tuple[Interface, ...], ttl: int) -> None:
         self.interfaces = interfaces
         self.failures: Counter[str] = Counter()
-        """Packets that could not be sent, by reason."""
+        """Number of packets that could not be sent, by reason."""
         self._ttl = ttl
         self._waiting: deque[tuple[Datagram, Interface]] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -69,16 +71,18 @@ class PgmSockets(ABC):
     @property
     @abstractmethod
     def shown(self) -> str:
-        """For the ready line."""
+        """The text for the ready line."""
 
     @property
     @abstractmethod
     def _sockets(self) -> list[socket.socket]:
-        """To be read; the first also sends and holds the memberships."""
+        """The sockets to read from; the first one also sends and joins the groups."""
 
     @abstractmethod
     def _receive(self, readable: socket.socket) -> Arrived | None:
-        """The next packet; None: what came is none. BlockingIOError: there is no more."""
+        """Return the next packet, None if what arrived is not a PGM packet. Raises BlockingIOError if none
+        is left.
+        """
 
     @property
     def _port(self) -> int:
@@ -87,13 +91,13 @@ class PgmSockets(ABC):
     # ---- groups
 
     def join(self, group: str) -> None:
-        """Hear a group on all interfaces. OSError: on none of them."""
+        """Join a group on all interfaces. Raises OSError if that fails on each of them."""
         errors = [error for each in self.interfaces if (error := self._change(group, each, leave=False))]
         if len(errors) == len(self.interfaces):
             raise errors[0]
 
     def leave(self, group: str) -> None:
-        """Hear it no more."""
+        """Leave a group on all interfaces."""
         for each in self.interfaces:
             self._change(group, each, leave=True)
 
@@ -114,7 +118,7 @@ class PgmSockets(ABC):
     # ---- receiving
 
     def watch(self, loop: asyncio.AbstractEventLoop, readable: Callable[[], None]) -> None:
-        """`readable` is called when packets are there; it calls `receive`."""
+        """Call `readable` whenever packets have arrived; it must call `receive`."""
         self._loop = loop
         for each in self._sockets:
             loop.add_reader(each.fileno(), readable)
@@ -133,7 +137,9 @@ class PgmSockets(ABC):
     # ---- sending
 
     def send(self, datagrams: Iterable[Datagram], interface: Interface) -> None:
-        """In this order; what cannot be sent is counted, receivers will ask for it."""
+        """Send datagrams in this order. Failures are counted; receivers request a repair of what they
+        miss.
+        """
         waiting = self._waiting
         for datagram in datagrams:
             if not waiting and self._sent(datagram, interface):
@@ -154,7 +160,7 @@ class PgmSockets(ABC):
             self._loop.remove_writer(self._sockets[0].fileno())
 
     def _sent(self, datagram: Datagram, interface: Interface) -> bool:
-        """False: not yet."""
+        """Send a datagram. Return False if the socket cannot send now and the caller must try again."""
         payload, destination, ttl, alert = datagram
         to_group = 224 <= int(destination.partition(".")[0]) < 240
         options: list[tuple[int, int, bytes]] = []
@@ -264,7 +270,9 @@ def _prepare(made: socket.socket, settings: PgmConfig) -> None:
 
 
 def open_sockets(settings: PgmConfig) -> PgmSockets | None:
-    """None: multicast is off, or cannot be had, which one line says. ListenError: the settings are wrong."""
+    """Return the sockets, None if multicast is off or not permitted (logged in one line). Raises ListenError
+    if the settings are wrong.
+    """
     if not settings.enabled:
         return None
     interfaces = chosen_interfaces(settings.interfaces)
