@@ -257,7 +257,7 @@ def test_without_users_nobody_has_a_token() -> None:
         ("[bulk]\nshare = 1.5\n", "expected a number from 0 to 1"),
         (
             "[listen.admin]\ntls_key = 'x'\n",
-            "listen.admin.tls_certificate and listen.admin.tls_key go together",
+            "listen.admin.tls_certificate and listen.admin.tls_key must be set together",
         ),
     ],
 )

@@ -297,8 +297,8 @@ def test_keys_that_contradict_each_other(tmp_path: Path) -> None:
     text = '[listen]\nhttps.port = 443\napp.port = 5\napp.tls_key = "k"\n'
     text += '[[queues]]\nname="a"\n[[queues]]\nname="A"\n'
     shown = "\n".join(mistakes(tmp_path, text))
-    assert "listen.https.port needs tls_certificate and tls_key" in shown
-    assert "go together" in shown
+    assert "listen.https.port needs listen.https.tls_certificate and listen.https.tls_key" in shown
+    assert "must be set together" in shown
     assert '"a" is declared twice' in shown
 
 

@@ -12,16 +12,20 @@ __all__ = ["check_together"]
 
 
 def check_together(config: Config) -> list[Mistake]:
-    """Return what is wrong with keys that depend on each other."""
+    """Return the mistakes in keys that depend on each other."""
     mistakes: list[Mistake] = []
     listen = config.listen
     for name, listener in (("app", listen.app), ("admin", listen.admin), ("https", listen.https)):
         if (listener.tls_certificate is None) != (listener.tls_key is None):
             both = f"listen.{name}.tls_certificate and listen.{name}.tls_key"
-            mistakes.append(Mistake(config.source, None, f"{both} go together"))
+            mistakes.append(Mistake(config.source, None, f"{both} must be set together"))
     if listen.https.tls_certificate is None and not isinstance(listen.https.port, kinds.Preferred | None):
         mistakes.append(
-            Mistake(config.source, None, "listen.https.port needs tls_certificate and tls_key beside it")
+            Mistake(
+                config.source,
+                None,
+                "listen.https.port needs listen.https.tls_certificate and listen.https.tls_key",
+            )
         )
     if config.rpc.qm2qm and not config.rpc.qmcomm:
         mistakes.append(

@@ -1,4 +1,4 @@
-"""The values in force, each with its origin (`msmq-fast config show`)."""
+"""The configuration in force, each value with its origin (`msmq-fast config show`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msmq_fast.config.toml_text import toml_text
 __all__ = ["HIDDEN", "Setting", "effective"]
 
 HIDDEN: Final = "(hidden)"
-"""The value that is shown of a secret."""
+"""The text that is shown instead of a secret."""
 
 _DERIVED: Final[Mapping[str, Callable[[Config], object]]] = {
     "server.name": lambda config: config.name,
@@ -25,12 +25,12 @@ _DERIVED: Final[Mapping[str, Callable[[Config], object]]] = {
     "security.users_file": lambda config: str(config.users_file),
     "protection.key_file": lambda config: str(config.key_file),
 }
-"""Keys whose empty value stands for another one."""
+"""Keys for which an empty value stands for a default, and the function that returns this default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key: `name` is "section.key" or "list[index].key", `value` is what TOML holds."""
+    """The value of one key. `name` is "section.key" or "list[index].key", `value` is a TOML value."""
 
     name: str
     value: object
@@ -43,7 +43,8 @@ class Setting:
 def effective(config: Config) -> list[Setting]:
     """Return every key with its value in force and its origin, in the order of the reference.
 
-    A key whose empty value stands for another one, such as server.name, has that one. Secrets are hidden.
+    If the empty value of a key stands for a default, as for server.name, the result has that default. Secrets
+    are hidden.
     """
     found = [
         setting

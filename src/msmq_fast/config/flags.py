@@ -1,4 +1,4 @@
-"""The flags of `msmq-fast serve` that set keys of the configuration."""
+"""The flags of `msmq-fast serve` that set configuration keys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SERVE_FLAGS: Final = {
     "log_level": "log.level",
     "log_format": "log.format",
 }
-"""The key, "section.key", of each flag; the flag is named as its attribute of the parsed arguments."""
+"""The key, "section.key", of each flag; a flag has the name of its attribute in the parsed arguments."""
 
 FLAG_OF: Final = {key: f"--{name.replace('_', '-')}" for name, key in SERVE_FLAGS.items()}
-"""How the flag of a key is written."""
+"""The spelling of the flag of each key, such as "--log-level"."""

@@ -1,19 +1,20 @@
-"""The kinds of values a configuration key may hold: how each is read from TOML and from text.
+"""The kinds of values that a configuration key may hold: how each is read from TOML and from text.
 
-`check` takes a TOML value, `from_text` the text of an environment variable or a flag; both return the value
-that the server uses and raise ValueError with half a sentence that says what was expected. `to_toml` is the
-inverse of `check`, and `schema` describes to an editor what `check` takes (JSON schema).
+`check` takes a TOML value, `from_text` the text of an environment variable or a flag. Both return the value
+that the server uses, and raise ValueError with half a sentence that says what was expected. `to_toml` is the
+inverse of `check`, and `schema` is the JSON schema of the values that `check` takes, for editors.
 
-The kinds are our own because every client command without an endpoint reads the configuration: importing
-pydantic and building models of these sections takes longer than all that such a command does.
+The kinds do not use pydantic, because every client command without an endpoint reads the configuration:
+importing pydantic and building models of these sections would take longer than the rest of such a command.
 
 To add a key:
 
 1. Add a field to the dataclass of its section in `config/sections/`:
    `name: type = key(kind, default, about)`.
-   The reader, the variable MSMQ_FAST_SECTION__KEY and the mistakes by line follow.
-2. Read it where the server is put together, usually `server/assembly.py`.
-3. Write the reference anew: `python -m tools.configuration --write`.
+   The key can then be read from the file and from the variable MSMQ_FAST_SECTION__KEY, and its mistakes are
+   reported with their line.
+2. Read it where the server is assembled, usually in `server/assembly.py`.
+3. Regenerate the reference: `python -m tools.configuration --write`.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _UNLIMITED = 2**32 - 1  # KB, as PROPID_Q_QUOTA has it
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of value; `described` completes the sentence "expected …"."""
+    """One kind of value. `described` completes the sentence "expected …"."""
 
     described: str
     check: Callable[[object], Any]
@@ -73,9 +74,10 @@ class Kind:
 
 
 def key(kind: Kind, default: Any, about: str, *, secret: bool = False, live: bool = False) -> Any:
-    """Return the field of a key: its kind, its default, and half a sentence that says what it is about.
+    """Return the dataclass field of a key, with its kind, its default and a short description.
 
-    The value of a secret is never shown. A live key changes while the server runs (`server/reloading.py`).
+    The value of a `secret` key is never shown. A `live` key can change while the server runs
+    (`server/reloading.py`).
     """
     metadata = {"kind": kind, "about": about, "secret": secret, "live": live}
     return field(default=default, metadata=metadata)
@@ -171,7 +173,7 @@ def _canonical(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 TEXTS_SCHEMA: Mapping[str, object] = {"type": ["string", "array"], "items": {"type": "string"}}
-"""A JSON schema of keys that hold a text or a list of texts."""
+"""The JSON schema of keys that hold a text or a list of texts."""
 
 NETWORKS = Kind(
     "a list of addresses or networks such as 10.1.0.0/16",
@@ -205,7 +207,7 @@ def _whole_number(described: str, text: str) -> int:
 
 
 def integer(low: int, high: int) -> Kind:
-    """A whole number between `low` and `high`, both included."""
+    """Return the kind of whole numbers from `low` to `high`, both included."""
     described = f"a whole number from {low} to {high}"
 
     def check(value: object) -> int:
@@ -218,11 +220,11 @@ def integer(low: int, high: int) -> Kind:
 
 
 class Preferred(int):
-    """A port that nobody configured: it is used if it can be had."""
+    """A default port: the server uses it if it is free, and does not fail if it is not."""
 
 
 def port(*, optional: bool = True) -> Kind:
-    """A port number; 0 lets the system choose; None stands for "off"."""
+    """Return the kind of port numbers. 0 lets the system choose a port; None stands for "off"."""
     described = "a port number from 0 to 65535" + (' or "off"' if optional else "")
 
     def check(value: object) -> int | None:
@@ -243,7 +245,7 @@ def port(*, optional: bool = True) -> Kind:
 
 
 def size(low: int, high: int) -> Kind:
-    """A number of bytes between `low` and `high`, as a number or with a unit."""
+    """Return the kind of sizes from `low` to `high` bytes, written as a number or with a unit."""
     described = f'a size from {shown_size(low)} to {shown_size(high)}, such as 1048576 or "64 MiB"'
 
     def check(value: object) -> int:
@@ -258,7 +260,8 @@ def size(low: int, high: int) -> Kind:
 
 
 def quota(*, auto: bool = False) -> Kind:
-    """A bound on the bytes of messages, as a size or "unlimited"; with `auto` also "auto".
+    """Return the kind of quotas: a limit on the bytes of messages, written as a size or "unlimited", and with
+    `auto` also "auto".
 
     The value is in KB (1024 bytes, rounded up), the unit of MSMQ; 4294967295 stands for "unlimited" and None
     for "auto".
@@ -287,7 +290,9 @@ def quota(*, auto: bool = False) -> Kind:
 
 
 def duration(low: float, high: float) -> Kind:
-    """Seconds between `low` and `high`, as a number or with one of the units ms, s, m, h, d."""
+    """Return the kind of durations from `low` to `high` seconds, written as a number or with a unit: ms, s,
+    m, h, d.
+    """
     described = f'a duration from {shown_duration(low)} to {shown_duration(high)}, such as 90 or "5m"'
 
     def check(value: object) -> float:
@@ -302,7 +307,7 @@ def duration(low: float, high: float) -> Kind:
 
 
 def fraction() -> Kind:
-    """A number from 0 to 1."""
+    """Return the kind of numbers from 0 to 1."""
     described = "a number from 0 to 1"
 
     def check(value: object) -> float:
@@ -320,7 +325,7 @@ def fraction() -> Kind:
 
 
 def choice(*words: str) -> Kind:
-    """One of the given words."""
+    """Return the kind of a value that is one of `words`."""
     described = "one of " + ", ".join(f'"{word}"' for word in words)
 
     def check(value: object) -> str:
@@ -337,7 +342,7 @@ def choice(*words: str) -> Kind:
 
 
 def file_mode() -> Kind:
-    """The permission bits of a socket file, written in octal as text."""
+    """Return the kind of permission bits of a socket file, written in octal as text."""
     described = 'file permissions in octal such as "0600" or "0660"'
 
     def check(value: object) -> int:

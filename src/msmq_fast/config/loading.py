@@ -1,9 +1,10 @@
 """Reads the configuration: one TOML file, MSMQ_FAST_SECTION__KEY variables, flags.
 
-1. Each source is read on its own: file, variables, flags. A later one wins.
+1. The sources are read one after the other: file, variables, flags. A later source overrides an earlier one.
 2. An old name of a key (`config/renamed.py`) is replaced by the new one, with a warning.
-3. The kind of the key checks the value; mistakes are collected, and reading goes on.
-4. Without mistakes, the security profile sets what no source has set, and keys are compared with each other.
+3. The kind of the key checks the value; mistakes are collected, and reading continues.
+4. If there are no mistakes, the security profile sets the keys that no source has set, and keys that depend
+   on each other are checked.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _GROUPS = {name.partition(".")[0] for name in SECTIONS if "." in name}
 def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, str]) -> Config:
     """Return the configuration in force.
 
-    `flags` maps "section.key" to the text that was given on the command line. Raises ConfigError.
+    `flags` maps "section.key" to the text given on the command line. Raises ConfigError with all mistakes.
     """
     mistakes: list[Mistake] = []
     config = Config()
@@ -53,12 +54,12 @@ def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
 
 
 def variable(name: str) -> str:
-    """Return the environment variable of a key "section.key"."""
+    """Return the name of the environment variable of a key "section.key"."""
     return ENVIRONMENT_PREFIX + name.replace(".", "__").upper()
 
 
 class _FileReader:
-    """Reads a file into `config`, and what is wrong with it into `mistakes`."""
+    """Reads a file into `config`, and adds its mistakes to `mistakes`."""
 
     def __init__(self, config: Config, file: Path, mistakes: list[Mistake]) -> None:
         self._config = config
@@ -68,7 +69,7 @@ class _FileReader:
         self._spelled: dict[str, str] = {}  # how each key that was set is spelled in the file
 
     def read(self) -> None:
-        """Read it all; never raises."""
+        """Read the whole file; never raises."""
         document = self._document()
         for name, content in document.items():
             if name in LISTS:
@@ -178,7 +179,9 @@ class _FileReader:
         self._config.origins[f"{name}[{index}].{key}"] = Origin(Source.FILE, str(self._file), line)
 
     def _unknown(self, section: str, key: str, keys: Mapping[str, object], line: int | None) -> None:
-        """Report a key that the section does not have. What is similar to an old name gets the new one."""
+        """Report a key that the section does not have. If it resembles an old name, the report suggests the
+        new one.
+        """
         old = {name.rpartition(".")[2]: new.name for name, new in RENAMED.items() if _within(name, section)}
         close = suggestion(key, [*keys, *old])
         for name, new in old.items():
@@ -220,7 +223,7 @@ def _read_environment(config: Config, environment: Mapping[str, str], mistakes: 
 
 
 def _names() -> Iterator[str]:
-    """All keys, as "section.key"."""
+    """Yield all keys, as "section.key"."""
     for section, kind in SECTIONS.items():
         yield from (f"{section}.{key}" for key in keys_of(kind))
 
@@ -240,7 +243,7 @@ def _set_from_text(config: Config, name: str, text: str, origin: Origin, mistake
 
 
 def _target(config: Config, name: str) -> tuple[Any, str]:
-    """The section that holds the key "section.key", and the name of its field."""
+    """Return the section object that holds the key "section.key", and the name of its field."""
     section, key = _halves(name)
     return config.section(section), key
 

@@ -1,4 +1,4 @@
-"""Mistakes in a configuration, as people read them."""
+"""Mistakes in a configuration, as text for people."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["ConfigError", "Mistake", "suggestion"]
 
 
 class Mistake:
-    """One mistake: the file or variable, its line there if it is known, and what is wrong.
+    """One mistake: the file or variable, the line in the file if it is known, and what is wrong.
 
-    As text it is one line: names and values of the file may hold any character.
+    Its text is always one line, since names and values of the file may hold any character.
     """
 
     __slots__ = ("line", "text", "where")
@@ -29,7 +29,7 @@ class Mistake:
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used; `mistakes` holds all that were found, not only the first."""
+    """The configuration is invalid; `mistakes` holds all mistakes that were found, not only the first."""
 
     def __init__(self, mistakes: list[Mistake]) -> None:
         super().__init__("; ".join(str(mistake) for mistake in mistakes))
@@ -37,6 +37,6 @@ class ConfigError(Exception):
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean "…"?` with the most similar known word, or an empty text."""
+    """Return `; did you mean "…"?` with the most similar known word, or "" if none is similar."""
     near = difflib.get_close_matches(word, list(known), 1, 0.6)
     return f'; did you mean "{near[0]}"?' if near else ""

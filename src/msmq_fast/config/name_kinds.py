@@ -1,4 +1,4 @@
-"""The kinds of configuration keys that hold names: of computers, queues, groups, proxies."""
+"""The kinds of configuration keys that hold names of computers, queues, groups and proxies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LONGEST_COMPUTER_NAME: Final = 15  # as Windows has it: the directory and other 
 
 
 def _text(described: str, good: Callable[[str], bool]) -> Kind:
-    """A text that is empty or good."""
+    """Return the kind of a text that is empty or satisfies `good`."""
 
     def check(value: object) -> str:
         text = str(TEXT.check(value))
@@ -42,7 +42,7 @@ def _text(described: str, good: Callable[[str], bool]) -> Kind:
 
 
 def _texts(described: str, good: Callable[[str], bool]) -> Kind:
-    """A text or a list of texts, all of them good."""
+    """Return the kind of a text or a list of texts, each of which satisfies `good`."""
 
     def check(value: object) -> tuple[str, ...]:
         for text in TEXTS.check(value):
@@ -86,12 +86,14 @@ def _is_guid(text: str) -> bool:
 
 
 def _is_hop(text: str) -> bool:
-    """A host name, an address or a GUID: of what has one colon, the rest would be a port."""
+    """Whether the text is a host name, an address or a GUID. A text with exactly one colon is invalid, since
+    the part after it would be a port.
+    """
     return _is_computer(text) and text.count(":") != 1
 
 
 def _is_receiver(text: str) -> bool:
-    """A host, a pattern of hosts, an address or a network that receipts may go to."""
+    """Whether the text is a host, a host pattern, an address or a network to which receipts may be sent."""
     # Imported late: this loads the queue manager, and a command needs the configuration for the socket only.
     from msmq_fast.srmp.returnpath import is_allowed_text
 

@@ -1,4 +1,4 @@
-"""Where the value of a key comes from."""
+"""The origin of a key's value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["DEFAULT", "Origin", "Source"]
 
 
 class Source(StrEnum):
-    """The kinds of places, from the weakest to the strongest."""
+    """Kinds of origins, in the order of precedence: a later one overrides an earlier one."""
 
     DEFAULT = "default"
     PROFILE = "profile"
@@ -20,7 +20,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """One place: for a file `name` is its path, for a variable or a flag how it is written."""
+    """One origin. `name` is the path of a file, or the spelling of a variable or flag."""
 
     source: Source
     name: str = ""

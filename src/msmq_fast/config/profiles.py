@@ -1,4 +1,4 @@
-"""Security profiles: groups of defaults (`security.profile`). A key that is set anywhere wins."""
+"""Security profiles: groups of defaults (`security.profile`). A key that the user sets takes precedence."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ PROFILES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 
 def apply_profile(config: Config) -> str | None:
-    """Set what the profile says and nothing else did. What the profile needs besides, if it is missing."""
+    """Apply the profile to all keys that no source has set.
+
+    Returns an error text if the profile needs another key that is missing, else None.
+    """
     for name, value in PROFILES[config.security.profile].items():
         if name not in config.origins:
             section, _, key = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""Keys that have another name today. The old names are still read, with a warning that says the new one.
+"""Renamed keys. The old names are still read, with a warning that states the new name.
 
 To rename a key: change its field in `config/sections/`, and add its old name here. Remove an old name with
 the second minor version after the one that renamed it.
@@ -20,14 +20,18 @@ def _unchanged(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """The new name of a key, "section.key", and how a value of the old key is written for the new one."""
+    """The new name of a key, "section.key", and the function that converts a value of the old key to one of
+    the new key.
+    """
 
     name: str
     convert: Callable[[object], object] = _unchanged
 
 
 def _from_kilobytes(value: object) -> object:
-    """A number of KB, or its text in a variable, as a size; 4294967295 stood for unlimited."""
+    """Convert a number of KB, or its text in an environment variable, to a size; 4294967295 means
+    unlimited.
+    """
     if isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -97,4 +101,4 @@ RENAMED: Final[Mapping[str, Renamed]] = MappingProxyType(
     | {old: Renamed(f"interop.{new}") for old, new in _INTEROP.items()}
     | {old: Renamed(new, _from_kilobytes) for old, new in _QUOTAS.items()}
 )
-"""By the old name, "section.key"; the section of a [[list]] is its name."""
+"""Keyed by the old name, "section.key"; for a key of a [[list]], the section is the name of the list."""

@@ -1,4 +1,4 @@
-"""The JSON schema of the configuration file, for editors that complete and check TOML."""
+"""The JSON schema of the configuration file, for completion and checks in TOML editors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _DRAFT: Final = "http://json-schema.org/draft-07/schema#"  # the one that Taplo 
 
 
 def json_schema() -> dict[str, object]:
-    """Return the schema: an object that `json.dumps` takes. Unknown keys are errors, as for the server."""
+    """Return the schema as an object that `json.dumps` accepts. Unknown keys are errors, as they are for the
+    server.
+    """
     properties: dict[str, object] = {}
     for name, section in SECTIONS.items():
         parent = properties
@@ -30,7 +32,7 @@ def json_schema() -> dict[str, object]:
 
 
 def purpose(section: type) -> str:
-    """Return what a section is about: the first line of its docstring behind "Section [name]: "."""
+    """Return the purpose of a section: the first line of its docstring after "Section [name]: "."""
     first = (section.__doc__ or "").partition("\n")[0]
     return first.partition("]: ")[2].rstrip(".")
 

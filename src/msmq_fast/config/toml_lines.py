@@ -1,7 +1,7 @@
-"""Where in a TOML text a table or key stands, so that mistakes can be shown by line.
+"""Finds the line of a table or key in a TOML text, so that mistakes can be reported by line.
 
-`tomllib` parses but keeps no positions. This scan reads table headers and the first key of each line and
-skips multi-line strings and arrays; a key that it cannot place is reported without a line.
+`tomllib` parses but keeps no positions. This scan reads table headers and the first key of each line, and
+skips multi-line strings and arrays; a mistake in a key that it does not find is reported without a line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|' + r"'[^']*'")
 
 
 class LineIndex:
-    """Lines of (table, index in its array or 0, key); key "" is the table's header."""
+    """Maps (table, index in its array or 0, key) to line numbers from 1; the key "" is the table's header."""
 
     def __init__(self, text: str) -> None:
         self._lines: dict[tuple[str, int, str], int] = {}
@@ -63,7 +63,7 @@ class LineIndex:
         return bare.count("[") + bare.count("{") - bare.count("]") - bare.count("}")
 
     def line(self, table: str, key: str = "", index: int = 0) -> int | None:
-        """The line of a key, else that of its table, else None."""
+        """Return the line of a key, or the line of its table, or None if neither is known."""
         return self._lines.get((table, index, key)) or self._lines.get((table, index, ""))
 
 

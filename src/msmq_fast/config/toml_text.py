@@ -1,4 +1,4 @@
-"""Values as TOML writes them."""
+"""Writes values as TOML."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["toml_text"]
 
 
 def toml_text(value: object) -> str:
-    """Return the TOML of a text, number, flag or list of these."""
+    """Return a text, number, flag or list of these in TOML syntax."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -1,7 +1,7 @@
-"""The kinds of configuration keys that hold URLs and digests of SRMP.
+"""The kinds of configuration keys that hold SRMP URLs and digests.
 
-What reads a URL is imported when the first URL is read: it loads the queue manager, and a command of the
-client needs the configuration for the socket only.
+The URL parser is imported when the first URL is read: it loads the queue manager, and client commands read
+the configuration only for the socket.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DIGESTS: Final = ("sha1", "md5", "sha256", "sha512")
 
 
 def _check_url(text: str) -> None:
-    """Raises ValueError."""
+    """Raise ValueError unless the text is a valid URL."""
     from msmq_fast.srmp.urls import parse_url
 
     parse_url(text)

@@ -78,7 +78,7 @@ __all__ = [
 
 
 def default_data_directory() -> Path:
-    """/var/lib/msmq-fast for root, the user's data directory for everybody else."""
+    """Return /var/lib/msmq-fast for root, and a directory in the user's home for every other user."""
     if os.geteuid() == 0:
         return Path("/var/lib/msmq-fast")
     home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
@@ -86,13 +86,13 @@ def default_data_directory() -> Path:
 
 
 def default_computer_name() -> str:
-    """The first label of the host name, cut to 15 characters as Windows computer names are."""
+    """Return the first label of the host name, cut to 15 characters, the limit of Windows computer names."""
     return socket.gethostname().split(".", 1)[0][: name_kinds.LONGEST_COMPUTER_NAME] or "localhost"
 
 
 @dataclass(slots=True)
 class Config:
-    """All of it. `source` names the file that was read, for messages to people."""
+    """The whole configuration. `source` names the file that was read, for messages to people."""
 
     server: ServerConfig = field(default_factory=ServerConfig)
     listen: ListenConfig = field(default_factory=ListenConfig)
@@ -135,17 +135,17 @@ class Config:
 
     @property
     def users_file(self) -> Path:
-        """Where the users are."""
+        """The path of the users file."""
         return self.security.users_file or self.data / "users.toml"
 
     @property
     def key_file(self) -> Path:
-        """Where the key is that seals private keys."""
+        """The path of the file with the key that encrypts private keys in the store."""
         return self.protection.key_file or self.data / "secrets.key"
 
     @property
     def app_socket(self) -> Path | None:
-        """The Unix socket for programs, None if there is none."""
+        """The path of the Unix socket for programs; None if the socket is off."""
         socket = self.listen.app.socket
         if socket == "off":
             return None
@@ -185,7 +185,7 @@ LISTS: dict[str, type] = {
 """Sections that are lists of tables."""
 
 LIVE_LISTS = frozenset(("queues", "users", "routes", "peers"))
-"""Those that change while the server runs."""
+"""Lists whose changes take effect when a running server reads its configuration again."""
 
 NEEDED: dict[str, tuple[str, ...]] = {
     "queues": ("name",),
@@ -193,9 +193,9 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "routes": ("destination", "via"),
     "peers": ("guid", "addresses"),
 }
-"""Keys that each table of a list needs."""
+"""Required keys of each table of a list."""
 
 
 def keys_of(section: type) -> dict[str, Field[Any]]:
-    """The keys of one section, in the order in which they are documented."""
+    """Return the keys of one section, in the order of the documentation."""
     return {entry.name: entry for entry in fields(section)}

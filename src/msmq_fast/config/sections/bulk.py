@@ -17,15 +17,19 @@ class BulkConfig:
     access: str = key(
         kinds.choice("administrators", "loopback", "token", "off"),
         "administrators",
-        "callers without a token: administrators: the administrators and readers of this "
-        "computer; loopback: all its users; token: none; off: no bulk API",
+        "callers that are admitted without a token: administrators: the administrators and readers of "
+        "this computer; loopback: all its users; token: none; off: no bulk API",
     )
     share: float = key(
         kinds.fraction(), 0.5, "share of one processor core that bulk reading may take; 0: no limit"
     )
     streams: int = key(kinds.integer(1, 10_000), 32, "row streams at the same time; others wait")
     uploads: int = key(kinds.integer(1, 10_000), 32, "stages that are uploaded at the same time; others wait")
-    max_stage_bytes: int = key(kinds.size(1 << 20, 64 * TIB), GIB, "largest stage, as uploaded and as stored")
+    max_stage_bytes: int = key(
+        kinds.size(1 << 20, 64 * TIB),
+        GIB,
+        "maximum size of a stage; applies both to the upload and to the stored form",
+    )
     stage_lifetime: float = key(
         kinds.duration(1, 31_536_000),
         3600.0,

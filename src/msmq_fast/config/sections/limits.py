@@ -27,7 +27,10 @@ class LimitsConfig:
         live=True,
     )
     outgoing_connections: int = key(
-        kinds.integer(1, 1_000_000), 4096, "open connections that this server has opened", live=True
+        kinds.integer(1, 1_000_000),
+        4096,
+        "open connections that this server has opened to other computers",
+        live=True,
     )
     first_byte_timeout: float = key(
         kinds.duration(0.1, 600),
@@ -36,7 +39,10 @@ class LimitsConfig:
         live=True,
     )
     handshake_timeout: float = key(
-        kinds.duration(0.1, 600), 60.0, "time from accept to an open session", live=True
+        kinds.duration(0.1, 600),
+        60.0,
+        "time that a connection may take from accept to an open session",
+        live=True,
     )
     streams: int = key(
         kinds.integer(1, 10_000_000),
@@ -52,7 +58,7 @@ class LimitsConfig:
     session_keys: int = key(
         kinds.integer(1, 1_000_000),
         50,
-        "new keys of encrypted messages that one session may bring per second",
+        "new session keys of encrypted messages that one session may send per second",
         live=True,
     )
     key_percent: int = key(
@@ -62,7 +68,7 @@ class LimitsConfig:
         "messages, signatures over HTTP; their addresses get equal shares",
     )
     pings_per_address: int = key(
-        kinds.integer(1, 1_000_000), 500, "pings per second that are answered to one address", live=True
+        kinds.integer(1, 1_000_000), 500, "pings per second from one address that are answered", live=True
     )
     answers_per_address: int = key(
         kinds.integer(1, 1_000),

@@ -28,8 +28,8 @@ class ListenMqqb:
     """Section [listen.mqqb]: other queue managers (MS-MQQB)."""
 
     host: tuple[str, ...] = key(kinds.TEXTS, _EVERYWHERE, "addresses of the message and ping listeners")
-    port: int | None = key(kinds.port(), 1801, "TCP port of messages")
-    ping_port: int | None = key(kinds.port(), 3527, "UDP port of the ping")
+    port: int | None = key(kinds.port(), 1801, "TCP port for messages")
+    ping_port: int | None = key(kinds.port(), 3527, "UDP port for the ping")
     max_connections: int = key(_CONNECTIONS, 4096, "open connections", live=True)
     max_connections_per_address: int = key(_CONNECTIONS, 1024, "open connections of one address", live=True)
 
@@ -56,7 +56,7 @@ class ListenApp:
     )
     tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate", live=True)
     max_connections: int = key(
-        _CONNECTIONS, 1024, "open connections, of the Unix socket and over TCP", live=True
+        _CONNECTIONS, 1024, "open connections, over the Unix socket and TCP together", live=True
     )
 
 
@@ -98,8 +98,8 @@ class ListenHttps:
     port: int | None = key(
         kinds.port(),
         Preferred(443),
-        "TCP port; without tls_certificate the server does not listen. The default port is left out, with a "
-        "warning, if it is in use or forbidden; a port that is set must be free",
+        "TCP port; without tls_certificate the server does not listen. If the default port is in use or"
+        " forbidden, the server logs a warning and runs without HTTPS; a port that is set must be free",
     )
     tls_certificate: Path | None = key(kinds.PATH, None, "certificate chain (PEM)", live=True)
     tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate", live=True)
@@ -111,7 +111,8 @@ class ListenHttps:
     tls_client_ca: Path | None = key(
         kinds.PATH,
         None,
-        "authorities (PEM) that must have signed the certificate of a client; empty: clients need none",
+        "certificate authorities (PEM), one of which must have signed the certificate of a client; "
+        "empty: clients need no certificate",
     )
 
 
@@ -121,13 +122,21 @@ class ListenRpc:
 
     host: tuple[str, ...] = key(kinds.TEXTS, (), "addresses of the listeners; empty: those of [listen.mqqb]")
     port: int | None = key(
-        kinds.port(), 2103, "TCP port of RemoteRead, qmcomm and qmcomm2; if it is in use, 11 more, and so on"
+        kinds.port(),
+        2103,
+        "TCP port of RemoteRead, qmcomm and qmcomm2; if it is in use, the server tries the port 11 "
+        "higher, then 22 higher, and so on",
     )
-    qm2qm_port: int | None = key(kinds.port(), 2105, "TCP port of qm2qm; if it is in use, 11 more, and so on")
+    qm2qm_port: int | None = key(
+        kinds.port(),
+        2105,
+        "TCP port of qm2qm; if it is in use, the server tries the port 11 higher, then 22 higher, and so on",
+    )
     epm_port: int | None = key(
         kinds.port(),
         135,
-        "TCP port of the endpoint mapper, which is left out, with a warning, if the port cannot be opened",
+        "TCP port of the endpoint mapper; if it cannot be opened, the server logs a warning and runs "
+        "without an endpoint mapper",
     )
     max_connections: int = key(_CONNECTIONS, 4096, "open connections at each port", live=True)
     max_connections_per_address: int = key(
@@ -137,7 +146,7 @@ class ListenRpc:
 
 @dataclass(slots=True)
 class ListenConfig:
-    """The listeners."""
+    """The listeners of the server."""
 
     mqqb: ListenMqqb = field(default_factory=ListenMqqb)
     app: ListenApp = field(default_factory=ListenApp)
@@ -147,10 +156,10 @@ class ListenConfig:
     rpc: ListenRpc = field(default_factory=ListenRpc)
 
     def hosts(self, listener: ListenHttp | ListenHttps | ListenRpc) -> tuple[str, ...]:
-        """Return the addresses of a listener that has those of [listen.mqqb] unless it has its own."""
+        """Return the addresses of a listener: its own if it has any, else those of [listen.mqqb]."""
         return listener.host or self.mqqb.host
 
     @property
     def message_hosts(self) -> tuple[str, ...]:
-        """The addresses at which messages arrive."""
+        """Addresses at which the server receives messages."""
         return tuple(dict.fromkeys((*self.mqqb.host, *self.http.host, *self.https.host)))

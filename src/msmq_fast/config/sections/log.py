@@ -17,7 +17,7 @@ class LogConfig:
     level: str = key(
         kinds.choice("debug", "info", "warning", "error"),
         "info",
-        "least severe line that is written",
+        "least severe level that is written",
         live=True,
     )
     format: str = key(kinds.choice("text", "json"), "text", "text, or one JSON object per line", live=True)

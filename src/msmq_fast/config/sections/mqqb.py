@@ -14,7 +14,7 @@ __all__ = ["MqqbConfig"]
 class MqqbConfig:
     """Section [mqqb]: sessions with other queue managers."""
 
-    window: int = key(kinds.integer(1, 65535), 64, "messages in flight on one session")
+    window: int = key(kinds.integer(1, 65535), 64, "unacknowledged messages in flight on one session")
     allow: tuple[str, ...] = key(
         kinds.NETWORKS,
         (),
@@ -72,19 +72,25 @@ class MqqbConfig:
         "received",
     )
     order_ack_delay: float = key(
-        kinds.duration(0.05, 60), 0.5, "a transactional stream is acknowledged after a pause of this length"
+        kinds.duration(0.05, 60),
+        0.5,
+        "a transactional stream is acknowledged once no message has arrived in it for this time",
     )
     order_ack_max: float = key(
         kinds.duration(0.1, 600),
         10.0,
-        "a transactional stream without a pause is acknowledged at this interval",
+        "a transactional stream in which messages keep arriving is acknowledged at this interval",
     )
     stream_lifetime: float = key(
         kinds.duration(1, 10**8),
         7_776_000.0,
         "the state of an incoming stream is deleted after this time without messages",
     )
-    hop_limit: int = key(kinds.integer(1, 29), 29, "a message is refused after this number of queue managers")
+    hop_limit: int = key(
+        kinds.integer(1, 29),
+        29,
+        "the largest number of queue managers that a message may pass; after that it is refused",
+    )
     report_messages: bool = key(
         kinds.FLAG, False, "send report messages for traced messages (EnableReportMessages)"
     )

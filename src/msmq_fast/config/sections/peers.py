@@ -14,7 +14,7 @@ __all__ = ["PeerDeclaration"]
 class PeerDeclaration:
     """Tables [[peers]]: the only addresses of other queue managers.
 
-    Without an entry the GUID of a peer is a claim.
+    Without an entry, the server does not verify the GUID that a peer sends.
     """
 
     guid: str = key(name_kinds.GUID, "", "GUID of the queue manager")

@@ -48,5 +48,5 @@ class PgmConfig:
     )
 
     def settings(self) -> PgmSettings:
-        """What the engine is told."""
+        """Return the settings in the form that the PGM engine takes."""
         return PgmSettings(max_rate=float(self.rate), window_seconds=self.window, mtu=self.mtu)

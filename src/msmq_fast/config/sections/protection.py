@@ -19,7 +19,7 @@ class ProtectionConfig:
     key: str = kinds.key(
         kinds.TEXT,
         "",
-        "key that seals private keys in the store, 32 bytes in hexadecimal or base64",
+        "key that encrypts private keys in the store, 32 bytes in hexadecimal or base64",
         secret=True,
     )
     key_file: Path | None = kinds.key(
@@ -27,7 +27,7 @@ class ProtectionConfig:
         None,
         "file that holds that key, created if missing; empty: secrets.key in the data directory",
     )
-    discard_keys: bool = kinds.key(kinds.FLAG, False, "replace stored key pairs that cannot be opened")
+    discard_keys: bool = kinds.key(kinds.FLAG, False, "replace stored key pairs that cannot be decrypted")
     providers: tuple[str, ...] = kinds.key(
         kinds.TEXTS,
         ("enhanced", "advanced"),
@@ -38,21 +38,25 @@ class ProtectionConfig:
         "2048",
         "bits of new key pairs; those of the base provider have 512",
     )
-    hash: str = kinds.key(kinds.choice(*_HASHES), "sha512", "hash algorithm of signatures that are made here")
+    hash: str = kinds.key(
+        kinds.choice(*_HASHES), "sha512", "hash algorithm of signatures that this server makes"
+    )
     accept_hashes: tuple[str, ...] = kinds.key(
-        kinds.TEXTS, ("sha512",), "hash algorithms of signatures that are accepted"
+        kinds.TEXTS, ("sha512",), "hash algorithms of signatures that this server accepts"
     )
     accept_msmq1: bool = kinds.key(
         kinds.FLAG, False, "accept signatures of MSMQ 1.0, which do not cover the destination"
     )
     base_algorithm: str = kinds.key(
-        kinds.choice("rc4", "rc2"), "rc4", "algorithm for destinations that have only a base key"
+        kinds.choice("rc4", "rc2"), "rc4", "encryption algorithm for destinations that have only a base key"
     )
     enhanced_algorithm: str = kinds.key(
-        kinds.choice("rc4", "rc2"), "rc4", "algorithm for destinations without AES"
+        kinds.choice("rc4", "rc2"), "rc4", "encryption algorithm for destinations without AES"
     )
     advanced_algorithm: str = kinds.key(
-        kinds.choice("aes256", "aes192", "aes128"), "aes256", "algorithm for all other destinations"
+        kinds.choice("aes256", "aes192", "aes128"),
+        "aes256",
+        "encryption algorithm for all other destinations",
     )
     send_enhanced_rc2_40: bool = kinds.key(
         kinds.FLAG, False, "use RC2 with 40 bits only for destinations without AES"
@@ -60,10 +64,16 @@ class ProtectionConfig:
     reject_enhanced_rc2_40: bool = kinds.key(
         kinds.FLAG, False, "reject messages that are encrypted with RC2 with 40 bits"
     )
-    send_cache: int = kinds.key(kinds.integer(2, 1_000_000), 53, "session keys kept for sending")
-    receive_cache: int = kinds.key(kinds.integer(2, 1_000_000), 127, "session keys kept for receiving")
+    send_cache: int = kinds.key(
+        kinds.integer(2, 1_000_000), 53, "number of session keys that are cached for sending"
+    )
+    receive_cache: int = kinds.key(
+        kinds.integer(2, 1_000_000), 127, "number of session keys that are cached for receiving"
+    )
     key_lifetime: float = kinds.key(kinds.duration(1, 10**7), 600.0, "lifetime of a cached session key")
-    certificate_cache: int = kinds.key(kinds.integer(2, 1_000_000), 53, "certificates of senders kept")
+    certificate_cache: int = kinds.key(
+        kinds.integer(2, 1_000_000), 53, "number of sender certificates that are cached"
+    )
     certificate_lifetime: float = kinds.key(
         kinds.duration(1, 10**7), 1200.0, "lifetime of a cached certificate"
     )

@@ -36,7 +36,7 @@ class QueueManagerConfig:
     time_to_reach_queue: float = key(
         kinds.duration(0, 2**32 - 1),
         345_600.0,
-        "time to reach the queue of messages that are sent without one",
+        "default time to reach the queue, for messages that are sent without one",
     )
     hardened: bool = key(
         kinds.FLAG,

@@ -23,8 +23,8 @@ class RemoteConfig:
     authentication: str = key(
         kinds.choice("negotiate", "ntlm", "kerberos", "none"),
         "negotiate",
-        "negotiate: a method that both sides have, Kerberos if there is a keytab; or only the "
-        "named method; none: no log-on",
+        "authentication method: negotiate: one that both sides support, Kerberos if there is a keytab; "
+        "none: no log-on; otherwise only the named method",
     )
     level: str = key(
         kinds.choice("connect", "packet", "integrity", "privacy"),

@@ -20,8 +20,8 @@ class RpcConfig:
     epm: str = key(
         kinds.choice("own", "external", "off"),
         "own",
-        "the endpoint mapper: own: this server; external: another process, which knows the ports,"
-        " so that they never move; off: none",
+        "the endpoint mapper: own: this server; external: another process, in which the ports are "
+        "registered, so that the server never tries other ports; off: none",
     )
     remote_read: bool = key(
         kinds.FLAG,

@@ -40,5 +40,5 @@ class SecurityConfig:
         name_kinds.QUEUE, "", "queue for messages of senders without access; empty: they are dropped"
     )
     audit_interval: float = key(
-        kinds.duration(0, 86_400), 10.0, "equal refusals are logged once per interval"
+        kinds.duration(0, 86_400), 10.0, "a repeated refusal is logged once per interval"
     )

@@ -22,7 +22,7 @@ class ServerConfig:
         "DNS domain of this computer, which makes its name in the directory a qualified one",
     )
     aliases: tuple[str, ...] = key(
-        name_kinds.COMPUTERS, (), "other names of this computer: messages to them arrive here"
+        name_kinds.COMPUTERS, (), "other names of this computer; messages to them are delivered here"
     )
     advertised_address: str = key(
         name_kinds.COMPUTER,

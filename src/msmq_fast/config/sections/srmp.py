@@ -23,7 +23,7 @@ class SrmpConfig:
     sending: str = key(
         kinds.choice("auto", "on", "off"),
         "auto",
-        "send to DIRECT=HTTP:// and HTTPS:// names; auto: unless both HTTP ports are off",
+        "send messages to DIRECT=HTTP:// and HTTPS:// names; auto: unless both HTTP ports are off",
     )
     retry_interval: float = key(
         kinds.duration(0.1, 86_400), 20.0, "time before a queue retries a message that was not accepted"
@@ -110,10 +110,14 @@ class SrmpConfig:
         "names go only to these",
     )
     receipt_delay: float = key(
-        kinds.duration(0.05, 60), 0.5, "a stream is acknowledged after a pause of this length"
+        kinds.duration(0.05, 60),
+        0.5,
+        "a stream is acknowledged once no message has arrived in it for this time",
     )
     receipt_delay_max: float = key(
-        kinds.duration(0.05, 600), 10.0, "a stream without a pause is acknowledged at this interval"
+        kinds.duration(0.05, 600),
+        10.0,
+        "a stream in which messages keep arriving is acknowledged at this interval",
     )
     stream_lifetime: float = key(
         kinds.duration(86_400, 10 * 365 * 86_400.0),
@@ -123,7 +127,7 @@ class SrmpConfig:
     unfinished: int = key(
         kinds.size(0, 1 << 40),
         256 << 20,
-        "bytes of large requests that are arriving; beyond it the answer is 500",
+        "bytes of all large requests that are being received; beyond it the answer is 500",
     )
     keep_alive: float = key(
         kinds.duration(1, 86_400), 360.0, "a connection without requests is closed after this time"

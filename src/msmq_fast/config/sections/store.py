@@ -17,7 +17,7 @@ class StoreConfig:
     map_size: int = key(
         kinds.size(16 * MIB, 64 * TIB), TIB, "address space reserved for the data file, which grows as needed"
     )
-    feed: bool = key(kinds.FLAG, True, "record events in the feed")
+    feed: bool = key(kinds.FLAG, True, "record events in the event feed")
     feed_max_age: float = key(kinds.duration(60, 10**9), 604_800.0, "events are deleted at this age")
     feed_max_size: int = key(
         kinds.size(1 << 20, 64 * TIB), GIB, "the oldest events are deleted beyond this size"
