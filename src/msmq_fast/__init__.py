@@ -1,10 +1,10 @@
-"""msmq-fast: a queue manager for MSMQ applications, and the API with which programs use it.
+"""msmq-fast: a queue manager for MSMQ applications, and its client API.
 
     async with msmq_fast.connect("/var/lib/msmq-fast/app.sock") as connection:
         async with connection.open("orders") as queue:
             await queue.send(msmq_fast.Message(b"hello", delivery=msmq_fast.RECOVERABLE))
 
-`msmq_fast.sync` is the same without asyncio. The names are imported when they are first used.
+`msmq_fast.sync` is the same API without asyncio. Each name is imported at its first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m msmq_fast`."""
+"""Entry point of `python -m msmq_fast`."""
 
 import sys
 

@@ -1,8 +1,9 @@
-"""What the asyncio sides of all connections share: the transport, its reading, one look per turn of the loop.
+"""Base class of the asyncio side of all connections: the transport, pausing of reads, one output pass per
+turn of the loop.
 
 To add a protocol: derive from `Adapter` and from `asyncio.BufferedProtocol` (or `asyncio.Protocol`), feed the
-engine in `buffer_updated`, and write what it has to say in `_look`. Set `_transport` to None in
-`connection_lost`: nothing is written, read or looked at afterwards.
+engine in `buffer_updated`, and write its output in `_look`. Set `_transport` to None in `connection_lost`:
+after that, nothing is read or written.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Final, cast
 __all__ = ["NOWHERE", "Adapter"]
 
 NOWHERE: Final = memoryview(bytearray(1 << 16))
-"""Room for bytes that arrive after a connection has ended; nothing reads it."""
+"""Buffer for bytes that arrive after a connection has ended; nothing reads it."""
 
 
 class Adapter:
-    """One connection, between its transport and its engine."""
+    """The glue between one connection's transport and its protocol engine."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -30,13 +31,15 @@ class Adapter:
         self._transport = cast(asyncio.Transport, transport)
 
     def eof_received(self) -> bool:
-        """asyncio: the peer has closed its half; a half-open connection is of no use."""
+        """asyncio: the peer has closed its half. Returns False, which closes ours: half-open connections are
+        not supported.
+        """
         return False
 
     def _wake(self) -> None:
-        """Look at the engine once in the next turn of the loop, however often this is called before.
+        """Schedule `_look` for the next turn of the loop, once, however often this is called before.
 
-        What completes in one turn then goes out in one write.
+        Everything that completes in one turn then leaves in one write.
         """
         if not self._look_due:
             self._look_due = True
@@ -47,11 +50,11 @@ class Adapter:
         self._look()
 
     def _look(self) -> None:
-        """Write what the engine has to say."""
+        """Write the output of the engine."""
         raise NotImplementedError
 
     def _read(self, wanted: bool) -> None:
-        """Go on reading, or pause."""
+        """Resume reading if `wanted`, else pause it."""
         transport = self._transport
         if wanted == self._reading or transport is None or transport.is_closing():
             return

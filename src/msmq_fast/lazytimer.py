@@ -1,4 +1,4 @@
-"""A timer of the event loop that is seldom moved: for deadlines that are put off all the time."""
+"""A timer of the event loop that is rarely rescheduled, for deadlines that are postponed all the time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ _CLOSED = -NEVER  # before every deadline, so that none is armed
 
 
 class LazyTimer:
-    """Calls `due` at the deadline that was armed, or before it.
+    """Calls `due` at the armed deadline or earlier.
 
-    A timer that fires early enough stays when the deadline is put off: `due` looks at the clock and arms
-    again.
-    To avoid a call, compare a deadline with `at` before you arm.
+    If the deadline is postponed, the timer keeps its earlier time: `due` checks the clock and arms the timer
+    again. To save a call of `arm`, compare the deadline with `at` first.
     """
 
     __slots__ = ("_due", "_handle", "_loop", "_monotonic", "at")
@@ -33,7 +32,7 @@ class LazyTimer:
         self.at = NEVER  # when it fires
 
     def arm(self, deadline: float | None) -> None:
-        """Fire no later than at `deadline`; None: there is no deadline now."""
+        """Call `due` no later than at `deadline`; None means that there is no deadline now."""
         if deadline is None or self.at <= deadline:
             return
         if self._handle is not None:
@@ -42,8 +41,8 @@ class LazyTimer:
         self._handle = self._loop.call_later(max(0.0, deadline - self._monotonic()), self._fire)
 
     def close(self) -> None:
-        """Stops the timer and drops its reference to `due`: its owner must not wait for the garbage
-        collection.
+        """Stop the timer and drop its reference to `due`, so that its owner can be freed without the garbage
+        collector.
         """
         if self._handle is not None:
             self._handle.cancel()
@@ -58,4 +57,4 @@ class LazyTimer:
 
 
 def _nothing() -> None:
-    """The callback of a closed timer: it does nothing."""
+    """Do nothing; the callback of a closed timer."""

@@ -1,4 +1,4 @@
-"""Which version of the program this is."""
+"""The version of this program."""
 
 from importlib.metadata import PackageNotFoundError, version
 
@@ -6,7 +6,7 @@ __all__ = ["release"]
 
 
 def release() -> str:
-    """The version of the installed package; "unknown" for a source tree that was never installed."""
+    """Return the version of the installed package; "unknown" for a source tree that was never installed."""
     try:
         return version("msmq-fast")
     except PackageNotFoundError:

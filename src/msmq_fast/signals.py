@@ -1,4 +1,4 @@
-"""Events with many listeners."""
+"""Signals: events with any number of listeners."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ P = ParamSpec("P")
 
 
 class Signal(Generic[P]):
-    """Calling it calls all listeners, in the order in which they were connected."""
+    """A callable that calls all of its listeners, in the order in which they were connected."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[P, None]] = []
 
     def connect(self, listener: Callable[P, None]) -> None:
-        """Call `listener` each time from now on."""
+        """Call `listener` for every later signal."""
         self._listeners.append(listener)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Tell the listeners."""
+        """Call all listeners."""
         for listener in self._listeners:
             listener(*args, **kwargs)

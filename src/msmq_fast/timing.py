@@ -1,4 +1,6 @@
-"""Deadlines, in monotonic seconds; None: there is none. Every room may use it; it imports nothing."""
+"""Deadlines in monotonic seconds; None means that there is no deadline. Every room may import this module; it
+imports nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,14 @@ from typing import Final
 __all__ = ["NEVER", "earliest"]
 
 NEVER: Final = float("inf")
-"""A deadline that is not armed, where the C function `min` chooses among many."""
+"""An unarmed deadline as a number, for code that compares deadlines with the C function `min`."""
 
 
 def earliest(*deadlines: float | None) -> float | None:
-    """The first of the deadlines that are armed.
+    """Return the earliest of the armed deadlines; None if none is armed.
 
-    A loop: the event loop asks after almost every turn, and `min` over a generator takes three times as long.
+    This is a loop because the event loop calls it after almost every turn, and `min` over a generator takes
+    three times as long.
     """
     first = None
     for deadline in deadlines:

@@ -1,4 +1,4 @@
-"""What every door of the server and every client share: frames, errors, columns and exit codes.
+"""Definitions that the server and every client share: frames, errors, columns and exit codes.
 
 Pure Python. Nothing here imports another part of the package.
 """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from msmq_fast._native.columncells import Encoded
 
 END_OF_STREAM: Final = b"\xff\xff\xff\xff\0\0\0\0"
-"""Ends an IPC stream; a stream without it was broken off."""
+"""The end mark of an IPC stream; a stream without it is incomplete."""
 
 
 class ArrowMissing(RuntimeError):
@@ -27,7 +27,7 @@ class ArrowMissing(RuntimeError):
 
 @cache
 def arrow() -> Any:
-    """pyarrow; ArrowMissing."""
+    """Return the module pyarrow. Raises ArrowMissing."""
     try:
         import pyarrow
     except ImportError as problem:
@@ -43,13 +43,13 @@ def _types() -> dict[str, Any]:
 
 
 def arrow_schema(columns: Sequence[Column]) -> Any:
-    """The pyarrow schema: every column nullable, in this order. ArrowMissing."""
+    """Return the pyarrow schema with these columns in this order, all nullable. Raises ArrowMissing."""
     types = _types()
     return arrow().schema([(column.name, types[column.kind]) for column in columns])
 
 
 def record_batch(schema: Any, encoded: Encoded) -> Any:
-    """A pyarrow record batch over the buffers of native code, which are not copied."""
+    """Return a pyarrow record batch that uses the buffers of native code without copying them."""
     pa = arrow()
     length = encoded.rows
     arrays = [

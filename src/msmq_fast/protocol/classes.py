@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class MessageClass(IntEnum):
-    """What a message is. Other values are possible (custom classes) and are kept as plain integers."""
+    """The class of a message. Other values are possible (custom classes) and stay plain integers."""
 
     NORMAL = 0x0000
     REPORT = 0x0001
@@ -35,7 +35,7 @@ CUSTOM_MASK = 0xE1FF  # bits that an application's own class may set
 
 
 def message_class(value: int) -> int:
-    """The MessageClass of a wire value, or the value itself where it has no name."""
+    """Return the MessageClass of a wire value, or the value itself if it has no name."""
     try:
         return MessageClass(value)
     except ValueError:
@@ -43,16 +43,16 @@ def message_class(value: int) -> int:
 
 
 def name_of(value: int) -> str:
-    """A wire value for people: the name of the class, or the number where it has none."""
+    """Return a wire value as text for people: the name of the class, or the number if it has no name."""
     found = message_class(value)
     return found.name if isinstance(found, MessageClass) else f"{value:#06x}"
 
 
 def is_negative(value: int) -> bool:
-    """A negative acknowledgment."""
+    """Whether the class is a negative acknowledgment."""
     return bool(value & 0x8000)
 
 
 def about_receiving(value: int) -> bool:
-    """An acknowledgment that speaks of reading the message rather than of its arrival."""
+    """Whether the class is an acknowledgment of the receive of a message, not of its arrival."""
     return bool(value & 0x4000)

@@ -1,7 +1,7 @@
-"""The columns of messages and events in bulk: the one definition, for the server and for its readers.
+"""The columns of messages and events in bulk: the single definition for the server and its readers.
 
-Plain Python, so that an analytics worker can import it. Every column may be null. What the columns mean, and
-which ones no queue manager can know, stands in docs/reference/bulk-columns.md.
+Plain Python, so that an analytics worker can import it. Every column may be null.
+docs/reference/bulk-columns.md describes the columns, and the ones that no queue manager can fill.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 KINDS: Final = ("string", "binary", "int8", "int16", "int32", "int64", "bool", "timestamp")
-"""Types of columns; a timestamp is microseconds in UTC."""
+"""Types of columns; a timestamp has a resolution of one microsecond and is in UTC."""
 
 GROUPS: Final = ("core", "body", "extra", "security", "raw")
 
 
 class Column(NamedTuple):
-    """One column: its name, its type (`KINDS`) and the group by which it is chosen (`GROUPS`)."""
+    """One column: its name, its type (`KINDS`), and its group (`GROUPS`), by which requests select it."""
 
     name: str
     kind: str
@@ -112,10 +112,10 @@ _COPIES: Final = (
 )
 
 BODY_COLUMNS: Final = tuple(name for names in _COPIES for name in names)
-"""Of messages: those that are as long as the packet may be."""
+"""Message columns whose values can be as long as the packet."""
 
 DELIVERY_SEQUENCE: Final = Column("delivery_seq", "int64")
-"""Stands before all others where the rows of a lease are read."""
+"""The first column of the rows of a lease."""
 
 EVENT_COLUMNS: Final = _columns(
     "core",
@@ -168,7 +168,7 @@ written under these names are still understood.
 
 
 class ColumnError(ValueError):
-    """A name that is not a column, or that comes twice: one line for the client."""
+    """A requested column does not exist or is requested twice; the text is one line for the client."""
 
 
 def _named(text: str, known: tuple[Column, ...]) -> tuple[Column, ...]:
@@ -186,11 +186,11 @@ def _named(text: str, known: tuple[Column, ...]) -> tuple[Column, ...]:
 def chosen(
     columns: str, *, body: bool = True, raw: bool = False, security: bool = False
 ) -> tuple[Column, ...]:
-    """The message columns that `columns` stands for: `core`, `all`, or names separated by commas.
+    """Return the message columns that `columns` selects: `core`, `all`, or names separated by commas.
 
-    `body`, `raw` and `security` add these groups to `core` and `all`; names stand for themselves alone, in
-    their order. `core,xact_id`: the group, and behind it what it does not have.
-    ValueError: a name that is no column, or that comes twice.
+    `body`, `raw` and `security` add these groups to `core` and `all`. A list of names selects these columns
+    in this order. A group and names, such as `core,xact_id`, selects the group, followed by the names that it
+    does not contain. Raises ValueError if a name is not a column or occurs twice.
     """
     names = [name.strip() for name in columns.split(",")]
     wanted = [name for name in ("all", "core") if name in names]
@@ -205,11 +205,11 @@ def chosen(
 
 
 def copies(columns: Iterable[Column]) -> int:
-    """How many times the bytes of a packet come back in these columns of it, about and at most."""
+    """Return approximately how often, at most, these columns repeat the bytes of a packet."""
     chosen_names = {column.name for column in columns}
     return sum(not chosen_names.isdisjoint(names) for names in _COPIES)
 
 
 def chosen_events(columns: str) -> tuple[Column, ...]:
-    """The event columns that `columns` stands for, as `chosen`; `core` and `all` are all of them."""
+    """Return the event columns that `columns` selects, like `chosen`; `core` and `all` select all of them."""
     return EVENT_COLUMNS if columns in ("core", "all") else _named(columns, EVENT_COLUMNS)

@@ -1,4 +1,4 @@
-"""Errors, each with its MQ_ERROR_* HRESULT (MS-MQMQ 2.4), and the faults of malformed packets."""
+"""Errors with their MQ_ERROR_* HRESULTs (MS-MQMQ 2.4), and the faults of malformed packets."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _NAMES = {name: code for code, name in HRESULTS.items()}
 
 
 class MSMQError(Exception):
-    """A refusal with its HRESULT.
+    """An error of the queue manager, with its HRESULT.
 
-    Classes exist for the common codes; `error(code)` finds the class of any code.
-    `code` is the HRESULT, `name` its published name (MQ_ERROR_…), `detail` says more in words.
+    The common codes have classes of their own; `error(code)` finds the class of any code. `code` is the
+    HRESULT, `name` its published name (MQ_ERROR_…), `detail` adds details in words.
     """
 
     default_code: ClassVar[int] = _NAMES["MQ_ERROR"]
@@ -28,9 +28,10 @@ class MSMQError(Exception):
 
 
 class BufferTooSmall(MSMQError):
-    """A message does not fit into the sizes that its reader allows. It stays in its queue.
+    """A message exceeds the sizes that its reader accepts. It stays in its queue.
 
-    `needed` are its sizes: see `protocol.frames.MessageSizes`. The code says what did not fit first.
+    `needed` holds the sizes of the message: see `protocol.frames.MessageSizes`. The code says which part
+    exceeded its limit first.
     """
 
     default_code = _NAMES["MQ_ERROR_BUFFER_OVERFLOW"]
@@ -192,18 +193,18 @@ _CLASSES = {cls.default_code: cls for cls in MSMQError.__subclasses__()}
 
 
 def code_of(name: str) -> int:
-    """The HRESULT of a published name; KeyError if there is none."""
+    """Return the HRESULT of a published name. Raises KeyError if there is no such name."""
     return _NAMES[name]
 
 
 def error(code: int | str, detail: str = "") -> MSMQError:
-    """The exception for an HRESULT or its name, of its own class where there is one."""
+    """Return the exception for an HRESULT or its name, of the code's own class if it has one."""
     number = _NAMES[code] if isinstance(code, str) else code
     return _CLASSES.get(number, MSMQError)(detail, code=number)
 
 
 class PacketFaultCode(IntEnum):
-    """Why a packet is malformed; the numbers are those of the native parser."""
+    """The reason why a packet is malformed; the numbers are those of the native parser."""
 
     NONE = 0
     TRUNCATED = 1
@@ -246,12 +247,12 @@ class PacketFaultCode(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name for counters and logs: lower case, with hyphens."""
+        """The name in counters and logs: lower case, with hyphens."""
         return self.name.lower().replace("_", "-")
 
     @property
     def text(self) -> str:
-        """One line for a log."""
+        """The reason as one line for a log."""
         return _FAULT_TEXT[self]
 
 
@@ -298,7 +299,7 @@ _FAULT_TEXT = {
 
 
 class PacketFault(ValueError):
-    """A malformed packet: it is discarded and its session closed (MS-MQQB 3.1.5.1.3)."""
+    """A malformed packet. The receiver discards it and closes its session (MS-MQQB 3.1.5.1.3)."""
 
     def __init__(self, code: int) -> None:
         self.code = PacketFaultCode(code)

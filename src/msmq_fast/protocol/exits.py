@@ -1,4 +1,4 @@
-"""Exit codes, and the one exception by which a verb ends with one of them and one line on stderr."""
+"""Exit codes, and the exception with which a command ends with an exit code and one line on stderr."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["MEANINGS", "CommandError", "Exit"]
 
 
 class Exit(IntEnum):
-    """What a script can tell from the exit code; MEANINGS has the meaning of each."""
+    """Exit codes of commands, for scripts; MEANINGS describes each."""
 
     OK = 0
     FAILURE = 1
@@ -32,11 +32,11 @@ MEANINGS = {
     Exit.IN_USE: "the port or the data directory belongs to another process",
     Exit.INTERRUPTED: "interrupted with Ctrl+C",
 }
-"""For help pages and the reference."""
+"""The meaning of each exit code, for help pages and the reference."""
 
 
 class CommandError(Exception):
-    """Ends the command: `code` is the exit code, the text goes to stderr as one line."""
+    """Ends the command: `code` is the exit code, and the text is written to stderr as one line."""
 
     def __init__(self, code: Exit, text: str) -> None:
         super().__init__(text)

@@ -1,7 +1,8 @@
 """The frame layout of the application protocol: constants, field order, frame cutting.
 
-Shared by the server and the client, and the only part of the server that the client imports, so it imports
-nothing of the package. docs/reference/application-protocol.md describes the same in words and bytes.
+The server and the client share this module. It is the only part of the server that the client imports, so it
+imports nothing else of the package. docs/reference/application-protocol.md describes the same layout in words
+and bytes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ MESSAGE_ID_SIZE: Final = 20  # GUID of the source queue manager (16, little-endi
 
 
 class Frame(IntEnum):
-    """Frame types: below 0x80 from the client, the others from the server."""
+    """Frame types. Types below 0x80 are sent by the client, the others by the server."""
 
     HELLO = 0x01
     PING = 0x02
@@ -110,7 +111,7 @@ class Frame(IntEnum):
 
 
 class Access(IntFlag):
-    """What an open queue may be used for; the values of MQ_*_ACCESS."""
+    """The access with which a queue is opened; the values of MQ_*_ACCESS."""
 
     RECEIVE = 0x01
     SEND = 0x02
@@ -119,14 +120,16 @@ class Access(IntFlag):
 
 
 class Share(IntEnum):
-    """MQ_DENY_NONE, MQ_DENY_RECEIVE_SHARE."""
+    """The share mode with which a queue is opened: MQ_DENY_NONE, MQ_DENY_RECEIVE_SHARE."""
 
     DENY_NONE = 0
     DENY_RECEIVE = 1
 
 
 class Lookup(IntEnum):
-    """Which message a LOOKUP names, relative to the lookup identifier; FIRST and LAST ignore it."""
+    """The message that a LOOKUP selects, relative to the lookup identifier; FIRST and LAST ignore the
+    identifier.
+    """
 
     CURRENT = 0
     NEXT = 1
@@ -136,7 +139,9 @@ class Lookup(IntEnum):
 
 
 class CursorRead(IntEnum):
-    """What a CURSOR_READ does: peek the message the cursor stands on, the next one, or take the message."""
+    """The operation of a CURSOR_READ: peek the message at the cursor, peek the next one, or receive the
+    message.
+    """
 
     PEEK = 0
     PEEK_NEXT = 1
@@ -226,9 +231,10 @@ IN_DEFAULTS: Final[tuple[Any, ...]] = (
 
 
 class MessageSizes(NamedTuple):
-    """Sizes of the parts of a message whose size varies: bytes, and UTF-16 code units of texts without a NUL.
+    """Sizes of the variable parts of a message: bytes, or for texts UTF-16 code units without a NUL.
 
-    As limits of a read, INFINITE means any size. As what a message needs, 0 means that it has no such part.
+    As limits of a read, INFINITE accepts any size. As the sizes of a message, 0 means that it does not have
+    this part.
     """
 
     body: int = INFINITE
@@ -249,17 +255,17 @@ class InFlag(IntFlag):
 
 
 class WireError(Exception):
-    """The peer broke the framing; the connection cannot go on."""
+    """The peer violated the frame format; the connection cannot continue."""
 
 
 def pack_frame(kind: int, request_id: int, payload: Any) -> bytes:
-    """One frame around `payload`, which msgpack encodes."""
+    """Return one frame with `payload` encoded as msgpack."""
     body: bytes = msgpack.packb(payload)
     return HEADER.pack(MIN_LENGTH + len(body), kind, request_id) + body
 
 
 def unpack_payload(data: bytes | memoryview) -> Any:
-    """The one msgpack value of a frame. Raises WireError for anything else."""
+    """Return the msgpack value of a frame. Raises WireError unless the payload is exactly one value."""
     try:
         return msgpack.unpackb(data)
     except (ValueError, msgpack.exceptions.UnpackException) as error:
@@ -267,7 +273,7 @@ def unpack_payload(data: bytes | memoryview) -> Any:
 
 
 class FrameCutter:
-    """Cuts a byte stream into (type, request id, payload bytes); holds at most one incomplete frame."""
+    """Splits a byte stream into (type, request id, payload bytes); buffers at most one incomplete frame."""
 
     def __init__(self, max_frame: int = MAX_FRAME) -> None:
         self.max_frame = max_frame
@@ -275,7 +281,9 @@ class FrameCutter:
         self._wanted = HEADER_SIZE  # total bytes of the frame at the head, once its header is known
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[tuple[int, int, bytes]]:
-        """The frames that `data` completes. Raises WireError when a length breaks the limits."""
+        """Return the frames that `data` completes. Raises WireError if the length of a frame exceeds the
+        limits.
+        """
         pending = self._pending
         pending += data
         frames: list[tuple[int, int, bytes]] = []

@@ -1,4 +1,6 @@
-"""The values of message properties that are numbers on every wire: MS-MQMQ 2.2.20, and PROPID_M_* of MSMQ."""
+"""Numeric values of message properties, the same in every protocol: MS-MQMQ 2.2.20, and PROPID_M_*
+of MSMQ.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,14 @@ from enum import IntEnum, IntFlag
 
 
 class Delivery(IntEnum):
-    """How a message is kept on its way (M-09)."""
+    """Whether queue managers keep the message in memory or on disk (M-09)."""
 
     EXPRESS = 0
     RECOVERABLE = 1
 
 
 class Acknowledge(IntFlag):
-    """Which acknowledgments the sender asks for (M-27)."""
+    """The acknowledgments that the sender requests (M-27)."""
 
     NONE = 0
     POSITIVE_ARRIVAL = 1
@@ -23,7 +25,7 @@ class Acknowledge(IntFlag):
 
 
 class Journal(IntFlag):
-    """Copies that the sender's queue manager keeps (M-13, M-14)."""
+    """The copies that the sender's queue manager keeps (M-13, M-14)."""
 
     NONE = 0
     DEADLETTER = 1
@@ -31,7 +33,7 @@ class Journal(IntFlag):
 
 
 class PrivacyLevel(IntEnum):
-    """MessagePropertiesHeader.PrivacyLevel; every other value but these is wrong."""
+    """MessagePropertiesHeader.PrivacyLevel; all other values are invalid."""
 
     NONE = 0
     BASE = 1
@@ -61,7 +63,7 @@ class EncryptionAlgorithm(IntEnum):
 
 
 class Authentication(IntEnum):
-    """Which signature the sender's queue manager makes (position AUTHENTICATION of a SEND frame)."""
+    """The signature that the sender's queue manager makes (position AUTHENTICATION of a SEND frame)."""
 
     NONE = 0
     MSMQ_1 = 1

@@ -1,12 +1,12 @@
-"""What operators see, in one form behind every door: application protocol, admin API, `--json`, client.
+"""Resources for operators, the same in every interface: application protocol, admin API, `--json`, client.
 
-Each resource is a frozen dataclass of plain values. `as_map()` is its form in a frame and in JSON, and
+Each resource is a frozen dataclass of plain values. `as_map()` returns its form in a frame and in JSON, and
 `from_map()` reads that form: it ignores the keys of later versions, and a field that an earlier version does
 not send gets its default. Times are seconds since 1970, 0 for never; sizes are bytes unless the name says
 otherwise; names of queues are paths or format names.
 
 To add a field: 1. add it here, with a default; 2. fill it in `qm/operator/showing.py`; 3. describe it in
-docs/reference/application-protocol.md. The doors follow.
+docs/reference/application-protocol.md. All interfaces then have it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ __all__ = [
 
 
 class Resource:
-    """A dataclass of plain values, or of other resources (metadata `of`), or of tuples of either."""
+    """A dataclass of plain values, of other resources (metadata `of`), or of tuples of either."""
 
     __slots__ = ()
 
     def as_map(self) -> dict[str, Any]:
-        """The fields as a map of plain values; a field that is None is left out."""
+        """Return the fields as a map of plain values; fields that are None are left out."""
         found: dict[str, Any] = {}
         for item in dataclasses.fields(self):  # type: ignore[arg-type]
             value = getattr(self, item.name)
@@ -51,7 +51,7 @@ class Resource:
 
     @classmethod
     def from_map(cls, given: Mapping[str, Any]) -> Self:
-        """The resource that a map of `as_map` describes."""
+        """Return the resource that a map made by `as_map` describes."""
         values: dict[str, Any] = {}
         for item in dataclasses.fields(cls):  # type: ignore[arg-type]
             if item.name not in given:
@@ -67,24 +67,24 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class IncomingTransferInfo(Resource):
-    """A stream of transactional messages from one sender by one name of the queue
+    """A stream of transactional messages from one sender to one name of the queue
     (IncomingTransactionalTransferInfo, MS-MQDMPR 3.1.1.11).
     """
 
     format_name: str = ""
     sender: str = ""
-    """GUID of the queue manager that sends."""
+    """GUID of the sending queue manager."""
     sequence_id: int = 0
-    """Timestamp << 32 | ordinal."""
+    """The sequence id: timestamp << 32 | ordinal."""
     sequence_number: int = 0
-    """The last message that is kept."""
+    """The number of the last message that is stored."""
     last_access: int = 0
     reject_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionAttempt(Resource):
-    """An entry of the ConnectionHistory (MS-MQDMPR 3.1.1.3); `error` is an HRESULT, 0 for none."""
+    """An entry of the ConnectionHistory (MS-MQDMPR 3.1.1.3); `error` is an HRESULT, 0 for success."""
 
     time: int = 0
     status: str = ""
@@ -125,21 +125,21 @@ class QueueInfo(Resource):
     removed: int = 0
     expired: int = 0
     security: str | None = None
-    """The descriptor in SDDL; None for callers that may not read it."""
+    """The security descriptor in SDDL; None for callers without the right to read it."""
     incoming: tuple[IncomingTransferInfo, ...] | None = field(
         default=None, metadata={"of": IncomingTransferInfo}
     )
-    """Of a transactional queue."""
+    """The incoming streams of a transactional queue."""
 
 
 class QueueProperties(TypedDict, total=False):
-    """What a queue is created with, and what may be changed; the meaning is that of the fields of
+    """The properties that are given when a queue is created or changed; they mean the same as the fields of
     QueueInfo.
     """
 
     label: str
     transactional: bool
-    """Only when it is created."""
+    """Can be given only when the queue is created."""
     journal: bool
     quota_kb: int
     journal_quota_kb: int
@@ -147,7 +147,7 @@ class QueueProperties(TypedDict, total=False):
     base_priority: int
     privacy_level: int
     security: str | bytes
-    """A descriptor in SDDL, or its bytes."""
+    """A security descriptor in SDDL, or its bytes."""
     multicast_address: str
     poison_after: int
     type: str | bytes
@@ -156,8 +156,9 @@ class QueueProperties(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class OutgoingQueueInfo(Resource):
-    """A queue of messages for another computer. A place in a sequence is the text `id:number after previous`,
-    empty for none.
+    """A queue of messages for another computer.
+
+    A position in a sequence is the text `id:number after previous`; empty without one.
     """
 
     name: str = ""
@@ -169,10 +170,10 @@ class OutgoingQueueInfo(Resource):
     bytes: int = 0
     next_hops: tuple[str, ...] = ()
     manager: str = ""
-    """GUID of the queue manager that has the queue, empty for a direct name."""
+    """GUID of the queue manager that owns the destination queue; empty for a direct name."""
     history: tuple[ConnectionAttempt, ...] = field(default=(), metadata={"of": ConnectionAttempt})
     stalled: str = ""
-    """Why nothing is sent, empty as a rule."""
+    """The reason why nothing is sent; usually empty."""
     next_attempt: int = 0
     first_non_ack: str = ""
     last_non_ack: str = ""
@@ -203,7 +204,9 @@ class TransactionInfo(Resource):
 
 @dataclass(frozen=True, slots=True)
 class ReaderInfo(Resource):
-    """A queue that a program on another computer has open over RPC; `caller` is empty if it is anonymous."""
+    """A queue that a program on another computer has open over RPC; `caller` is empty if the caller is
+    anonymous.
+    """
 
     queue: str = ""
     access: str = ""
@@ -212,34 +215,36 @@ class ReaderInfo(Resource):
     authentication: str = ""
     level: str = ""
     waiting: int = 0
-    """Reads that wait for a message."""
+    """Number of reads that wait for a message."""
     unacknowledged: int = 0
-    """Messages that the reader has and did not acknowledge."""
+    """Number of messages that the reader has received and not yet acknowledged."""
     cursors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MessageEvent(Resource):
-    """What happened to a message, as the event feed has it: names as in the columns of events in bulk."""
+    """An event in the life of a message, from the event feed. The names are those of the event columns in
+    bulk.
+    """
 
     feed_seq: int = 0
-    """The number of the event; it grows with time."""
+    """The number of the event; later events have higher numbers."""
     event: str = ""
-    """`arrived`, `received`, … in lower case."""
+    """The kind of event in lower case: `arrived`, `received`, …"""
     event_time: int = 0
     queue: str = ""
-    """Where the message is, came to or left; empty if the queue manager knows the queue no more."""
+    """The queue that holds, got or lost the message; empty if the queue manager no longer knows the queue."""
     queue_kind: str = ""
     origin_queue: str = ""
-    """Of a message that was moved."""
+    """The queue from which a moved message came."""
     lookup_id: int = 0
     arrival_seq: int = 0
     message_class: int = 0
-    """Of `acked` and `nacked` that of the acknowledgment."""
+    """The message class; for `acked` and `nacked`, the class of the acknowledgment."""
     reason: int = 0
-    """The class that says why the message failed, else 0."""
+    """The message class that gives the reason why the message failed, else 0."""
     transport: str = ""
-    """How it came, or in an outgoing queue how it goes: `local`, `mqqb`, `mqqp` or `srmp`."""
+    """The protocol by which it came or, in an outgoing queue, leaves: `local`, `mqqb`, `mqqp` or `srmp`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +256,7 @@ class SnapshotInfo(Resource):
     """In hexadecimal."""
     incarnation: int = 0
     feed_next: int = 0
-    """The number of the first event that is not in the copy."""
+    """The number of the first event that the copy does not contain."""
     created_s: int = 0
     size: int = 0
     sha256: str = ""

@@ -1,6 +1,6 @@
-"""What operators see of rights, certificates and keys: resources as in `protocol.resources`.
+"""Resources for operators about rights, certificates and keys, like those in `protocol.resources`.
 
-They are a module of their own, since few programs need them and their classes take a while to be made.
+They are a separate module, because few programs need them and creating their classes takes time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class AccountInfo(Resource):
-    """A user or a group; the name is empty if this computer knows none."""
+    """A user or a group; the name is empty if this computer does not know it."""
 
     sid: str = ""
     name: str = ""
@@ -53,20 +53,20 @@ class AccessList(Resource):
     group: AccountInfo = field(default=AccountInfo(), metadata={"of": AccountInfo})
     sddl: str = ""
     descriptor: bytes = b""
-    """Self-relative (MS-DTYP 2.4.6)."""
+    """The security descriptor in its self-relative form (MS-DTYP 2.4.6)."""
     entries: tuple[AccessEntry, ...] | None = field(default=None, metadata={"of": AccessEntry})
-    """None: without a list, every caller has all rights."""
+    """The entries; None if there is no list: every caller then has all rights."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessDecision(Resource):
-    """Whether a caller has rights, and what decides it."""
+    """Whether an account has rights on an object, and what decides this."""
 
     queue: str | None = None
     caller: str = ""
     sids: tuple[AccountInfo, ...] = field(default=(), metadata={"of": AccountInfo})
     rights: tuple[str, ...] = ()
-    """What was asked for."""
+    """The requested rights."""
     granted: bool = False
     reason: str = ""
     missing: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class CertificateInfo(Resource):
     digest: str = ""
     internal: bool = False
     signs: bool = False
-    """The queue manager has its private key."""
+    """Whether the queue manager has the private key of the certificate."""
     registered: bool = False
     certificate: bytes = b""
     subject: str = ""

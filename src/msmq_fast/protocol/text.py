@@ -1,4 +1,4 @@
-"""How text of other hosts and of users is shown: in log lines, errors and on terminals.
+"""Makes text of other hosts and of users safe to show: in log lines, errors and on terminals.
 
 No function here raises because of what a text contains.
 """
@@ -9,7 +9,9 @@ __all__ = ["printable", "quoted"]
 
 
 def printable(text: str) -> str:
-    """Return the text with \\xNN for every character that is not visible: it cannot move a cursor."""
+    """Return the text with \\xNN in place of every character that is not printable, so that it cannot move a
+    cursor.
+    """
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

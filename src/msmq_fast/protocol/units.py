@@ -44,7 +44,7 @@ _SHOWN: Final = 40  # characters of a wrong text that an error repeats
 
 
 class UnitError(ValueError):
-    """A text that is not a quantity. The message says what is wrong and shows a correct example."""
+    """A text is not a valid quantity. The message says what is wrong and shows a correct example."""
 
 
 def parse_size(text: str) -> int:

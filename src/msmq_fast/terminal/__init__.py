@@ -1,4 +1,5 @@
-"""What every command line of this package shares: the parser, its kinds of values, output and progress.
+"""The code that all command lines of this package share: the parser, kinds of values, output and progress.
 
-It imports nothing of the package but the protocol room, so the command lines of the islands may use it.
+It imports nothing of the package except `protocol`, so that the command lines of `client` and `spark` may use
+it.
 """

@@ -1,14 +1,14 @@
-"""Commands and groups of commands. Each is declared in one place, and loaded when it is named.
+"""Commands and groups of commands. Each is declared in one place, and imported when it is named.
 
 `parse` follows the words of a command line through the groups, and imports the modules that they name. Help,
-completion, man pages and the reference are made from the same declarations (`walk`).
+completion, man pages and the reference are generated from the same declarations (`walk`).
 
 To add a command:
 
-1. Write a module that declares `COMMAND`: a `Command` with its grammar, its behaviour and its help, or a
-   `Group`. Import what is slow to import where it is used: a help page needs none of it.
+1. Write a module that declares `COMMAND`: a `Command` with its arguments, its behaviour and its help, or a
+   `Group`. Import slow modules where they are used: a help page needs none of them.
 2. Name the module in the table of its group (`Modules`): for a command of `msmq-fast` in cli/tree.py.
-3. Run `python -m tools.commands --write` for the reference, and give the JSON of the command a golden file in
+3. Run `python -m tools.commands --write` for the reference, and add a golden file for the command's JSON in
    tests/cli/test_goldens.py.
 """
 
@@ -43,19 +43,21 @@ _HELP = ("-h", "--help")
 
 
 class Example(NamedTuple):
-    """An example of a help page. `line` is what follows the command, or the whole line if it has "{prog}"."""
+    """An example of a help page. `line` is what follows the command, or the whole line if it contains
+    "{prog}".
+    """
 
     line: str
     about: str
 
     def shown(self, prog: str) -> str:
-        """Return the line as people type it."""
+        """Return the line as the user types it."""
         return self.line.replace("{prog}", prog) if "{prog}" in self.line else f"{prog} {self.line}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command. `run` returns the exit code; it may raise CommandError."""
+    """One command. `run` returns the exit code and may raise CommandError."""
 
     name: str
     help: str  # one line, in lists of commands
@@ -68,7 +70,9 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Commands under one word. `sections` are the headings of their list, each with names of commands."""
+    """A group of commands that share their first words. `sections` are the headings of its list, each with
+    the names of its commands.
+    """
 
     name: str
     help: str
@@ -82,7 +86,9 @@ Node = Command | Group
 
 
 class Modules(Mapping[str, Node]):
-    """Commands by name; each is imported when it is asked for. `modules` maps a name to its module."""
+    """A mapping of names to commands that imports a command at its first use. `modules` maps each name to a
+    module.
+    """
 
     def __init__(self, modules: Mapping[str, str]) -> None:
         self._modules = modules
@@ -102,13 +108,15 @@ class Modules(Mapping[str, Node]):
 
 
 def members(*nodes: Node) -> dict[str, Node]:
-    """Return commands of one module by their names, in this order."""
+    """Return a mapping of the commands of one module by their names, in this order."""
     return {node.name: node for node in nodes}
 
 
 def parse(root: Group, words: Sequence[str]) -> tuple[Command, argparse.Namespace]:
-    """Return the command that `words` name, and its arguments; these have the words of the command in
-    `command`. Prints help or one line about a mistake, and raises SystemExit.
+    """Return the command that `words` name, and its parsed arguments.
+
+    The attribute `command` of the arguments holds the words of the command. Prints help, or one line about a
+    mistake, and raises SystemExit.
     """
     group: Group = root
     path = [root.name]
@@ -132,7 +140,7 @@ def parse(root: Group, words: Sequence[str]) -> tuple[Command, argparse.Namespac
 
 
 def build(command: Command, prog: str) -> Parser:
-    """Return the parser of a command. `prog` is what people type up to and including its name."""
+    """Return the parser of a command. `prog` is the command line up to and including the command's name."""
     examples = "\n".join(f"  {each.shown(prog)}\n      {each.about}" for each in command.examples)
     parser = Parser(
         prog=prog,
@@ -145,7 +153,7 @@ def build(command: Command, prog: str) -> Parser:
 
 
 def walk(node: Node, prog: str) -> Iterator[tuple[Node, str]]:
-    """Yield a node and all nodes below it that are not hidden, each with what people type for it."""
+    """Yield a node and all visible nodes below it, each with the command line that names it."""
     yield node, prog
     if isinstance(node, Group):
         for name in node.commands:
@@ -155,7 +163,7 @@ def walk(node: Node, prog: str) -> Iterator[tuple[Node, str]]:
 
 
 def group_help(group: Group, prog: str) -> str:
-    """Return the help page of a group: what it is for, and its commands with a line each."""
+    """Return the help page of a group: its purpose, and its commands with one line each."""
     import textwrap  # only help pages need it
 
     names = {name: node for name, node in group.commands.items() if not node.hidden}
@@ -179,13 +187,13 @@ def group_help(group: Group, prog: str) -> str:
 
 
 def paragraphs(text: str) -> str:
-    """Return a text of a source file with each paragraph on a line of its own."""
+    """Return a text of a source file with each paragraph joined into one line."""
     lines = [line.strip() for line in text.split("\n")]
     return "\n\n".join(" ".join(part.split("\n")) for part in "\n".join(lines).strip().split("\n\n"))
 
 
 def sentence(text: str) -> str:
-    """Return a help line as a sentence."""
+    """Return a help line as a sentence, with a capital letter and a full stop."""
     return f"{text[0].upper()}{text[1:]}."
 
 

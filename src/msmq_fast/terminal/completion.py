@@ -1,8 +1,8 @@
-"""Completion in bash, zsh and fish: short scripts that ask the program itself what may come next.
+"""Completion in bash, zsh and fish: short scripts that ask the program itself for the candidates.
 
-So there is one grammar, and a candidate may come from the server. The program answers
-`complete SHELL WORD …`, where the last word is the one to complete, with a line for each candidate. A line
-that begins with a colon asks the shell for names of files.
+All shells therefore share one grammar, and candidates can come from the server. The shell runs `complete
+SHELL WORD …`, where the last word is the one to complete; the program prints one candidate a line. A line
+that begins with a colon tells the shell to complete file names.
 """
 
 from __future__ import annotations
@@ -77,23 +77,23 @@ SHELLS: Final = tuple(_SCRIPTS)
 
 
 class Candidate(NamedTuple):
-    """A word that may come next, with a few words about it."""
+    """A word that can come next, with a short description."""
 
     word: str
     about: str = ""
 
 
 Lookup = Callable[[Argument, Sequence[str]], Iterable[Candidate]]
-"""Finds values of an argument that only a server knows, given the words of the command line."""
+"""Returns the candidates for an argument whose values only a server knows; gets the words of the line."""
 
 
 def script(shell: str, prog: str) -> str:
-    """Return what a shell reads to complete the words of `prog`."""
+    """Return the script with which a shell completes the words of `prog`."""
     return _SCRIPTS[shell].format(prog=prog, function=f"_{prog.replace('-', '_')}")
 
 
 def split_line(line: str) -> list[str]:
-    """Return the words of a command line behind the program; the last is the one that is being typed."""
+    """Return the words of a command line after the program name; the last word is the one being typed."""
     for end in ("", "'", '"', "\\"):
         try:
             words = shlex.split(line + end)
@@ -104,7 +104,9 @@ def split_line(line: str) -> list[str]:
 
 
 def candidates(root: Group, words: Sequence[str], lookup: Lookup) -> list[Candidate]:
-    """Return what may stand for the last of `words`; a FILES or DIRECTORIES candidate stands for those."""
+    """Return the candidates for the last of `words`. A FILES or DIRECTORIES candidate asks the shell for file
+    names.
+    """
     *before, current = words or [""]
     if before[:1] == ["help"]:
         before = before[1:]
@@ -124,7 +126,7 @@ def candidates(root: Group, words: Sequence[str], lookup: Lookup) -> list[Candid
 def _arguments(
     arguments: list[Argument], before: Sequence[str], current: str, words: Sequence[str], lookup: Lookup
 ) -> Iterable[Candidate]:
-    """What may follow the words `before` behind a command."""
+    """Yield the candidates for `current` after the words `before` of a command."""
     options = {name: argument for argument in arguments for name in argument.spellings}
     name, equals, _ = current.partition("=")
     if equals and name in options:
@@ -143,7 +145,9 @@ def _arguments(
 
 
 def _positionals(words: Sequence[str], takers: set[str]) -> int:
-    """How many words are neither options nor values of options; `takers` are the options with a value."""
+    """Return the number of words that are neither options nor values of options; `takers` are the options
+    with a value.
+    """
     return sum(
         not word.startswith("-") and (index == 0 or words[index - 1] not in takers)
         for index, word in enumerate(words)
@@ -160,7 +164,9 @@ def _values(argument: Argument, words: Sequence[str], lookup: Lookup) -> Iterabl
 
 
 def answer(shell: str, found: Iterable[Candidate], current: str, line: str = "") -> list[str]:
-    """Return the lines for a shell. `current` is the word to complete, `line` in bash all that was typed."""
+    """Return the lines to print for a shell. `current` is the word to complete; `line` is the typed line
+    (bash only).
+    """
     if shell == "zsh":
         return [f"{_escaped(word)}:{about}" if word[:1] != ":" else word for word, about in found]
     if shell == "fish":

@@ -1,4 +1,4 @@
-"""What a command takes, as plain values: for man pages, the reference and completion."""
+"""Describes the arguments of a command as plain values, for man pages, the reference and completion."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ENVIRONMENT = (
     ("NO_COLOR", "no colours, whatever its value is"),
     ("COLUMNS", "the width of help pages"),
 )
-"""The variables that commands read, with their meaning."""
+"""Environment variables that commands read, with their meanings."""
 _TITLES = {"positional arguments": "arguments"}
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of a command."""
+    """An argument of a command: an option or a positional."""
 
     spellings: tuple[str, ...]  # of an option; () for a positional argument
     value: str  # what stands for its value; "" for an option without one
@@ -38,7 +38,7 @@ class Argument:
 
     @property
     def shown(self) -> str:
-        """The argument as a synopsis writes it: `--label, -l TEXT`."""
+        """The argument in the form of a synopsis, such as `--label, -l TEXT`."""
         names = ", ".join(self.spellings)
         return f"{names} {self.value}".strip() if names else f"{self.value}{' …' if self.several else ''}"
 

@@ -1,4 +1,4 @@
-"""The reference of a tree of commands, as one page of Markdown."""
+"""Generates the reference of a tree of commands as one page of Markdown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _SHARED = ("output", "connection")  # headings of options that most commands hav
 
 
 def reference(root: Group) -> str:
-    """Return the page: the sections of the root with their commands, exit codes, variables."""
+    """Return the page: the sections of the root with their commands, the exit codes, and the environment
+    variables.
+    """
     lines = ["| command | |", "|---|---|"]
     lines += [
         f"| [`{name}`](#{root.name}-{name}) | {_cell(root.commands[name].help)} |"
@@ -41,7 +43,9 @@ def reference(root: Group) -> str:
 
 
 def _common(root: Group) -> dict[str, list[Argument]]:
-    """The groups of options that many commands share, by their headings: they are described once."""
+    """Return the groups of options that several commands share, by heading. The page describes each of them
+    once.
+    """
     found: dict[str, list[Argument]] = {}
     for node, prog in walk(root, root.name):
         if isinstance(node, Command):

@@ -43,7 +43,7 @@ _COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 
 
 class Form(StrEnum):
-    """How a command prints its results."""
+    """The form in which a command prints its results."""
 
     TABLE = "table"
     JSON = "json"
@@ -51,7 +51,7 @@ class Form(StrEnum):
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add `-o` and `--json`; the chosen Form is the argument `form`."""
+    """Add `-o` and `--json` to a parser; the argument `form` holds the chosen Form."""
     group = parser.add_argument_group("output")
     group.add_argument(
         "-o",
@@ -66,7 +66,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def show(content: Mapping[str, Any], form: Form) -> None:
-    """Print one object."""
+    """Print one object in a form."""
     if form is Form.JSON:
         sys.stdout.write(json.dumps(content, default=str) + "\n")
         return
@@ -77,7 +77,9 @@ def show(content: Mapping[str, Any], form: Form) -> None:
 
 
 def show_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], form: Form) -> None:
-    """Print objects: all keys as JSON, else the `columns`. JSON and raw rows are printed as they come."""
+    """Print objects: as JSON with all keys, else only the `columns`. JSON and raw rows are printed one by one
+    as `rows` yields them.
+    """
     if form is Form.JSON:
         for row in rows:
             sys.stdout.write(json.dumps(row, default=str) + "\n")
@@ -106,7 +108,8 @@ def short_size(size: int) -> str:
 def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
     """Return `text` in a colour ("bold", "dim", "red", "green", "yellow").
 
-    It stays as it is if the stream (standard output) is not a terminal with colours, or NO_COLOR is set.
+    The text is unchanged if `stream` (default: standard output) is not a terminal with colours, or NO_COLOR
+    is set.
     """
     stream = sys.stdout if stream is None else stream
     if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
@@ -115,7 +118,7 @@ def coloured(text: str, colour: str, stream: TextIO | None = None) -> str:
 
 
 def _cell(key: str, value: object) -> str:
-    """Text for a terminal."""
+    """Return a value as text for a terminal."""
     if key in _TIMES and isinstance(value, int):
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(value)) if value else ""
     if isinstance(value, bool):

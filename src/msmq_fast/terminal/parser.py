@@ -1,4 +1,6 @@
-"""The parser of one command: mistakes are one line, with the word that was probably meant."""
+"""The argument parser of one command. It reports a mistake in one line, with the word that was probably
+meant.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{**defaults, **options})
 
     def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
-        """Return the arguments. An unknown option is reported with the option that looks like it."""
+        """Return the parsed arguments. The error for an unknown option names the most similar option."""
         arguments, unknown = self.parse_known_args(words)
         if unknown:
             option = next((word for word in unknown if word.startswith("-") and word != "-"), None)
@@ -44,7 +46,7 @@ class Parser(argparse.ArgumentParser):
         return arguments
 
     def add_former(self, action: argparse.Action, *spellings: str) -> None:
-        """Let `spellings`, which an option had before, work as well. No help page shows them."""
+        """Accept `spellings`, the option's former names. No help page shows them."""
         for spelling in spellings:
             self._option_string_actions[spelling] = action
 
@@ -58,7 +60,7 @@ class Parser(argparse.ArgumentParser):
         ]
 
     def short_usage(self) -> str:
-        """Return the command with the arguments that it must have; other options are "[OPTIONS]"."""
+        """Return the command with its required arguments; all other options are "[OPTIONS]"."""
         words = [self.prog, "[OPTIONS]"]
         for action in self._actions:
             if action.option_strings:
@@ -80,13 +82,17 @@ class Parser(argparse.ArgumentParser):
 
 
 def did_you_mean(word: str, known: Iterable[str], *, behind: str = "") -> str:
-    """Return `behind` and a question that names the known word closest to `word`; "" if none is close."""
+    """Return `behind` followed by a question with the known word that is closest to `word`; "" if none is
+    close.
+    """
     close = get_close_matches(word, list(known), 1)
     return f"{behind}did you mean {close[0]!r}?" if close else ""
 
 
 def filled(text: str, width: int, indent: str = "") -> str:
-    """Return paragraphs wrapped at `width`. One whose first or second line is indented stays as it is."""
+    """Return paragraphs wrapped at `width`. A paragraph whose first or second line is indented is
+    unchanged.
+    """
     import textwrap  # only help pages need it
 
     parts = textwrap.dedent(text).strip("\n").split("\n\n")
@@ -99,9 +105,10 @@ def filled(text: str, width: int, indent: str = "") -> str:
 
 
 def terminal_width() -> int:
-    """Return the columns of the terminal, at least 40; 80 without one. COLUMNS wins, as for other programs.
+    """Return the number of columns of the terminal, at least 40; 80 without a terminal. COLUMNS takes
+    precedence, as in other programs.
 
-    shutil has the same function, but importing it takes 3 ms, and argparse asks for every argument.
+    shutil has the same function, but importing it takes 3 ms, and argparse calls it for every argument.
     """
     columns = os.environ.get("COLUMNS", "")
     if columns.isascii() and columns.isdecimal() and 0 < len(columns) < 6:

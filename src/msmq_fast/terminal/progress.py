@@ -1,4 +1,4 @@
-"""A progress bar on stderr, if that is a terminal; nothing else if not."""
+"""A progress bar on stderr if stderr is a terminal, else no output."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _PAUSE = 0.1  # seconds between two drawings
 
 
 class Progress:
-    """`with Progress("export", total) as progress: progress.add(n)`. `total` may be a guess, and may
-    be corrected.
+    """A progress bar: `with Progress("export", total) as progress: progress.add(n)`. `total` may be an
+    estimate, and may be corrected later.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Since the start."""
+        """Seconds since the start."""
         return self._clock() - self.started
 
     def add(self, count: int) -> None:
-        """`count` more are done."""
+        """Report that `count` more items are done."""
         self.count += count
         now = self._clock()
         if self._shown and now - self._drawn >= _PAUSE:

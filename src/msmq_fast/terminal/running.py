@@ -1,4 +1,4 @@
-"""Runs one command of a tree: expected failures become one line on stderr and an exit code."""
+"""Runs one command of a tree. Expected failures become one line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def run(root: Group, words: Sequence[str]) -> int:
 
 
 def _discard_output() -> None:
-    """What standard output did not take must not be tried again when the interpreter ends."""
+    """Discard unwritten output, so that the interpreter does not try to write it again when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

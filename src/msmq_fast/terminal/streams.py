@@ -1,4 +1,4 @@
-"""Standard streams that the caller of a command closed, as `>&-` of a shell does."""
+"""Handles standard streams that the caller of a command has closed, as `>&-` in a shell does."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _STREAMS = (("stdin", os.O_RDONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr"
 def open_closed_streams() -> None:
     """Open the standard streams that are closed, before a file or a socket takes their descriptors.
 
-    A closed input is empty. A closed output fails when it is flushed (EBADF): what could not be printed must
-    not pass as printed. What goes to a closed error output is dropped.
+    Reading a closed input returns no data. Flushing a closed output fails (EBADF), so that a command does not
+    report lost output as printed. Text written to a closed error output is dropped.
     """
     for name, flags, mode in _STREAMS:  # in this order: the system hands out the lowest free descriptor
         if getattr(sys, name) is None:

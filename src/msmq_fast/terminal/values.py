@@ -1,4 +1,6 @@
-"""The kinds of values of arguments: each turns a word into a value, or says what is wrong with it."""
+"""Kinds of argument values: each function converts a word to a value, or raises an error that says what is
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ __all__ = ["duration", "hexadecimal", "number", "outgoing_name", "queue_name", "
 
 
 def number(low: int, high: int) -> Callable[[str], int]:
-    """A whole number from `low` to `high`."""
+    """Return a converter for whole numbers from `low` to `high`."""
 
     def parsed(text: str) -> int:
         digits = text.removeprefix("-")
@@ -28,7 +30,9 @@ def number(low: int, high: int) -> Callable[[str], int]:
 
 
 def duration(high: float = 2**32 - 1) -> Callable[[str], float]:
-    """Seconds from 0 to `high`, as "30 s", "5m", "1h", "2d", "500ms", or a bare number of seconds."""
+    """Return a converter for durations from 0 to `high` seconds, such as "30 s", "5m", "1h", "2d", "500ms",
+    or a bare number of seconds.
+    """
 
     def parsed(text: str) -> float:
         seconds = _parsed(parse_duration, text)
@@ -40,27 +44,29 @@ def duration(high: float = 2**32 - 1) -> Callable[[str], float]:
 
 
 def size(text: str) -> int:
-    """Bytes, as "64 MiB", "10MB", or a bare number."""
+    """Return the bytes of a size such as "64 MiB", "10MB", or a bare number."""
     return _parsed(parse_size, text)
 
 
 def rate(text: str) -> int:
-    """Bytes per second, as "50 MiB/s", "50 MiB", or a bare number."""
+    """Return the bytes per second of a rate such as "50 MiB/s", "50 MiB", or a bare number."""
     return _parsed(parse_rate, text)
 
 
 def queue_name(text: str) -> str:
-    """The name of a queue. It marks the argument for completion; the queue manager judges names."""
+    """Return a queue name unchanged. The function marks the argument for completion; the queue manager checks
+    the name.
+    """
     return text
 
 
 def outgoing_name(text: str) -> str:
-    """The name of an outgoing queue. It marks the argument for completion."""
+    """Return the name of an outgoing queue unchanged. The function marks the argument for completion."""
     return text
 
 
 def hexadecimal(text: str) -> bytes:
-    """Bytes, two hexadecimal digits each."""
+    """Return the bytes of a text with two hexadecimal digits for each."""
     try:
         return bytes.fromhex(text)
     except ValueError:
