@@ -34,9 +34,8 @@ HEAD = """\
 
 # Names of properties
 
-A property of a message or of a queue has one name everywhere. A door may spell it in its own way: JSON marks
-base64 with `_b64`, Python writes `message_class` because `class` is a keyword, and Spark's options are in
-camel case.
+A property of a message or of a queue has one name in every interface. JSON marks base64 with `_b64`, Python
+writes `message_class` because `class` is a keyword, and the options of the Spark sink are in camel case.
 """
 
 NOT_PROPERTIES = {

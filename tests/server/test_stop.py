@@ -62,6 +62,7 @@ def stuck(server: Server, tmp_path: Path) -> Iterator[Server]:
     """
     hang = tmp_path / "hang"
     server.environment |= {"LD_PRELOAD": sync_shim(tmp_path), "HANGING_SYNC": str(hang)}
+    server.environment["MSMQ_FAST_STORE__INLINE_COMMIT_US"] = "0"  # else the loop itself may hang in the sync
     server.start()
     server.ok("queue", "create", "orders")
     server.ok("send", "orders", "--body", "kept", "--recoverable")

@@ -1,4 +1,4 @@
-"""Message identifiers as people write them: `{guid}\\number`, 20 bytes in packets."""
+"""Message identifiers as people write them: `{guid}\\number`, or 40 digits as in `correlation_id`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ _IDENTIFIER = re.compile(r"\{?([0-9A-Fa-f-]{36})\}?\\([0-9]{1,10})")
 
 def message_id(text: str) -> bytes:
     """Return the 20 bytes of an identifier. Raises ArgumentTypeError."""
+    if re.fullmatch("[0-9A-Fa-f]{40}", text.strip()):
+        return bytes.fromhex(text)
     matched = _IDENTIFIER.fullmatch(text.strip())
     try:
         if matched is not None and int(matched[2]) < 1 << 32:
@@ -20,5 +22,5 @@ def message_id(text: str) -> bytes:
     except ValueError:
         pass  # digits and hyphens, but not a GUID
     raise argparse.ArgumentTypeError(
-        rf"{text!r} is not a message id: write it as `send` prints it, for example {{GUID}}\12"
+        rf"{text!r} is not a message id: write it as `send` prints it, {{GUID}}\12, or as 40 digits"
     )

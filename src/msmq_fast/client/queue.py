@@ -118,6 +118,8 @@ class Queue:
         """
         if isinstance(message, ReceivedMessage):
             raise TypeError("a received message is sent again as message.to_message()")
+        if isinstance(message, str):
+            raise TypeError("a body is bytes: pass text.encode(), Message.of_text(text) or Message.of(value)")
         if not isinstance(message, Message):
             message = Message(message, **properties)
         elif properties:

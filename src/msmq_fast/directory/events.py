@@ -177,13 +177,17 @@ class DirectoryEvents:
     def all(
         self, kind: ObjectType, conditions: Filter = (), *, limit: int | None = None
     ) -> Completion[list[DirectoryObject]]:
-        """Return the objects that meet the conditions, in the order of their GUIDs, at most `limit` of them."""
+        """Return the objects that meet the conditions, in the order of their GUIDs, at most `limit`
+        of them.
+        """
         return self.begin(kind, conditions).then(lambda handle: self._rest(handle, [], limit))
 
     def _rest(
         self, handle: int, found: list[DirectoryObject], limit: int | None
     ) -> Completion[list[DirectoryObject]]:
-        """Append the remaining objects of an enumeration to `found`. Closes the handle, also after an error."""
+        """Append the remaining objects of an enumeration to `found`. Closes the handle, also after an
+        error.
+        """
         while limit is None or len(found) < limit:
             step = self.next(handle)
             if not step.done:

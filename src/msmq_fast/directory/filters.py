@@ -57,7 +57,9 @@ def equals(attribute: str, value: Value) -> Condition:
 
 
 def wanted_value(kind: ObjectType, condition: Condition) -> Any:
-    """Return the value of a condition in comparable form. Raises ValueError if it does not fit the attribute."""
+    """Return the value of a condition in comparable form. Raises ValueError if it does not fit the
+    attribute.
+    """
     known = attribute_kind(kind, condition.attribute)
     if known.many:
         (member,) = known.check((condition.value,))

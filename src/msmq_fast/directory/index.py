@@ -1,4 +1,6 @@
-"""The objects of the directory in memory: sorted by GUID, and indexed by the attributes that are looked up."""
+"""The objects of the directory in memory: sorted by GUID, and indexed by the attributes that are
+looked up.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from msmq_fast.directory.objecttypes import ObjectType
 
 
 class ObjectIndex:
-    """All objects of one type. The time of a look-up by an indexed attribute does not depend on their number."""
+    """All objects of one type. The time of a look-up by an indexed attribute does not depend on their
+    number.
+    """
 
     def __init__(self, kind: ObjectType) -> None:
         rules = RULES[kind]

@@ -216,7 +216,9 @@ class DirectoryObject:
         return DirectoryObject.trusted(self.kind, self._values | checked)
 
     def only(self, names: Collection[str] | None) -> DirectoryObject:
-        """Return a copy with the identifier and these attributes only; the object itself if `names` is None."""
+        """Return a copy with the identifier and these attributes only; the object itself if `names`
+        is None.
+        """
         if names is None:
             return self
         wanted = {IDENTIFIER, *names}
@@ -262,7 +264,9 @@ class DirectoryObject:
 
     @classmethod
     def from_json(cls, kind: ObjectType, values: Mapping[str, Any]) -> DirectoryObject:
-        """Return the object of the output of `to_json`. Raises ValueError, which names the wrong attribute."""
+        """Return the object of the output of `to_json`. Raises ValueError, which names the wrong
+        attribute.
+        """
         read: dict[str, Value] = {}
         for name, value in values.items():
             known = attribute_kind(kind, name)

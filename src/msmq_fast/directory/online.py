@@ -19,7 +19,9 @@ class OnlineState:
         return self._due
 
     def lost(self, now: float) -> None:
-        """Record that an operation failed with DirectoryNotConnected. Starts the timer unless it is running."""
+        """Record that an operation failed with DirectoryNotConnected. Starts the timer unless it is
+        running.
+        """
         self.offline = True
         if self._due is None:
             self._due = now + self._interval

@@ -88,7 +88,9 @@ class Backup:
         self._cancelled.set()
 
     def run(self) -> Manifest:
-        """Copies, syncs, and writes the manifest last. Raises BackupError after it has removed what it wrote."""
+        """Copies, syncs, and writes the manifest last. Raises BackupError after it has removed what
+        it wrote.
+        """
         try:
             make_directory(self.target, exist_ok=False)
         except OSError as error:

@@ -82,7 +82,9 @@ class AckRequest(IntFlag):
 
 
 class EventKind(IntEnum):
-    """`kind` of a feed entry. `queue` is the queue that the message is in, was added to or was removed from."""
+    """`kind` of a feed entry. `queue` is the queue that the message is in, was added to or was
+    removed from.
+    """
 
     SENT = 1  # it came into an outgoing queue
     ARRIVED = 2  # it came into a queue of this computer
@@ -105,7 +107,9 @@ class EventKind(IntEnum):
 
 
 class Transport(IntEnum):
-    """`flags` of a feed entry: the transport by which the message arrived, or leaves from an outgoing queue."""
+    """`flags` of a feed entry: the transport by which the message arrived, or leaves from an outgoing
+    queue.
+    """
 
     LOCAL = 0
     MQQB = 1
@@ -335,7 +339,9 @@ def feed(key: bytes, value: bytes) -> list[FeedEvent]:
 
 
 class FeedSpan(NamedTuple):
-    """The range of a record of the feed: events with start <= number < stop, the last of them at `last_us`."""
+    """The range of a record of the feed: events with start <= number < stop, the last of them at
+    `last_us`.
+    """
 
     start: int
     stop: int

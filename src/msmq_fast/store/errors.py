@@ -16,7 +16,9 @@ class StoreVersionError(StoreError):
 
 
 class StorePlaceError(StoreError):
-    """The directory is not suitable for a store: access is denied, or its file system may lose synced data."""
+    """The directory is not suitable for a store: access is denied, or its file system may lose synced
+    data.
+    """
 
 
 class BackupError(StoreError):

@@ -26,7 +26,9 @@ _NUMBERS: Final = frozenset(
 
 
 def read_meta(tables: Tables, name: bytes, default: Any = None) -> Any:
-    """Returns a durable value of META, `default` if there is none. Raises StoreError if the value is damaged."""
+    """Returns a durable value of META, `default` if there is none. Raises StoreError if the value is
+    damaged.
+    """
     value = tables.get(Table.META, name)
     if value is None:
         return default

@@ -35,7 +35,9 @@ def outgoing_stream(value: OutgoingStream) -> bytes:
 
 
 def feed_entry(event: FeedEvent) -> bytes:
-    """Returns one entry of the feed. The number of the event is not part of it: it follows from the position."""
+    """Returns one entry of the feed. The number of the event is not part of it: it follows from the
+    position.
+    """
     return decode.FEED_ENTRY.pack(*event[1:])
 
 

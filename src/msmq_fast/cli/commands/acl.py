@@ -132,7 +132,7 @@ def _show_list(content: dict[str, Any], form: Form) -> None:
         return
     if form is Form.TABLE:
         show({"owner": _account(content["owner"]), "sddl": content["sddl"]}, form)
-    if content["entries"] is None:
+    if content.get("entries") is None:
         print("no list: every caller has every right")
         return
     rows = [
@@ -151,7 +151,7 @@ def _show_explanation(content: dict[str, Any], form: Form) -> None:
     if form is Form.JSON:
         _json(content)
         return
-    entry = content["entry"]
+    entry = content.get("entry")
     what = {"caller": content["caller"], "rights": ", ".join(content["rights"])}
     what["decision"] = "granted" if content["granted"] else "denied"
     what["because"] = content["reason"]

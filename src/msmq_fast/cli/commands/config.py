@@ -94,6 +94,8 @@ def _schema(_: argparse.Namespace) -> int:
 async def _reload(connection: Connection, arguments: argparse.Namespace) -> int:
     done = await connection.admin.reload()
     _warn(done.pop("warnings"))
+    if arguments.form is Form.TABLE:
+        done = {name: keys or "nothing" for name, keys in done.items()}
     show(done, arguments.form)
     return Exit.OK
 

@@ -23,7 +23,8 @@ class Progress:
     """The progress of a job.
 
     `done`: the number of imported records, or the arrival sequence up to which messages were copied; `upto`:
-    the arrival sequence at which a copy ends. `target`: GUID, as on the wire, of the queue that got the latest
+    the arrival sequence at which a copy ends. `target`: GUID, as on the wire, of the queue that got the
+    latest
     messages.
     """
 
