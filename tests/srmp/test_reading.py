@@ -383,7 +383,7 @@ def test_receipts_that_are_asked_for() -> None:
 
 @pytest.mark.rule("SR-071")
 def test_a_stream_needs_msmq_and_must_be_understood() -> None:
-    refused(envelope(path(), properties(), stream()), "without Msmq")
+    refused(envelope(path(), properties(), stream()), "needs the Msmq element")
     refused(full(stream(attributes="")), "stream without")
 
 

@@ -139,28 +139,30 @@ def test_a_digest_may_be_folded() -> None:
 
 @pytest.mark.rule("SR-099")
 def test_no_signature_where_one_is_needed() -> None:
-    assert refused(None) == "no signature"
+    assert refused(None) == "the message has no signature"
 
 
 @pytest.mark.rule("SR-100")
 @pytest.mark.parametrize("method", ["", f"{NS}rsa-sha1", "http://www.w3.org/2000/09/xmldsig#dsa", f"{NS}DSA"])
 def test_other_methods(method: str) -> None:
-    assert refused(replace(part(), method=method)) == "a signature method other than #dsa"
+    assert refused(replace(part(), method=method)) == "the signature method is not #dsa"
 
 
 @pytest.mark.rule("SR-101")
 def test_the_number_of_references() -> None:
     body = reference("body", BODY)
-    assert refused(replace(part(), references=())) == "0 references"
-    assert refused(part("rsa-1024", body, body, body)) == "3 references"
-    assert refused(part("rsa-1024", body, body)) == "two references to the body"
+    assert refused(replace(part(), references=())) == "the signature has an invalid number of references: 0"
+    assert (
+        refused(part("rsa-1024", body, body, body)) == "the signature has an invalid number of references: 3"
+    )
+    assert refused(part("rsa-1024", body, body)) == "the signature has two references to the body"
 
 
 @pytest.mark.rule("SR-102")
 def test_references_to_what_is_not_there() -> None:
     both = part("rsa-1024", reference("body", BODY), reference("extension", EXTENSION))
-    assert refused(both) == "a reference to the extension, which is not there"
-    assert refused(part(), body=None) == "a reference to the body, which is not there"
+    assert refused(both) == "the signature refers to the extension, which the message does not have"
+    assert refused(part(), body=None) == "the signature refers to the body, which the message does not have"
     for uri in ("", "cid:label@x", "body@x", "#body"):
         assert refused(part("rsa-1024", replace(reference("body", BODY), uri=uri)))
 
@@ -170,7 +172,10 @@ def test_digests_that_are_missing_or_unknown() -> None:
     body = reference("body", BODY)
     for method in (None, "", f"{NS}sha224", "http://www.w3.org/2000/09/xmldsig#sha1"):
         assert refused(part("rsa-1024", replace(body, digest_method=method)))
-    assert refused(part("rsa-1024", replace(body, digest_value=None))) == "a reference without a digest"
+    assert (
+        refused(part("rsa-1024", replace(body, digest_value=None)))
+        == "a reference of the signature has no digest"
+    )
     assert refused(part("rsa-1024", replace(body, digest_value=""))) == "the digest of the body is wrong"
 
 
@@ -285,7 +290,7 @@ def test_what_a_list_of_certificates_may_be() -> None:
         return read_signature(etree.fromstring(xml), xml)
 
     assert read(*texts[:8]).certificates == tuple(b"%d" % number for number in range(8))
-    with pytest.raises(Nonconforming, match="9 certificates"):
+    with pytest.raises(Nonconforming, match="too many certificates: 9"):
         read(*texts)
     with pytest.raises(Nonconforming, match="twice"):
         read(texts[0], texts[1], texts[0])

@@ -1,6 +1,7 @@
 """The receive pipeline of SRMP: from a request to its status ([MC-MQSRM] 3.1.5.1, A-30 … A-37).
 
-Nothing here runs per message but plain calls: all requests of one turn of the loop share one commit.
+A message costs only plain calls, no task of its own: all requests of one turn of the event loop share one
+commit.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Verify(Protocol):
 
 @dataclass(slots=True)
 class Parts:
-    """The parts of a pipeline."""
+    """The parts from which a pipeline is built."""
 
     destinations: Destinations
     history: DuplicateHistory
@@ -65,26 +66,26 @@ class Parts:
     sequences: Sequences
     verify: Verify | None = None
     check_expiry: bool = True
-    """Whether what has expired is dropped on arrival; else it is kept like any other message (A-08)."""
+    """Whether messages that have expired are dropped on arrival; if not, they are kept like others (A-08)."""
     hop_limit: int = 29
-    """The most computers, this one included, that may pass a message on."""
+    """How many computers, this one included, may forward a message."""
     report: Callable[[bytes], None] | None = None
-    """Told of packets with BaseHeader.Flags.TR that were put into a queue."""
+    """Called with each packet that has BaseHeader.Flags.TR set and was put into a queue."""
     turns: KeyTurns | None = None
-    """For operations with keys that `verify` needs."""
+    """The turns in which `verify` may use keys."""
     dead_letters: Allowance = field(default_factory=lambda: Allowance(16 << 20, 3600.0))
     """Bytes of dead letters that expired messages of one address group may leave here."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """A message may go into a queue; `signer` is None where no signature was looked at."""
+    """The permission to put a message into a queue; `signer` is None if no signature was verified."""
 
     signer: Signer | None
 
 
 class Pipeline:
-    """Decides about one message at a time; what became of them is in `counters`."""
+    """Handles one message at a time and counts the outcomes in `counters`."""
 
     def __init__(
         self, manager: QueueManager, parts: Parts, on_refusal: Callable[[Reason, str], None] | None = None
@@ -102,7 +103,7 @@ class Pipeline:
     # ---- entries
 
     def handle(self, request: HttpRequest) -> Completion[int]:
-        """One request; resolved with the status of its answer."""
+        """Handle one request; the completion returns the status of the answer."""
         if self._manager.state is not State.READY:
             return self.counters.refuse(Reason.STOPPING, request.peer)
         content_type = request.header(b"content-type") or b""
@@ -119,7 +120,7 @@ class Pipeline:
         return self._decide(lambda: self._receive(compound, raw, request.peer), request.peer)
 
     def handle_apdu(self, data: bytes, group: str) -> None:
-        """One message of a multicast group, `address:port`; it gets no answer (SR-144)."""
+        """Handle one message of a multicast group, `address:port`; it gets no answer (SR-144)."""
         if self._manager.state is not State.READY:
             return
         try:
@@ -130,8 +131,8 @@ class Pipeline:
         self._decide(lambda: self._spread(compound, data, group), f"group {group}")
 
     def _decide(self, step: Callable[[], Completion[int]], source: str) -> Completion[int]:
-        """The status that `step` gives. One that needs an operation with a key is repeated when it is the
-        turn of `source`, an address or a group: it has had no effect until then.
+        """Return the status that `step` returns. If `step` needs an operation with a key, it is repeated when
+        it is the turn of `source`, an address or a group; until then it has had no effect.
         """
         try:
             return step()
@@ -197,8 +198,8 @@ class Pipeline:
         return self._intake.insert([(queue.core, packet)], envelope)
 
     def _let_in(self, compound: Compound, size: int, queue: Queue, *, everybody: bool) -> _Admitted | None:
-        """Whether a message of a user may go into a queue; None: it may not, and that was told. Asked before
-        anything follows from the message, also from one that has expired.
+        """Check whether a user message may be put into a queue; None if it may not, after counting the
+        refusal. Called before the message has any effect, even if it has expired.
         """
         envelope = compound.envelope
         if queue.properties.privacy is Privacy.BODY:
@@ -221,16 +222,18 @@ class Pipeline:
 
     def _signer(self, compound: Compound) -> Signer:
         if self._parts.verify is None:
-            raise SignatureRefused("it cannot be verified here")
+            raise SignatureRefused("this server cannot verify signatures")
         return self._parts.verify.verify(
             compound.envelope.signature, compound.envelope_xml, compound.body, compound.extension
         )
 
     def _spread(self, compound: Compound, raw: bytes, group: str) -> Completion[int]:
-        """3.1.5.1.3 for multicast: into every queue of the group, once. Its status has no receiver."""
+        """Put a multicast message into every queue of the group, once (3.1.5.1.3). Returns OK always: nothing
+        is answered.
+        """
         envelope = compound.envelope
         if envelope.multicast != group:
-            raise Nonconforming("it is for another destination than the group")
+            raise Nonconforming("the destination of the message is not the group that it arrived at")
         queues = [each for each in self._destinations.bound(group) if not each.transactional]
         if not queues:
             self.counters.count(Reason.NO_GROUP, group)
@@ -251,7 +254,9 @@ class Pipeline:
         return Completion.of(int(Status.OK))
 
     def _packet(self, compound: Compound, raw: bytes, peer: str, admitted: _Admitted | None = None) -> bytes:
-        """Returns the packet of a message from `peer`, whose address is stored if receipts may go there."""
+        """Return the packet that a queue stores for a message from the address `peer`. The packet holds the
+        address if the message asks for receipts.
+        """
         envelope = compound.envelope
         if envelope.delivery_to or envelope.commitment_to or envelope.stream is not None:
             raw = with_peer(raw, compound.size, peer)
@@ -262,7 +267,7 @@ class Pipeline:
     # ---- expiry
 
     def _late(self, envelope: Envelope) -> bool:
-        """Whether the time of a message is over (SR-057, SR-152)."""
+        """Return whether a message has expired (SR-057, SR-152)."""
         if not self._parts.check_expiry:
             return False
         now, msmq = self._ledger.now_s, envelope.msmq
@@ -277,10 +282,10 @@ class Pipeline:
         *,
         answers_to: str | None = None,
     ) -> Completion[int]:
-        """Dropped, with what its sender asked for in this case: a negative receipt (A-41), a dead letter;
-        that of a stream is its sender's to keep. So is one beyond what dead letters of `peer` may use up
-        here: it is answered with 400, by which its sender makes a dead letter of it (SR-209). `answers_to`:
-        the address that receipts may go to, if that is not `peer`.
+        """Drop an expired message, with the negative receipt (A-41) and the dead letter that it asks for. The
+        sender keeps the dead letter of a message of a stream. It also does so if the dead letters of `peer`
+        would exceed their allowance here: the answer is 400 then, after which the sender makes the dead
+        letter (SR-209). `answers_to` is the address that receipts may be sent to, if that is not `peer`.
         """
         envelope = compound.envelope
         deadletter = envelope.msmq is not None and envelope.msmq.deadletter and envelope.stream is None
@@ -309,7 +314,9 @@ class Pipeline:
     def _receipt(
         self, compound: Compound, raw: bytes, kind: Kind, place: Place, queue: Queue
     ) -> Completion[int]:
-        """What it says of our own messages happens; order_queue$ keeps none of them, others do (A-50)."""
+        """Apply a receipt to our own messages. Then store it in its queue, unless that is order_queue$
+        (A-50).
+        """
         envelope = compound.envelope
         effect = self._effect(envelope, kind)
         internal = place.internal
@@ -338,7 +345,7 @@ class Pipeline:
     # ---- messages that pass through
 
     def _forward(self, compound: Compound, raw: bytes, place: Place, peer: str) -> Completion[int]:
-        """4.10: into the outgoing queue of its URL, as it came."""
+        """Put a message unchanged into the outgoing queue of its URL (4.10)."""
         envelope = compound.envelope
         if envelope.identifier[0] == self._manager.guid:
             return self.counters.refuse(Reason.NO_WAY, f"{described(envelope)} was sent by this computer")
@@ -376,7 +383,7 @@ class Pipeline:
 
 
 def _ordinal(message_id: str) -> int:
-    """The number in the identifier of an original, 0 if it cannot be read."""
+    """Return the number in the identifier of an original message, 0 if it is malformed."""
     try:
         return read_message_id(message_id)[1]
     except Nonconforming:

@@ -1,4 +1,4 @@
-"""Redirection: URLs that stand for others (MC-MQSRM 3.1.1.1, 3.1.5.1.3, 3.1.7.2.4, 3.1.7.9)."""
+"""Redirection: replaces URLs by other URLs (MC-MQSRM 3.1.1.1, 3.1.5.1.3, 3.1.7.2.4, 3.1.7.9)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _ACCEPTING = (QueueKind.PUBLIC, QueueKind.PRIVATE)
 
 
 def matches(pattern: str, url: str) -> bool:
-    """Whether a URL is the one of `pattern`, or begins like it if that ends with `*` (SR-114); in any case,
-    and whichever way the slashes lean.
+    """Return whether a URL is equal to `pattern`, or begins with it if `pattern` ends with `*` (SR-114).
+    Ignores case, and treats slashes and backslashes alike.
     """
     wanted, given = _plain(pattern), _plain(url)
     return given.startswith(wanted[:-1]) if wanted.endswith("*") else given == wanted
@@ -28,7 +28,7 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What stands for what: `source` may end with `*`, `target` is one URL (From and To)."""
+    """One redirection from `source`, which may end with `*`, to the URL `target` (From and To)."""
 
     source: str
     target: str
@@ -36,7 +36,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Redirections:
-    """The redirections of the configuration; in each list the first match counts."""
+    """The redirections that the administrator has configured; in each list the first match counts."""
 
     inbound: tuple[Pair, ...] = ()
     outbound: tuple[Pair, ...] = ()
@@ -46,7 +46,7 @@ class Redirections:
     transparent: bool = False  # TransparentStoreAndForward: messages for others are passed on
 
     def __add__(self, more: Redirections) -> Redirections:
-        """Both: what stands here comes first."""
+        """Return the redirections of both; those of `self` come first."""
         return Redirections(
             self.inbound + more.inbound,
             self.outbound + more.outbound,
@@ -59,10 +59,10 @@ class Redirections:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The destination of an arrived message. `local`: `url` means this computer; `queue`: the one there, None
-    if there is none that can be sent to. `forward`: to be sent on to `url`.
+    """The destination of an arrived message. `local`: `url` names this computer, and `queue` is its queue,
+    None if `url` names no queue that takes messages. `forward`: the message must be forwarded to `url`.
 
-    Of the system queues only order_queue$ is ever given, for stream receipts.
+    The only system queue that can be a destination is order_queue$, for stream receipts.
     """
 
     url: Url
@@ -72,16 +72,16 @@ class Destination:
 
 
 class Redirector:
-    """Puts the redirections to use."""
+    """Applies the redirections."""
 
     def __init__(self, own: OwnUrls, redirections: Redirections) -> None:
         self.own = own
         self._redirections = redirections
 
     def destination(self, to: str) -> Destination:
-        """Returns the destination of a message for the URL `to`: redirected first, then looked up (A-51).
+        """Returns the destination of a message for the URL `to`: redirects the URL, then looks it up (A-51).
 
-        Raises ValueError: not a URL.
+        Raises ValueError if `to` is not a URL.
         """
         target = _first(self._redirections.inbound, to)
         url = parse_url(to if target is None else target)
@@ -93,7 +93,8 @@ class Redirector:
         return Destination(url, True, queue, False)
 
     def connect_to(self, url: Url) -> Url:
-        """To whose host and port to connect for a message to `url`, which stays as it is (SR-222, SR-223).
+        """Return the URL to whose host and port to connect for a message to `url`. The URL in the message
+        does not change (SR-222, SR-223).
 
         A redirection matches the whole URL, or its scheme and host alone.
         """

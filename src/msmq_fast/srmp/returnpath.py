@@ -1,15 +1,16 @@
-"""Decides where receipts may be sent: to the computer that asked for them, or where the configuration says.
+"""Decides where receipts may be sent: to the computer that asked for them, or where the configuration allows.
 
-Any host that can post a message names URLs for its receipts. Without a rule this server would post to any
-host and port for a stranger.
+Any host that can post a message names URLs for its receipts. Without a rule, an unauthenticated peer could
+make this server post to any host and port.
 
-1. A message that asks for receipts is kept with the address that it came from, in a header line behind those
+1. A message that asks for receipts is stored with the address that it came from, in a header line after those
    of its request (`with_peer`, `peer_of`); a stream keeps it with its terms.
-2. The outgoing queue of a receipt has that address in its name, behind the URL: `;at=192.0.2.5` (`bound`).
-   That reads as the name of a subqueue, which nothing is sent to: so no URL of another queue reads so, and
-   programs cannot open one. `*` stands for no address.
+2. The outgoing queue of a receipt has that address in its name, after the URL: `;at=192.0.2.5` (`bound`).
+   This has the form of a subqueue's name. Messages cannot be sent to a subqueue, so no URL of another queue
+   has this form, and programs cannot open such a queue. `*` stands for no address.
 3. When a connection is opened, the host of the URL is resolved once, and only addresses that `ReturnPaths`
-   admits are connected to. So neither a restart nor a name that later means another host opens a way.
+   admits are connected to. So the rule also holds after a restart, and if the name later resolves to another
+   host.
 """
 
 from __future__ import annotations
@@ -35,24 +36,26 @@ _COMPOUND: Final = 16  # bytes in front of the request in a CompoundMessageHeade
 
 
 def bound(url: str, address: str) -> str:
-    """The name, without `DIRECT=`, of the outgoing queue for receipts to a URL and an address."""
+    """Return the name, without `DIRECT=`, of the outgoing queue for receipts to a URL and an address."""
     return f"{url}{_AT}{address}"
 
 
 def split(text: str) -> tuple[str, str | None]:
-    """The URL, and the address that it is bound to; None: to none, a program of this computer sends there."""
+    """Split a queue name into the URL and the address that it is bound to. The address is None if the queue
+    is not for receipts but for messages of programs on this computer.
+    """
     url, at, address = text.rpartition(_AT)
     return (url, address) if at else (text, None)
 
 
 def with_peer(raw: bytes, size: int, peer: str) -> bytes:
-    """A request whose body has `size` bytes, with the address that it came from."""
+    """Add the address of the peer to a request whose body has `size` bytes."""
     head = raw[: len(raw) - size].rstrip(b"\r\n")
     return b"%b\r\n%b%b\r\n\r\n%b" % (head, _LINE, peer.encode(), raw[len(raw) - size :])
 
 
 def peer_of(packet: bytes) -> str:
-    """The address that a stored message came from; empty: it is not known."""
+    """Return the address that a stored message came from; empty if it is not known."""
     if not has_envelope(packet):
         return ""
     offset = parse(packet).fields()["compound_offset"]
@@ -71,7 +74,7 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def is_allowed_text(text: str) -> bool:
-    """Whether a text is a host name, a pattern of such names, an address or a network."""
+    """Return whether a text is a host name, a pattern of host names, an address or a network."""
     if "/" in text:
         try:
             ip_network(text)
@@ -84,7 +87,7 @@ def is_allowed_text(text: str) -> bool:
 class ReturnPaths:
     """`allowed` are host names, patterns such as `*.example.org`, addresses and networks such as 10.0.0.0/8.
 
-    A host that is allowed by its name must not be at an address that means another host to each computer
+    A host that is allowed by its name must not have an address that does not identify one host on the network
     (loopback, link-local, multicast), unless its network is allowed too.
     """
 
@@ -98,8 +101,9 @@ class ReturnPaths:
                 self._patterns.append(text.casefold())
 
     def bind(self, text: str, url: Url, peer: str) -> str | None:
-        """The name of the outgoing queue for receipts to a URL, written `text`, that a message from `peer`
-        asks for; None: there must not be one. `peer` is empty where no address is known.
+        """Return the name of the outgoing queue for receipts that a message from `peer` asks for, to a URL
+        that the message writes as `text`. None if such receipts must not be sent. `peer` is empty if no
+        address is known.
         """
         if _AT in text:
             return None
@@ -113,7 +117,9 @@ class ReturnPaths:
         return bound(text, peer or NO_ADDRESS) if admitted else None
 
     def admits(self, peer: str, host: str, address: str) -> bool:
-        """Whether a receipt for a message from `peer` may go to `address`, by the name `host`."""
+        """Return whether a receipt for a message from `peer` may be sent to `address`, to which `host`
+        resolves.
+        """
         found = _address(address)
         if found is None:
             return False
@@ -122,5 +128,5 @@ class ReturnPaths:
         return self.is_named(host) and not is_confined(address)
 
     def is_named(self, host: str) -> bool:
-        """Whether a host is allowed by its name."""
+        """Return whether a host is allowed by its name."""
         return any(fnmatchcase(host.casefold(), pattern) for pattern in self._patterns)

@@ -1,5 +1,5 @@
-"""Shared by all transports for sending; effects of stream receipts on outgoing queues (MC-MQSRM 3.1.5.1.8,
-3.1.5.1.9).
+"""What HTTP and PGM share for sending, and the effect of stream receipts on outgoing queues (MC-MQSRM
+3.1.5.1.8, 3.1.5.1.9).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TIMES: Final = struct.Struct("<12xI36xI")  # TimeToReachQueue and SentTime of a
 _LAST: Final = 0xFFFFFFFF  # number of a message in a stream
 
 Report = Callable[[bytes, str], None]
-"""Told of a packet with BaseHeader.Flags.TR that leaves, and of the address that it goes to."""
+"""Called with each sent packet that has BaseHeader.Flags.TR set, and the address that it is sent to."""
 
 
 def url_of(queue: OutgoingQueue) -> Url:
@@ -32,14 +32,14 @@ def url_of(queue: OutgoingQueue) -> Url:
 
 
 def too_late(core: QueueCore, packet: bytes) -> bool:
-    """SR-193: its time to reach the queue is over."""
+    """Return whether the time of a message to reach its queue is over (SR-193)."""
     reach, sent = _TIMES.unpack_from(packet)
     return bool(reach != INFINITE and core.ledger.now_s - sent > reach)
 
 
 class StreamReceipts:
-    """Receipts for streams that this queue manager sends. To be called in a unit of work; times are monotonic
-    seconds.
+    """Applies receipts to the streams that this queue manager sends. Call the methods inside a unit of work.
+    Times are monotonic seconds.
     """
 
     def __init__(self, guid: UUID, sequences: OutgoingSequences) -> None:
@@ -47,7 +47,9 @@ class StreamReceipts:
         self._sequences = sequences
 
     def stream_receipt(self, sender: UUID, sequence: int, last_ordinal: int, now: float) -> None:
-        """Everything of a stream up to a number has arrived (3.1.5.1.8); of another sender's: no effect."""
+        """Note that all messages of a stream up to a number have arrived (3.1.5.1.8). Has no effect for the
+        stream of another sender.
+        """
         if sender == self._guid and 0 < last_ordinal <= _LAST:
             ack = OrderAck(sequence & _LAST, sequence >> 32, last_ordinal)
             self._sequences.order_ack(ack, now)
@@ -55,7 +57,7 @@ class StreamReceipts:
     def final_receipt(
         self, sender: UUID, sequence: int, ordinal: int, message: int, message_class: int, now: float
     ) -> None:
-        """Applies the final state of one message of a stream (3.1.5.1.9); `message` is the number in its
+        """Note the outcome of one message of a stream (3.1.5.1.9); `message` is the number in its
         identifier.
         """
         if sender == self._guid and 0 < ordinal <= _LAST:

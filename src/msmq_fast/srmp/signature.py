@@ -1,7 +1,7 @@
 """Signed messages of SRMP: what a receiver checks (MC-MQSRM 3.1.5.1.6.1) and what a sender adds (3.1.7.2.4).
 
-Only body and extension are proved, not label, destination, order or expiry. This was not compared with a
-Windows host: how its certificates travel is not written anywhere (A-64).
+The signature covers only body and extension, not label, destination, order or expiry. This was not compared
+with a Windows host: no document defines how a message carries the certificate (A-64).
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ _REMEMBERED: Final = 256
 
 
 class SignatureRefused(Nonconforming):
-    """A signature that is missing or cannot be believed: the message is refused (A-35)."""
+    """The signature is missing or not valid: the message is refused (A-35)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignaturePolicy:
-    """The policy of accepted signatures (A-65). `digests`: hash algorithms of the references; those of them
-    but MD5 are also taken for the signature itself. `unregistered`: certificates that come with messages need
-    not be registered; such a message is not `authenticated`, as anybody can make a certificate. `always`:
-    also looked at where neither the queue nor its list ask for a signature.
+    """Which signatures are accepted (A-65). `digests`: hash algorithms of the references; all of them except
+    MD5 are also accepted for the signature itself. `unregistered`: a certificate in a message need not be
+    registered; such a message is not `authenticated`, as anyone can create a certificate. `always`: verify
+    signatures even if neither the queue nor its access list requires one.
     """
 
     digests: frozenset[HashAlgorithm] = frozenset((HashAlgorithm.SHA256, HashAlgorithm.SHA512))
@@ -79,8 +79,8 @@ class Signer:
 
 
 class Verifier:
-    """`registered` gives the certificates that are registered, each with its user. With `turns`, keys are
-    used in turns only; `monotonic` gives seconds for them.
+    """Verifies signatures. `registered` returns the registered certificates, each with its user. With
+    `turns`, each use of a key waits for its turn in `turns`; `monotonic` returns the seconds for that.
     """
 
     def __init__(
@@ -100,18 +100,18 @@ class Verifier:
     def verify(
         self, signature: SignaturePart | None, envelope: bytes, body: bytes | None, extension: bytes | None
     ) -> Signer:
-        """Returns the signer of a message: `envelope` as it came, the bytes of the two attachments, None for
-        those that are not there. Raises SignatureRefused. KeyNeeded: keys are to be used, and it is not the
-        caller's turn.
+        """Returns the signer of a message. `envelope` is as received; `body` and `extension` are the bytes of
+        the two attachments, None if absent. Raises SignatureRefused, and KeyNeeded if a key must be used and
+        it is not the caller's turn.
         """
         if signature is None:
-            raise SignatureRefused("no signature")
+            raise SignatureRefused("the message has no signature")
         if signature.method != _METHOD:
-            raise SignatureRefused("a signature method other than #dsa")
+            raise SignatureRefused("the signature method is not #dsa")
         self._check_digests(signature.references, {"body": body, "extension": extension})
         candidates = list(self._candidates(signature))
         if not candidates:
-            raise SignatureRefused("no certificate is known to verify it with")
+            raise SignatureRefused("no certificate is known that can verify the signature")
 
         def find() -> Signer:
             return self._signer_among(candidates, signature, envelope)
@@ -128,18 +128,20 @@ class Verifier:
 
     def _check_digests(self, references: tuple[Reference, ...], parts: dict[str, bytes | None]) -> None:
         if not 1 <= len(references) <= 2:
-            raise SignatureRefused(f"{len(references)} references")
+            raise SignatureRefused(f"the signature has an invalid number of references: {len(references)}")
         seen = set()
         for reference in references:
             kind = reference.uri.partition("@")[0].removeprefix("cid:")
             if kind not in parts or not reference.uri.startswith("cid:"):
-                raise SignatureRefused("a reference is neither to the body nor to the extension")
+                raise SignatureRefused(
+                    "a reference of the signature names neither the body nor the extension"
+                )
             if kind in seen:
-                raise SignatureRefused(f"two references to the {kind}")
+                raise SignatureRefused(f"the signature has two references to the {kind}")
             seen.add(kind)
             content = parts[kind]
             if content is None:
-                raise SignatureRefused(f"a reference to the {kind}, which is not there")
+                raise SignatureRefused(f"the signature refers to the {kind}, which the message does not have")
             algorithm = _DIGESTS.get(reference.digest_method or "")
             if algorithm is None or algorithm not in self.policy.digests:
                 raise SignatureRefused("the digest method is not accepted")
@@ -147,7 +149,7 @@ class Verifier:
                 raise SignatureRefused(f"the digest of the {kind} is wrong")
 
     def _candidates(self, signature: SignaturePart) -> Iterator[Signer]:
-        """The certificates that come with a message, else all registered ones (A-64)."""
+        """Yield the certificates in the message or, if it has none, all registered certificates (A-64)."""
         registered = list(self._registered())
         for certificate in signature.certificates[:_MOST_BROUGHT]:
             user = next((user for user, each in registered if each == certificate), None)
@@ -172,16 +174,16 @@ class Verifier:
 
 def _decoded(text: str | None) -> bytes:
     if text is None:
-        raise SignatureRefused("a reference without a digest")
+        raise SignatureRefused("a reference of the signature has no digest")
     try:
         return b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise SignatureRefused("a digest that is not base64") from None
+        raise SignatureRefused("a digest of the signature is not base64") from None
 
 
 class _Spellings:
-    """What may have been hashed: the octets as they came, else exclusive and inclusive canonical XML, which
-    are made once and only where the first was not it.
+    """The forms of SignedInfo that the sender may have hashed: first the octets as received, then exclusive
+    and inclusive canonical XML. The canonical forms are computed once, and only if the octets do not match.
     """
 
     def __init__(self, octets: bytes, envelope: bytes) -> None:
@@ -213,10 +215,10 @@ def _canonical(envelope: bytes) -> Iterator[bytes]:
 
 
 def authenticated(packet: bytes, signer: Signer) -> bytes:
-    """The packet of a message that was verified, as a queue keeps it (A-66): authenticated where the signer
-    is known, else only with the certificate.
+    """Return the packet of a verified message as a queue stores it (A-66): marked as authenticated if the
+    signer is registered, otherwise only with the certificate.
 
-    InsufficientResources: with the certificate, it would be too large.
+    Raises InsufficientResources if the packet would be too large with the certificate.
     """
     message = parse(packet)
     header = security_of(message) or SecurityHeader()
@@ -228,7 +230,9 @@ def authenticated(packet: bytes, signer: Signer) -> bytes:
 
 
 def outgoing_signature(message: ParsedMessage, *, with_certificate: bool = False) -> SignaturePart | None:
-    """The signature that a message of this computer got when it was sent (`qm.signing`), None without one."""
+    """Return the signature that this computer added to a message when it was sent (`qm.signing`); None if it
+    has none.
+    """
     header = security_of(message)
     if header is None or header.authentication_level != XML_SIGNATURE or not header.signature:
         return None

@@ -1,9 +1,9 @@
-"""Streams that arrive: exactly once, in order, and acknowledged ([MC-MQSRM] 3.1.1.3.2, 3.1.2.3, 3.1.5.1.6.3,
-3.1.6.3).
+"""Incoming streams: delivery exactly once and in order, with acknowledgments ([MC-MQSRM] 3.1.1.3.2, 3.1.2.3,
+3.1.5.1.6.3, 3.1.6.3).
 
-What was taken of a stream is kept natively, in the unit that stores the message (`InStreams`); what its
-receipts need beside that is a record of its own. A stream is known by its whole streamId (A-15); per sender
-and queue the greatest streamId is remembered, so that an older stream never begins again (A-16).
+Native code (`InStreams`) stores the progress of a stream, in the unit that stores the message; a separate
+record holds what receipts need besides. The whole streamId identifies a stream (A-15). For each sender and
+queue the greatest streamId is remembered, so that an older stream never begins again (A-16).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class StreamSettings:
 
 
 class Verdict(Enum):
-    """The place of a message in its stream."""
+    """How a message relates to the progress of its stream."""
 
     ACCEPT = "next"
     DUPLICATE = "duplicate"
@@ -63,19 +63,19 @@ class Verdict(Enum):
 
 @dataclass(slots=True)
 class Terms:
-    """The terms of a stream for receipts, from its first message."""
+    """What receipts of a stream need; taken from its first message."""
 
     receipts_to: str
     destination: str
     """URL of the queue, as the sender wrote it."""
     priority: int = 3
     acknowledged: int = 0
-    """Highest number of which a receipt was made (LastAcknowledgedStreamMessage)."""
+    """The highest number for which a receipt was sent (LastAcknowledgedStreamMessage)."""
     peer: str = ""
-    """The address that brought its latest message."""
+    """The address that sent the latest message of the stream."""
 
     def record(self) -> dict[str, Any]:
-        """As it is stored."""
+        """Return the record to store."""
         return {
             "to": self.receipts_to,
             "for": self.destination,
@@ -86,19 +86,19 @@ class Terms:
 
     @classmethod
     def of(cls, record: dict[str, Any]) -> Terms:
-        """From what is stored. KeyError, TypeError, ValueError: it is damaged."""
+        """Read a stored record. Raises KeyError, TypeError or ValueError if it is damaged."""
         known = str(record["to"]), str(record["for"]), int(record["p"]), int(record["n"])
         return cls(*known, str(record.get("a", "")))
 
 
 Acknowledge = Callable[[UUID, int, int, Terms], "Place | None"]
-"""Makes a stream receipt, in the current unit: the sender of the stream, its number, the last ordinal, where
-to. None: it was not taken.
+"""Sends a stream receipt in the current unit. Arguments: the sender of the stream, the number of the stream,
+the last ordinal, and the terms. Returns None if the receipt was not accepted.
 """
 
 
 class IncomingStreams:
-    """Times are monotonic seconds, `monotonic` gives them."""
+    """All incoming streams. Times are monotonic seconds, as `monotonic` returns them."""
 
     def __init__(
         self,
@@ -127,10 +127,10 @@ class IncomingStreams:
     # ---- the gate
 
     def judge(self, part: StreamPart, queue: int, destination: str) -> tuple[Verdict, InStream | None]:
-        """Returns the place in its stream of a message for the queue `queue` (SR-162), sent to the URL
-        `destination`: a sender has a stream for each URL, and several URLs may lead to one queue. ACCEPT:
-        `accept` follows in the unit that stores it. Its sender hears how far the stream is, whatever the
-        verdict (A-17).
+        """Returns the verdict about a message of a stream for the queue `queue` (SR-162), sent to the URL
+        `destination`: a sender has a stream for each URL, and several URLs may lead to one queue. After
+        ACCEPT, call `accept` in the unit that stores the message. Whatever the verdict, the sender gets a
+        receipt with the progress of the stream (A-17).
         """
         source, name = part.sender.bytes_le, part.sequence.to_bytes(_NUMBER)
         stream = self.streams.get(source, _STREAM, name)
@@ -150,8 +150,8 @@ class IncomingStreams:
     def accept(
         self, stream: InStream, part: StreamPart, queue: int, destination: str, priority: int, peer: str = ""
     ) -> None:
-        """The message was taken by a queue; inside its unit. `destination` is the URL that it was sent to,
-        `peer` the address that brought it.
+        """Advance the stream after a queue has accepted the message. Call this inside the unit of the
+        message. `destination` is the URL to which it was sent, `peer` the address that sent it.
         """
         if part.start and part.receipts_to is not None:
             self._keep(stream, Terms(part.receipts_to, destination, priority, peer=peer))
@@ -162,7 +162,7 @@ class IncomingStreams:
         self.streams.take(stream, part.sequence, part.current, queue)
 
     def moved(self, stream: InStream, peer: str) -> None:
-        """Stores the present address of the sender of a stream, for its receipts. Call inside a unit."""
+        """Store the current address of the sender of a stream, for its receipts. Call this inside a unit."""
         terms = self._terms.get(_key(stream))
         if terms is not None and terms.peer != peer:
             before = terms.peer
@@ -171,7 +171,7 @@ class IncomingStreams:
             self._write(stream, terms)
 
     def _follow(self, stream: InStream, sequence: int, queue: int, destination: str) -> None:
-        """Remember the greatest stream of a sender for a URL; the one before is closed."""
+        """Remember the greatest stream of a sender for a URL, and close the previous one."""
         greatest = self.streams.stream(stream.source, _GREATEST, _way(queue, destination))
         if greatest is None or greatest.identifier >= sequence:
             return
@@ -206,14 +206,16 @@ class IncomingStreams:
     # ---- receipts
 
     def next_deadline(self) -> float:
-        """When `expire` is to be called: now, if streams are due for an acknowledgment and have no timer."""
+        """Return the time at which to call `expire`: now, if a stream needs an acknowledgment and has no
+        timer.
+        """
         if self.streams.ack_due:
             return self._monotonic()
         armed = self._armed.next_deadline()
         return self._cleanup if armed is None else min(armed, self._cleanup)
 
     def _take_ack_due(self, now: float) -> None:
-        """Start the timers of streams of which something came."""
+        """Start the timers of streams in which messages have arrived."""
         for stream in self.streams.take_ack_due():
             if stream.dest_type != _STREAM:
                 stream.armed = False
@@ -222,12 +224,16 @@ class IncomingStreams:
             self._armed.set(stream, stream.acknowledged_at + self._settings.coalescing)
 
     def _silence(self, stream: InStream) -> float:
-        """Seconds since something came of a stream; the wall clock may have been set meanwhile."""
+        """Return the seconds since the last message of a stream, bounded because the wall clock may have been
+        set in the meantime.
+        """
         silent = (self._ledger.now_us - stream.heard_us) / 1e6
         return min(max(silent, 0.0), self._settings.coalescing)
 
     def expire(self, now: float, acknowledge: Acknowledge) -> None:
-        """Coalescing timers: a stream is acknowledged when it pauses, or when it went on long (SR-164)."""
+        """Acknowledge the streams in which no message has arrived for the coalescing time, or whose oldest
+        message without an acknowledgment has waited for the maximum time (SR-164).
+        """
         settings = self._settings
         self._take_ack_due(now)
         for stream in self._armed.take(now):
@@ -247,7 +253,7 @@ class IncomingStreams:
             self._latest_only.tidy()
 
     def _fire(self, stream: InStream, acknowledge: Acknowledge) -> None:
-        """One receipt for everything that is durable (A-18, SR-118)."""
+        """Send one receipt for all durable messages of a stream (A-18, SR-118)."""
         number, terms = stream.durable_number, self._terms.get(_key(stream))
         if not number or terms is None:
             return
@@ -264,9 +270,9 @@ class IncomingStreams:
         self.receipts += 1
 
     def terms(self, sender: bytes, sequence: int, queue: int, destination: str) -> Terms | None:
-        """What is known of a stream for receipts, also when it ended long ago: a sender has one place for
-        receipts, so what its latest stream to the queue says counts for forgotten ones. `sender` as on the
-        wire.
+        """Return what receipts of a stream need, None if it is unknown. A sender has one address for
+        receipts, so the terms of its latest stream to the queue also serve for streams that were forgotten.
+        `sender` is the GUID as on the wire.
         """
         found = self._terms.get(sender + sequence.to_bytes(_NUMBER))
         return found or self._latest(sender, queue, destination)
@@ -278,7 +284,7 @@ class IncomingStreams:
     # ---- management, ageing, recovery
 
     def transfers(self) -> list[IncomingTransfer]:
-        """IncomingTransactionalTransferInfo of every stream of which something is kept (SR-165)."""
+        """Return the IncomingTransactionalTransferInfo of every known stream (SR-165)."""
         return [
             self._transfer(each) for each in self.streams if each.dest_type == _STREAM and each.durable_number
         ]
@@ -304,7 +310,7 @@ class IncomingStreams:
                 self._closed.pop(stream, None)
 
     def _forget(self, stream: InStream) -> bool:
-        """Forget a stream, and its terms unless they differ from those of the stream after it."""
+        """Forget a stream, and its terms unless they differ from those of the next stream."""
         if not self._drop(stream):
             return False
         key = _key(stream)
@@ -322,8 +328,9 @@ class IncomingStreams:
             return self.streams.drop(stream)
 
     def load(self, scan: Scan, report_corrupt: Callable[[str, str], None]) -> None:
-        """Read back what is stored (A-19); `scan` as `Tables.scan`, `report_corrupt(kind, text)` is told of
-        records that cannot be used. Streams with messages that were not acknowledged are acknowledged soon.
+        """Read the stored streams (A-19). `scan` works as `Tables.scan`; `report_corrupt(kind, text)` is
+        called for each damaged record. Streams with messages that were not acknowledged become due for an
+        acknowledgment.
         """
         for key, value in _rows(scan, STREAM_PREFIX):
             try:
@@ -353,12 +360,14 @@ class IncomingStreams:
 
 
 def _previous(part: StreamPart) -> int:
-    """Returns the number that a message follows: absent means the number before (A-12)."""
+    """Return the number of the previous message; if it is absent, the number before this one (A-12)."""
     return part.current - 1 if part.previous is None else min(part.previous, part.current - 1)
 
 
 def _way(queue: int, destination: str) -> bytes:
-    """What stands for a URL that leads to a queue, as senders tell their queues apart: in any case."""
+    """Return the key of a URL that leads to a queue. It ignores case, as senders do when they
+    compare URLs.
+    """
     return queue.to_bytes(4) + blake2b(destination.casefold().encode(), digest_size=16).digest()
 
 

@@ -1,8 +1,8 @@
-"""Messages that leave by HTTP: when a queue asks for a connection, what it sends there, and what follows from
-the answer (MC-MQSRM 3.1.2, 3.1.6, 3.1.7.2.5 … 3.1.7.9).
+"""Sends messages by HTTP: decides when a queue needs a connection, what it sends, and what an answer means
+(MC-MQSRM 3.1.2, 3.1.6, 3.1.7.2.5 … 3.1.7.9).
 
-Each outgoing queue has one request under way at most. The connections belong to a pool, which
-may give one to several queues in turn.
+Each outgoing queue has at most one request under way. The connections belong to a pool, which may lend one to
+several queues in turn.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Timers:
-    """Seconds."""
+    """The durations of the timers, in seconds."""
 
     retransmission: float = 20.0  # after a failure (3.1.2.1)
     cleanup: float = 300.0  # a connection is closed that nothing was sent on (3.1.2.4)
@@ -44,7 +44,7 @@ class Timers:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """A connection is wanted: `Transfer.opened` or `Transfer.failed` answers."""
+    """Requests a connection. The pool answers with `Transfer.opened` or `Transfer.failed`."""
 
     number: int
     endpoint: Endpoint
@@ -52,14 +52,14 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """No connection is wanted any more; the one in use, if there is one, is closed."""
+    """Withdraws the request for a connection; closes the connection if one is in use."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Close the idle connections to an endpoint."""
+    """Closes the idle connections to an endpoint."""
 
     endpoint: Endpoint
 
@@ -78,7 +78,7 @@ class Stage(Enum):
 
 
 class _Lane(Generic[R]):
-    """One queue."""
+    """The transfer state of one outgoing queue."""
 
     __slots__ = (
         "connected",
@@ -107,8 +107,8 @@ class _Lane(Generic[R]):
 
 
 class Transfer(Generic[R]):
-    """All queues that lead out by HTTP. `on_effect` is called with each effect that needs sockets. Times are
-    monotonic seconds.
+    """The transfer of all outgoing HTTP queues. `on_effect` is called with each effect that needs sockets.
+    Times are monotonic seconds.
     """
 
     def __init__(self, on_effect: Callable[[Effect], None], timers: Timers) -> None:
@@ -128,8 +128,8 @@ class Transfer(Generic[R]):
     # -------------------------------------------------------------------------------------------- queues
 
     def submit(self, queue: HttpChannel[R], now: float) -> None:
-        """A queue has something to send; may be said any number of times. After a failure the Retransmission
-        Timer decides when.
+        """Note that a queue has messages to send; may be called repeatedly. After a failure, the
+        Retransmission Timer decides when the queue tries again.
         """
         lane = self._lanes.get(queue)
         if lane is None:
@@ -140,7 +140,7 @@ class Transfer(Generic[R]):
             self._begin(lane, now)
 
     def hold(self, queue: HttpChannel[R]) -> None:
-        """Pause Queue (3.1.7.4): an answer that is on its way is still waited for (A-95)."""
+        """Pause a queue (Pause Queue, 3.1.7.4). The answer to a request under way is still awaited (A-95)."""
         lane = self._lanes.get(queue)
         queue.stop_waiting()
         if lane is None:
@@ -151,7 +151,7 @@ class Transfer(Generic[R]):
             self._rest(lane)
 
     def release(self, queue: HttpChannel[R], now: float) -> None:
-        """Resume Queue (3.1.7.5)."""
+        """Resume a queue (Resume Queue, 3.1.7.5)."""
         lane = self._lanes.get(queue)
         if lane is not None:
             lane.held = False
@@ -159,7 +159,7 @@ class Transfer(Generic[R]):
         self.submit(queue, now)
 
     def withdraw(self, queue: HttpChannel[R]) -> None:
-        """A queue is gone, with all that was in it."""
+        """Remove a queue that was deleted with all its messages."""
         lane = self._lanes.pop(queue, None)
         if lane is None:
             return
@@ -170,7 +170,7 @@ class Transfer(Generic[R]):
         self._by_number.pop(lane.number)
 
     def _begin(self, lane: _Lane[R], now: float) -> None:
-        """Ask for a connection if there is something to send."""
+        """Request a connection if there is a message to send."""
         queue = lane.queue
         lane.stage, lane.tried = Stage.IDLE, now
         if lane.held or not queue.waits() or not self._settled(lane):
@@ -186,14 +186,18 @@ class Transfer(Generic[R]):
         return lane.queue.may_continue(lambda status: self._settle(lane, status))
 
     def _settle(self, lane: _Lane[R], status: int) -> None:
-        """In the middle of a commit: the next look at the timers goes on, or a later one if that failed."""
+        """Schedule a retry after a commit. This runs inside the commit, so it only sets a timer: the next
+        `expire` continues, or a later one if the commit failed.
+        """
         if lane.stage is Stage.SETTLING and not lane.held and lane.number in self._by_number:
             self._retries.set(lane, lane.tried + (self._timers.retransmission if status else 0.0))
 
     # ----------------------------------------------------------------------------------------- connections
 
     def opened(self, number: int, address: str, now: float) -> R | None:
-        """A connection is there: what is to be written on it now; None: nothing, and it is free again."""
+        """Take a new connection. Returns the request to write on it; None if there is none, and the
+        connection is free again.
+        """
         lane = self._by_number.get(number)
         if lane is None or lane.stage is not Stage.REACHING:
             return None
@@ -214,7 +218,9 @@ class Transfer(Generic[R]):
         return request
 
     def answered(self, number: int, status: int, now: float) -> bool:
-        """The status of the answer to a request; whether the connection is to be kept. `proceed` follows."""
+        """Process the status of an answer. Returns whether to keep the connection; the caller then calls
+        `proceed`.
+        """
         lane = self._by_number.get(number)
         if lane is None or lane.stage is not Stage.SENDING:
             return False
@@ -232,7 +238,7 @@ class Transfer(Generic[R]):
         return not lane.held or self._shared(lane)
 
     def proceed(self, number: int, now: float) -> None:
-        """The connection of the last answer is free again: the next message has its turn."""
+        """Continue with the next message, since the connection of the last answer is free again."""
         lane = self._by_number.get(number)
         if lane is not None and lane.stage is Stage.IDLE:
             if lane.held:
@@ -241,13 +247,13 @@ class Transfer(Generic[R]):
                 self._begin(lane, now)
 
     def failed(self, number: int, progress: Progress, detail: str, now: float) -> None:
-        """There is no connection, or it broke before the answer."""
+        """Note that no connection could be opened, or that it was lost before the answer."""
         lane = self._by_number.get(number)
         if lane is not None and lane.stage in (Stage.REACHING, Stage.SENDING):
             self._fail(lane, progress, detail, now)
 
     def _fail(self, lane: _Lane[R], progress: Progress, detail: str, now: float) -> None:
-        """Schedules the request under way again, by the Retransmission Timer (SR-125, SR-210)."""
+        """Make the message under way available again and start the Retransmission Timer (SR-125, SR-210)."""
         if lane.stage is Stage.SENDING:
             lane.queue.returned()
         lane.queue.stop_waiting()
@@ -267,7 +273,7 @@ class Transfer(Generic[R]):
         self._retries.set(lane, now + wait)
 
     def _rest(self, lane: _Lane[R]) -> None:
-        """A queue is on hold and nothing of it is under way."""
+        """Release the connection of a paused queue without a request under way."""
         if lane.stage is Stage.REACHING:
             self._on_effect(Drop(lane.number))
         lane.stage, lane.connected = Stage.IDLE, False
@@ -276,7 +282,7 @@ class Transfer(Generic[R]):
             self._on_effect(Close(lane.endpoint))
 
     def _shared(self, lane: _Lane[R]) -> bool:
-        """Whether another queue is connected to the same endpoint."""
+        """Return whether another queue is connected to the same endpoint."""
         return any(
             other.connected and other.endpoint == lane.endpoint
             for other in self._lanes.values()
@@ -289,12 +295,12 @@ class Transfer(Generic[R]):
         self._watched.set(lane, due)
 
     def next_deadline(self) -> float | None:
-        """When `expire` is to be called."""
+        """Return the time at which to call `expire`; None if no timer runs."""
         found = (self._retries.next_deadline(), self._watched.next_deadline())
         return min((due for due in found if due is not None), default=None)
 
     def expire(self, now: float) -> None:
-        """Run what is due."""
+        """Run the timers that are due."""
         try:
             for_each(self._retries.take(now), lambda lane: self._retry(lane, now))
         finally:
@@ -325,8 +331,8 @@ class Transfer(Generic[R]):
 
 
 def judge(status: int) -> bool | None:
-    """Judges an answer (A-03): True, the receiver has the message; False, it never will; None, it is to
-    be sent again.
+    """Return the meaning of a status (A-03): True if the receiver has the message, False if it will never
+    accept it, None if the message must be sent again.
     """
     if 200 <= status < 300:
         return True

@@ -1,7 +1,7 @@
-"""URLs of queues: what they consist of, which mean this computer, and which queue they name.
+"""URLs of queues: parses them, finds out whether they name this computer, and which queue they name.
 
-MC-MQSRM says `http://host[:port]/msmq/[private$/]queue`; slashes of both kinds occur, any case, and queries
-behind the name (4.4), which may as well be part of it: `?` is legal in queue names.
+MC-MQSRM defines `http://host[:port]/msmq/[private$/]queue`. Both kinds of slashes and any case occur, and a
+query may follow the name (4.4). A `?` may also be part of the name, since it is legal in queue names.
 """
 
 from __future__ import annotations
@@ -45,28 +45,34 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """`host` or `host:port`, as in a Host field and in front of the path."""
+        """`host` or `host:port`, as in the Host header and before the path."""
         return authority(self.scheme, self.host, self.port)
 
     @property
     def target(self) -> str:
-        """The path as a request line has it: `/` only, percent escapes for spaces and what is not ASCII."""
+        """The path for a request line: with `/` only, and percent escapes for spaces and non-ASCII
+        characters.
+        """
         return quote(self.path.replace("\\", "/"), safe=_AS_IT_IS)
 
 
 def authority(scheme: str, host: str, port: int) -> str:
-    """`host` or `host:port`: without the port that the scheme implies, IPv6 addresses in brackets."""
+    """Return `host` or `host:port`: without the default port of the scheme, with IPv6 addresses in
+    brackets.
+    """
     shown = f"[{host}]" if ":" in host else host
     return shown if DEFAULT_PORTS[scheme] == port else f"{shown}:{port}"
 
 
 def is_http(text: str) -> bool:
-    """Whether a text begins as an http or https URL does."""
+    """Return whether a text begins like an http or https URL."""
     return text[:8].lower().startswith(("http://", "https://"))
 
 
 def parse_url(text: str) -> Url:
-    """The pieces of a URL. Raises ValueError: it is none of http or https, or cannot be sent to."""
+    """Parse a URL. Raises ValueError if it is not an http or https URL, or if no message can be
+    sent to it.
+    """
     found = _URL.fullmatch(text) if len(text) <= _MAX_URL else None
     if found is None or _CONTROLS.search(text):
         raise ValueError("expected a URL such as http://host/msmq/private$/queue")
@@ -88,8 +94,8 @@ def parse_url(text: str) -> Url:
 
 
 def queue_parts(url: Url) -> tuple[QueuePart, ...]:
-    """Returns the queue parts that the path may name, in the order of trying: the whole rest, then without
-    the query (A-87), each first with its percent escapes decoded. Only queues that can be sent to.
+    """Return the queues that the path may name, in the order in which to try them: with the query, then
+    without it (A-87), each first with percent escapes decoded. Only queues that take messages.
     """
     found = _ROOT.fullmatch(url.path)
     if found is None:
@@ -112,27 +118,31 @@ def _decoded(text: str) -> str | None:
 
 
 class OwnUrls:
-    """Which URLs mean this computer, and how others reach it."""
+    """Recognizes URLs of this computer, and builds URLs by which others reach it."""
 
     def __init__(self, registry: QueueRegistry, public_host: str) -> None:
-        """`public_host` stands in URLs that are given to others: a name or an address, without a port."""
+        """`public_host` is the host in URLs that are sent to others: a name or an address, without a port."""
         self._registry = registry
         self._public_host = public_host.strip("[]").lower() if ":" in public_host else public_host
         self._ports: dict[str, int] = {}
 
     def listen(self, scheme: str, ports: Iterable[int]) -> None:
-        """The ports of the listeners of a scheme are known; the first one goes into our own URLs."""
+        """Set the ports of the listeners of a scheme. Our own URLs contain the first one."""
         for port in ports:
             self._ports.setdefault(scheme, port)
 
     def is_local(self, url: Url) -> bool:
-        """Whether the host is this computer and the port one of ours, or the one that the scheme implies."""
+        """Return whether the host is this computer and the port is one of ours or the default of
+        the scheme.
+        """
         if not self._registry.is_local(url.host):
             return False
         return url.port == DEFAULT_PORTS[url.scheme] or url.port in self._ports.values()
 
     def queue(self, url: Url) -> Queue | None:
-        """The queue of this computer that a URL names, whatever its host; None if there is none."""
+        """Return the queue of this computer that the path of a URL names, whatever its host; None if there is
+        none.
+        """
         for part in queue_parts(url):
             found = self._registry.find(Target(None, key=part.key))
             if found is not None:
@@ -140,8 +150,8 @@ class OwnUrls:
         return None
 
     def order_queue(self, scheme: str) -> str:
-        """Returns the URL for stream receipts (SR-206, A-49): by `scheme`, or by the other one if there is
-        no listener for it.
+        """Returns the URL for stream receipts (SR-206, A-49), with `scheme`, or with the other scheme if
+        `scheme` has no listener.
         """
         if scheme not in self._ports and self._ports:
             scheme = next(iter(self._ports))

@@ -41,13 +41,13 @@ _STREAM_ID = re.compile(rf"uid:({_GUID.pattern})\\([0-9]{{1,40}})")
 
 
 class Nonconforming(ValueError):
-    """The data does not conform to section 2 of [MC-MQSRM], or cannot be expressed in it; the
-    text says why, on one line.
+    """A received message does not conform to section 2 of [MC-MQSRM], or SRMP cannot express a message that
+    is to be sent. The text gives the reason on one line.
     """
 
 
 def read_date(text: str) -> int:
-    """Unix seconds of a date `YYYYMMDDThhmmss`, which is UTC and may lie in any year (2.2.1.2)."""
+    """Return the Unix seconds of a UTC date `YYYYMMDDThhmmss` of any year (2.2.1.2)."""
     return _date(text.strip())
 
 
@@ -64,12 +64,12 @@ def _date(text: str) -> int:
 
 @lru_cache(maxsize=512)
 def write_date(seconds: int) -> str:
-    """The date of Unix seconds UTC, brought into what 32 bits hold (A-90)."""
+    """Return the date of Unix seconds UTC, limited to the range of 32 bits (A-90)."""
     return (_EPOCH + timedelta(seconds=min(max(seconds, 0), END_OF_TIME))).strftime("%Y%m%dT%H%M%S")
 
 
 def read_guid(text: str) -> UUID:
-    """A GUID without braces (2.2.1.1)."""
+    """Read a GUID without braces (2.2.1.1)."""
     return _guid(text.strip())
 
 
@@ -81,7 +81,7 @@ def _guid(text: str) -> UUID:
 
 
 def read_number(text: str, limit: int = _U64) -> int:
-    """An xs:unsignedLong that is not above `limit` (2.2.1.3)."""
+    """Read an xs:unsignedLong of at most `limit` (2.2.1.3)."""
     text = text.strip()
     if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS:
         value = int(text)
@@ -91,7 +91,7 @@ def read_number(text: str, limit: int = _U64) -> int:
 
 
 def read_base64(text: str, size: int | None = None) -> bytes:
-    """Octets in base64, with or without line breaks; exactly `size` of them if it is given."""
+    """Read base64, with or without line breaks; it must hold exactly `size` octets if `size` is given."""
     try:
         data = b64decode("".join(text.split()), validate=True)
     except (Base64Error, ValueError) as problem:
@@ -102,7 +102,7 @@ def read_base64(text: str, size: int | None = None) -> bytes:
 
 
 def read_message_id(text: str) -> tuple[UUID, int]:
-    """GUID and ordinal of `uuid:ordinal@guid` (2.2.4.3)."""
+    """Return the GUID and the ordinal of `uuid:ordinal@guid` (2.2.4.3)."""
     return _message_id(text.strip())
 
 
@@ -115,7 +115,7 @@ def _message_id(text: str) -> tuple[UUID, int]:
 
 
 def write_message_id(guid: UUID, ordinal: int) -> str:
-    """`uuid:ordinal@guid`."""
+    """Return a message identifier, `uuid:ordinal@guid`."""
     return f"uuid:{ordinal}@{guid}"
 
 

@@ -1,7 +1,7 @@
-"""`Envelope` → the bytes of a SOAP envelope, element by element as [MC-MQSRM] 3.1.7.2.4 has them.
+"""Writes an `Envelope` as a SOAP envelope, with the elements in the order of [MC-MQSRM] 3.1.7.2.4.
 
-Receivers were written for the bytes of MSMQ on Windows: the order of elements, the prefixes and the absence
-of white space are part of what is sent. What is None, False or empty in the model is not written.
+Receivers were written for the bytes of MSMQ on Windows, so the order of elements, the prefixes and the
+absence of white space must not change. Values that are None, False or empty are not written.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _END = "</se:Header><se:Body></se:Body></se:Envelope>"
 
 
 def write_envelope(envelope: Envelope, *, stream_name: str = "Stream") -> bytes:
-    """The envelope in UTF-8.
+    """Return the envelope in UTF-8.
 
-    `stream_name`: the name of the stream element; `stream` is that of the text of the specification (A-05).
-    Nonconforming: a text holds characters that XML forbids (A-89).
+    `stream_name` is the name of the stream element; the specification's text has `stream` (A-05). Raises
+    Nonconforming if a text holds characters that XML forbids (A-89).
     """
     path = f"<action>{_text(envelope.action)}</action><to>{_text(envelope.to)}</to>"
     pieces = [_START, path, f"<id>{_text(envelope.id)}</id>"]
@@ -55,7 +55,7 @@ def write_envelope(envelope: Envelope, *, stream_name: str = "Stream") -> bytes:
 
 
 def _text(text: str) -> str:
-    """Character data. A carriage return would not survive a parser as it is."""
+    """Return escaped character data. A carriage return is escaped too, since parsers would change it."""
     if not is_xml(text):
         raise Nonconforming(f"{quoted(text)} holds characters that XML cannot carry")
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

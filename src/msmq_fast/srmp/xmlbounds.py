@@ -1,4 +1,4 @@
-"""XML of strangers: what is refused before a parser builds anything of it."""
+"""Checks XML from unauthenticated peers before a parser builds a tree from it."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _PARSER: Final = etree.XMLParser(
 
 
 def parse_xml(xml: bytes) -> Any:
-    """The root element of a document in UTF-8, without its comments.
+    """Return the root element of a document in UTF-8, without its comments.
 
-    Nonconforming: too large, deeper than 256 elements (libxml2 sees to that), not well-formed, not UTF-8,
-    with a document type or a processing instruction.
+    Raises Nonconforming if the document is too large, deeper than 256 elements (libxml2 checks this), not
+    well-formed, not UTF-8, or has a document type or a processing instruction.
 
-    What is counted first are bytes that every tag or attribute must have; text may have them too, but not
-    so many. A document type is refused even where the same text in a CDATA section would be harmless: no
-    entity is ever declared.
+    Before parsing, this function counts bytes that every tag or attribute must have. Text may contain them
+    too, but not so often. A document type is refused even if the same text in a CDATA section would be
+    harmless, so that no entity is ever declared.
     """
     if len(xml) > MAX_ENVELOPE:
-        raise Nonconforming(f"an envelope of more than {MAX_ENVELOPE} bytes")
+        raise Nonconforming(f"the envelope has more than {MAX_ENVELOPE} bytes")
     if xml.count(b"<") > MAX_TAGS or xml.count(b"=") > MAX_ATTRIBUTES:
-        raise Nonconforming("an envelope with too many elements or attributes")
+        raise Nonconforming("the envelope has too many elements or attributes")
     if b"<!DOCTYPE" in xml:
-        raise Nonconforming("an envelope with a document type")
+        raise Nonconforming("the envelope has a document type")
     try:
         root = etree.fromstring(xml, _PARSER)
     except (etree.XMLSyntaxError, ValueError) as problem:
         raise Nonconforming(f"not well-formed XML in UTF-8: {str(problem)[:200]!a}") from None
     if b"<?" in xml and root.xpath("boolean(//processing-instruction())"):
-        raise Nonconforming("an envelope with a processing instruction")
+        raise Nonconforming("the envelope has a processing instruction")
     return root

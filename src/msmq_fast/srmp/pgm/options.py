@@ -46,7 +46,7 @@ def parse_options(packet: bytes, begin: int, size: int) -> tuple[int, Options]:
         raise Malformed("the options do not begin with OPT_LENGTH")
     total = int.from_bytes(packet[begin + 2 : begin + 4], "big")
     if not 4 < total <= size - begin:
-        raise Malformed(f"the options have {total} octets, but the packet has only {size - begin}")
+        raise Malformed(f"invalid size: options of {total} octets with {size - begin} octets left")
     end = begin + total
     at = begin + 4
     found = NO_OPTIONS
@@ -55,7 +55,7 @@ def parse_options(packet: bytes, begin: int, size: int) -> tuple[int, Options]:
             raise Malformed("an option is truncated")
         kind, length = packet[at], packet[at + 1]
         if not 4 <= length <= end - at:
-            raise Malformed(f"an option has {length} octets, but only {end - at} are left")
+            raise Malformed(f"invalid size: an option of {length} octets with {end - at} octets left")
         found = _noted(found, kind & ~OPT_END, packet[at : at + length])
         at += length
         if kind & OPT_END:
@@ -73,7 +73,7 @@ def _noted(found: Options, kind: int, option: bytes) -> Options:
     if kind == OPT_NAK_LIST:
         count = (len(option) - 4) // 4
         if len(option) % 4 or not 1 <= count <= NAK_LIST_LIMIT:
-            raise Malformed(f"a NAK list has an invalid size: {len(option)} octets")
+            raise Malformed(f"invalid size: a NAK list of {len(option)} octets")
         return found._replace(listed=struct.unpack_from(f">{count}I", option, 4))
     if kind == OPT_JOIN:
         _need_length(option, 8)
@@ -89,4 +89,4 @@ def _noted(found: Options, kind: int, option: bytes) -> Options:
 
 def _need_length(option: bytes, length: int) -> None:
     if len(option) != length:
-        raise Malformed(f"option 0x{option[0] & 0x7F:02x} has {len(option)} octets instead of {length}")
+        raise Malformed(f"option 0x{option[0] & 0x7F:02x} of {len(option)} octets instead of {length}")
