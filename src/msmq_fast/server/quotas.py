@@ -1,4 +1,4 @@
-"""The quotas of the queue manager: as configured, or what suits the disk."""
+"""The quotas of the queue manager: as configured, or derived from the size of the disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _PART: Final = 8  # of the computer's quota, for its journal and for each dead-l
 
 
 def computer_quota(config: Config) -> int:
-    """KB of all messages. By default half of the disk, but not less than Windows takes."""
+    """Return the quota of all messages in KB. By default half of the disk, but not less than the default of
+    Windows.
+    """
     configured = config.queue_manager.quota
     if configured is not None:
         return configured
@@ -25,12 +27,12 @@ def computer_quota(config: Config) -> int:
 
 
 def journal_quota(config: Config) -> int:
-    """KB of the computer journal."""
+    """Return the quota of the computer journal in KB."""
     return _part(config, config.queue_manager.journal_quota)
 
 
 def deadletter_quota(config: Config) -> int:
-    """KB of each dead-letter queue."""
+    """Return the quota of each dead-letter queue in KB."""
     return _part(config, config.queue_manager.deadletter_quota)
 
 
@@ -42,7 +44,9 @@ def _part(config: Config, configured: int | None) -> int:
 
 
 def _size_of_disk(directory: Path) -> int:
-    """Bytes of the file system on which the directory is, or will be made; 0 if the system does not tell."""
+    """Return the size in bytes of the file system that holds the directory, or will hold it; 0 if it is
+    unknown.
+    """
     for place in (directory, *directory.absolute().parents):
         try:
             figures = os.statvfs(place)

@@ -1,11 +1,11 @@
-"""Takes over a changed configuration while the server runs: after SIGHUP, or when an administrator asks.
+"""Applies a changed configuration while the server runs: after SIGHUP, or at the request of an administrator.
 
-1. The configuration is read again, as at the start. A mistake ends it here, and nothing has changed.
-2. Each part prepares: it checks what it needs, and returns a function that changes what is in force. A part
-   that raises ends it here, and nothing has changed.
-3. The changes are made. Keys that differ and are not live take a restart: they are named.
+1. The configuration is read again, as at the start. A mistake ends the reload here, without any change.
+2. Each part prepares: it checks its keys, and returns a function that applies them. A part that raises ends
+   the reload here, without any change.
+3. The changes are applied. Keys that differ and are not live need a restart: they are listed.
 
-To make a key live: mark it with `live=True` in its section, and give `Assembly` a part that takes it over.
+To make a key live: mark it with `live=True` in its section, and give `Assembly` a part that applies it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ __all__ = ["Part", "Reload", "ReloadError", "Reloaded", "log_settings", "queue_d
 _log = logging.getLogger("msmq_fast.server")
 
 Part = Callable[[Config], Callable[[], None]]
-"""Prepares a change and returns the function that makes it. Raises DeclarationError."""
+"""Prepares a change and returns the function that applies it. Raises DeclarationError."""
 
 
 class ReloadError(Exception):
-    """The configuration cannot be taken over; `lines` say why, and what has changed all the same."""
+    """The configuration cannot be applied; `lines` say why, and what has changed nevertheless."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__("; ".join(lines))
@@ -48,9 +48,9 @@ class Reloaded:
 
     source: str
     changed: list[str]
-    """Keys that are in force now."""
+    """Keys that have been applied."""
     restart: list[str]
-    """Keys that differ from what is in force until a restart."""
+    """Keys that have changed in the file and need a restart."""
     warnings: list[str]
 
 
@@ -58,7 +58,7 @@ class Reload:
     """Reads the configuration again and hands it to the parts."""
 
     def __init__(self, config: Config, load: Callable[[], Config], parts: Sequence[Part]) -> None:
-        """`config` is in force, and is kept up to date; `load` raises ConfigError."""
+        """`config` is the configuration in force; reloads update it. `load` raises ConfigError."""
         self._config = config
         self._load = load
         self._parts = parts
@@ -67,12 +67,14 @@ class Reload:
         self._restart: list[str] = []
 
     def on_signal(self) -> None:
-        """Handles SIGHUP. Never raises for a configuration that cannot be used."""
+        """Handles SIGHUP. Does not raise if the configuration is invalid."""
         with contextlib.suppress(ReloadError):
             self.run("SIGHUP")
 
     def run(self, cause: str) -> Reloaded:
-        """Take it over, and log what came of it; `cause` begins each line. Raises ReloadError."""
+        """Reload the configuration and log the result; each log line begins with `cause`. Raises
+        ReloadError.
+        """
         try:
             done = self._adopt(self._apply())
         except ReloadError as error:
@@ -93,7 +95,7 @@ class Reload:
         return done
 
     def labelled(self) -> Iterator[Labelled]:
-        """For the metrics."""
+        """Yield the values with their labels, for the metrics."""
         yield Labelled(
             "config_reloads_total",
             "Reloads of the configuration, by result.",
@@ -116,7 +118,7 @@ class Reload:
         )
 
     def _apply(self) -> Config:
-        """Steps 1 to 3; the configuration that was read."""
+        """Run steps 1 to 3. Return the configuration that was read."""
         try:
             new = self._load()
             changes = [prepare(new) for prepare in self._parts]
@@ -132,7 +134,9 @@ class Reload:
         return new
 
     def _adopt(self, new: Config) -> Reloaded:
-        """Note the live keys in the configuration in force, and tell them from the others."""
+        """Copy the live keys into the configuration in force. Return them and the keys that need a
+        restart.
+        """
         changed, restart = [], []
         for name, live in _differences(self._config, new):
             if not live:
@@ -146,7 +150,7 @@ class Reload:
 
 
 def _differences(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
-    """The keys that differ, and whether each can change while the server runs."""
+    """Yield the keys that differ, and whether each can change while the server runs."""
     for name, section in SECTIONS.items():
         before, after = old.section(name), new.section(name)
         for key, entry in keys_of(section).items():
@@ -159,24 +163,26 @@ def _differences(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
 
 
 def _same_kind(before: object, after: object) -> bool:
-    """A file that is named for the first time, or no more, begins or ends something: that takes a restart."""
+    """Whether a key changes from one file to another. A file that is added or removed enables or disables
+    something, which needs a restart.
+    """
     return not (isinstance(before, Path) or isinstance(after, Path)) or None not in (before, after)
 
 
 def log_settings(config: Config) -> Callable[[], None]:
-    """The part for [log]."""
+    """Prepare the part for [log]."""
     return partial(set_up, config.log.level, config.log.format)
 
 
 def user_tokens(tokens: TokenTable, config: Config) -> Callable[[], None]:
-    """The part for [[users]]; connections that are open keep their identity."""
+    """Prepare the part for [[users]]; open connections keep their identity."""
     return partial(tokens.replace, token_table(config))
 
 
 def queue_declarations(
     manager: QueueManager, touch: Callable[[], None], config: Config
 ) -> Callable[[], None]:
-    """The part for [[queues]]. `touch` asks for a turn of the commit loop."""
+    """Prepare the part for [[queues]]. `touch` requests an iteration of the commit loop."""
     check(manager, config.queues)
 
     def change() -> None:

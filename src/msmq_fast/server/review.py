@@ -1,4 +1,5 @@
-"""Reviews what a configuration opens, to which callers, and the key that closes it (`security review`).
+"""Lists what a configuration opens, to which callers, and the key that disables or restricts it (`security
+review`).
 
 To add an entry, append an `Opening` in the function of its section. An entry describes what the configuration
 allows, whether or not the server runs; the descriptors of existing queues are shown by `msmq-fast acl show`.
@@ -26,7 +27,7 @@ _ALL: Final = "all addresses"
 
 
 class State(StrEnum):
-    """How far something is open."""
+    """How open something is."""
 
     OPEN = "open"  # to unauthenticated callers, to all users of this computer, or by a broken method
     LIMITED = "limited"  # to callers that the configuration names, or up to a limit
@@ -37,7 +38,8 @@ class State(StrEnum):
 class Opening:
     """One thing that callers can do.
 
-    `key` is the setting that closes or limits it, with a value; for what is closed, the one that closes it.
+    `key` is the setting, with a value, that disables or restricts it; for something closed, the setting that
+    keeps it closed.
     """
 
     subject: str
@@ -49,7 +51,7 @@ class Opening:
 
 
 def review(config: Config) -> list[Opening]:
-    """Everything that the configuration decides: listeners, rights, quotas, algorithms."""
+    """Return all openings of a configuration: listeners, rights, quotas, algorithms."""
     return [
         *_sessions(config),
         *_http(config),
@@ -62,12 +64,12 @@ def review(config: Config) -> list[Opening]:
 
 
 def rows(config: Config) -> list[dict[str, Any]]:
-    """The same as plain values, for tables and JSON."""
+    """Return the result of `review` as plain values, for tables and JSON."""
     return [{**asdict(opening), "state": str(opening.state)} for opening in review(config)]
 
 
 def summary(config: Config) -> str:
-    """One line for the log at the start: the profile, and what is open."""
+    """Return one line for the log at the start: the profile, and what is open."""
     found = [opening for opening in review(config) if opening.state is State.OPEN]
     named = [f"{opening.subject} {opening.port or ''}".rstrip() for opening in found]
     shown = ", ".join(named) or "nothing"
@@ -75,7 +77,7 @@ def summary(config: Config) -> str:
 
 
 def _reach(hosts: tuple[str, ...]) -> tuple[str, bool]:
-    """The addresses of a listener as text, and whether other computers reach them."""
+    """Return the addresses of a listener as text, and whether other computers can reach them."""
     outside = [host for host in hosts if not _is_loopback(host)]
     if any(host in ("0.0.0.0", "::") for host in outside):  # noqa: S104 - named, not bound
         return _ALL, True
@@ -92,7 +94,7 @@ def _is_loopback(host: str) -> bool:
 def _listener(
     subject: str, port: int | None, hosts: tuple[str, ...], what: str, key: str, *, limited: bool = False
 ) -> Opening:
-    """A listener that accepts unauthenticated callers."""
+    """Return the opening of a listener that accepts unauthenticated callers."""
     if port is None:
         return Opening(subject, NOBODY, State.CLOSED, "no listener", key.partition(" =")[0])
     where, exposed = _reach(hosts)
@@ -222,7 +224,9 @@ def _rpc(config: Config) -> Iterator[Opening]:
 
 
 def _named_callers(config: Config, *, off: bool) -> Opening:
-    """How log-ons over RPC are protected: what is not signed may come from the log-on at another server."""
+    """Return the opening of log-ons over RPC: without signing, a peer may relay a log-on from another
+    server.
+    """
     rpc, subject = config.rpc, "log-ons (RPC)"
     methods = [
         name for name, on in (("NTLM", rpc.ntlm), ("Kerberos", rpc.keytab is not None)) if on and not off
@@ -354,7 +358,9 @@ def _rights(config: Config) -> Iterator[Opening]:
 def _choice(
     subject: str, chosen: bool, opened: tuple[str, str], closed: tuple[str, str], key: str, value: str
 ) -> Opening:
-    """Something that one key opens; `opened` and `closed` are to whom, and what they may do then."""
+    """Return the opening that one key controls; `opened` and `closed` are pairs of the callers and what they
+    may do.
+    """
     to, what = opened if chosen else closed
     return Opening(
         subject,
@@ -397,7 +403,7 @@ def _quotas(config: Config) -> Iterator[Opening]:
 
 
 def _size(kilobytes: int) -> str:
-    """As people read it."""
+    """Return a size with a unit, for people."""
     for unit, shift in (("TiB", 30), ("GiB", 20), ("MiB", 10)):
         if kilobytes >= 10 << shift:
             return f"{kilobytes >> shift} {unit}"

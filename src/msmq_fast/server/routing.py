@@ -1,4 +1,6 @@
-"""Routing of one server: static routes from the configuration, the directory, messages that pass through."""
+"""Routing of one server: static routes from the configuration, routes of the directory, forwarding of
+messages.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,11 @@ _log = logging.getLogger("msmq_fast.mqqb")
 
 
 class Routing:
-    """Has a deadline of its own (MS-MQBR 3.1.2.1), so it is a part of the commit loop. `wall_s` gives Unix
-    seconds, for reports on traced messages.
+    """The routes of one server. It has a deadline (MS-MQBR 3.1.2.1), so add it to the commit loop. `wall_s`
+    returns Unix seconds, for reports on traced messages.
 
-    `channel_of` gives the channel of an outgoing queue; `on_changed` is called when routes have
-    changed: the next hops of any queue may be others. `forward` is for the hooks of the sessions.
+    `channel_of` returns the channel of an outgoing queue. `on_changed` is called after a change of the
+    routes: the next hops of any queue may differ. `forward` is the hook by which sessions forward messages.
     """
 
     def __init__(
@@ -68,23 +70,23 @@ class Routing:
         )
 
     def start(self) -> None:
-        """Route for the sessions, which are there now. The directory, too, decides what passes through."""
+        """Start routing once the sessions exist. The directory also decides which messages are forwarded."""
         self._manager.directory.rearranged.connect(self.refresh)
         self.refresh()
 
     def refresh(self) -> None:
-        """The directory has changed, or may have."""
+        """Read the routes again, because the directory may have changed."""
         self.router.refresh(self._monotonic())
         self._routes = bool(self._manager.directory.queue_manager().get("RoutingServer"))
         self._on_changed()
 
     def set_static(self, declared: list[RouteDeclaration]) -> None:
-        """Replace the static routes; the next hops of all queues are found anew."""
+        """Replace the static routes, and compute the next hops of all queues again."""
         self.router.set_static(static_routes(declared))
         self._on_changed()
 
     def is_router(self, manager: UUID) -> bool:
-        """Whether the directory has a queue manager as a router."""
+        """Whether the directory declares a queue manager a router."""
         machine = self._enterprise.machine(manager)
         return machine is not None and machine.router
 
@@ -100,17 +102,17 @@ class Routing:
             _log.debug("a report for %s is discarded: %s", name, error)
 
     def next_deadline(self) -> float | None:
-        """When routes are read again."""
+        """Return when the routes are due to be read again."""
         return self.router.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Read them again if it is time."""
+        """Read the routes again if that is due."""
         if self.router.expire(now):
             self._on_changed()
 
 
 def static_routes(declared: list[RouteDeclaration]) -> dict[UUID | str, tuple[Target, ...]]:
-    """Routes by GUID or case-folded host name."""
+    """Return the routes by GUID or case-folded host name."""
     return {
         _guid(route.destination) or route.destination.casefold(): tuple(_hop(text) for text in route.via)
         for route in declared
@@ -118,12 +120,12 @@ def static_routes(declared: list[RouteDeclaration]) -> dict[UUID | str, tuple[Ta
 
 
 def named_routers(declared: tuple[str, ...]) -> frozenset[str]:
-    """mqqb.routers: addresses and GUIDs, each in its usual form."""
+    """Return mqqb.routers: addresses and GUIDs, each in canonical form."""
     return frozenset(str(_guid(text) or _canonical(text)) for text in declared)
 
 
 def pinned_addresses(declared: list[PeerDeclaration]) -> dict[UUID, frozenset[str]]:
-    """[[peers]]: the addresses of each GUID."""
+    """Return the addresses of each GUID in [[peers]]."""
     return {UUID(peer.guid): frozenset(map(_canonical, peer.addresses)) for peer in declared}
 
 

@@ -15,7 +15,9 @@ __all__ = ["queue_manager_settings"]
 
 
 def queue_manager_settings(config: Config, *, multicast: bool = False) -> QueueManagerSettings:
-    """For the queue manager, which reads no configuration itself. `multicast`: there is a way to groups."""
+    """Return the settings for the queue manager, which does not read the configuration. `multicast`: the
+    server can send to multicast groups.
+    """
     return QueueManagerSettings(
         computer_name=config.name,
         domain=config.server.domain,

@@ -1,4 +1,4 @@
-"""RPC on sockets: an endpoint for each port, its interfaces, and how it begins and ends."""
+"""RPC on sockets: an endpoint for each port, its interfaces, and its start and stop."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PROBES: Final = 5  # of a silent host, each a tenth of rpc.keep_alive after the
 
 
 class RpcListener(FrontEnd):
-    """Everything of RPC that one server runs: an endpoint for each of the ports that `bound` has."""
+    """The RPC front end of one server: an endpoint for each port in `bound`."""
 
     def __init__(self, runtime: Runtime, bound: Bound) -> None:
         config, manager, clock, loop = runtime.config, runtime.manager, runtime.clock, runtime.loop
@@ -87,7 +87,7 @@ class RpcListener(FrontEnd):
             endpoint.register(Management(interfaces, partial(_statistics, endpoint.counters), names))
 
     def _ports(self, config: Config) -> RpcPorts:
-        """The ports for the answers of the port methods."""
+        """Return the ports that the port methods answer with."""
         rpc = _port(self._bound[RPC]) if RPC in self._bound else 0
         return RpcPorts(
             qmcomm=rpc if config.rpc.qmcomm else 0,
@@ -113,11 +113,11 @@ class RpcListener(FrontEnd):
         return len(self._open)
 
     def readers(self) -> Iterator[ReaderInfo]:
-        """Queues that remote readers have open."""
+        """Yield the queues that remote readers have open."""
         return self._services.readers()
 
     def labelled(self) -> Iterator[Labelled]:
-        """For the metrics."""
+        """Yield the values with their labels, for the metrics."""
         calls: Counter[tuple[str, ...]] = Counter()
         faults: Counter[tuple[str, ...]] = Counter()
         abandoned = failures = associations = 0
@@ -147,7 +147,7 @@ class RpcListener(FrontEnd):
     # -------------------------------------------------------------------------------- connections
 
     def set_limits(self, config: Config) -> None:
-        """Take over the limits of connections of a configuration."""
+        """Apply the connection limits of a configuration."""
         listen = config.listen.rpc
         for share in self._shares.values():
             share.resize(listen.max_connections, listen.max_connections_per_address)
@@ -160,11 +160,11 @@ class RpcListener(FrontEnd):
                 self._stop_accepting.append(self._accepting.accept(listener, self._shares[name], factory))
 
     def opened(self, connection: _Connection) -> None:
-        """A connection stands."""
+        """Record an open connection."""
         self._open.add(connection)
 
     def closed(self, connection: _Connection) -> None:
-        """A connection is gone."""
+        """Record that a connection has ended."""
         self._open.discard(connection)
         if not self._open:
             self._all_gone.set()
@@ -175,7 +175,9 @@ class RpcListener(FrontEnd):
         self._stop_accepting.clear()
 
     async def close(self) -> None:
-        """End all connections behind what there is to be said; what clients have open is run down then."""
+        """Close all connections once pending answers are sent; then run down the handles that clients have
+        open.
+        """
         for connection in tuple(self._open):
             connection.close()
         self._all_gone.clear()
@@ -188,7 +190,9 @@ class RpcListener(FrontEnd):
 
 
 class _Connection(RpcProtocol):
-    """An RpcProtocol that its owner knows; its host is asked now and then if it is still there (QP-184)."""
+    """An RpcProtocol that the listener counts; keep-alive probes check that its host is reachable
+    (QP-184).
+    """
 
     def __init__(
         self,
@@ -204,7 +208,7 @@ class _Connection(RpcProtocol):
         self._slot = slot
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection stands."""
+        """Called by asyncio: the connection is open."""
         connected = transport.get_extra_info("socket")
         for level, option, value in self._owner.socket_options:
             connected.setsockopt(level, option, value)
@@ -218,20 +222,21 @@ class _Connection(RpcProtocol):
         return Standing.IDLE if self.spare(_PATIENCE) else Standing.BUSY
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """Called by asyncio: the connection is closed."""
         super().connection_lost(exc)
         self._slot.leave()
         self._owner.closed(self)
 
     def abort(self) -> None:
-        """End it at once."""
+        """Close the connection at once."""
         if self._transport is not None:
             self._transport.abort()
 
 
 def _keep_alive(silence: float, slow_reader: float) -> Iterator[tuple[int, int, int]]:
-    """Socket options: a host that has said nothing for `silence` seconds is asked, and has half of that time
-    to answer. What it was sent may stay unacknowledged for as long, but not less than slow readers have.
+    """Yield socket options: a host that has sent nothing for `silence` seconds is probed, and has half of
+    that time to answer. Sent data may stay unacknowledged for as long, but at least for `slow_reader`
+    seconds.
     """
     most = round(max(silence * (1 + _PROBES / 10), slow_reader) * 1000)
     yield socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1
@@ -247,7 +252,7 @@ def _port(listeners: list[socket.socket]) -> int:
 
 
 def _address(listeners: list[socket.socket]) -> bytes:
-    """The IPv4 address for towers: four zero bytes for all of this host."""
+    """Return the IPv4 address for towers; four zero bytes mean all addresses of this host."""
     for listener in listeners:
         address = ip_address(listener.getsockname()[0])
         if isinstance(address, IPv4Address):

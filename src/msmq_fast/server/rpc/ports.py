@@ -1,4 +1,6 @@
-"""The listening sockets of RPC: fixed ports that make way, and one of the mapper that may be denied."""
+"""The listening sockets of RPC: fixed ports that move if they are in use, and the optional port of the
+endpoint mapper.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,10 @@ _MOST_STEPS: Final = 100
 
 
 def bind_rpc(config: Config) -> dict[str, list[socket.socket]]:
-    """The sockets of each listener that shall be.
+    """Return the sockets of each configured listener.
 
-    An endpoint mapper whose port cannot be had is missed, with a warning. Raises ListenError for the rest.
+    If the port of the endpoint mapper cannot be opened, logs a warning and leaves it out. Raises ListenError
+    for any other port.
     """
     listen, rpc = config.listen, config.rpc
     hosts = listen.hosts(listen.rpc)
@@ -51,7 +54,9 @@ def bind_rpc(config: Config) -> dict[str, list[socket.socket]]:
 
 
 def _fixed(hosts: tuple[str, ...], port: int, what: str, *, moves: bool) -> list[socket.socket]:
-    """Sockets at the port, or at one that is a multiple of 11 above, if it is taken (QP-006)."""
+    """Return sockets at the port or, if it is in use, at the next free port that is a multiple of 11 higher
+    (QP-006).
+    """
     first: ListenError | None = None
     for candidate in range(port, min(port + _STEP * _MOST_STEPS, 1 << 16), _STEP):
         try:

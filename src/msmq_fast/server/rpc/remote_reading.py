@@ -1,4 +1,4 @@
-"""Reading queues of other computers on one event loop: sockets, threads and time for rpc.client."""
+"""Reads queues of other computers on one event loop: sockets, threads and clocks for rpc.client."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _TYPES: Final = {"ntlm": AuthType.NTLM, "kerberos": AuthType.KERBEROS, "negotiat
 
 
 class RemoteReading(FrontEnd):
-    """Gives a queue manager its RemoteReader. Has deadlines, so it is a part of the commit loop."""
+    """The RemoteReader of a queue manager. It has deadlines, so add it to the commit loop."""
 
     def __init__(self, runtime: Runtime) -> None:
-        """Raises DeclarationError for a password file that cannot be read."""
+        """Raises DeclarationError if the password file cannot be read."""
         config, manager, clock, loop = runtime.config, runtime.manager, runtime.clock, runtime.loop
         touch, principals = runtime.commit_loop.touch, runtime.access.principals
         share = runtime.acceptors.table.outgoing.share("outgoing rpc connection")
@@ -82,17 +82,17 @@ class RemoteReading(FrontEnd):
     # ---- Timed
 
     def next_deadline(self) -> float | None:
-        """When `expire` is due, None for never."""
+        """Return when `expire` is due, None if it is not."""
         return self._timers.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Run what is due."""
+        """Handle all deadlines that are due."""
         self._timers.expire(now)
 
     # ---- rpc.client.binding.Dialer
 
     def dial(self, host: str, port: int, connection: ClientConnection) -> None:
-        """Connect, and serve the connection."""
+        """Open a connection to a computer, and run it."""
         task = self._loop.create_task(self._dial(host, port, connection))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -138,7 +138,7 @@ class RemoteReading(FrontEnd):
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     async def close(self) -> None:
-        """Give up what is being dialled."""
+        """Cancel connections that are being opened."""
         for task in self._tasks:
             task.cancel()
 
@@ -150,7 +150,9 @@ class RemoteReading(FrontEnd):
         return self._manager.directory.locate(name)[0]
 
     def _allow(self, token: Token | None, name: FormatName) -> None:
-        """Checks the reader: other computers see the user of the configuration, so only some may read."""
+        """Checks the reader. All reads use the account in the configuration, so only some callers may read.
+        Raises AccessDenied.
+        """
         if token is None or token.administrator or not self._named:
             return
         for reader in self._readers:
@@ -178,7 +180,7 @@ class _Connection(ClientProtocol):
         self._slot = slot
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """asyncio: it is over."""
+        """Called by asyncio: the connection is closed."""
         super().connection_lost(exc)
         self._slot.leave()
 

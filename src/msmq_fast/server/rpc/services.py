@@ -1,4 +1,4 @@
-"""Which interfaces are served at which RPC endpoint, and to whom, as the configuration says."""
+"""The interfaces at each RPC endpoint, and their callers, according to the configuration."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ ANNOTATIONS: Final[dict[UUID, str]] = {
 
 
 class RpcServices:
-    """The interfaces of message queuing, and what they share. `timed` are those with deadlines."""
+    """The interfaces of message queuing, and the state that they share. `timed` holds those with
+    deadlines.
+    """
 
     def __init__(
         self, config: Config, manager: QueueManager, ports: RpcPorts, signing: Signing | None
@@ -86,11 +88,11 @@ class RpcServices:
 
     @property
     def open_queues(self) -> int:
-        """Queues that remote readers have open."""
+        """Number of queues that remote readers have open."""
         return len(self._queues)
 
     def readers(self) -> Iterator[ReaderInfo]:
-        """These queues one by one."""
+        """Yield these queues."""
         for remote in self._queues:
             caller = remote.caller
             yield ReaderInfo(
@@ -106,7 +108,7 @@ class RpcServices:
             )
 
     def _under(self, level: str, service: Any) -> Service:
-        """The service, for callers of this level at least."""
+        """Return the service, restricted to callers with at least this authentication level."""
         policy = replace(
             service.policy,
             minimum_level=int(_LEVELS[level]),
@@ -118,7 +120,7 @@ class RpcServices:
 
 
 def limits(config: Config) -> Limits:
-    """Returns the limits for strangers at one endpoint."""
+    """Returns the limits for unauthenticated peers at one endpoint."""
     rpc = config.rpc
     return Limits(
         connections=config.listen.rpc.max_connections,
@@ -140,7 +142,7 @@ def acceptors(
     wall_s: Callable[[], float],
     logons: LogonLimits,
 ) -> Acceptors:
-    """Builds the acceptors of log-ons. Raises DeclarationError for a keytab that cannot be used."""
+    """Builds the acceptors of log-ons. Raises DeclarationError if the keytab is invalid."""
     rpc = config.rpc
     policy = AcceptorPolicy(
         ntlm=rpc.ntlm,
@@ -163,9 +165,10 @@ def acceptors(
 
 
 def _own_names(config: Config, known: frozenset[str]) -> Callable[[str], bool] | None:
-    """Tells the names of this server; None where every name will do.
+    """Return a test for names of this server, None if every name is accepted.
 
-    Without `server.domain` the server does not know its qualified name: the first label decides then.
+    Without `server.domain` the server does not know its qualified name: only the first label is then
+    compared.
     """
     more, server, listen = config.rpc.target_names, config.server, config.listen
     if "*" in more:
@@ -182,7 +185,7 @@ def _own_names(config: Config, known: frozenset[str]) -> Callable[[str], bool] |
 
 
 def principal_names(config: Config, host: str) -> dict[int, str]:
-    """By authentication type, the name of the server for clients that authenticate it."""
+    """Return, by authentication type, the name of the server for clients that authenticate it."""
     spoken = []
     if config.rpc.ntlm:
         spoken += [AuthType.NTLM, AuthType.SPNEGO]

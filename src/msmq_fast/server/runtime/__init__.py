@@ -1,1 +1,1 @@
-"""What every part of the server runs on: the loop, clocks, disk, memory, logs, counts of refusals."""
+"""The runtime of every part of the server: event loop, clocks, disk, memory, logs, counters of refusals."""

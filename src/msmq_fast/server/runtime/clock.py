@@ -1,4 +1,6 @@
-"""The clocks and the randomness that the server hands to the rooms below, which read none themselves."""
+"""The clocks and the random source that the server passes to the lower packages, which have none
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,19 @@ __all__ = ["SystemClock"]
 
 
 class SystemClock:
-    """Wall clock for stamps, monotonic clock for durations, which a step of the wall clock never moves."""
+    """A wall clock for time stamps, and a monotonic clock for durations, which steps of the wall clock do not
+    affect.
+    """
 
     __slots__ = ()
 
     monotonic = staticmethod(time.monotonic)
-    """Seconds since an arbitrary moment; never goes back."""
+    """Returns seconds since an arbitrary moment; never decreases."""
 
     def wall_us(self) -> int:
-        """Microseconds since 1970, UTC."""
+        """Return microseconds since 1970, UTC."""
         return time.time_ns() // 1000
 
     def wall_s(self) -> int:
-        """Seconds since 1970, UTC."""
+        """Return seconds since 1970, UTC."""
         return time.time_ns() // 1_000_000_000

@@ -1,4 +1,4 @@
-"""Descriptors of this process: the soft limit is raised, and connections get numbers that fit into it."""
+"""File descriptors of this process: raises the soft limit, and scales the connection limits to fit it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ snapshots.
 """
 
 RESERVE: Final = 64
-"""Descriptors that no connection gets by these limits."""
+"""Descriptors that these limits keep free of connections."""
 
 _LOCAL: Final = 16
-"""Connections of programs and of the admin port for which there is always room."""
+"""Minimum number of connections of programs, and of the admin port, that always fit."""
 
 _PLENTY: Final = 1 << 30
 
@@ -54,7 +54,7 @@ class ConnectionLimits:
 
     @classmethod
     def configured(cls, config: Config) -> ConnectionLimits:
-        """As the configuration has them."""
+        """Return the limits of the configuration."""
         limits, listen = config.limits, config.listen
         return cls(
             limits.network_connections,
@@ -66,13 +66,13 @@ class ConnectionLimits:
 
     @property
     def total(self) -> int:
-        """All together."""
+        """The sum of all limits."""
         return self.network + self.programs + self.admin + self.outgoing
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionScale:
-    """The part of each limit that there are descriptors for: 1.0 is all."""
+    """The part of each limit that the descriptors allow: 1.0 is all of it."""
 
     network: float = 1.0
     programs: float = 1.0
@@ -81,7 +81,7 @@ class ConnectionScale:
 
 
 def raise_limit() -> int:
-    """Raise the soft limit of open files to the hard one; the number of descriptors that there may be."""
+    """Raise the soft limit of open files to the hard one. Return that number of descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(OSError, ValueError):  # some sandboxes forbid it
@@ -91,10 +91,11 @@ def raise_limit() -> int:
 
 
 def divide(wanted: ConnectionLimits, descriptors: int) -> ConnectionScale:
-    """The parts of the limits that fit into so many descriptors.
+    """Return the parts of the limits that fit into `descriptors`.
 
     All kinds get the same part, but programs and the admin port at least `_LOCAL` connections each, so that
-    the server can always be looked at. Raises ValueError for too few descriptors, with one line for people.
+    operators can always reach the server. Raises ValueError, with one line for people, if there are too few
+    descriptors.
     """
     if descriptors < LEAST:
         raise ValueError(
@@ -112,8 +113,8 @@ def divide(wanted: ConnectionLimits, descriptors: int) -> ConnectionScale:
 
 
 def connection_limits(config: Config) -> tuple[ConnectionLimits, ConnectionScale]:
-    """Return the limits of a configuration, and the part of them that this process has descriptors for. A
-    part that is not the whole is logged. Raises ValueError as `divide` does.
+    """Return the limits of a configuration, and the part of them that the descriptors of this process allow.
+    Logs a warning if that is not all. Raises ValueError as `divide` does.
     """
     limits = ConnectionLimits.configured(config)
     descriptors = raise_limit()
@@ -133,7 +134,7 @@ def connection_limits(config: Config) -> tuple[ConnectionLimits, ConnectionScale
 
 
 class SpareDescriptors:
-    """Descriptors that are held open, so that one is there when the system has no more to give."""
+    """Descriptors that are kept open as a reserve for when the system has none left."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -141,20 +142,20 @@ class SpareDescriptors:
         self.refill()
 
     def give(self) -> bool:
-        """Close one. False: there is none left."""
+        """Close one. Return False if none is left."""
         if not self._held:
             return False
         os.close(self._held.pop())
         return True
 
     def refill(self) -> None:
-        """Take again what was given, as far as the system has it."""
+        """Open spare descriptors again, as many as the system allows."""
         with contextlib.suppress(OSError):
             while len(self._held) < self._count:
                 self._held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
 
     def close(self) -> None:
-        """Give all of them back."""
+        """Close all spare descriptors."""
         self._count = 0
         while self.give():
             pass

@@ -1,4 +1,4 @@
-"""Looks at the space that is left for the store, and stops the intake while it is too little."""
+"""Monitors the free space for the store, and stops accepting messages while there is too little."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _log = logging.getLogger("msmq_fast.disk")
 
 
 class DiskGuard:
-    """Every `interval` seconds; `throttle(True)` stops the intake, `throttle(False)` resumes it.
+    """Checks the free space every `interval` seconds. `throttle(True)` stops accepting messages,
+    `throttle(False)` resumes.
 
-    `failures` counts commits that failed: the disk was full for them, whatever the figures said. The intake
-    then stays closed for one interval, and is tried again.
+    `failures` returns the number of failed commits: the disk was full for them, whatever the free space was.
+    No messages are then accepted for one interval, after which the server tries again.
     """
 
     def __init__(
@@ -43,15 +44,15 @@ class DiskGuard:
 
     @property
     def low(self) -> bool:
-        """Whether the intake is stopped."""
+        """Whether the server has stopped accepting messages."""
         return self._mark.throttled
 
     def next_deadline(self) -> float:
-        """When the next look is due."""
+        """Return when the next check is due."""
         return self._due
 
     def expire(self, now: float) -> None:
-        """Look."""
+        """Check the free space."""
         self._due = now + self._interval
         failed, self._failed = self._failed, self._failures()
         if self._failed != failed:

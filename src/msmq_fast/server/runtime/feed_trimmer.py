@@ -12,17 +12,17 @@ _STEP = 200  # records dropped in one unit of work
 
 
 class FeedTrimmer:
-    """`trim(limit)` drops up to `limit` records and returns how many it dropped."""
+    """Trims the feed. `trim(limit)` deletes up to `limit` records and returns how many it deleted."""
 
     def __init__(self, monotonic: Callable[[], float], trim: Callable[[int], int]) -> None:
         self._trim = trim
         self._due = monotonic() + _INTERVAL
 
     def next_deadline(self) -> float:
-        """When the next step is due."""
+        """Return when the next step is due."""
         return self._due
 
     def expire(self, now: float) -> None:
-        """One step."""
+        """Trim one step."""
         more = self._trim(_STEP) >= _STEP
         self._due = now + (_SOON if more else _INTERVAL)

@@ -24,7 +24,7 @@ def _stamp(record: logging.LogRecord) -> str:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
-    """The structured fields of a record; a field whose name speaks of a secret is never written out."""
+    """Return the structured fields of a record; a field whose name suggests a secret is redacted."""
     given = getattr(record, "fields", None)
     if not isinstance(given, dict):
         return {}
@@ -54,9 +54,10 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Time, level, logger, message; control characters that a peer put into a name start no new line.
+    """Time, level, logger, message. Control characters are escaped, so a name from a peer cannot start a new
+    line.
 
-    The lines of a traceback are indented, so that text of a peer in one looks like no line of its own.
+    The lines of a traceback are indented, so that text from a peer in it cannot look like a log line.
     """
 
     def format(self, record: logging.LogRecord) -> str:

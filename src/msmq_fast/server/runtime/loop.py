@@ -1,4 +1,6 @@
-"""The tick of the event loop: what one iteration brought goes to disk together; deadlines share one timer."""
+"""The commit loop: work of one iteration of the event loop is committed together; deadlines share one
+timer.
+"""
 
 from __future__ import annotations
 
@@ -19,26 +21,27 @@ _SUBMIT_AGAIN = 0.1  # seconds after which a batch is submitted again that raise
 
 class _Committer(Protocol):
     def fileno(self) -> int:
-        """Readable when something has completed."""
+        """Return a descriptor that is readable when something has completed."""
 
     def complete(self) -> int | None:
-        """Tell the listeners."""
+        """Call the callbacks of everything that has completed."""
 
 
 class CommitLoop:
-    """Calls `submit` once per loop iteration in which anything happened, `complete` when the disk is done.
+    """Calls `submit` once per iteration of the event loop with any work, and `complete` when a commit has
+    ended.
 
-    Front ends call `touch` before they feed something in: the first call of an iteration reads the clock, so
-    that what arrives after a silence is not judged by the time at which the silence began. A callback
-    scheduled while the loop polls runs after all sockets that were readable have been served, so everything
-    that one poll brought shares one batch.
+    Front ends call `touch` before they process input: the first call of an iteration reads the clock, so that
+    input after an idle period is not handled with the time at which that period began. A callback scheduled
+    while the loop polls runs after all sockets that were readable have been served, so everything that one
+    poll brought shares one batch.
 
-    After a `submit` that committed on this thread the loop polls for a moment without sleeping: to wake it
-    would take longer than all that it does for a lone message. With one processor it sleeps at once, since
+    After a `submit` that committed on this thread, the loop polls for a moment without sleeping: waking it
+    would take longer than all its work for a single message. With one processor it sleeps at once, because
     the peer needs that processor.
 
-    What raises is counted by `faults` and ends nothing: the batch of everything else still leaves, and the
-    deadlines still run, each on its own (`TimedGroup`).
+    An exception is counted by `faults` and stops nothing: the rest of the batch is still submitted, and each
+    deadline still runs on its own (`TimedGroup`).
     """
 
     def __init__(
@@ -68,7 +71,7 @@ class CommitLoop:
         self.iterations = 0
 
     def watch(self, committer: _Committer) -> None:
-        """Complete what this writer or reader reports through its eventfd."""
+        """Call `complete` whenever this writer or reader signals its eventfd."""
         self._committers.append(committer)
 
         def completed() -> None:
@@ -81,13 +84,13 @@ class CommitLoop:
         self._loop.add_reader(committer.fileno(), completed)
 
     def add(self, timed: Timed) -> None:
-        """Run the deadlines of `timed`."""
+        """Run the deadlines of `timed` from now on."""
         self._timed.add(type(timed).__name__, timed)
         self.touch()
 
     def touch(self) -> None:
-        """Something happens now: read the clock, unless this iteration has; submit and look at the deadlines
-        once, at the end of it.
+        """Announce work: reads the clock unless this iteration has done so, and schedules one `submit` and
+        check of the deadlines at the end of the iteration.
         """
         if self._flush is None and not self._stopped:
             self._tick()
@@ -110,7 +113,7 @@ class CommitLoop:
                 self._again = self._loop.call_later(_ARM_INTERVAL, self._arm)
 
     def _poll(self) -> None:
-        """A callback that is due keeps the loop from sleeping."""
+        """Keep the loop from sleeping, by a callback that is always due."""
         self._lingering = not self._stopped and self._monotonic() < self._lingers_until
         if self._lingering:
             self._loop.call_soon(self._poll)
@@ -134,7 +137,7 @@ class CommitLoop:
         self._timed.expire(self._monotonic())
 
     def stop(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching all writers and readers."""
         self._stopped = True
         for handle in (self._flush, self._timer, self._again):
             if handle is not None:

@@ -14,7 +14,7 @@ _LIMITS = (
 
 
 def available_memory(limits: tuple[Path, ...] = _LIMITS) -> int:
-    """Bytes: what the machine has, or what its container allows, whichever is less."""
+    """Return the memory of the machine in bytes, or the limit of its container, whichever is less."""
     found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in limits:
         try:

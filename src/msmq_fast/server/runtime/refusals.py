@@ -16,7 +16,7 @@ _log = logging.getLogger("msmq_fast.refusals")
 
 
 About = Callable[[], Mapping[str, str]]
-"""Further fields of a log line, by name; empty ones are left out."""
+"""Returns further fields of a log line, by name; empty ones are left out."""
 
 
 _ASKING = ("bulk request",)
@@ -30,13 +30,15 @@ _ORDINARY = (
     "STAGE_NOT_FOUND",
     "SUBSCRIPTION_NOT_FOUND",
 )
-"""A client that asks for what is not there: of no concern to operators, so only counted."""
+"""Ordinary errors of clients, such as requests for missing objects: operators need not see them, so they are
+only counted.
+"""
 
 
 class RefusalCounters:
     """Counts refusals by what was refused ("connection", "packet", "message") and by reason.
 
-    At most `lines_per_second` log lines are written; a line says how many went unwritten before it.
+    At most `lines_per_second` log lines are written; each line says how many were left out before it.
     """
 
     def __init__(self, monotonic: Callable[[], float], lines_per_second: int) -> None:
@@ -47,17 +49,17 @@ class RefusalCounters:
         self._lines = 0
         self._unwritten = 0
         self.repeated = 0
-        """Messages that came again although they had been taken: normal after a break of the connection."""
+        """Number of messages received again after they had been accepted: normal after a lost connection."""
 
     def set_rate(self, lines_per_second: int) -> None:
-        """Set the most log lines in a second."""
+        """Set the maximum number of log lines per second."""
         self._limit = lines_per_second
 
     def refuse(
         self, what: str, reason: str, detail: str = "", count: int = 1, about: About | None = None
     ) -> None:
-        """Count, and log if the rate allows it. `about` gives further fields; it is called for written lines
-        only, since a flood of refusals must not cost more than counting.
+        """Count a refusal, and log it if the rate allows. `about` returns further fields; it is called for
+        written lines only, so that a flood of refusals costs no more than counting.
         """
         key = (what, reason)
         if key not in self._counts and len(self._counts) >= MAX_REASONS:
@@ -82,15 +84,17 @@ class RefusalCounters:
         _log.warning("refused %s: %s%s", what, reason, text, extra={"fields": fields})
 
     def repeat(self, detail: str) -> None:
-        """Count a message that came again, and has been taken before: neither a refusal nor a warning."""
+        """Count a message that was received again after it had been accepted: neither a refusal nor a
+        warning.
+        """
         self.repeated += 1
         _log.debug("duplicate message: %s", detail)
 
     def items(self) -> Iterator[tuple[str, str, int]]:
-        """(what, reason, count), sorted."""
+        """Yield (what, reason, count), sorted."""
         for (what, reason), count in sorted(self._counts.items()):
             yield what, reason, count
 
     def total(self, what: str) -> int:
-        """The refusals of one kind."""
+        """Return the number of refusals of one kind."""
         return sum(count for (kind, _), count in self._counts.items() if kind == what)

@@ -1,4 +1,4 @@
-"""Whether the event loop keeps up: a turn that takes long holds up everything else that the server does."""
+"""Detects stalls of the event loop: a long iteration delays everything else that the server does."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ _log = logging.getLogger("msmq_fast.server")
 
 _INTERVAL: Final = 1.0  # seconds between two looks
 LONGEST: Final = 2.0
-"""Seconds of processor time that may pass between two looks."""
+"""Maximum processor time between two checks, in seconds."""
 _REMEMBERED: Final = 10.0  # seconds in which a stall makes the server not ready
 
 
 class StallWatch:
-    """A `Timed` that looks every second at the processor time of its thread.
+    """A `Timed` that checks the processor time of its thread every second.
 
-    If more than `LONGEST` of it has passed, the loop ran something else all the while, although the look was
-    due after a second. The processor time does not count what other processes on a busy machine take.
+    If more than `LONGEST` has passed, one callback has kept the loop busy although the check was due after a
+    second. Processor time does not include the time that other processes take on a busy machine.
     """
 
     def __init__(
         self, monotonic: Callable[[], float], processor: Callable[[], float] = time.thread_time
     ) -> None:
-        """`processor` gives the processor time of the calling thread. Create it where the loop runs."""
+        """`processor` returns the processor time of the calling thread. Create the object in the thread of
+        the loop.
+        """
         self._monotonic = monotonic
         self._processor = processor
         self._used = processor()
@@ -36,11 +38,11 @@ class StallWatch:
         self._until = 0.0
 
     def next_deadline(self) -> float:
-        """When the next look is due."""
+        """Return when the next check is due."""
         return self._due
 
     def expire(self, now: float) -> None:
-        """Look."""
+        """Check for a stall."""
         used = self._processor()
         took, self._used = used - self._used, used
         self._due = now + _INTERVAL
@@ -51,7 +53,7 @@ class StallWatch:
 
     @property
     def why_not_ready(self) -> str | None:
-        """The last stall, for `/readyz`; None if there was none lately."""
+        """Return the last stall, for `/readyz`; None if there was none recently."""
         if self._monotonic() >= self._until:
             return None
         return f"the event loop was busy for {self._took:.1f} s in one turn"

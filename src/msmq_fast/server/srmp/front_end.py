@@ -1,4 +1,4 @@
-"""Everything of SRMP over HTTP that one server runs, put together."""
+"""The SRMP front end of one server: sending and receiving over HTTP."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ __all__ = ["Srmp"]
 
 
 class Srmp(FrontEnd):
-    """`receiving` is None where nothing listens, `sending` where nothing is sent."""
+    """The two halves: `receiving` is None if the server does not listen on HTTP, `sending` is None if it does
+    not send.
+    """
 
     def __init__(self, runtime: Runtime, mqqb: MqqbListener) -> None:
-        """Raises DeclarationError, ListenError: something that the configuration names cannot be used."""
+        """Raises DeclarationError or ListenError if something that the configuration names cannot be used."""
         config, manager, clock = runtime.config, runtime.manager, runtime.clock
         loop, commit_loop, acceptors = runtime.loop, runtime.commit_loop, runtime.acceptors
         refused, security = runtime.refusals, runtime.security
@@ -76,7 +78,7 @@ class Srmp(FrontEnd):
 
     @property
     def connections(self) -> int:
-        """Connections to other computers."""
+        """Number of connections to other computers."""
         return 0 if self.sending is None else self.sending.pool.connections
 
     async def listen(self, bound: Bound) -> None:
@@ -91,7 +93,9 @@ class Srmp(FrontEnd):
         return self.listener.labelled()
 
     async def stop(self) -> None:
-        """End the connections to other computers; those that came end behind the answers they wait for."""
+        """Close the connections to other computers; incoming ones close once their pending answers are
+        sent.
+        """
         self.listener.stop_accepting()
         if self.sending is not None:
             self.sending.stop()

@@ -32,10 +32,10 @@ _PATIENCE = 1.0  # seconds without a byte after which an unfinished request make
 
 
 def bind_http(config: Config) -> dict[str, list[socket.socket]]:
-    """The sockets of the ports that are on.
+    """Return the sockets of the enabled ports.
 
-    A default port that cannot be bound is left out, with a warning. Raises ListenError for the
-    rest.
+    If a default port cannot be bound, logs a warning and leaves it out. Raises ListenError for any other
+    port.
     """
     listen = config.listen
     listeners: dict[str, ListenHttp | ListenHttps] = {HTTP: listen.http}
@@ -63,7 +63,7 @@ def bind_http(config: Config) -> dict[str, list[socket.socket]]:
 
 
 class _Connection(HttpProtocol):
-    """One that the listener counts."""
+    """A connection that the listener counts."""
 
     def __init__(
         self, owner: SrmpListener, shared: Shared, loop: asyncio.AbstractEventLoop, slot: Slot
@@ -89,7 +89,7 @@ class _Connection(HttpProtocol):
 
 
 class SrmpListener:
-    """Accepts connections, within limits; `handler` takes what they bring."""
+    """Accepts connections within limits, and passes their requests to `handler`."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class SrmpListener:
         refused: RefusalCounters,
         acceptors: Acceptors,
     ) -> None:
-        """Raises DeclarationError: the files for HTTPS cannot be used."""
+        """Raises DeclarationError if the files for HTTPS are invalid."""
         self._settings = config.srmp
         self._open: set[_Connection] = set()
         self._acceptors = acceptors
@@ -127,17 +127,17 @@ class SrmpListener:
         )
 
     def set_limits(self, config: Config) -> None:
-        """Take over the limits of connections of a configuration."""
+        """Apply the connection limits of a configuration."""
         http = config.listen.http
         self._share.resize(http.max_connections, http.max_connections_per_address)
 
     @property
     def connections(self) -> int:
-        """Open ones."""
+        """Number of open connections."""
         return len(self._open)
 
     def labelled(self) -> Iterator[Labelled]:
-        """For the metrics."""
+        """Yield the values with their labels, for the metrics."""
         yield Labelled(
             "http_answers_total",
             "Answers to messages that came over HTTP, by status.",
@@ -164,15 +164,15 @@ class SrmpListener:
                 self._stop_accepting.append(stop)
 
     def opened(self, connection: _Connection) -> None:
-        """A connection stands."""
+        """Record an open connection."""
         self._open.add(connection)
 
     def closed(self, connection: _Connection) -> None:
-        """A connection has ended."""
+        """Record that a connection has ended."""
         self._open.discard(connection)
 
     def stop_accepting(self) -> None:
-        """Close the listening sockets; connections end with the answers that they wait for."""
+        """Close the listening sockets; each connection closes once its pending answers are sent."""
         for stop in self._stop_accepting:
             stop()
         self._stop_accepting.clear()
@@ -183,7 +183,7 @@ class SrmpListener:
         return sum(connection.held for connection in self._open) + size <= self._settings.unfinished
 
     def _fixed_lines(self) -> bytes:
-        """Server and Date (RFC 9110 6.6.1), made once a second."""
+        """Return the headers Server and Date (RFC 9110 6.6.1), which are rebuilt once a second."""
         now = int(time.time())
         if now != self._fixed_at:
             self._fixed_at = now

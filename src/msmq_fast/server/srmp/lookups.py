@@ -1,8 +1,8 @@
-"""Looking up host names that peers chose, for receipts.
+"""Resolves host names that peers chose, for receipts.
 
-A lookup takes one of a few threads, and as long as the name server likes, which may be the peer's own. So
-there is one at a time for all receipts, and the addresses of peers have their turns: names that programs and
-the configuration chose find a thread.
+A lookup occupies one of a few threads for as long as the name server takes, which the peer may control. So
+receipts use only one lookup at a time, and peer addresses take turns: a thread is left for the names that
+programs and the configuration chose.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ __all__ = ["PeerLookups"]
 
 
 class PeerLookups:
-    """`resolve(host, port)` gives the addresses of a host; `timeout` in seconds for each lookup."""
+    """Lookups for peers, one at a time. `resolve(host, port)` returns the addresses of a host; `timeout` is
+    in seconds for each lookup.
+    """
 
     def __init__(self, resolve: Callable[[str, int], Awaitable[list[str]]], timeout: float) -> None:
         self._resolve = resolve
@@ -27,8 +29,8 @@ class PeerLookups:
         self._groups: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def __call__(self, peer: str, host: str, port: int) -> list[str]:
-        """The addresses of a host that a message from the address `peer` named. Raises TimeoutError, and what
-        `resolve` raises.
+        """Return the addresses of a host that a message from the address `peer` named. Raises TimeoutError,
+        and whatever `resolve` raises.
         """
         if is_address(host):
             return [host]

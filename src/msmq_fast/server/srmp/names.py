@@ -1,4 +1,4 @@
-"""Names and signatures of SRMP as the configuration says: redirections, own URLs, signers."""
+"""Names and signatures of SRMP according to the configuration: redirections, URLs of this server, signers."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ __all__ = ["redirections", "redirector", "verifier"]
 
 
 def redirections(settings: SrmpConfig) -> Redirections:
-    """Those of the configuration, then those of the mapping files in the order of their names.
+    """Return the redirections of the configuration, then those of the mapping files in the order of their
+    names.
 
-    Raises DeclarationError: a file cannot be used.
+    Raises DeclarationError if a file is invalid.
     """
     found = Redirections(
         settings.inbound,
@@ -67,7 +68,7 @@ def verifier(
     turns: KeyTurns,
     monotonic: Callable[[], float],
 ) -> Verifier:
-    """Builds the verifier of signatures, with the certificates that users have here."""
+    """Builds the verifier of signatures, with the registered certificates of users."""
     digests = frozenset(HashAlgorithm[name.upper()] for name in settings.signature_digests)
     policy = SignaturePolicy(digests, settings.unregistered_certificates, settings.verify_signatures)
     return Verifier(_registered(certificates), policy, turns, monotonic)

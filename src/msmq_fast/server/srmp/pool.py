@@ -1,4 +1,4 @@
-"""Connections for messages that leave by HTTP: opened, shared by all queues that lead to the same server,
+"""Connections for messages sent over HTTP. All queues to the same server share its connections, which are
 kept for the next request.
 """
 
@@ -40,7 +40,7 @@ class Request(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A forward proxy, spoken to in the clear."""
+    """A forward proxy, used without TLS."""
 
     host: str
     port: int
@@ -48,7 +48,7 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class PoolSettings:
-    """`tls` verifies servers, always."""
+    """Settings of the pool. `tls` always verifies servers."""
 
     tls: ssl.SSLContext
     per_host: int = 8  # connections to one server
@@ -60,7 +60,7 @@ class PoolSettings:
 
 @dataclass(slots=True)
 class _Job:
-    """A queue that wants a connection; with a request that the last one has not answered."""
+    """A queue that waits for a connection, with a request that the previous connection has not answered."""
 
     number: int
     request: Request | None = None
@@ -88,7 +88,9 @@ class Pool:
         share: Share,
         make_transfer: Callable[[Callable[[Effect], None]], Transfer[Request]],
     ) -> None:
-        """`share` counts the connections; `make_transfer` is given what executes effects."""
+        """`share` counts the connections; `make_transfer` is called with the function that executes
+        effects.
+        """
         self._loop = loop
         self._settings = settings
         self._share = share
@@ -103,11 +105,11 @@ class Pool:
 
     @property
     def connections(self) -> int:
-        """Those that are open or being opened."""
+        """Number of connections that are open or being opened."""
         return sum(server.open for server in self._servers.values())
 
     def effect(self, effect: Effect) -> None:
-        """Begin what the engine asked for; it hears of the end."""
+        """Start an effect of the engine, and report its result to the engine."""
         match effect:
             case Reach(number, endpoint):
                 self._enqueue(endpoint, _Job(number))
@@ -136,7 +138,7 @@ class Pool:
         self._spawn(self._dial(endpoint, server))
 
     def _serve(self, connection: _Connection, server: _Server) -> None:
-        """A connection is free: the first queue that has something to send gets it."""
+        """Give a free connection to the first queue that has something to send."""
         while server.waiting and not connection.lost:
             job = server.waiting.popleft()
             request = job.request or self.transfer.opened(job.number, connection.address, self.monotonic())
@@ -148,7 +150,7 @@ class Pool:
             server.idle.append(connection)
 
     def answered(self, connection: _Connection, number: int, status: int, keep: bool) -> None:
-        """A request was answered."""
+        """Handle the answer to a request."""
         self.touch()
         now = self.monotonic()
         del self._busy[number]
@@ -163,7 +165,7 @@ class Pool:
         self.transfer.proceed(number, now)
 
     def ended(self, connection: _Connection, number: int, request: Request | None, detail: str) -> None:
-        """A connection is gone, with the request that was under way, if there was one."""
+        """Handle the end of a connection; `request` is the request that was in progress, if any."""
         self.touch()
         server = self._servers[connection.endpoint]
         server.open -= 1
@@ -179,7 +181,7 @@ class Pool:
         self._refill(connection.endpoint, server)
 
     def _refill(self, endpoint: Endpoint, server: _Server) -> None:
-        """Opens connections for the queues that still wait."""
+        """Opens connections for queues that still wait for one."""
         while server.waiting and server.idle:
             self._serve(server.idle.pop(), server)
         while (
@@ -238,7 +240,7 @@ class Pool:
         self._refill(endpoint, server)
 
     async def _reached(self, endpoint: Endpoint) -> _Connection:
-        """A connection, within the time for one."""
+        """Open a connection within the connect time-out."""
         peer, paths, timeout = endpoint.only, self._settings.paths, self._settings.connect_timeout
         proxy = None  # which would resolve a name itself
         if peer is None or paths.is_named(endpoint.host):
@@ -317,7 +319,7 @@ class Pool:
         connection.connection_made(secured)
 
     def _socket(self, address: str) -> socket.socket:
-        """A socket for one connection, bound to the source address."""
+        """Return a socket for one connection, bound to the source address."""
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         made = socket.socket(family, socket.SOCK_STREAM)
         made.setblocking(False)
@@ -331,7 +333,7 @@ class Pool:
         return made
 
     def close(self) -> None:
-        """Cancels everything; requests under way get no result."""
+        """Cancels everything; requests in progress get no result."""
         self._closed = True
         for task in self._tasks:
             task.cancel()
@@ -364,14 +366,16 @@ class _Connection(asyncio.Protocol):
 
     @property
     def stale(self) -> bool:
-        """Whether it had served before, and ended without a word about the last request."""
+        """Whether the connection had answered earlier requests, and ended without any byte of an answer to
+        the last one.
+        """
         return self._http.answers > 0 and self._http.silent
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # a connection has a Transport
 
     def send(self, number: int, request: Request) -> None:
-        """Write a request of a queue."""
+        """Send a request of a queue."""
         self._number, self._request = number, request
         target = request.target
         if self._absolute:
@@ -387,7 +391,7 @@ class _Connection(asyncio.Protocol):
             self._transport.writelines(pieces)
 
     def forget(self) -> None:
-        """Drops the request under way without a result."""
+        """Drops the request in progress without a result."""
         self._number, self._request = 0, None
 
     def data_received(self, data: bytes) -> None:
@@ -426,14 +430,16 @@ class _Connection(asyncio.Protocol):
 
 
 class _Tunnel(asyncio.Protocol):
-    """Asks a proxy for a way through (CONNECT)."""
+    """Requests a tunnel from a proxy (CONNECT)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._http = ClientConnection()
         self._done: asyncio.Future[int] = loop.create_future()
 
     async def open(self, transport: asyncio.Transport, endpoint: Endpoint) -> None:
-        """Raises ConnectionRefusedError: the proxy says no; BadAnswer: it does not speak HTTP."""
+        """Open the tunnel. Raises ConnectionRefusedError if the proxy refuses, BadAnswer if it does not speak
+        HTTP.
+        """
         host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
         transport.write(self._http.tunnel(f"{host}:{endpoint.port}".encode(), [_NO_QUESTIONS]))
         status = await self._done
@@ -465,7 +471,7 @@ class _Unresolved(OSError):
 
 
 def _admitted(addresses: list[str], peer: str, host: str, paths: ReturnPaths) -> list[str]:
-    """Those of the addresses of a host that receipts for `peer` may go to."""
+    """Return the addresses of a host that receipts for `peer` may be sent to."""
     admitted = [each for each in addresses if paths.admits(peer, host, each)]
     if addresses and not admitted:
         shown = ", ".join(addresses[:4])

@@ -1,4 +1,4 @@
-"""Messages that arrive by SRMP: destinations, streams, receipts and the pipeline put together."""
+"""Receives messages over SRMP: connects destinations, streams, receipts and the pipeline."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ __all__ = ["SrmpReceiving"]
 
 
 class SrmpReceiving:
-    """`pipeline` takes requests and multicast messages; add this to the commit loop.
+    """The receiving half of SRMP. `pipeline` handles requests and multicast messages; add this object to the
+    commit loop.
 
-    `sequences`: the streams that leave; `history`: the identifiers that MS-MQQB knows too; `verify` checks
-    signatures, in `turns`; `report` hears of traced messages that were stored.
+    `sequences`: the outgoing streams; `history`: the duplicate history, shared with MS-MQQB; `verify` checks
+    signatures, in `turns`; `report` is called for traced messages that were stored.
     """
 
     def __init__(
@@ -83,9 +84,9 @@ class SrmpReceiving:
         self._refused.refuse("message", reason.text, description)
 
     def next_deadline(self) -> float:
-        """Monotonic seconds at which `expire` is due."""
+        """Return when `expire` is due, in monotonic seconds."""
         return self.streams.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Acknowledge streams that pause."""
+        """Acknowledge streams in which no message has arrived lately."""
         self.streams.expire(now, self.receipts.stream)

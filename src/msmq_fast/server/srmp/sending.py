@@ -1,4 +1,4 @@
-"""Messages that leave by HTTP and HTTPS: outgoing queues, connections, timers put together."""
+"""Sends messages over HTTP and HTTPS: connects outgoing queues, connections and timers."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class SrmpSending:
         refused: RefusalCounters,
         share: Share,
     ) -> None:
-        """`encode` makes requests of messages, `connect_to` says whose host is dialled for a URL, `report`
-        hears of traced messages, `share` counts the connections.
+        """`encode` makes a request from a message, `connect_to` returns the host to connect to for a URL,
+        `report` is called for traced messages, `share` counts the connections.
         """
         settings = config.srmp
         self._refused = refused
@@ -87,14 +87,14 @@ class SrmpSending:
     # -------------------------------------------------------------------------------- outgoing queues
 
     def channel_of(self, queue: OutgoingQueue) -> HttpChannel[Request]:
-        """The channel of an outgoing queue."""
+        """Return the channel of an outgoing queue."""
         channel = self._channels.get(queue)
         if channel is None:
             channel = self._channels[queue] = HttpChannel(queue, self._of_channels)
         return channel
 
     def removed(self, queue: OutgoingQueue) -> None:
-        """A queue exists no more."""
+        """Called after a queue was deleted."""
         channel = self._channels.pop(queue, None)
         if channel is not None:
             channel.stop_waiting()
@@ -106,21 +106,21 @@ class SrmpSending:
     # -------------------------------------------------------------------------------- timers
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds."""
+        """Return when `expire` is due, in monotonic seconds."""
         return self.transfer.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Run what is due."""
+        """Handle all deadlines that are due."""
         self.transfer.expire(now)
 
     def stop(self) -> None:
-        """End all connections; what was not answered is sent again by the next run."""
+        """Close all connections; unanswered requests are sent again after the next start."""
         self.pool.close()
 
 
 def sends_http(config: Config) -> bool:
-    """SrmpHttpSupport of the sending side. A port that is on counts, also if it cannot be had: what may be
-    sent must not depend on what else runs on this computer.
+    """Return SrmpHttpSupport of the sending side. An enabled port counts even if it cannot be opened, so that
+    sending does not depend on what else runs on this computer.
     """
     listen = config.listen
     if config.srmp.sending == "auto":
@@ -130,7 +130,7 @@ def sends_http(config: Config) -> bool:
 
 
 def _verifying(ca_file: Path | None) -> ssl.SSLContext:
-    """Servers are verified, always. Raises DeclarationError: the file cannot be used."""
+    """Return a TLS context that always verifies servers. Raises DeclarationError if the file is invalid."""
     try:
         context = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
     except OSError as error:  # an SSLError is one

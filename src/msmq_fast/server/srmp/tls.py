@@ -1,4 +1,6 @@
-"""TLS of the HTTPS port: one certificate, more of them for other names (SNI), clients that must have one."""
+"""TLS of the HTTPS port: the certificate, further ones for other names (SNI), and required client
+certificates.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _MORE: Final = "listen.https.tls_more_certificates"
 
 
 def https_context(config: Config, files: TlsFiles) -> ssl.SSLContext | None:
-    """None without a port or a certificate. Raises DeclarationError: a file cannot be used."""
+    """Return the TLS context, None without a port or a certificate. Raises DeclarationError if a file is
+    invalid.
+    """
     listen = config.listen.https
     if listen.port is None:
         return None
@@ -36,7 +40,9 @@ def https_context(config: Config, files: TlsFiles) -> ssl.SSLContext | None:
     if others:
 
         def choose(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> None:
-            """The whole name first, then the wildcard for its first label (RFC 6125 6.4.3)."""
+            """Select the certificate: by the whole name first, then by the wildcard for its first label (RFC
+            6125 6.4.3).
+            """
             asked = (name or "").lower()
             found = others.get(asked) or others.get(f"*.{asked.partition('.')[2]}")
             if found is not None:
@@ -58,7 +64,7 @@ def _ask_clients(context: ssl.SSLContext, authorities: Path | None) -> None:
 
 
 def _names(path: Path) -> list[str]:
-    """The DNS names of a certificate, in lower case."""
+    """Return the DNS names of a certificate, in lower case."""
     try:
         certificate = x509.load_pem_x509_certificates(path.read_bytes())[0]
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
