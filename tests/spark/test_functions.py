@@ -108,7 +108,7 @@ def test_in_dataframes_and_sql(spark: SparkSession) -> None:
         None,
         "ACK_REACH_QUEUE",
     ]
-    assert found[3]["class_error"] == "a message class lies in 0..65535, not -1"
+    assert found[3]["class_error"] == "a message class must be from 0 to 65535, not -1"
     assert found[1]["headers"] == {"a": "b"}
     assert found[4]["headers"] is None
     assert found[3]["headers_error"] == "the extension holds neither XML nor JSON headers"

@@ -1,6 +1,6 @@
-"""The Spark side: data sources, sink and pipeline; used beside the server, on drivers and executors.
+"""The Spark integration: data sources, sink and pipeline, for drivers and executors.
 
-Where the package is installed, PySpark finds the formats by itself. Where it came with `--py-files`:
+If the package is installed, PySpark finds the formats by itself. If it is passed with `--py-files`, call:
 
     import msmq_fast.spark
     msmq_fast.spark.register(spark)
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Make `msmq`, `msmq_store` and `msmq_pcap` known to a session.
+    """Register the formats `msmq`, `msmq_store` and `msmq_pcap` in a session.
 
-    A driver that runs several streams calls it before the `load()` of each: while streams start, Spark lets
-    those of one registration write to one Java map without a lock, and where two do so at the same moment
-    every task of both fails with an `OptionalDataException`.
+    A driver that runs several streams must call this before each `load()`. While streams start, Spark lets
+    all streams of one registration write to the same Java map without a lock. If two write at the same
+    moment, every task of both streams fails with an `OptionalDataException`.
     """
     from msmq_fast.spark.datasource import MsmqDataSource
     from msmq_fast.spark.pcap.datasource import CaptureDataSource

@@ -1,4 +1,6 @@
-"""`format("msmq")`. PySpark imports this at each look-up of a format: what it needs is imported later."""
+"""`format("msmq")`. PySpark imports this module at each look-up of a format, so other modules are imported
+only when needed.
+"""
 
 from __future__ import annotations
 
@@ -25,32 +27,32 @@ class MsmqDataSource(DataSource):
         return "msmq"
 
     def schema(self) -> StructType:
-        """The columns that the options choose. OptionError."""
+        """Return the columns that the options select. Raises OptionError."""
         from msmq_fast.spark.schemas import spark_schema
         from msmq_fast.spark.source import columns_of, source_options
 
         return spark_schema(columns_of(source_options(dict(self.options))))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For spark.read. OptionError."""
+        """Return the reader for spark.read. Raises OptionError."""
         from msmq_fast.spark.source import MsmqReader, checked_options
 
         return MsmqReader(checked_options(dict(self.options), schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """For spark.readStream. OptionError."""
+        """Return the reader for spark.readStream. Raises OptionError."""
         from msmq_fast.spark.source import MsmqStreamReader, checked_options
 
         return MsmqStreamReader(checked_options(dict(self.options), schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """For DataFrame.write. OptionError."""
+        """Return the writer for DataFrame.write. Raises OptionError."""
         from msmq_fast.spark.sink import MsmqWriter, sink_options
 
         return MsmqWriter(sink_options(dict(self.options)), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """For DataFrame.writeStream. OptionError."""
+        """Return the writer for DataFrame.writeStream. Raises OptionError."""
         from msmq_fast.spark.sink import MsmqStreamWriter, sink_options
 
         return MsmqStreamWriter(sink_options(dict(self.options)), schema, overwrite=overwrite)

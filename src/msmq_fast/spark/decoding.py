@@ -1,4 +1,4 @@
-"""Option `decode`: the column `body_text`, made of bodies one by one where they are read."""
+"""Option `decode`: the column `body_text`, decoded from each body on the executor that reads it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msmq_fast.protocol.columns import Column
 
 BODY_TEXT: Final = Column("body_text", "string")
 NEEDS: Final = ("body", "body_type")
-"""Columns that it is made of."""
+"""Columns from which `body_text` is decoded."""
 
 
 def _utf16(body: bytes, body_type: int | None) -> str:
@@ -43,7 +43,7 @@ DECODERS: Final[dict[str, Callable[[bytes, int | None], str]]] = {
 
 
 def body_texts(batch: pa.RecordBatch, decode: str) -> pa.Array:
-    """The texts of the bodies of a batch; null where a body is null or not such a text."""
+    """Return the texts of the bodies of a batch; null if a body is null or not a valid text of this kind."""
     function = DECODERS[decode]
     bodies, kinds = batch.column("body").to_pylist(), batch.column("body_type").to_pylist()
     return pa.array((_text(function, *row) for row in zip(bodies, kinds, strict=True)), pa.string())

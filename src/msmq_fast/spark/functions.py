@@ -3,8 +3,9 @@
     from msmq_fast.spark.functions import msmq_text
     rows.select(msmq_text("body", "body_type"), msmq_text.error("body", "body_type"))
 
-Each is an Arrow UDF: null for null, and null where the bytes are not what was asked for. Its twin `.error`
-(in SQL, after `register`, the same name with `_error`) is the reason, null where there is none.
+Each is an Arrow UDF. It returns null for null, and null if the bytes are not valid for the function. Its
+counterpart `.error` (in SQL, after `register`, the same name with `_error`) returns the reason, null if there
+is none.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ Plain = Callable[..., Any]
 
 
 class BodyFunction:
-    """One function: `function(*columns)` is its value, `function.error(*columns)` why there is none.
+    """One function: `function(*columns)` is its value, `function.error(*columns)` the reason if there is no
+    value.
 
     `plain` takes the values of one row; only its first `required` arguments must not be null.
     """
@@ -54,16 +56,16 @@ class BodyFunction:
         self.__doc__ = plain.__doc__
 
     def __call__(self, *columns: Column | str) -> Column:
-        """The value."""
+        """Return the column of the value."""
         return cast(Column, self.value_udf(*columns))
 
     def error(self, *columns: Column | str) -> Column:
-        """The reason why the value is null although the argument is not; else null."""
+        """Return the column of the reason why the value is null although the argument is not; else null."""
         return cast(Column, self.error_udf(*columns))
 
     @cached_property
     def value_udf(self) -> Any:
-        """The UDF of the value."""
+        """Return the UDF of the value."""
         plain, required, kind = self.plain, self.required, to_arrow_type(self.result, timezone="UTC")
 
         def value(*arguments: pa.Array) -> pa.Array:
@@ -73,7 +75,7 @@ class BodyFunction:
 
     @cached_property
     def error_udf(self) -> Any:
-        """The UDF of the reason."""
+        """Return the UDF of the reason."""
         plain, required = self.plain, self.required
 
         def error(*arguments: pa.Array) -> pa.Array:
@@ -88,7 +90,7 @@ class BodyFunction:
 
 
 def _rows(plain: Plain, required: int, arguments: tuple[pa.Array, ...]) -> list[tuple[Any, str | None]]:
-    """(value, reason) of each row."""
+    """Return (value, reason) for each row."""
     found: list[tuple[Any, str | None]] = []
     for row in zip(*(argument.to_pylist() for argument in arguments), strict=True):
         if None in row[:required]:
@@ -102,22 +104,24 @@ def _rows(plain: Plain, required: int, arguments: tuple[pa.Array, ...]) -> list[
 
 
 def _kind(body_type: int | None, body: bytes | None) -> str | None:
-    """One of `bodies.kind.KINDS`, from the type and the first bytes."""
+    """Return one of `bodies.kind.KINDS`, according to the type and the first bytes."""
     return None if body is None else body_kind(body, body_type)
 
 
 def _class_name(number: int) -> str:
-    """The published name of a message class; custom classes as 0x and four hexadecimal digits.
+    """Return the published name of a message class; for custom classes 0x and four hexadecimal digits.
 
-    BodyError: not a 16-bit number.
+    Raises BodyError if it is not a 16-bit number.
     """
     if not 0 <= number <= 0xFFFF:
-        raise BodyError(f"a message class lies in 0..65535, not {number}")
+        raise BodyError(f"a message class must be from 0 to 65535, not {number}")
     return name_of(number)
 
 
 def _headers(extension: bytes) -> dict[str, str] | None:
-    """Null, not an empty map, for a message without headers: `is not null` is how a query asks for them."""
+    """Return the headers. None, not an empty map, for a message without headers, so that a query can test `is
+    not null`.
+    """
     return extension_headers(extension) or None
 
 
@@ -134,10 +138,10 @@ msmq_text = BodyFunction("msmq_text", text, StringType())
 """msmq_text(body, body_type): the text of a VT_BSTR, VT_LPWSTR or VT_LPSTR body; others are UTF-8."""
 
 msmq_utf16 = BodyFunction("msmq_utf16", utf16, StringType())
-"""msmq_utf16(body): the text of a UTF-16 body whose type does not say so."""
+"""msmq_utf16(body): the text of a UTF-16 body whose type does not declare that."""
 
 msmq_xml = BodyFunction("msmq_xml", xml, StringType())
-"""msmq_xml(body): the text of an XML body, for from_xml, xpath or parse_json of what is in it."""
+"""msmq_xml(body): the text of an XML body, as input for from_xml, xpath or parse_json."""
 
 msmq_netbinary_info = BodyFunction(
     "msmq_netbinary_info",
@@ -158,7 +162,9 @@ msmq_nmf = BodyFunction(
         envelope_size=IntegerType(),
     ),
 )
-"""msmq_nmf(body): the .NET framing records before a NetMsmqBinding envelope, and where that stands."""
+"""msmq_nmf(body): the .NET framing records before a NetMsmqBinding envelope, and the offset of the
+envelope.
+"""
 
 msmq_guid = BodyFunction("msmq_guid", guid, StringType())
 """msmq_guid(bytes): a GUID (16 bytes) or a message identifier (20 bytes, as a correlation_id) as text."""
@@ -183,7 +189,7 @@ FUNCTIONS: Final = (
 
 
 def register(spark: SparkSession) -> None:
-    """Make all functions and their twins known to SQL in this session."""
+    """Register all functions, and their `_error` counterparts, for SQL in this session."""
     for function in FUNCTIONS:
         spark.udf.register(function.name, function.value_udf)
         spark.udf.register(function.name + "_error", function.error_udf)

@@ -1,3 +1,3 @@
-"""The lake: everything that passes queue managers as Parquet tables, and the audit that proves what became of
-it.
+"""The lake: all messages and events of queue managers as Parquet tables, and an audit that proves the fate of
+each message.
 """

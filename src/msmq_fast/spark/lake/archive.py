@@ -1,4 +1,4 @@
-"""`msmq-lake archive`: events and messages of queue managers into bronze tables, each batch once."""
+"""`msmq-lake archive`: copies events and messages of queue managers into bronze tables, each batch once."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _NEEDED: Final = (
 )
 _ATTEMPTS: Final = 5
 _LOOK_S: Final = 60.0
-"""Between two notes of the queue managers' own counters while following."""
+"""Seconds between two records of the queue managers' own counters with --follow."""
 _TASK_ROWS: Final = 250_000
-"""What is far behind is read by several tasks."""
+"""Rows of one task: a larger backlog is read by several tasks."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Source:
     max_bytes: str = "256m"
 
     def clients(self) -> list[BulkClient]:
-        """One for each queue manager. CommandError: an address that is none."""
+        """Return one client for each queue manager. Raises CommandError if an address is invalid."""
         try:
             return [
                 BulkClient(Endpoint(url, token_file=self.token_file, ca_file=self.ca_file))
@@ -72,7 +72,9 @@ class Source:
             raise CommandError(Exit.USAGE, f"--url: {error}") from None
 
     def stream(self, spark: SparkSession, content: str, lake: Lake, run: str) -> DataFrame:
-        """The files that one kind of content becomes. No loss ends it: `coverage` shows what is missing."""
+        """Return the stream of files with one kind of content. Lost rows do not end it: `coverage` shows what
+        is missing.
+        """
         from msmq_fast.spark.lake.landingsource import NAME, LandingSource
 
         # Queries that share a registration write to one map of Spark's without a lock while they start, and a
@@ -121,7 +123,7 @@ class Archive:
         self._shown = 0
 
     def once(self, progress: Progress) -> None:
-        """Everything that is there now. A query that Spark could not start in time is started again."""
+        """Archives everything that is there now. Restarts a query that Spark could not start in time."""
         from pyspark.errors import StreamingQueryException
 
         self.look()
@@ -144,8 +146,8 @@ class Archive:
             query.stop()
 
     def follow(self, interval: str, progress: Progress, ended: threading.Event) -> None:
-        """Runs until a query fails, or `ended` is set. A query that Spark could not start in time is started
-        again.
+        """Archives until a query fails or `ended` is set. Restarts a query that Spark could not start in
+        time.
         """
         queries = {
             content: self._start(content, processingTime=interval) for content in self._source.contents
@@ -168,7 +170,7 @@ class Archive:
                 query.stop()
 
     def look(self) -> None:
-        """Notes what the queue managers count. Raises BulkError."""
+        """Records the counters of the queue managers. Raises BulkError."""
         rows = []
         for client in self._source.clients():
             with client:
@@ -193,8 +195,9 @@ class Archive:
         )
 
     def _run(self, content: str, *, fresh: bool) -> str:
-        """Names the directories of a checkpoint's batches: without a checkpoint numbers begin again at 0. It
-        says too whether bodies are kept.
+        """Returns the name of the run, which names the directories of its batches. Each checkpoint has its
+        own run, because batch numbers start again at 0 without a checkpoint. The name also shows whether
+        bodies are kept.
         """
         path = f"_state/runs/{self._name}-{content}.json"
         known = self._lake.read_json(path)
@@ -267,7 +270,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Archives once, or follows until SIGINT or SIGTERM; then exit code 0."""
+    """Archives once, or follows until SIGINT or SIGTERM. Returns exit code 0."""
     source = _source(arguments)
     Lake(arguments.lake)  # a place that cannot hold a lake is refused before a server is asked
     total = _reach(source)
@@ -284,7 +287,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _asked_to_end() -> threading.Event:
-    """Set by the signals; PySpark's own handler would break off what the driver is just asking the JVM."""
+    """Returns an event that SIGINT and SIGTERM set. PySpark's own handler would interrupt a running call to
+    the JVM.
+    """
     ended = threading.Event()
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda *_: ended.set())
@@ -321,7 +326,9 @@ def _source(arguments: argparse.Namespace) -> Source:
 
 
 def _reach(source: Source) -> int:
-    """Asks every queue manager before Spark is started; roughly how many rows there are. Raises BulkError."""
+    """Connects to every queue manager before Spark is started. Returns the approximate number of rows. Raises
+    BulkError.
+    """
     total = 0
     for client in source.clients():
         with client:

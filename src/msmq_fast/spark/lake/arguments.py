@@ -1,4 +1,4 @@
-"""Values of arguments that several commands of the lake take."""
+"""Parsers for arguments that several commands of the lake have."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 
 def day_argument(text: str) -> date:
-    """A day in UTC: YYYY-MM-DD, today or yesterday."""
+    """Returns a day in UTC from YYYY-MM-DD, today or yesterday."""
     if text in ("today", "yesterday"):
         return datetime.now(UTC).date() - timedelta(days=text == "yesterday")
     try:

@@ -1,4 +1,4 @@
-"""`msmq-lake audit`: what became of every message of a day, and whether the lake can prove it."""
+"""`msmq-lake audit`: determines the fate of every message of a day, and whether the lake can prove it."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ _VERDICTS: Final = {
 
 @dataclass(frozen=True)
 class Rules:
-    """`lookback` days before and after the audited one are searched for the rest of its messages; a message
-    is lost `grace_s` seconds after its sender was told that the next queue manager has it; `poison_aborts`
-    make a message poison. `now`: a day that is not over at that time need not be covered to its end. Queue
-    managers that are `gone` (names or GUIDs) tell no more, and need not.
+    """The rules of an audit. `lookback` days before and after the audited day are searched for other events
+    of its messages. A message that has not arrived is lost `grace_s` seconds after the next queue manager
+    acknowledged it to the sender. `poison_aborts` aborted receives make a message poison. `now`: a day that
+    is not over at that time need not be covered to its end. Queue managers in `gone` (names or GUIDs) are
+    removed: their events may end.
     """
 
     lookback: int = 7
@@ -93,8 +94,8 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Audits the days asked for; exit code 0 unless something could not be done. Verdicts are results, not
-    failures.
+    """Audits the requested days. Returns exit code 0 whatever the verdicts are, because a verdict is not a
+    failure.
     """
     lake = Lake.open(arguments.lake)
     rules = Rules(
@@ -132,8 +133,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _closed(lake: Lake, day: date) -> bool:
-    """Whether a day was audited with counts that are not kept any more: without them, its events would seem
-    to agree with all counts that are left.
+    """Whether a day was audited with counts that have since been deleted: without them, its events would seem
+    to agree with all remaining counts.
     """
     first = bronze.counted_since(lake)
     return first is not None and day < first and day in audited(lake)
@@ -142,10 +143,10 @@ def _closed(lake: Lake, day: date) -> bool:
 def audit(
     spark: SparkSession, lake: Lake, day: date, rules: Rules, *, done: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
-    """Writes silver/lifecycle and the gold tables of one day anew; returns its summary. Silver must be up to
+    """Rewrites silver/lifecycle and the gold tables of one day. Returns its summary. Silver must be up to
     date.
 
-    CommandError: nothing of that day is in the lake.
+    Raises CommandError if the lake has no events of that day.
     """
     if day not in silver.days(lake):
         raise CommandError(
@@ -190,7 +191,7 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
 
 
 class _Tables:
-    """The tables of one day: written aside, and swapped in together at the end."""
+    """The tables of one day: written to a staging directory, and moved into place together at the end."""
 
     def __init__(self, spark: SparkSession, lake: Lake, day: date, done: Callable[[], None]) -> None:
         self._spark = spark
@@ -210,20 +211,22 @@ class _Tables:
         self._lake.delete(self._stage)
 
     def write(self, table: str, rows: DataFrame, *, whole: bool = True) -> DataFrame:
-        """Writes the day's part of a table; what is returned reads it back. `whole`: small, so one file."""
+        """Writes the day's part of a table, and returns a DataFrame that reads it back. `whole`: as one file,
+        because it is small.
+        """
         (rows.coalesce(1) if whole else rows).write.parquet(self._lake.path(self._stage, table))
         self._written.append(table)
         self._done()
         return self.read(table)
 
     def keep(self, name: str, rows: DataFrame) -> DataFrame:
-        """Writes what several tables are made of, for this audit only."""
+        """Writes an intermediate result that several tables use, for this audit only."""
         rows.write.parquet(self._lake.path(self._stage, "_kept", name))
         self._done()
         return self._spark.read.parquet(self._lake.path(self._stage, "_kept", name))
 
     def read(self, table: str) -> DataFrame:
-        """A table that was written."""
+        """Returns a table that was written."""
         return self._spark.read.parquet(self._lake.path(self._stage, table))
 
 

@@ -1,4 +1,4 @@
-"""Reading bronze tables: complete batches only; and the shape of their rows, for declarative pipelines."""
+"""Reads bronze tables, complete batches only, and shapes their rows for declarative pipelines."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ COLUMNS = {"events": EVENTS, "messages": MESSAGES, "bodies": BODIES, "counters":
 
 
 def table(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
-    """A bronze table with the columns of this release: those that older batches lack are null."""
+    """Returns a bronze table with the columns of this release: columns that older batches lack are null."""
     return read(spark, name, [batch.path for batch in lake.batches(name)])
 
 
 def read(spark: SparkSession, name: str, paths: list[str]) -> DataFrame:
-    """Some batches of a bronze table."""
+    """Returns some batches of a bronze table."""
     columns = COLUMNS[name]
     return load(spark.read, columns, *paths) if paths else spark.createDataFrame([], ddl(columns))
 
 
 def counted_since(lake: Lake) -> date | None:
-    """The first day of which all of bronze/counters is there; None: nothing of it was ever deleted."""
+    """Returns the first day for which bronze/counters is complete, None if nothing was ever deleted."""
     note = lake.read_json(_COUNTED)
     return None if note is None else date.fromisoformat(note["first"])
 
 
 def note_counted_since(lake: Lake, first: date) -> None:
-    """Write this down before counters of earlier days are deleted."""
+    """Records that day; call this before counters of earlier days are deleted."""
     lake.write_json(_COUNTED, {"first": max(first, counted_since(lake) or first).isoformat()})
 
 
 def shaped(rows: DataFrame, columns: dict[str, str], known: Collection[str]) -> DataFrame:
-    """With exactly these columns: null where the source does not have them. `known`: those that it has, since
-    a pipeline may not ask.
+    """Returns the rows with exactly these columns: null if the source does not have them. `known` are the
+    columns of the source, because a pipeline cannot inspect them.
     """
     from pyspark.sql import functions as F
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 ORDER_ACK = 0x00FF
-"""The class of the messages with which a receiver reports the progress of a transactional sequence."""
+"""The class of messages by which a receiver reports the progress of a transactional sequence."""
 
 NEGATIVE = 0x8000
 """Classes from here on are negative acknowledgments."""
@@ -21,8 +21,8 @@ def _names() -> dict[int, str]:
 
 
 def failure_name() -> Column:
-    """Why the message of an event failed, by name: what the event gives as reason, else its class if it is
-    negative.
+    """Returns the name of the reason why the message of an event failed: the reason in the event, else its
+    class if that is negative.
     """
     from pyspark.sql import functions as F
 
@@ -32,7 +32,7 @@ def failure_name() -> Column:
 
 
 def failure_code() -> Column:
-    """The same as a number; null for a name that is not known."""
+    """Returns that reason as a number; null if its name is unknown."""
     from pyspark.sql import functions as F
 
     codes = F.create_map(*(F.lit(part) for value, name in _names().items() for part in (name, value)))

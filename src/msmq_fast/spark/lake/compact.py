@@ -1,4 +1,4 @@
-"""`msmq-lake compact`: large files instead of many small ones, each body once, and old things go."""
+"""`msmq-lake compact`: merges small files, stores each body once, and deletes old data."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FILE_BYTES: Final = 256 << 20
-"""About the size of a file of bronze."""
+"""Approximate size of a bronze file in bytes."""
 _EXPIRED: Final = "_state/expired.json"
-"""Run -> the last of its batches of messages that was too old."""
+"""The file that maps each run to the last of its batches of messages that was deleted by age."""
 _COUNTED_ON_S: Final = 3600.0
-"""No batch of an archive takes longer."""
+"""Maximum time of a batch of an archive, in seconds."""
 _TIMES: Final = {"events": "event_time", "messages": "arrived_time", "counters": "taken_at"}
 
 
@@ -49,7 +49,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Compacts; exit code 0."""
+    """Compacts the lake. Returns exit code 0."""
     lake = Lake.open(arguments.lake)
     spark = session.start("compact")
     today = datetime.now(UTC).date()
@@ -72,11 +72,12 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def fold(spark: SparkSession, lake: Lake, name: str) -> int:
-    """Makes one batch of those batches of a run that end on the same day; returns how many went into others.
+    """Merges the batches of each run that end on the same day into one. Returns how many were merged into
+    others.
 
-    By days, so that what is too old can go as a whole later on, and what was folded is not written again
-    every time. The last batch of a run stays: an archive that was killed may be about to repeat it. Batches
-    of events must be in silver.
+    It merges by days, so that old batches can later be deleted whole, and merged ones are not rewritten each
+    time. The last batch of a run is kept: a killed archive may be about to repeat it. Batches of events must
+    be in silver.
     """
     runs: dict[str, list[Batch]] = defaultdict(list)
     for batch in lake.batches(name):
@@ -108,11 +109,11 @@ def _fold(spark: SparkSession, lake: Lake, name: str, old: list[Batch]) -> int:
 
 
 def fold_bodies(spark: SparkSession, lake: Lake) -> int:
-    """One batch of all bodies: each body once, if a message names it.
+    """Merges all bodies into one batch: each body once, if a message refers to it.
 
-    Bodies of a batch whose messages are still to come are left as they are. What is in a recent batch, or was
-    in one an hour ago, stays also without a message: a task of an archive may have seen it there and count on
-    it, with messages that are not in the lake yet.
+    Bodies of a batch whose messages are not in the lake yet are left unchanged. A body in a recent batch, or
+    in one that was recent an hour ago, is kept even without a message: a task of an archive may have found it
+    there and rely on it, for messages that are not in the lake yet.
     """
     everything = lake.batches("bodies")
     settled = _newer(lake.read_json(_EXPIRED) or {}, latest(lake.batches("messages")))
@@ -137,9 +138,10 @@ def fold_bodies(spark: SparkSession, lake: Lake) -> int:
 
 
 def expire_bronze(lake: Lake, keep: int | None, today: date) -> int:
-    """Deletes batches of events, messages, counters whose rows are all older than `keep` days; how many.
+    """Deletes batches of events, messages and counters whose rows are all older than `keep` days. Returns how
+    many.
 
-    Not those of events that are not in silver yet: an archive may have brought them a moment ago.
+    Keeps batches of events that are not in silver yet: an archive may have just written them.
     """
     if keep is None:
         return 0
@@ -164,12 +166,12 @@ def expire_bronze(lake: Lake, keep: int | None, today: date) -> int:
 
 
 def expire_days(lake: Lake, keep: int | None, today: date) -> int:
-    """Deletes the days of silver before the last `keep`; gold stays, since it is small."""
+    """Deletes the days of silver before the last `keep` days. Gold is kept, since it is small."""
     return 0 if keep is None else silver.forget(lake, today - timedelta(days=keep))
 
 
 def _newer(*numbers: dict[str, int]) -> dict[str, int]:
-    """The greatest number of each run."""
+    """Returns the greatest batch number of each run."""
     found: dict[str, int] = {}
     for known in numbers:
         for run, greatest in known.items():
@@ -178,13 +180,13 @@ def _newer(*numbers: dict[str, int]) -> dict[str, int]:
 
 
 def _last_day(lake: Lake, name: str, batch: Batch) -> date | None:
-    """The last day of the rows of a batch; None: not known."""
+    """Returns the last day of the rows of a batch, None if it is unknown."""
     newest = lake.newest(lake.relative(batch.path), _TIMES[name])
     return None if newest is None else newest.date()
 
 
 def _write(lake: Lake, rows: DataFrame, stage: str, size: int) -> int:
-    """Files of about the same size; how many rows."""
+    """Writes rows to files of about `size` bytes. Returns the number of rows."""
     rows.repartition(max(1, size // FILE_BYTES)).write.parquet(lake.path(stage))
     found = manifest.counted(lake, stage)
     manifest.note(lake, stage, found)

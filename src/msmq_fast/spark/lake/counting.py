@@ -1,4 +1,4 @@
-"""bronze/counters: what the queue managers count themselves, noted beside their events so that both can be
+"""bronze/counters: the queue managers' own counters, stored beside their events so that both can be
 compared.
 """
 
@@ -16,10 +16,10 @@ _CONTENTS: Final = ("messages", "journal", "deadletter")
 
 
 def look(client: BulkClient) -> list[dict[str, Any]]:
-    """One row per queue, or one without a queue if there is none. Raises BulkError.
+    """Returns one row per queue, or one row without a queue if there is none. Raises BulkError.
 
-    Each kind of queue is asked for on its own, so each row has the place in the feed that its counts belong
-    to. `taken_at` is before the first question: what was told of later events is told of all up to then.
+    Each kind of queue is a separate request, so each row has the place in the feed that its counts belong to.
+    `taken_at` is the time before the first request: the counts include all events up to then.
     """
     now = datetime.now(UTC)
     looks = [
@@ -31,7 +31,7 @@ def look(client: BulkClient) -> list[dict[str, Any]]:
 
 
 def note(lake: Lake, run: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Writes them as the next batch of the table."""
+    """Writes the rows as the next batch of the table."""
     import pyarrow as pa
 
     table = pa.Table.from_pylist(list(rows), schema=_schema())

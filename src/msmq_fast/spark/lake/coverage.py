@@ -1,4 +1,4 @@
-"""The lake's proof of itself: which events of each queue manager it has, and which it misses."""
+"""Coverage of the lake: which events of each queue manager it has, and which are missing."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _BUCKET: Final = 1 << 16
-"""Events that are looked at together: only where some are missing their numbers are sorted."""
+"""Number of events in a bucket: the numbers of a bucket are sorted only if some are missing."""
 
 _SAME_MOMENT_US: Final = 10_000_000
-"""By so much the clocks of two archives may differ."""
+"""Maximum difference between the clocks of two archives, in microseconds."""
 
 SHOWN: Final = 100
-"""Missing ranges that are listed for one queue manager; all of them are counted."""
+"""Maximum number of missing ranges listed for one queue manager; all of them are counted."""
 
 _KEY: Final = ("qm_guid", "incarnation")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The range that feeds must cover to prove the verdict of a day: the days from `first` to `last` without
-    a hole, the `day` from its beginning up to `until`. `gone`: queue managers, by name or GUID in lower case,
-    of which no more is to come. `dropped`: the last events that silver had and has no more, by queue manager.
+    """The coverage of feeds that the proof of a day needs: the days from `first` to `last` without a hole,
+    and `day` from its beginning up to `until`. `gone`: removed queue managers, by name or GUID in lower case,
+    of which no more events are expected. `dropped`: the last event that was deleted from silver, by queue
+    manager.
     """
 
     first: date
@@ -47,8 +48,8 @@ class Wanted:
         gone: Collection[str] = (),
         dropped: Mapping[str, int] | None = None,
     ) -> Wanted:
-        """For a day and `lookback` days around it. A day that is not over must be covered up to `grace_s`
-        seconds ago.
+        """Returns what is wanted for a day and `lookback` days around it. A day that is not over must be
+        covered up to `grace_s` seconds ago.
         """
         days = timedelta(days=lookback)
         end = datetime.combine(day + timedelta(days=1), datetime.min.time(), UTC)
@@ -58,17 +59,16 @@ class Wanted:
 
 
 def coverage(history: DataFrame, counters: DataFrame, wanted: Wanted | None = None) -> DataFrame:
-    """One row per queue manager and incarnation.
+    """Returns one row per queue manager and incarnation.
 
-    `history` is all of silver. `missing_ranges` are "from-to", of holes in the wanted days. `sound`: no holes
-    there, nothing of the feed was dropped before it was read, and the store did not come back from a backup
-    (`restored`: what happened before may have happened again) nor to an earlier state that it does not know
-    of (`rolled_back`: it counted fewer events than it had counted before). `whole`: sound, and the feed of
-    the wanted day is there from its beginning (else `began_late`) to its end (else `ended_early`).
+    `history` is all of silver. `missing_ranges` lists the holes in the wanted days as "from-to". `sound`: no
+    holes there, no events were dropped from the feed before they were read, and the store was neither
+    restored from a backup (`restored`: earlier events may have happened again) nor set back unnoticed to an
+    earlier state (`rolled_back`: it counted fewer events than before). `whole`: sound, and the feed of the
+    wanted day is complete from its beginning (else `began_late`) to its end (else `ended_early`).
     `from_first`: the lake has the feed from its first event, without any hole; `solid_from` is the number
-    from which on it has none.
-    `through` is the time up to which the lake knows everything. Nothing `wanted`: holes of all days count,
-    and where feeds begin and end is not looked at.
+    from which on it has none. `through` is the time up to which the lake knows everything. If `wanted` is
+    None, holes of all days count, and the beginning and end of feeds are not checked.
     """
     from pyspark.sql import functions as F
 
@@ -87,16 +87,19 @@ def coverage(history: DataFrame, counters: DataFrame, wanted: Wanted | None = No
 
 
 def _holes(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> DataFrame:
-    """Per feed: what is missing in the wanted days, and behind which number nothing is.
+    """Returns, for each feed, the missing events in the wanted days, and the number from which on none is
+    missing.
 
-    Holes are looked for in all of the feed: what stands beside a hole may be far from the wanted days, by its
-    time.
+    It searches the whole feed for holes: the times of the events next to a hole may be far from the wanted
+    days.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     def hole(number: str, time: str) -> tuple[Column, ...]:
-        """Between `previous` and a number; its days, in whatever order clocks put its ends."""
+        """Returns the columns of the hole between `previous` and a number; its days are in order even if
+        clocks went back.
+        """
         return (
             (F.col("previous") + 1).alias("first"),
             (F.col(number) - 1).alias("last"),
@@ -136,7 +139,9 @@ def _holes(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> Data
 
 
 def _spans(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> DataFrame:
-    """Per feed: its ends, and whether its store came back from a backup at a time that matters."""
+    """Returns, for each feed, its first and last event, and whether its store was restored from a backup at a
+    time that matters.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -172,11 +177,12 @@ def _spans(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> Data
 
 
 def _told(counters: DataFrame, spans: DataFrame, wanted: Wanted | None) -> DataFrame:
-    """Per feed, what its queue manager said. `sure_at`: when it last said no more than the lake has.
+    """Returns, for each feed, the counts of its queue manager. `sure_at`: when it last counted no more events
+    than the lake has.
 
-    A feed only grows, so a queue manager that says less than before has an earlier state of its store: new
-    events took the numbers of others, and the lake may have either. Two archives note the time by their own
-    clocks, so answers of the same moment do not count against each other.
+    A feed only grows, so a queue manager that counts fewer events than before runs on an earlier state of its
+    store: new events have the numbers of old ones, and the lake may have either. Two archives have their own
+    clocks, so counts taken at about the same moment are not compared.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -246,7 +252,9 @@ def _judged(spans: DataFrame, holes: DataFrame, told: DataFrame, wanted: Wanted 
 
 
 def _began_late(wanted: Wanted | None) -> Column:
-    """The first that the lake knows of a queue manager is of the wanted day, or later, and there was more."""
+    """Whether the first known event of a queue manager is of the wanted day or later, and earlier events
+    existed.
+    """
     from pyspark.sql import functions as F
 
     if wanted is None:
@@ -259,7 +267,9 @@ def _began_late(wanted: Wanted | None) -> Column:
 
 
 def _ended_early(wanted: Wanted | None) -> Column:
-    """The queue manager was not asked after the wanted time, or its answer is not in the lake."""
+    """Whether the counters of the queue manager were not read after the wanted time, or are not in the
+    lake.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

@@ -1,4 +1,4 @@
-"""Failures of queue managers, of Spark and of the disk in one line each."""
+"""Translates failures of queue managers, Spark and the disk into one line each."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from msmq_fast.protocol.exits import CommandError, Exit
 __all__ = ["WORKER_LATE", "explained", "explaining"]
 
 _SOURCE: Final = re.compile(r"(?:SourceError|DataLoss|OptionError|OffsetError): (.+)")
-"""What the data source itself says stands in a line of a long trace of Python and Java."""
+"""Finds the message of the data source in a long traceback of Python and Java."""
 _PYTHON: Final = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception)(?:: .+)?$", re.MULTILINE)
-"""The last line of a trace of Python."""
+"""Finds the last line of a Python traceback."""
 _FULL: Final = re.compile(r"No space left on device|Disk quota exceeded|not enough space", re.IGNORECASE)
 _DENIED: Final = re.compile(r"(?:AccessControlException|AccessDeniedException|Permission denied)[^\n]*")
 WORKER_LATE: Final = "Python worker failed to connect back"
-"""Spark waits 10 s for each worker, whatever its settings say."""
+"""The error of Spark when a worker does not start within 10 s; no setting changes this time."""
 _EXTRA: Final = ("pyarrow", "pyspark", "pandas", "lmdb")
 """Packages that the extra `spark` installs."""
 _CODES: Final = (
@@ -39,7 +39,9 @@ _CODES: Final = (
 
 
 def explaining(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """Return the behaviour of a command that raises CommandError for each failure that `explained` knows."""
+    """Wrap the function of a command, so that it raises CommandError for each failure that `explained`
+    knows.
+    """
 
     def explained_run(arguments: argparse.Namespace) -> int:
         try:
@@ -56,7 +58,7 @@ def explaining(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.N
 
 
 def explained(error: BaseException) -> CommandError | None:
-    """The one line that an error is for its user; None: it is none that we know, and so a bug."""
+    """Return the error as one line for the user; None if it is unknown, and therefore a bug."""
     if isinstance(error, BulkError):
         code = next((code for kind, code in _CODES if isinstance(error, kind)), Exit.FAILURE)
         return CommandError(code, str(error))

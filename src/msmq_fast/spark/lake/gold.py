@@ -1,4 +1,4 @@
-"""The gold tables that come from events and lifecycles without state: each answers one question."""
+"""The gold tables that are computed from events and lifecycles without state: each answers one question."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SAMPLES: Final = 5
-"""Message identifiers that stand for all of a group."""
+"""Number of sample message identifiers of a group."""
 
 _ENTERS: Final = ("sent", "arrived", "journaled", "dead_lettered", "returned")
 _LEAVES: Final = ("received", "removed", "expired", "purged")
 
 
 def steps(events: DataFrame) -> DataFrame:
-    """Changes of the number of messages in queues by events: qm, queue, event_time, feed_seq, event, change,
-    packet_size.
+    """Returns how events change the number of messages in queues: qm, queue, event_time, feed_seq, event,
+    change, packet_size.
     """
     from pyspark.sql import functions as F
 
@@ -45,10 +45,10 @@ def steps(events: DataFrame) -> DataFrame:
 
 
 def queue_minute(steps: DataFrame, bases: DataFrame, day: date) -> DataFrame:
-    """Per minute and queue with events: what came and went, the bytes that came, and how many were there at
-    its end.
+    """Returns, per minute and queue with events: the messages that arrived and left, the bytes that arrived,
+    and the depth at the end of the minute.
 
-    `steps` have each change once. What was in a queue before the lake knew it follows from `bases`.
+    `steps` has each change once. The depth of a queue before its first known event follows from `bases`.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -85,7 +85,9 @@ def queue_minute(steps: DataFrame, bases: DataFrame, day: date) -> DataFrame:
 
 
 def _untold(steps: DataFrame, bases: DataFrame) -> DataFrame:
-    """(qm, queue) -> messages that were in the queue before the first change that the lake knows."""
+    """Returns, per (qm, queue), the number of messages in the queue before the first change that the lake
+    knows.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -103,10 +105,11 @@ def _untold(steps: DataFrame, bases: DataFrame) -> DataFrame:
 
 
 def latency(lifecycle: DataFrame) -> DataFrame:
-    """Percentiles in milliseconds per hour, destination and leg (sent_arrived, arrived_received, total).
+    """Returns latency percentiles in milliseconds per hour, destination and leg (sent_arrived,
+    arrived_received, total).
 
-    `negative` counts legs that ended before they began, which clocks that differ make; `clock_skew_ms` is the
-    shortest way from the sender in that hour: below zero it is the least by which the clocks differ.
+    `negative` counts legs that ended before they began, because clocks differ. `clock_skew_ms` is the
+    shortest time from the sender in that hour: if negative, the clocks differ by at least that much.
     """
     from pyspark.sql import functions as F
 
@@ -142,7 +145,9 @@ def latency(lifecycle: DataFrame) -> DataFrame:
 
 
 def nack_by_class(events: DataFrame) -> DataFrame:
-    """Refusals and failures that senders may be told of, per queue and class, with some messages of each."""
+    """Returns the failures for which a sender may get a negative acknowledgment, per queue and class, with
+    sample messages.
+    """
     from pyspark.sql import functions as F
 
     rows = events.where(F.col("event") == "nacked")
@@ -156,9 +161,11 @@ def nack_by_class(events: DataFrame) -> DataFrame:
 
 
 def undelivered(lifecycle: DataFrame) -> DataFrame:
-    """Messages that no program received and none will, by destination and reason, with some of each.
+    """Returns messages that no program received and none will, by destination and reason, with sample
+    messages.
 
-    `arrived`: it was in its queue before it ended. `dead_lettered`: a dead-letter queue got it.
+    `arrived`: the message was in its queue before it was removed. `dead_lettered`: it was put into a
+    dead-letter queue.
     """
     from pyspark.sql import functions as F
 
@@ -178,9 +185,9 @@ def undelivered(lifecycle: DataFrame) -> DataFrame:
 
 
 def duplicates(lifecycle: DataFrame, events: DataFrame) -> DataFrame:
-    """Identifiers that arrived, or were delivered, more than once at one destination.
+    """Returns identifiers that arrived, or were delivered, more than once at one destination.
 
-    `wire_dup`: every repetition was recognised and dropped, as it should be when a connection broke.
+    `wire_dup`: every repetition was recognised and dropped, which is normal after a lost connection.
     """
     from pyspark.sql import functions as F
 
@@ -201,8 +208,8 @@ def duplicates(lifecycle: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def poison(lifecycle: DataFrame, messages: DataFrame, threshold: int) -> DataFrame:
-    """Messages whose transactions were aborted `threshold` times or more, or that were moved to a retry or
-    poison queue.
+    """Returns messages whose transactions were aborted at least `threshold` times, or that were moved to a
+    retry or poison queue.
     """
     from pyspark.sql import functions as F
 
@@ -224,11 +231,12 @@ def poison(lifecycle: DataFrame, messages: DataFrame, threshold: int) -> DataFra
 
 
 def bases(told: DataFrame, coverage: DataFrame) -> DataFrame:
-    """From where on changes of a queue can be added up: qm, incarnation, queue, base_seq (the number of the
-    first event), base_count (messages before it), base_at (null: nothing was before it).
+    """Returns the point from which changes of a queue can be added up: qm, incarnation, queue, base_seq (the
+    number of the first event), base_count (messages before it), base_at (null if there were no events before
+    it).
 
-    The first event where the lake has the whole feed. Else the first time that its queue manager was asked
-    after the last hole: then it counted the messages; a queue that it did not know yet was empty.
+    This is the first event if the lake has the whole feed. Otherwise it is the first time after the last hole
+    that the counters of the queue manager were read; a queue that did not exist at that time was empty.
     """
     from pyspark.sql import functions as F
 
@@ -259,11 +267,11 @@ def bases(told: DataFrame, coverage: DataFrame) -> DataFrame:
 def counters(
     steps: DataFrame, told: DataFrame, coverage: DataFrame, bases: DataFrame, day: date
 ) -> DataFrame:
-    """Counts of queue managers beside the sums of events, at the same place of the feed.
+    """Compares the queue managers' own counts with the sums of events, at the same place of the feed.
 
-    That is where they were asked first after the day; else where they were asked last on it. `equal` is null
-    where the lake does not know how many messages there were at some earlier time: then there is nothing to
-    add up.
+    That is where the counters were first read after the day, else where they were last read on it. `equal` is
+    null if the lake does not know the number of messages at any earlier time: then the events cannot be added
+    up.
     """
     from pyspark.sql import functions as F
 
@@ -299,14 +307,14 @@ def counters(
 
 
 _COUNTED: Final = ("queue", "journal", "deadletter", "xact_deadletter")
-"""Kinds of queues whose messages an archive asks queue managers to count."""
+"""Kinds of queues whose message counts an archive reads from queue managers."""
 
 
 def with_uncounted(counters: DataFrame, history: DataFrame, day: date) -> DataFrame:
-    """Also the queues with events on the day that no count was compared for: their `equal` is null.
+    """Adds the queues with events on the day for which no count was compared: their `equal` is null.
 
-    Without them a lake without counts would seem to agree with all counts. A queue that was deleted cannot be
-    counted any more; the deletion is told by the name of the queue, also for its journal.
+    Without these rows, a lake without counts would seem to agree with all counts. A deleted queue cannot be
+    counted; the deletion event has the name of the queue, and also stands for its journal.
     """
     from pyspark.sql import functions as F
 
