@@ -1,4 +1,4 @@
-"""Message classes as people write and read them."""
+"""Message classes as text for people."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ _ABOUT: dict[int, str] = {
     MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER: "no news of its receipt in time",
     MessageClass.NACK_RECEIVE_REJECTED: "rejected by its receiver",
 }
-"""What has become of the message that an acknowledgment or a dead letter is about."""
+"""The fate of the message that an acknowledgment or a dead letter refers to, by class."""
 
 
 def parse_class(text: str) -> int:
-    """The number of a message class, by name (`NACK_Q_PURGED`, `q-purged`) or number. Raises ValueError."""
+    """Return the number of a message class, given by name (`NACK_Q_PURGED`, `q-purged`) or number. Raises
+    ValueError.
+    """
     word = text.strip().upper().replace("-", "_").removeprefix("MQMSG_CLASS_")
     for name in (word, f"NACK_{word}"):
         if name in MessageClass.__members__:
@@ -46,6 +48,6 @@ def parse_class(text: str) -> int:
 
 
 def class_text(value: int) -> str:
-    """The name of a message class and what it means: `NACK_Q_PURGED (the queue was purged)`."""
+    """Return the name of a message class and its meaning: `NACK_Q_PURGED (the queue was purged)`."""
     name, about = name_of(value), _ABOUT.get(value)
     return f"{name} ({about})" if about else name

@@ -1,4 +1,4 @@
-"""Asks before messages are lost, where a person can answer."""
+"""Asks for confirmation at a terminal before messages are deleted."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ def add_yes(parser: Parser) -> None:
 
 
 def asks(arguments: argparse.Namespace) -> bool:
-    """Return whether the command asks: on a terminal, without `--yes`. A question would stop a script."""
+    """Return whether the command asks: only on a terminal and without `--yes`, since a question would block a
+    script.
+    """
     return not arguments.yes and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def confirm(what: str, messages: int) -> None:
-    """Ask whether `messages` messages may be lost, if there are some.
+    """Ask for confirmation that `messages` messages are deleted; no question if `messages` is 0.
 
     Raises CommandError if the answer is not yes.
     """

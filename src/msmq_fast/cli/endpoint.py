@@ -1,4 +1,4 @@
-"""Where the client commands find the server."""
+"""Determines the endpoint of the server for client commands."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def configuration(file: str | None, flags: dict[str, str]) -> Config:
 
 
 def load_configuration(file: str | None, flags: dict[str, str]) -> Config:
-    """Return the same as `configuration`, but raise ConfigError."""
+    """Return the configuration in force. Raises ConfigError."""
     # Imported late: a command that is told its endpoint needs no configuration.
     from msmq_fast.config.loading import load
 
@@ -66,9 +66,11 @@ def load_configuration(file: str | None, flags: dict[str, str]) -> Config:
 
 
 def endpoint(arguments: argparse.Namespace) -> str:
-    """--endpoint, else the Unix socket in --data, else MSMQ_FAST_ENDPOINT, else the configuration's socket.
+    """Return the endpoint: --endpoint, else the Unix socket in --data, else MSMQ_FAST_ENDPOINT, else the
+    configuration's socket.
 
-    A flag names one server for one command, so it wins over the variable of the shell.
+    A flag applies to one command, so it takes precedence over the environment variable. Raises CommandError
+    if there is no endpoint.
     """
     chosen = arguments.endpoint or (None if arguments.data else os.environ.get(ENDPOINT_VARIABLE))
     if chosen:

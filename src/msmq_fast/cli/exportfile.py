@@ -1,9 +1,9 @@
-"""Files of exported messages: a header, for each queue its definition and its messages, and a trailer by
-which a file that was cut or changed is noticed. docs/how-to/operations.md describes both forms.
+"""Files of exported messages: a header, for each queue its definition and its messages, and a trailer, which
+reveals that a file was truncated or changed. docs/how-to/operations.md describes both forms.
 
 msgpack: the magic, then records of a length (u32, big-endian) and a msgpack map. jsonl: one JSON object a
-line; binary values stand in base64 under a name with `_b64` behind. Reading trusts nothing: every record is
-bounded and checked.
+line; binary values are in base64, and their names end in `_b64`. The reader does not trust the file: it
+bounds and checks every record.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _BINARY: Final = "_b64"
 
 
 class BadFile(ValueError):
-    """No export file, or one that was cut or changed; the text says which."""
+    """The file is not an export, or was truncated or changed; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Where and when the file was made; `export` is different for every file."""
+    """The origin and the time of the export; `export` is unique to each file."""
 
     manager: str
     computer: str
@@ -48,7 +48,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A queue: its properties, as GET_QUEUE tells them. Its messages follow."""
+    """A queue with its properties, as in the reply to GET_QUEUE. The messages of the queue follow it."""
 
     name: str
     definition: dict[str, Any] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How many queues, messages and bytes of packets the file holds."""
+    """The number of queues, messages and packet bytes in the file."""
 
     queues: int
     messages: int
@@ -93,17 +93,17 @@ _FIELDS: Final[dict[str, tuple[tuple[str, type, int], ...]]] = {
 
 
 class ExportWriter:
-    """Writes one file, in order: header, section, messages, section, …, end."""
+    """Writes one file. Call the methods in order: header, section, messages, section, …, end."""
 
     def __init__(self, file: BinaryIO, form: str) -> None:
-        """`form` is msgpack or jsonl."""
+        """`form` is "msgpack" or "jsonl"."""
         self._file = file
         self._lines = form == "jsonl"
         self._digest = hashlib.sha256()
         self._queues = self._messages = self._size = 0
 
     def header(self, header: Header) -> None:
-        """The first record."""
+        """Write the header, the first record."""
         if not self._lines:
             self._write(MAGIC)
         self._put(
@@ -119,12 +119,12 @@ class ExportWriter:
         )
 
     def section(self, section: Section) -> None:
-        """The messages that follow are of this queue."""
+        """Begin a queue: the messages that are written next belong to it."""
         self._queues += 1
         self._put({"kind": "queue", "name": section.name, "definition": section.definition})
 
     def message(self, message: Stored) -> None:
-        """A message; a line of JSON shows its properties beside the packet."""
+        """Write a message; a line of JSON contains its properties in addition to the packet."""
         self._messages += 1
         self._size += len(message.packet)
         record = {
@@ -139,7 +139,7 @@ class ExportWriter:
         self._put(record | _properties(message.packet) if self._lines else record)
 
     def end(self) -> End:
-        """The last record; what was written."""
+        """Write the last record; returns the totals."""
         self._put(
             {
                 "kind": "end",
@@ -173,7 +173,7 @@ def _to_text(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _properties(packet: bytes) -> dict[str, Any]:
-    """What people and scripts want to see of a packet; reading a file passes over it."""
+    """Return the properties of a packet for people and scripts; `read_export` ignores them."""
     try:
         message = Message.from_packet(packet)
     except ValueError:
@@ -205,9 +205,9 @@ def _properties(packet: bytes) -> dict[str, Any]:
 
 
 def read_export(file: BinaryIO) -> Iterator[Record]:
-    """The records of a file of either form, the header first and the end last. Raises BadFile.
+    """Yield the records of a file of either form, from the header to the end. Raises BadFile.
 
-    Memory is that of one record, whatever the file says.
+    The memory used is that of one record, whatever the file claims.
     """
     digest = hashlib.sha256()
     start = file.read(1)
@@ -257,7 +257,7 @@ Digest = Any  # hashlib has no name for it
 
 
 def _frames(file: BinaryIO, digest: Digest) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Records of the msgpack form, each with the checksum of what stands before it."""
+    """Yield the records of the msgpack form, each with the checksum of all bytes before it."""
     while head := file.read(_LENGTH.size):
         if len(head) < _LENGTH.size:
             raise BadFile("the file was cut in the middle of a record")
@@ -278,7 +278,7 @@ def _frames(file: BinaryIO, digest: Digest) -> Iterator[tuple[dict[str, Any], by
 
 
 def _lines(file: BinaryIO, start: bytes, digest: Digest) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Records of the JSON form, as _frames."""
+    """Yield the records of the JSON form, like `_frames`."""
     while line := start + file.readline(MAX_LINE):
         start = b""
         if not line.endswith(b"\n"):
@@ -319,7 +319,7 @@ _DECODED: Final = frozenset(
 
 
 def _values(record: dict[str, Any], kind: str, number: int) -> dict[str, Any]:
-    """The fields of a record, checked; others are passed over."""
+    """Return the checked fields of a record; unknown fields are ignored."""
     values: dict[str, Any] = {}
     for name, wanted, greatest in _FIELDS[kind]:
         value: Any = record.get(name)

@@ -1,4 +1,4 @@
-"""Files that commands read as a whole, bounded."""
+"""Reads whole input files up to a maximum size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ __all__ = ["read_input"]
 
 
 def read_input(name: str, largest: int) -> bytes:
-    """Return the bytes of a file, or of stdin for "-". Raises CommandError: unreadable, or too large."""
+    """Return the bytes of a file, or of stdin for "-". Raises CommandError if it is unreadable or has more
+    than `largest` bytes.
+    """
     try:
         if name == "-":
             content = sys.stdin.buffer.read(largest + 1)

@@ -1,4 +1,4 @@
-"""Message identifiers as people write them: `{guid}\\number`, or 40 digits as in `correlation_id`."""
+"""Message identifiers as text: `{guid}\\number`. Packets hold them as 20 bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues as people read them; programs get the keys and numbers of the protocol as they are."""
+"""Queue properties for people. Programs get the keys and numbers of the protocol unchanged."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from msmq_fast.protocol.units import shown_size
 __all__ = ["PRIVACY", "UNLIMITED", "brief", "readable"]
 
 PRIVACY: Final = ("none", "optional", "body")
-"""The words for the values of `privacy_level`."""
+"""The names of the values of `privacy_level`."""
 UNLIMITED: Final = 2**32 - 1
-"""The quota in KB that stands for none."""
+"""The quota in KB that means "unlimited"."""
 _QUOTAS: Final = {"quota_kb": "quota", "journal_quota_kb": "journal_quota"}
 _NO_TYPE: Final = "00000000-0000-0000-0000-000000000000"
 
 
 def readable(queue: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `queue show` prints for people: what is empty is left out, numbers have words and units."""
+    """Return the properties that `queue show` prints for people: without empty ones, and numbers with names
+    and units.
+    """
     shown: dict[str, Any] = {}
     for key, value in queue.items():
         if key in _QUOTAS:
@@ -35,7 +37,7 @@ def readable(queue: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def brief(queue: Mapping[str, Any]) -> str:
-    """Return a queue in one line: its name and the properties that are not the default."""
+    """Return a queue in one line: its name, and the properties that differ from the default."""
     words = [word for word in ("transactional", "journal", "authenticated") if queue.get(word)]
     if queue.get("quota_kb", UNLIMITED) != UNLIMITED:
         words.append(f"quota {shown_size(queue['quota_kb'] * 1024)}")

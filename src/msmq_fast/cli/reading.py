@@ -1,4 +1,4 @@
-"""What `receive` and `peek` share: the options that choose messages, and how messages are printed."""
+"""The parts that `receive` and `peek` share: the options that select messages, and the output of messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SHOWN = 64  # bytes of a body that is not text
 
 
 def add_choice(parser: Parser) -> None:
-    """Add the queue and the options that choose messages. `--follow` and `--count` end up in `count`."""
+    """Add the queue and the options that select messages. `--follow` and `--count` both set `count`."""
     parser.add_argument("name", metavar="NAME", type=queue_name, help="path or format name of the queue")
     parser.add_argument("--count", type=number(1, 100_000_000), metavar="N", help="at most N messages (1)")
     parser.add_argument(
@@ -71,7 +71,7 @@ def add_raw(parser: Parser) -> None:
 
 
 def check_choice(arguments: argparse.Namespace) -> None:
-    """Set the defaults that depend on other options. Raises CommandError for options that exclude another."""
+    """Set defaults that depend on other options. Raises CommandError if options exclude each other."""
     if (arguments.next or arguments.prev) and arguments.lookup_id is None:
         raise CommandError(Exit.USAGE, "--next and --prev need --lookup-id")
     if arguments.follow and (arguments.lookup_id is not None or arguments.timeout is not None):
@@ -84,25 +84,25 @@ def check_choice(arguments: argparse.Namespace) -> None:
 
 
 def nothing_came() -> Exit:
-    """Return the exit code for no message; people at a terminal get a word, scripts have the code."""
+    """Return the exit code for "no message"; on a terminal, also print a line."""
     if sys.stderr.isatty():
         print("no message", file=sys.stderr)
     return Exit.EMPTY
 
 
 class Deadline:
-    """The end of `--timeout`, from now on; never with `--follow`."""
+    """The end of `--timeout`, counted from the creation of this object; never with `--follow`."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._at = None if arguments.follow else time.monotonic() + (arguments.timeout or 0.0)
 
     def left(self) -> float | None:
-        """Return the seconds that are left, at least 0; None: no end."""
+        """Return the remaining seconds, at least 0; None means no limit."""
         return None if self._at is None else max(0.0, self._at - time.monotonic())
 
 
 class Writer:
-    """Writes messages to standard output in one of the forms."""
+    """Writes messages to standard output in the chosen form."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._form: Form = arguments.form
@@ -110,7 +110,7 @@ class Writer:
         self._end = b"\0" if arguments.null else b"" if arguments.single else b"\n"
 
     def write(self, messages: Sequence[ReceivedMessage]) -> None:
-        """Write messages out. Raises OSError when standard output does not take them."""
+        """Write messages. Raises OSError if writing to standard output fails."""
         for message in messages:
             if self._form is Form.JSON:
                 sys.stdout.write(json.dumps(message.to_json()) + "\n")
@@ -123,7 +123,9 @@ class Writer:
 
 
 async def peek(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> int:
-    """Write up to `count` messages, which stay; all of them must come within `--timeout`. Return how many."""
+    """Write up to `count` messages without removing them, waiting at most `--timeout` for all of them.
+    Returns their number.
+    """
     deadline = Deadline(arguments)
     shown = 0
     async with await queue.cursor() as cursor:
@@ -142,7 +144,7 @@ async def peek(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> i
 async def looked_up(
     queue: Queue, arguments: argparse.Namespace, transaction: Transaction | None = None
 ) -> AsyncIterator[ReceivedMessage]:
-    """Yield messages from `--lookup-id` on, at most `count`; a `transaction` receives them."""
+    """Yield at most `count` messages, starting at `--lookup-id`; with a `transaction`, receive them in it."""
     onward = Lookup.PREV if arguments.prev else Lookup.NEXT
     operation = onward if arguments.next or arguments.prev else Lookup.CURRENT
     lookup_id = arguments.lookup_id
@@ -157,7 +159,7 @@ async def looked_up(
 
 
 def _readable(message: ReceivedMessage) -> dict[str, Any]:
-    """What people see of a message: always the first few lines, of the others those that say something."""
+    """Return a message for people: always the main properties, and the others only if they are set."""
     shown: dict[str, Any] = {
         "lookup_id": message.lookup_id,
         "message_id": message.message_id,
@@ -188,7 +190,9 @@ def _delivery(message: ReceivedMessage) -> str:
 
 
 def _body(message: ReceivedMessage) -> str:
-    """Text as it is, other values as formatters of .NET and COM read them, the rest in hexadecimal."""
+    """Return a body for people: text as it is, other values as the formatters of .NET and COM decode them,
+    anything else in hexadecimal.
+    """
     if message.body_type in _TEXTS:
         with suppress(UnicodeDecodeError):
             return message.text

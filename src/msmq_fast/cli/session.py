@@ -1,4 +1,4 @@
-"""One connection for one command; what the queue manager refuses becomes an exit code and a line."""
+"""One connection for one command. Errors of the queue manager become an exit code and one line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Verb = Callable[[Connection, argparse.Namespace], Awaitable[int]]
 
 
 def add_client(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every command that talks to a server, those of its output included."""
+    """Add the options of every command that talks to a server, including those for its output."""
     add_output(parser)
     group = parser.add_argument_group("connection")
     group.add_argument(
@@ -43,7 +43,7 @@ def add_client(parser: argparse.ArgumentParser) -> None:
 
 
 def exit_of(error: MSMQError) -> Exit:
-    """Return the exit code for a refusal."""
+    """Return the exit code for an error of the queue manager."""
     if isinstance(error, ConnectionLost):
         return Exit.UNREACHABLE
     if isinstance(error, QueueNotFound | MessageNotFound):
@@ -54,7 +54,7 @@ def exit_of(error: MSMQError) -> Exit:
 
 
 def connected(verb: Verb) -> Callable[[argparse.Namespace], int]:
-    """Return the behaviour of a command that is one conversation with the server: see `converse`."""
+    """Return a `run` function for a command that talks to the server over one connection: see `converse`."""
     return lambda arguments: converse(verb, arguments)
 
 
@@ -84,7 +84,9 @@ def converse(verb: Verb, arguments: argparse.Namespace) -> int:
 
 
 def _token(chosen: str | None) -> str | None:
-    """The token in the file `chosen`; else MSMQ_FAST_TOKEN, else that in the file of MSMQ_FAST_TOKEN_FILE."""
+    """Return the token in the file `chosen`; else MSMQ_FAST_TOKEN; else the token in the file named by
+    MSMQ_FAST_TOKEN_FILE.
+    """
     token = os.environ.get(TOKEN_VARIABLE)
     file = chosen or os.environ.get(TOKEN_FILE_VARIABLE)
     if chosen is None and token:
@@ -98,7 +100,7 @@ def _token(chosen: str | None) -> str | None:
 
 
 def _trust(file: str | None) -> ssl.SSLContext | None:
-    """What verifies the server: the certificates in `file`, None for those of the system."""
+    """Return the TLS context that trusts the certificates in `file`; None for those of the system."""
     if file is None:
         return None
     import ssl  # most commands talk over a Unix socket

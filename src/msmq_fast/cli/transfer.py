@@ -1,4 +1,6 @@
-"""What `queue move`, `queue copy` and `dlq` share: which messages, and batches of them until none is left."""
+"""The parts that `queue move`, `queue copy` and `dlq` share: the selection of messages, and the loop over
+batches.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def add_filter(parser: Parser) -> None:
 
 
 def message_filter(arguments: argparse.Namespace, now: float) -> Filter:
-    """What --label, --class, --older-than and --newer-than mean at a time (Unix seconds)."""
+    """Return the filter for --label, --class, --older-than and --newer-than at the time `now` (Unix
+    seconds).
+    """
     return Filter(
         arguments.label,
         arguments.message_class,
@@ -77,7 +81,9 @@ def message_filter(arguments: argparse.Namespace, now: float) -> Filter:
 
 
 class Run:
-    """Batches until no message is left or --limit is reached; then a summary, also of what stays."""
+    """Runs batches until no message is left or --limit is reached, then prints a summary with the messages
+    that stay.
+    """
 
     def __init__(self, title: str, arguments: argparse.Namespace, total: int) -> None:
         self._title = title
@@ -90,11 +96,13 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing ended it early."""
+        """Whether all batches ran without an error."""
         return self._problem is None
 
     async def repeat(self, batch: Callable[[int, int, int], Awaitable[Done]]) -> None:
-        """All batches of one queue. Raises what the first of all is refused with."""
+        """Run all batches of one queue. Raises the error of the very first batch; a later error
+        ends the run.
+        """
         after = upto = 0
         while self._problem is None and (self._left is None or self._left):
             try:
@@ -114,7 +122,9 @@ class Run:
                 break
 
     def show(self) -> int:
-        """One line of what was done; the exit code. Raises CommandError if something ended it early."""
+        """Print one line with the totals; returns the exit code. Raises CommandError if an error ended the
+        run early.
+        """
         summary: dict[str, Any] = {
             _DONE[self._title]: self.progress.count,
             "bytes": self._size,

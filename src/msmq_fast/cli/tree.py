@@ -1,4 +1,4 @@
-"""The commands of `msmq-fast`: which module holds each, and how the help page arranges them."""
+"""The commands of `msmq-fast`: the module of each, and their order on the help page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ELSEWHERE: Final = {
     "import": f"{_HERE}.import_",
     "lake": "msmq_fast.spark.lake.main",
 }
-"""Modules that do not have the name of their command."""
+"""Modules whose name differs from the name of their command."""
 
 ROOT: Final = Group(
     name="msmq-fast",

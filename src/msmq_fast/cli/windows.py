@@ -1,8 +1,8 @@
-"""Queue definitions as Windows exports them: `Get-MsmqQueue | Export-Csv` and `… | ConvertTo-Json`.
+"""Reads queue definitions that Windows exported with `Get-MsmqQueue | Export-Csv` or `… | ConvertTo-Json`.
 
-Read are UTF-8 and UTF-16, with the `#TYPE` line or without, separated by comma, semicolon or tab (the
-separator of a culture), and for JSON an array or a single object, of Windows PowerShell or PowerShell 7.
-Columns that say nothing of how a queue is made are passed over.
+CSV may be UTF-8 or UTF-16, with or without the `#TYPE` line, separated by commas, semicolons or tabs (the
+list separator of the Windows culture). JSON may be an array or a single object, from Windows PowerShell or
+PowerShell 7. Columns that do not describe how to create a queue are ignored.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MULTICAST = re.compile(r"([0-9.]{7,15}):([0-9]{1,5})")
 class Definition:
     """One queue: `path` as `.\\private$\\orders`, `properties` by their names in the application protocol.
 
-    `row` counts from 1 without the headings; `columns` says which column each property came from.
+    `row` counts from 1 without the headings; `columns` maps each property to the column that it came from.
     """
 
     row: int
@@ -53,7 +53,7 @@ class Definition:
 
 @dataclass(slots=True)
 class Definitions:
-    """What a file holds: queues, (row, name, why) of what is no queue to create, and a line per mistake."""
+    """The contents of a file: queues, skipped rows as (row, name, reason), and one line for each mistake."""
 
     found: list[Definition] = field(default_factory=list)
     skipped: list[tuple[int, str, str]] = field(default_factory=list)
@@ -61,11 +61,11 @@ class Definitions:
 
 
 class _Mistake(ValueError):
-    """A row that cannot be used; the text begins with the column."""
+    """A row is invalid; the text begins with the name of the column."""
 
 
 def read_definitions(data: bytes) -> Definitions:
-    """Everything in the file. Nothing in `found` may be used while there are `mistakes`."""
+    """Return all definitions in the file. Do not use `found` while there are `mistakes`."""
     result = Definitions()
     try:
         rows = list(_rows(_text(data)))
@@ -96,7 +96,7 @@ def _text(data: bytes) -> str:
 
 
 def _rows(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """(row, where it stands in words, values by column)."""
+    """Yield (row, position in words, values by column)."""
     if text.lstrip()[:1] in ("[", "{"):
         yield from _json_rows(text)
     else:
@@ -183,7 +183,7 @@ def _take(result: Definitions, seen: dict[str, int], row: int, values: Mapping[s
 
 
 def _part(folded: Mapping[str, tuple[str, Any]]) -> tuple[QueuePart, str]:
-    """The queue's name without its computer, and as the file has it."""
+    """Return the queue's name without its computer, and the name as the file writes it."""
     for name in _NAMES:
         heading, value = folded.get(name.casefold(), ("", None))
         if isinstance(value, str) and value.strip():

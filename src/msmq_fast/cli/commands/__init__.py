@@ -1,1 +1,1 @@
-"""The commands: one module each, with its grammar, its behaviour and its help."""
+"""The commands: one module each, with its arguments, its behaviour and its help."""

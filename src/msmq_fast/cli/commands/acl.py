@@ -1,4 +1,4 @@
-"""`msmq-fast acl`: the rights on a queue, or on the queue manager."""
+"""`msmq-fast acl`: shows and changes the rights on a queue or on the queue manager."""
 
 from __future__ import annotations
 

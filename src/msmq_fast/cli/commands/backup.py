@@ -1,4 +1,4 @@
-"""`msmq-fast backup`: copies the store from its directory, not through the server."""
+"""`msmq-fast backup`: copies the store in its directory without using a server."""
 
 from __future__ import annotations
 

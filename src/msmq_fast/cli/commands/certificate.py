@@ -1,4 +1,4 @@
-"""`msmq-fast certificate`: the certificates with which messages are signed."""
+"""`msmq-fast certificate`: manages the certificates that sign messages."""
 
 from __future__ import annotations
 

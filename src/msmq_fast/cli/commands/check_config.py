@@ -1,4 +1,4 @@
-"""`msmq-fast check-config`: another name of `config check`."""
+"""`msmq-fast check-config`: the former name of `config check`."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""`msmq-fast compact`: gives the free pages of a store back to the disk."""
+"""`msmq-fast compact`: returns the free pages of a store to the disk."""
 
 from __future__ import annotations
 

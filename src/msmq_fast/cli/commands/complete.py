@@ -1,4 +1,4 @@
-"""`msmq-fast complete`: what the scripts of `completion` ask; people do not need it."""
+"""`msmq-fast complete`: returns candidates to the scripts of `completion`; not meant for people."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _of_server(argument: Argument, words: Sequence[str]) -> Iterable[Candidate]:
-    """Names of queues; none if no server answers in time: completion never complains."""
+    """Yield names of queues; none if no server answers in time, since completion must not print errors."""
     if argument.parse not in (queue_name, outgoing_name):
         return []
     parser = Parser(add_help=False)
@@ -74,7 +74,7 @@ def _of_server(argument: Argument, words: Sequence[str]) -> Iterable[Candidate]:
 
 
 def _short(name: str) -> str:
-    r"""The shortest name of a queue of this computer: `orders` is `HOST\private$\orders`."""
+    r"""Return the shortest name of a queue of this computer: `orders` for `HOST\\private$\\orders`."""
     local = name.partition("\\")[2]
     private = local.removeprefix("private$\\")
     return private if private != local else f".\\{local}"

@@ -1,4 +1,4 @@
-"""`msmq-fast completion`: the script that completes commands in a shell."""
+"""`msmq-fast completion`: prints the script that completes commands in a shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msmq-fast config`: checks and shows the configuration; no server has to run."""
+"""`msmq-fast config`: checks, shows and reloads the configuration. Only `reload` needs a running server."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CHECK = Command(
 
 
 def _warn(warnings: list[str]) -> None:
-    """Print the old names of keys that were read."""
+    """Print the warnings about old names of keys."""
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
 

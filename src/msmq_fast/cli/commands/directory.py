@@ -1,4 +1,6 @@
-"""`msmq-fast directory`: objects of the directory, and the whole of it as a JSON document."""
+"""`msmq-fast directory`: manages objects of the directory, and exports and imports all of it as a JSON
+document.
+"""
 
 from __future__ import annotations
 
@@ -165,7 +167,7 @@ async def _one(connection: Connection, arguments: argparse.Namespace) -> Directo
 
 
 def _given(kind: ObjectType, texts: list[str]) -> DirectoryObject:
-    """The object of ATTRIBUTE=VALUE words; names of attributes may be in any case."""
+    """Return the object that ATTRIBUTE=VALUE words describe; names of attributes are not case-sensitive."""
     known = {name.casefold(): name for name in ATTRIBUTES[kind]}
     values: dict[str, Any] = {}
     for text in texts:
@@ -182,7 +184,7 @@ def _given(kind: ObjectType, texts: list[str]) -> DirectoryObject:
 
 
 def _value(known: Kind, text: str) -> Any:
-    """A value from the command line: lists by commas, flags as true and false."""
+    """Convert a value of the command line: lists are separated by commas, flags are true or false."""
     if known.many:
         return known.from_json([word.strip() for word in text.split(",") if word.strip()])
     plain: list[Any] = [text]

@@ -1,4 +1,4 @@
-"""`msmq-fast dlq`: dead letters, and why they are dead."""
+"""`msmq-fast dlq`: lists dead letters with their reasons, and sends them again."""
 
 from __future__ import annotations
 

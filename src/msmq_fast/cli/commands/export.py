@@ -1,4 +1,4 @@
-"""`msmq-fast export`: writes the messages of queues into a file; they stay where they are."""
+"""`msmq-fast export`: writes the messages of queues into a file and leaves them in their queues."""
 
 from __future__ import annotations
 

@@ -33,7 +33,9 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """0 if the server is ready, 6 with the reason if not; raises CommandError (5) if it does not answer."""
+    """Return 0 if the server is ready, else 6 after printing the reason. Raises CommandError (5) if it does
+    not answer.
+    """
     config = configured(arguments)
     if config.listen.admin.port is None:
         where, reason = _ask_socket(config, arguments.timeout)
@@ -49,7 +51,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _ask_admin(config: Config, port: int, timeout: float) -> tuple[str, str]:
-    """Where the server answered, and why it is not ready; the first address that answers decides."""
+    """Return the address that answered, and why the server is not ready ("" if it is). The first address that
+    answers decides.
+    """
     if port == 0:
         raise CommandError(
             Exit.USAGE, "listen.admin.port is 0: the port that the system chose is not known here"
@@ -66,7 +70,7 @@ def _ask_admin(config: Config, port: int, timeout: float) -> tuple[str, str]:
 
 
 def _reached(host: str) -> str:
-    """The address at which this machine reaches a listener: a wildcard is no destination."""
+    """Return the address at which this machine reaches a listener; loopback for a wildcard address."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -96,7 +100,7 @@ def _readyz(config: Config, host: str, port: int, timeout: float) -> str:
 
 
 def _ask_socket(config: Config, timeout: float) -> tuple[str, str]:
-    """The same by the Unix socket for programs, where there is no admin port."""
+    """Ask over the Unix socket for programs, if the admin port is off. Returns the same as `_ask_admin`."""
     from msmq_fast.client.connection import connect
     from msmq_fast.protocol.errors import MSMQError
 

@@ -1,4 +1,4 @@
-"""`msmq-fast help`: the help page of a command, and man pages of all."""
+"""`msmq-fast help`: shows the help page of a command, or writes man pages of all commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`msmq-fast import`: puts exported messages into queues, with identifiers, arrival times and counts."""
+"""`msmq-fast import`: imports exported messages into queues, with their identifiers, arrival times and
+counts.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +50,10 @@ _USER_KINDS = ("queue", "user")  # "user" in files that were written before
 
 
 class QueueMap:
-    """Where the messages of each queue of the file go: `OLD=NEW`, or `NEW` for a file of one queue."""
+    """Maps the queues of a file to queues here: `OLD=NEW`, or `NEW` for a file with one queue."""
 
     def __init__(self, words: Iterable[str]) -> None:
-        """Raises ValueError for contradictions."""
+        """Raises ValueError if `words` contradict each other."""
         self._targets: dict[str, str] = {}
         self._single: str | None = None
         for word in words:
@@ -70,12 +72,12 @@ class QueueMap:
             raise ValueError("--queue: either NEW or OLD=NEW")
 
     def target(self, name: str) -> str:
-        """The queue of this computer for a queue of the file."""
+        """Return the queue of this computer for a queue of the file."""
         return self._single or self._targets.get(_key(name)) or f".\\{_local(name)}"
 
     @property
     def single(self) -> bool:
-        """Whether only a file of one queue makes sense."""
+        """Whether the map is valid only for a file with one queue."""
         return self._single is not None
 
     def __str__(self) -> str:
@@ -84,7 +86,7 @@ class QueueMap:
 
 
 def _local(name: str) -> str:
-    """A path name without its computer."""
+    """Return a path name without its computer."""
     return name.split("\\", 1)[1] if "\\" in name else _PRIVATE + name
 
 
@@ -135,7 +137,9 @@ def _import_command(arguments: argparse.Namespace) -> int:
 
 
 def _check(file: BinaryIO, name: str, targets: QueueMap) -> int:
-    """The number of messages in a file. Raises BadFile, or CommandError if the targets do not fit."""
+    """Return the number of messages in a file. Raises BadFile; CommandError if `targets` do not fit
+    the file.
+    """
     end = End(0, 0, 0)
     sections: set[str] = set()
     for record in read_export(file):
@@ -169,7 +173,7 @@ class _Run:
         self._under_way: deque[tuple[int, asyncio.Task[tuple[int, int]]]] = deque()
 
     async def import_file(self, file: BinaryIO, total: int) -> int:
-        """Everything in it. Raises BadFile."""
+        """Import all messages of the file; returns the exit code. Raises BadFile."""
         records = read_export(file)
         header = next(records)
         if not isinstance(header, Header):
@@ -199,7 +203,7 @@ class _Run:
         return Exit.OK
 
     def _job(self, header: Header) -> bytes:
-        """The same file into the same queues is the same import."""
+        """Return the identifier of an import: the same file into the same queues is the same import."""
         return hashlib.sha256(header.export + str(self._targets).casefold().encode()).digest()[:16]
 
     async def _import(self, records: Iterator[Record], running: Import, progress: Progress) -> None:
@@ -244,7 +248,7 @@ class _Run:
         progress.add(count)
 
     async def _target(self, section: Section) -> str:
-        """The queue for a section, which is created if there is none."""
+        """Return the target queue of a section; creates the queue if it does not exist."""
         self._queues += 1
         if self._targets.single and self._queues > 1:
             raise CommandError(Exit.USAGE, "the file holds several queues: give --queue OLD=NEW")

@@ -1,4 +1,4 @@
-"""`msmq-fast key`: the public keys with which messages are encrypted."""
+"""`msmq-fast key`: manages the public keys that encrypt messages."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def _show_keys(rows: list[dict[str, Any]], form: Form) -> None:
 
 
 def _imported(content: bytes, guid: str | None) -> list[tuple[str, bytes]]:
-    """The own keys in what another queue manager showed, or a bare list of keys."""
+    """Return (GUID, keys) pairs: another queue manager's own keys from its `key show --json`, or with `guid`
+    a bare list of keys.
+    """
     if guid:
         return [(guid, content)]
     try:

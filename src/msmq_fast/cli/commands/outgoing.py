@@ -1,4 +1,4 @@
-"""`msmq-fast outgoing`: queues of messages on their way to other computers."""
+"""`msmq-fast outgoing`: manages the queues of messages on their way to other computers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ async def _delete(connection: Connection, arguments: argparse.Namespace) -> int:
 
 
 def _show_outgoing(queue: dict[str, Any], form: Form) -> None:
-    """One outgoing queue; for people without what is empty, and below it the history of its connections."""
+    """Print one outgoing queue. For people, leave out empty values, and add the history of its
+    connections.
+    """
     if form is not Form.TABLE:
         show(queue, form)
         return

@@ -1,4 +1,4 @@
-"""`msmq-fast ping`: asks a queue manager over UDP, as MS-MQQB 2.2.7 does it; needs no server here."""
+"""`msmq-fast ping`: pings a queue manager over UDP (MS-MQQB 2.2.7); no server is needed on this machine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _target(text: str) -> tuple[str, int]:
-    """HOST, HOST:PORT, [V6] or [V6]:PORT; a bare IPv6 address has more than one colon."""
+    """Parse HOST, HOST:PORT, [V6] or [V6]:PORT; a bare IPv6 address has more than one colon."""
     if text.startswith("["):
         host, _, rest = text[1:].partition("]")
         digits = rest.removeprefix(":")

@@ -55,7 +55,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """A message leaves its queue after it was written to standard output."""
+    """Receive messages; each leaves its queue only after it was written to standard output."""
     if (arguments.xact or arguments.reject) and arguments.peek:
         raise CommandError(Exit.USAGE, "--peek cannot be combined with --xact or --reject")
     if (arguments.xact or arguments.reject) and arguments.follow:
@@ -84,10 +84,11 @@ async def _receive(connection: Connection, arguments: argparse.Namespace) -> int
 
 
 async def _take(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> int:
-    """Remove up to `count` messages, each when it was written; all of them come within `--timeout`.
+    """Remove up to `count` messages, each after it was written, waiting at most `--timeout` for all of them.
+    Returns the number.
 
-    A subscription locks messages until they are acknowledged. It does not say when a queue is empty, so each
-    round begins with a peek, which does.
+    A subscription locks messages until they are acknowledged. It does not report that a queue is empty, so
+    each round begins with a peek, which does.
     """
     deadline = Deadline(arguments)
     left = arguments.count
@@ -115,7 +116,7 @@ async def _take(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> 
 async def _in_transaction(
     queue: Queue, arguments: argparse.Namespace, writer: Writer, transaction: Transaction
 ) -> int:
-    """Receive in a transaction, which is committed when everything was written."""
+    """Receive messages in a transaction, and commit it after everything was written."""
     shown = 0
     if arguments.lookup_id is not None:
         messages = looked_up(queue, arguments, transaction)
@@ -132,7 +133,7 @@ async def _in_transaction(
 async def _received(
     queue: Queue, arguments: argparse.Namespace, transaction: Transaction
 ) -> AsyncIterator[ReceivedMessage]:
-    """Up to `count` messages; all of them must come within `--timeout`."""
+    """Yield up to `count` messages, waiting at most `--timeout` for all of them."""
     deadline = Deadline(arguments)
     left = arguments.count
     while left:
@@ -163,7 +164,7 @@ async def _received(
 
 
 async def _by_lookup_id(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> int:
-    """Show messages by their lookup ids; without `--peek` each is removed when it was written."""
+    """Write messages by their lookup ids; without `--peek`, remove each one after it was written."""
     shown = 0
     async for message in looked_up(queue, arguments):
         writer.write([message])

@@ -1,4 +1,4 @@
-"""`msmq-fast security`: what the configuration opens to which callers."""
+"""`msmq-fast security`: shows what the configuration opens to which callers."""
 
 from __future__ import annotations
 

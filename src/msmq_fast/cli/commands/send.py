@@ -1,4 +1,4 @@
-"""`msmq-fast send`: sends a message, or the same one many times."""
+"""`msmq-fast send`: sends a message once or many times."""
 
 from __future__ import annotations
 

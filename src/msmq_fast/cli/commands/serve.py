@@ -89,7 +89,7 @@ def _store(directory: Path) -> str:
 
 
 def _end_at_once() -> None:
-    """End without running anything more; what was acknowledged is on the disk already."""
+    """End the process without running anything more; acknowledged messages are on the disk already."""
     sys.stderr.flush()
     os._exit(Exit.FAILURE)
 

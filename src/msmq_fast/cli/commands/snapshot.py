@@ -1,4 +1,4 @@
-"""`msmq-fast snapshot`: the server copies its store while it runs."""
+"""`msmq-fast snapshot`: makes a running server copy its store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msmq-fast stats`: the counters of the running server."""
+"""`msmq-fast stats`: shows the counters of the running server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msmq-fast status`: whether the server is well, on one screen."""
+"""`msmq-fast status`: shows on one screen whether the server is healthy."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def _status(connection: Connection, arguments: argparse.Namespace) -> int:
 def _problems(
     stats: Mapping[str, Any], queues: Sequence[QueueInfo], outgoing: Sequence[OutgoingQueueInfo]
 ) -> list[str]:
-    """What an operator should look at, the worst first."""
+    """Return the problems that need an operator's attention, the worst first."""
     found = [f"not ready: {stats['not_ready']}"] if stats["not_ready"] else []
     if stats["faults"]:
         found.append(f"faults: {stats['faults']}; the log has the cause of each")
@@ -83,7 +83,9 @@ def _count(messages: int) -> str:
 
 
 def _reason(queue: OutgoingQueueInfo) -> str:
-    """Why an outgoing queue does not send: what stalls it, its state, and how the last attempt failed."""
+    """Return why an outgoing queue does not send: the cause of the stall, its state, and the error of the
+    last attempt.
+    """
     failed = next((attempt.detail for attempt in reversed(queue.history) if attempt.detail), "")
     state = queue.stalled or queue.state.replace("_", " ")
     return f"{state} ({failed})" if failed and not queue.stalled else state

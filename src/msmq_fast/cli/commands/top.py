@@ -1,4 +1,4 @@
-"""`msmq-fast top`: the queues and their rates, again and again."""
+"""`msmq-fast top`: shows the queues and their message rates, refreshed periodically."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def _top(connection: Connection, arguments: argparse.Namespace) -> int:
 
 
 def _row(queue: QueueInfo, before: QueueInfo | None, seconds: float) -> dict[str, Any]:
-    """A queue with its rates since the look before; 0 for a queue that is new."""
+    """Return a queue with its rates since the previous sample; the rates of a new queue are 0."""
     arrived = left = 0.0
     if before is not None and seconds > 0:
         arrived = max(0, queue.arrived - before.arrived) / seconds
@@ -89,7 +89,7 @@ def _row(queue: QueueInfo, before: QueueInfo | None, seconds: float) -> dict[str
 
 
 def _fitting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that a screen has room for, with names that leave room for the numbers."""
+    """Return the rows that fit on the screen, with names shortened so that the numbers fit too."""
     size = os.get_terminal_size(sys.stdout.fileno())
     longest = max(20, size.columns - 45)
     return [

@@ -1,4 +1,4 @@
-"""`msmq-fast trace`: where a message is, and what became of it."""
+"""`msmq-fast trace`: shows where a message is and what happened to it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SOURCE, _ORDINAL = slice(16, 32), slice(56, 60)
 
 
 def _identifier(text: str) -> bytes:
-    """An identifier; empty for "-", which stands for the first line of stdin."""
+    """Parse a message identifier; returns b"" for "-", which means the first line of stdin."""
     return b"" if text == "-" else message_id(text)
 
 
@@ -116,7 +116,7 @@ def _show_places(places: Sequence[dict[str, Any]], events: Sequence[MessageEvent
 async def _places(
     connection: Connection, wanted: bytes, events: Sequence[MessageEvent]
 ) -> list[dict[str, Any]]:
-    """Where the message is now, of the places that the events name."""
+    """Return the queues that hold the message now, out of those that the events name."""
     places: list[dict[str, Any]] = []
     last = {event.queue: event for event in events if event.queue and event.lookup_id}
     for name, event in last.items():
@@ -137,7 +137,9 @@ async def _places(
 
 
 async def _waiting(connection: Connection, name: str) -> str | None:
-    """Why a message is in an outgoing queue still; None: the queue is gone, and the message with it."""
+    """Return why a message is still in an outgoing queue; None if the queue, and the message with it, no
+    longer exists.
+    """
     try:
         queue = await connection.admin.outgoing.get(name)
     except MSMQError:
@@ -146,7 +148,9 @@ async def _waiting(connection: Connection, name: str) -> str | None:
 
 
 async def _in_queue(connection: Connection, name: str, lookup_id: int, wanted: bytes) -> str | None:
-    """What holds a message back in a queue, "" if it can be received; None: it is not there."""
+    """Return the reason why a message in a queue cannot be received, "" if it can be; None if it is not in
+    the queue.
+    """
     try:
         async with await connection.open(name, Access.PEEK) as queue:
             message = await queue.lookup(lookup_id, Lookup.CURRENT)
@@ -160,7 +164,7 @@ async def _in_queue(connection: Connection, name: str, lookup_id: int, wanted: b
 
 
 async def _search(connection: Connection, wanted: bytes) -> list[dict[str, Any]]:
-    """Look at every message of every queue that the caller may read."""
+    """Search all messages of all queues that the caller may read; returns the places of the message."""
     found: list[dict[str, Any]] = []
     queues = [queue for queue in await connection.admin.queues.all("all") if queue.kind != "outgoing"]
     with Progress("search", sum(queue.messages for queue in queues)) as progress:

@@ -1,4 +1,4 @@
-"""`msmq-fast transaction`: transactions that are open, prepared or in doubt."""
+"""`msmq-fast transaction`: lists, commits and aborts transactions that are open, prepared or in doubt."""
 
 from __future__ import annotations
 

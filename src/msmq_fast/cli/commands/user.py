@@ -119,7 +119,7 @@ def _remove(arguments: argparse.Namespace) -> int:
 
 
 def _changed(arguments: argparse.Namespace, change: Callable[[Users], User]) -> User:
-    """The user that `change` returns, after the file was written."""
+    """Change the users file, and return the user that `change` returned once the file is written."""
     path = configured(arguments).users_file
     with _explained(path), _locked(path):
         users = _load(path)
@@ -130,7 +130,7 @@ def _changed(arguments: argparse.Namespace, change: Callable[[Users], User]) -> 
 
 @contextlib.contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turns what is wrong with the file into CommandError."""
+    """Turn errors of the users file into CommandError."""
     try:
         yield
     except UsersFileError as error:
@@ -148,7 +148,9 @@ def _load(path: Path) -> Users:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """One writer at a time; the file itself is replaced, so the lock is on another beside it."""
+    """Hold the lock of the users file, which admits one writer at a time. The lock is a file beside it, since
+    a write replaces the users file itself.
+    """
     with path.with_name(f"{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -162,7 +164,9 @@ def _found(users: Users, name: str) -> User:
 
 
 def _password() -> str:
-    """From the terminal, twice; else the first line of stdin. Other users can read a command line."""
+    """Read a password twice from the terminal, or else the first line of stdin. It is not an argument, since
+    other users can read a command line.
+    """
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
     password = getpass.getpass("Password: ")

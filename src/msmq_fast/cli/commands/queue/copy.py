@@ -52,7 +52,9 @@ async def _copy(connection: Connection, arguments: argparse.Namespace) -> int:
 
 
 def _job(arguments: argparse.Namespace, connection: Connection) -> bytes:
-    """The name of a copy: the same words are the same work."""
+    """Return the identifier of a copy: equal arguments give the same identifier, so that the same command
+    resumes.
+    """
     words = (
         str(connection.guid),
         arguments.source.casefold(),

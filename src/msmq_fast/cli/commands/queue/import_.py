@@ -1,4 +1,4 @@
-"""`msmq-fast queue import`: creates the queues of a Windows host, from what `Get-MsmqQueue` exported."""
+"""`msmq-fast queue import`: creates the queues of a Windows host from the output of `Get-MsmqQueue`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS = ("row", "outcome", "name", "detail")
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What became of one row."""
+    """The result for one row."""
 
     row: int
     name: str
@@ -40,7 +40,9 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Create the queues of a file, set those that exist to what it says. Mistakes in it: change nothing."""
+    """Create the queues in a file, and change existing ones to match it. A file with mistakes changes
+    nothing.
+    """
     definitions = read_definitions(read_input(arguments.file, _MAX_FILE))
     for line in definitions.mistakes:
         print(f"{arguments.file}: {line}", file=sys.stderr)
@@ -71,7 +73,7 @@ def _local(path: str) -> str:
 async def _bring(
     connection: Connection, definition: Definition, queue: dict[str, Any] | None, *, dry_run: bool
 ) -> _Line:
-    """Create or correct one queue; what the queue manager refuses is told in its line."""
+    """Create or change one queue; an error of the queue manager becomes part of the returned line."""
     name = definition.path[2:]
     try:
         if queue is None:

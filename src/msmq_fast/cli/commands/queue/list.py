@@ -50,7 +50,9 @@ async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
 
 
 def _wanted(queue: Mapping[str, Any], glob: str | None) -> bool:
-    """Whether a pattern fits the whole name of a queue, or the name without its computer and `private$`."""
+    """Whether a pattern matches the whole name of a queue, or its name without the computer and
+    `private$`.
+    """
     if glob is None:
         return True
     name = str(queue["name"]).casefold()

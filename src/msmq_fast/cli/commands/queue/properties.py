@@ -1,4 +1,4 @@
-"""The properties of queues that `queue create` and `queue set` take."""
+"""The queue properties that `queue create` and `queue set` accept."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMES = {  # argument -> property
 
 
 def _quota(text: str) -> int:
-    """KB, rounded up; a bare number is KB, as in MSMQ."""
+    """Return a quota in KB, rounded up; a bare number is in KB, as in MSMQ."""
     word = text.strip()
     if word.lower() == "unlimited":
         return UNLIMITED
@@ -39,7 +39,7 @@ def _quota(text: str) -> int:
 
 
 def add_properties(parser: Parser) -> None:
-    """Add an option for each property that can be changed. What is not given is None."""
+    """Add an option for each property that can be changed. An option that is not given is None."""
     group = parser.add_argument_group("properties")
     group.add_argument("--label", metavar="TEXT", help="description of the queue")
     group.add_argument(
