@@ -11,7 +11,7 @@ __all__ = ["Association", "AssociationTable"]
 
 
 class Association:
-    """`id` is the assoc_group_id of bind and bind_ack; it lives as long as one of its connections does."""
+    """One association. `id` is the assoc_group_id of bind and bind_ack. It ends with its last connection."""
 
     __slots__ = ("address", "connections", "handles", "id")
 
@@ -26,7 +26,7 @@ class AssociationTable:
     """The associations of one endpoint."""
 
     def __init__(self, random: Callable[[int], bytes], handle_limit: int) -> None:
-        """`handle_limit` is the number of context handles of the clients at one address."""
+        """`handle_limit` is the most context handles of all clients at one address."""
         self._random = random
         self._handles = HandleBudget(handle_limit)
         self._table: dict[int, Association] = {}
@@ -35,8 +35,10 @@ class AssociationTable:
         return len(self._table)
 
     def join(self, number: int, address: str) -> Association | None:
-        """The association that a bind with this assoc_group_id from this address belongs to, with one more
-        connection in it: a new one for 0, None for one that is not there or not of this address."""
+        """Add a connection to the association of a bind from `address`, and return it. `number` is the
+        assoc_group_id: 0 creates an association; None is returned if there is none with this number and
+        address.
+        """
         if number:
             association = self._table.get(number)
             if association is None or association.address != address:
@@ -50,8 +52,8 @@ class AssociationTable:
         return association
 
     def leave(self, association: Association) -> None:
-        """One connection less. With the last one the association ends, and its context handles are run
-        down."""
+        """Remove a connection from its association. After the last one, the association ends and its context
+        handles are run down."""
         association.connections -= 1
         if not association.connections:
             del self._table[association.id]

@@ -1,4 +1,4 @@
-"""Presentation contexts and bind-time features: what a bind or alter_context proposes, and what becomes of it
+"""Negotiates the presentation contexts and bind-time features that a bind or alter_context proposes
 (MS-RPCE 3.3.1.5.3, 3.3.1.5.6)."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NO_TRANSFER = ContextResult(Result.PROVIDER_REJECTION, ResultReason.TRANSFER_SY
 
 
 class NegotiationError(Exception):
-    """The proposal as a whole breaks the protocol; the text says how."""
+    """The whole proposal violates the protocol; the text says how."""
 
 
 def negotiate(
@@ -26,11 +26,12 @@ def negotiate(
     *,
     features: bool,
 ) -> tuple[tuple[ContextResult, ...], dict[int, PresentationContext], BindTimeFeatures | None]:
-    """The results in the order of the elements, the contexts accepted by identifier, and the bind-time
-    features that both sides have (None: not offered). `features`: they may be offered, as in a bind.
+    """Return the results in the order of the elements, the accepted contexts by identifier, and the bind-time
+    features that both sides support (None: not offered). `features`: whether they may be offered, as in a
+    bind.
 
-    Of the elements that propose one interface one is accepted: with NDR64, which is preferred, or else the
-    first with NDR. Raises NegotiationError.
+    If several elements propose one interface, one is accepted: that with NDR64, or else the first with NDR.
+    Raises NegotiationError.
     """
     results: list[ContextResult] = []
     accepted: dict[int, PresentationContext] = {}

@@ -1,4 +1,4 @@
-"""One call, as the methods of services see it (MS-RPCE 3.3.3.1.5)."""
+"""One call, with the interface that the methods of services use (MS-RPCE 3.3.3.1.5)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = logging.getLogger("msmq_fast.rpc")
 
 
 class CallPort(Protocol):
-    """The part of its connection that a call uses."""
+    """The interface of a connection that a call uses."""
 
     @property
     def counters(self) -> RpcCounters:
@@ -54,8 +54,9 @@ class Pending(ABC):
 
 
 class Call:
-    """A call under way, of an operation of `interface`. It ends by `reply` or `fault`, once; or it is
-    abandoned: then `alive` is False, and a reply is thrown away."""
+    """A call under way of an operation of `interface`. Exactly one call of `reply` or `fault` ends it. If it
+    is abandoned, `alive` is False, and a reply is discarded.
+    """
 
     __slots__ = (
         "alive",
@@ -104,15 +105,14 @@ class Call:
 
     @property
     def reply_budget(self) -> ReplyBudget | None:
-        """The gate of what is read for this call; None: few calls wait."""
+        """The budget for messages that are read for this call; None if few calls wait."""
         return self.port.reply_budget
 
     def reply(self, results: Any, written: Callable[[bool], None] | None = None) -> None:
         """End the call with its results. `written` is called exactly once: with True when the transport has
-        the whole reply, with False when it will not get it: the connection was lost before, or the call
-        abandoned.
+        taken the whole reply, with False if the connection was lost or the call was abandoned before that.
 
-        Results that cannot be encoded are a mistake of the service: logged, and a fault.
+        Results that cannot be encoded are an error of the service: it is logged, and the client gets a fault.
         """
         if not self.alive:
             if written is not None:
@@ -129,7 +129,7 @@ class Call:
         self.reply_stub(stub, written)
 
     def reply_stub(self, stub: Buffer, written: Callable[[bool], None] | None = None) -> None:
-        """As `reply`, with results that are encoded already."""
+        """End the call as `reply` does, with results that are already encoded."""
         if self.alive:
             self.alive = False
             self.port.respond(self, stub, written)
@@ -143,8 +143,8 @@ class Call:
             self.port.fail(self, status)
 
     def abandon(self, pending: Pending | None) -> None:
-        """Called by the runtime: the caller no longer waits. `pending`: what the method returned. If a
-        service raises here, the others are still called.
+        """Called by the runtime when the caller no longer waits. `pending` is the result of the method. An
+        exception of a service is logged and does not affect other calls.
         """
         if self.alive:
             self.alive = False

@@ -1,4 +1,4 @@
-"""Which authentication types are spoken here, and the server's side of them."""
+"""The supported authentication types, and the server's side of them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ _NETBIOS_NAME: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class AcceptorPolicy:
-    """Which log-ons are accepted. `anonymous`: NTLM without a name; without a keytab there is no Kerberos.
+    """Which log-ons are accepted. `anonymous`: whether NTLM clients may omit the name. Kerberos
+    needs a keytab.
 
-    `is_own_name` tells the names of this server that an NTLM client may ask for; None: any name. `logons`
-    slows down callers that guess; None: no limit.
+    `is_own_name` returns whether a name that an NTLM client asks for is one of this server; None accepts any
+    name. `logons` slows down callers that guess passwords; None: no limit.
     """
 
     ntlm: bool = True
@@ -39,7 +40,7 @@ class AcceptorPolicy:
 
 
 class Acceptors:
-    """An AcceptorFactory. `host` is the name of this computer, `now` gives seconds since 1970."""
+    """An AcceptorFactory. `host` is the name of this computer, `now` returns seconds since 1970."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class Acceptors:
         now: Callable[[], float],
         random_bytes: Callable[[int], bytes],
     ) -> None:
-        """Raises AuthError for a keytab that is of no use, and ImportError where python-gssapi is missing."""
+        """Raises AuthError if the keytab is unusable, and ImportError if python-gssapi is missing."""
         self.counters = AuthCounters()
         computer = host.partition(".")[0].upper()[:_NETBIOS_NAME]
         self._ntlm = NtlmServer(
@@ -104,7 +105,7 @@ class Acceptors:
 
 
 def _level(level: int) -> AuthLevel:
-    """The level that a sec_trailer names. Raises AuthError for one that needs no security context."""
+    """Return the level in a sec_trailer. Raises AuthError for a level that uses no security context."""
     if not AuthLevel.CONNECT <= level <= AuthLevel.PRIVACY:
         raise AuthError(AuthFailure.LEVEL, f"unsupported authentication level {level}")
     return AuthLevel(level)

@@ -1,8 +1,8 @@
 """The contract between the runtime and the security providers, which authenticate and protect PDUs.
 
 A context is built in legs (`step`), as MS-RPCE 3.3.1.5.2.1 describes, then protects PDUs (3.3.1.5.2.2). It
-does no IO unless it says so (`blocking`). The order of the calls matters: PDUs are protected in the order in
-which they are sent, and unprotected in the order in which they arrive.
+does IO only if `blocking` is True. The order of the calls matters: protect PDUs in the order in which they
+are sent, and unprotect them in the order in which they arrive.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class AuthType(IntEnum):
-    """Security providers (MS-RPCE 2.2.1.1.7) that can be spoken here."""
+    """The supported security providers (MS-RPCE 2.2.1.1.7)."""
 
     NONE = 0
     SPNEGO = 9
@@ -50,7 +50,9 @@ class AuthLevel(IntEnum):
 
 
 class AuthFailure(StrEnum):
-    """Why authentication failed: for counters, and to choose the answer. Peers learn less."""
+    """Why authentication failed, for counters and to choose the answer. The answer reveals less to
+    the peer.
+    """
 
     TYPE = "type"  # the authentication type is not spoken, or not allowed here: bind_nak reason 8
     LEVEL = "level"  # not a level for a security context: bind_nak reason 0
@@ -61,7 +63,7 @@ class AuthFailure(StrEnum):
 
 
 class AuthError(Exception):
-    """The context failed and is of no more use. The text is for logs and names no secret."""
+    """The context has failed and must not be used any more. The text is for logs and contains no secret."""
 
     def __init__(self, failure: AuthFailure, text: str) -> None:
         super().__init__(text)
@@ -70,7 +72,7 @@ class AuthError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller. `name` is empty for an anonymous one; `address` is for people and the audit log."""
+    """The caller. `name` is empty for an anonymous caller; `address` is for people and the audit log."""
 
     name: str
     token: Token
@@ -85,7 +87,7 @@ class Protection(Protocol):
     def protect(
         self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool, sign_header: bool
     ) -> tuple[bytes, bytes]:
-        """The stub as it is sent, and the token, of `overhead()` bytes.
+        """Return the stub as it is sent, and the token, which has `overhead()` bytes.
 
         `header` ends where the stub begins, which includes its authentication padding; `trailer` is the
         sec_trailer of 8 bytes. frag_length and auth_length are those of the PDU that is sent.
@@ -101,12 +103,12 @@ class Protection(Protocol):
         privacy: bool,
         sign_header: bool,
     ) -> bytes:
-        """The stub in clear, once the token proves it. Raises AuthError."""
+        """Verify the token and return the decrypted stub. Raises AuthError."""
 
     def protect_pdus(
         self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
     ) -> None:
-        """Protect whole PDUs in place that stand one after the other: all fragments of a reply.
+        """Protect complete PDUs in place. `buffer` holds them one after the other: all fragments of a reply.
 
         Each has its frag_length, its auth_length (`overhead()`), its sec_trailer and room for the token. The
         stub begins after `header_size` bytes: 24 for a response, and a request without an object UUID.
@@ -116,11 +118,11 @@ class Protection(Protocol):
     def unprotect_pdus(
         self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
     ) -> None:
-        """The reverse: the stub of each PDU is in clear then. Raises AuthError, also for lengths."""
+        """Verify and decrypt complete PDUs in place. Raises AuthError, also for lengths that do not fit."""
 
 
 class SecurityContext(Protection, Protocol):
-    """One security context of a connection, for either side. Whatever raises AuthError ends it."""
+    """One security context of a connection, for either side. An AuthError ends the context."""
 
     @property
     def complete(self) -> bool:
@@ -128,24 +130,28 @@ class SecurityContext(Protection, Protocol):
 
     @property
     def blocking(self) -> bool:
-        """Whether the next `step` may wait for files or the network: it belongs on a thread then."""
+        """Whether the next `step` may wait for files or the network, so that it must run on a thread."""
 
     @property
     def caller(self) -> Caller:
         """The identity of the client. Only on the server's side, and only when complete."""
 
     def step(self, token: bytes) -> bytes:
-        """Take the peer's token and give the next one for it; empty: none.
+        """Take the peer's token and return the next token for it; empty if none follows.
 
-        An initiator begins with an empty one. Raises AuthError.
+        The first token for an initiator is empty. Raises AuthError.
         """
 
     def overhead(self) -> int:
-        """Bytes of the token of a PDU at the level of the context (RP-22). Only when complete."""
+        """Return the size in bytes of the token of a PDU at the level of the context (RP-22). Only when
+        complete.
+        """
 
 
 class AcceptorFactory(Protocol):
     """Makes the server's side of security contexts."""
 
     def accept(self, auth_type: int, level: int, address: str) -> SecurityContext:
-        """A context for what a bind asks for. Raises AuthError for what is not spoken or not allowed."""
+        """Return a context for the type and level of a bind. Raises AuthError if they are not supported or
+        not allowed.
+        """

@@ -47,9 +47,9 @@ def initiate(
     now: Callable[[], float],
     random_bytes: Callable[[int], bytes],
 ) -> Context:
-    """A context; its first step takes an empty token. `target` is the server's SPN, `service/host`.
+    """Return a context; its first step takes an empty token. `target` is the server's SPN, `service/host`.
 
-    `now` is in seconds since 1970. Raises AuthError for a type that is not spoken, and ImportError where
+    `now` returns seconds since 1970. Raises AuthError if the type is not supported, and ImportError if
     python-gssapi is missing.
     """
 

@@ -1,8 +1,8 @@
 """Kerberos (RFC 4121, MS-KILE 3.4.5) by GSS-API, in its DCE style of three legs. Needs python-gssapi.
 
-Acceptors use the keytab and nothing else: no network, no name service, no replay cache. The third leg proves
-that the initiator is there, which a replayed AP-REQ does not; so a context without it is refused. Initiators
-ask the KDC, and block meanwhile.
+Acceptors use only the keytab: no network, no name service, no replay cache. The third leg proves that the
+initiator is live, which a replayed AP-REQ does not; so a context without it is refused. Initiators ask the
+KDC, and block in the meantime.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _failing_as(failure: AuthFailure) -> Iterator[None]:
 def _pdus(
     buffer: memoryview, header_size: int
 ) -> Iterator[tuple[memoryview, memoryview, memoryview, memoryview]]:
-    """Header, stub, sec_trailer and token of PDUs that stand one after the other. Raises ValueError."""
+    """Yield header, stub, sec_trailer and token of consecutive PDUs. Raises ValueError."""
     at = 0
     while at < len(buffer):
         head = buffer[at : at + header_size]
@@ -81,7 +81,7 @@ def _check_strength(flags: int, level: AuthLevel) -> None:
 
 
 class _KerberosMechanism:
-    """The work of both sides once the legs are complete."""
+    """The part that both sides share: protection of messages after the last leg."""
 
     _context: Any = None  # gss.SecurityContext; what python-gssapi declares for it differs by function
     _done = False
@@ -92,7 +92,7 @@ class _KerberosMechanism:
         return self._done
 
     def signature_size(self, *, privacy: bool) -> int:
-        """Depends on the cipher: 28, or 76 with privacy, for AES with SHA-1."""
+        """Return the size, which depends on the cipher: for AES with SHA-1, 28 bytes, or 76 with privacy."""
         with _failing_as(AuthFailure.SIGNATURE):
             if privacy:
                 stub = (IOVBufferType.data, False, bytes(_AES_BLOCK))
@@ -227,7 +227,7 @@ class KerberosAcceptor(_KerberosMechanism):
         return self._identity
 
     def step(self, token: bytes) -> bytes:
-        """AP-REQ, then the initiator's AP-REP."""
+        """Take the AP-REQ, then the initiator's AP-REP."""
         with _failing_as(AuthFailure.LOGON):
             # In DCE style the library takes an AP-REQ without framing only; some clients send one with it.
             result = gss.accept_sec_context(
@@ -262,7 +262,7 @@ class KerberosUser:
     ccache: str = ""
 
     def acquire(self) -> gss.Creds | None:
-        """The credentials; None: the defaults of the library. Blocks. Raises GSSError."""
+        """Return the credentials; None for the defaults of the library. Blocks. Raises GSSError."""
         name = gss.import_name(self.principal.encode(), NameType.user) if self.principal else None
         mechanisms = [MechType.kerberos]
         if name is not None and self.password:
@@ -291,16 +291,16 @@ class KerberosInitiator(_KerberosMechanism):
 
     @property
     def blocking(self) -> bool:
-        """The first step asks the KDC."""
+        """Whether the next step blocks: the first one asks the KDC."""
         return self._context is None
 
     @property
     def identity(self) -> Identity:
-        """Acceptors know it only."""
+        """Raises RuntimeError: only acceptors know the identity of the caller."""
         raise RuntimeError("an initiator has no caller")
 
     def step(self, token: bytes) -> bytes:
-        """Nothing, then the acceptor's AP-REP."""
+        """Take an empty token, then the acceptor's AP-REP."""
         with _failing_as(AuthFailure.LOGON):
             if self._context is None:
                 self._credentials = self._user.acquire()

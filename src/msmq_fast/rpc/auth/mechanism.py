@@ -1,4 +1,4 @@
-"""What NTLM, Kerberos and SPNEGO have in common, and the security context that one of them stands behind."""
+"""The interface that NTLM, Kerberos and SPNEGO share, and the security context that uses one of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class Identity:
 
 
 class Mechanism(Protection, Protocol):
-    """One side of a GSS mechanism: legs, then messages. All raise AuthError for what the peer did."""
+    """One side of a GSS mechanism: legs, then messages. All methods raise AuthError for an error of
+    the peer.
+    """
 
     @property
     def complete(self) -> bool:
@@ -47,16 +49,16 @@ class Mechanism(Protection, Protocol):
         """The identity of the initiator; only an acceptor knows it, when complete."""
 
     def step(self, token: bytes) -> bytes:
-        """Take the peer's token, give the next one for it; empty: none."""
+        """Take the peer's token and return the next token for it; empty if none follows."""
 
     def signature_size(self, *, privacy: bool) -> int:
-        """Bytes of the token of a message that is signed, or sealed."""
+        """Return the size in bytes of the token of a signed or, with `privacy`, a sealed message."""
 
     def make_mic(self, data: bytes) -> bytes:
-        """The signature of data alone, for the mechListMIC of SPNEGO."""
+        """Return the signature of `data`, for the mechListMIC of SPNEGO."""
 
     def check_mic(self, data: bytes, mic: bytes) -> None:
-        """Check the peer's."""
+        """Check the peer's signature of `data`."""
 
 
 @dataclass(slots=True)
@@ -68,7 +70,9 @@ class AuthCounters:
 
 
 class Context:
-    """A SecurityContext. It counts what happens, and is of no use after the first failure."""
+    """A SecurityContext that counts successes and failures for the metrics. It must not be used after the
+    first failure.
+    """
 
     def __init__(
         self,
@@ -88,7 +92,7 @@ class Context:
 
     @property
     def complete(self) -> bool:
-        """Whether the legs are done and nothing failed since."""
+        """Whether the legs are done and no failure has occurred since."""
         return self._mechanism.complete and not self._failed
 
     @property

@@ -63,7 +63,8 @@ def _filetime(now: float) -> int:
 
 
 def host_of(target: str) -> str:
-    """The host in a service principal name: `class/host`, `class/host:port`, `class/host/service@REALM`.
+    """Return the host in a service principal name: `class/host`, `class/host:port`,
+    `class/host/service@REALM`.
 
     A name without a class is `host`, `host$@REALM` or `DOMAIN\\host$`.
     """
@@ -78,7 +79,7 @@ def host_of(target: str) -> str:
 
 
 def _check_strength(flags: Flags, level: AuthLevel) -> None:
-    """Whether what was agreed on can protect messages at a level. Raises AuthError."""
+    """Raise AuthError if the negotiated algorithms are too weak to protect messages at a level."""
     if level < AuthLevel.CALL:
         return
     needed = Flags.SEAL if level == AuthLevel.PRIVACY else Flags.SIGN | Flags.SEAL
@@ -94,9 +95,10 @@ def _check_strength(flags: Flags, level: AuthLevel) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NtlmServer:
-    """Shared by all acceptors. `now` is in seconds since 1970; `computer` and `host` are our own names.
+    """The state that all acceptors share. `now` returns seconds since 1970; `computer` and `host`
+    are our names.
 
-    `is_own_name` and `logons` as in `AcceptorPolicy`.
+    `is_own_name` and `logons` are those of `AcceptorPolicy`.
     """
 
     principals: Principals
@@ -109,13 +111,15 @@ class NtlmServer:
     logons: LogonLimits | None = None
 
     def find(self, name: str) -> User | None:
-        """The account that a client names; also by `user@anything`. None if it has no NT hash."""
+        """Return the account that a client names, also as `user@anything`. None if it has no NT hash."""
         users = self.principals.users
         user = users.find(name) or users.find(name.partition("@")[0])
         return user if user is not None and user.nt_hash else None
 
     def target_info(self) -> bytes:
-        """The AV pairs of a challenge. We are no member of a domain: its names are our own (3.2.5.1.1)."""
+        """Return the AV pairs of a challenge. This server belongs to no domain, so the domain names are its
+        own names (3.2.5.1.1).
+        """
         computer, host = self.computer.encode("utf-16-le"), self.host.encode("utf-16-le")
         pairs: dict[int, bytes] = {
             AvId.NB_DOMAIN_NAME: computer,
@@ -128,7 +132,7 @@ class NtlmServer:
 
 
 class _NtlmMechanism:
-    """The work of both sides once the session key is known."""
+    """The part that both sides share: protection of messages once the session key is known."""
 
     _session: NtlmSession | None = None
     blocking = False
@@ -139,7 +143,7 @@ class _NtlmMechanism:
         return self._session is not None
 
     def signature_size(self, *, privacy: bool) -> int:
-        """Always 16."""
+        """Return the size, which is always 16 bytes."""
         return SIGNATURE_SIZE
 
     @property
@@ -211,7 +215,7 @@ class NtlmAcceptor(_NtlmMechanism):
         return self._identity
 
     def step(self, token: bytes) -> bytes:
-        """NEGOTIATE, then AUTHENTICATE (3.2.5.1)."""
+        """Take NEGOTIATE, then AUTHENTICATE (3.2.5.1)."""
         if self._challenge:
             self._authenticate(token)
             return b""
@@ -254,7 +258,9 @@ class NtlmAcceptor(_NtlmMechanism):
         self._identity = Identity(user.name, self._server.principals.of_name(user.name))
 
     def _log_on(self, message: Authenticate, response: NtlmV2Response) -> tuple[User, bytes]:
-        """The account and the SessionBaseKey. Raises AuthError, without saying why."""
+        """Return the account and the SessionBaseKey. Raises AuthError, whose text does not reveal
+        the reason.
+        """
         user = self._server.find(message.user)
         # The same work for an account that does not exist, with a random hash.
         decoy = self._server.random_bytes(_KEY_SIZE)
@@ -279,8 +285,9 @@ class NtlmAcceptor(_NtlmMechanism):
         return user, proven
 
     def _check_target(self, response: NtlmV2Response) -> None:
-        """The name that the client asked for, which the proof covers, must be ours: else it has been talking
-        to another server, which passes its messages on to us (MS-NLMP 3.2.5.1.2). Raises AuthError."""
+        """Check that the name that the client asked for, which the proof covers, is ours. If it is not,
+        another server relays the messages of the client to us (MS-NLMP 3.2.5.1.2). Raises AuthError.
+        """
         target = response.pairs.get(AvId.TARGET_NAME, b"").decode("utf-16-le", "replace")
         is_own_name = self._server.is_own_name
         if target and is_own_name is not None and not is_own_name(host_of(target)):
@@ -291,7 +298,9 @@ class NtlmAcceptor(_NtlmMechanism):
             )
 
     def _session_key(self, message: Authenticate, base_key: bytes) -> bytes:
-        """ExportedSessionKey; with NTLMv2 the key exchange key is the SessionBaseKey (3.4.5.1)."""
+        """Return the ExportedSessionKey. With NTLMv2, the key exchange key is the SessionBaseKey
+        (3.4.5.1).
+        """
         protects = self._flags & (Flags.SIGN | Flags.SEAL)
         if Flags.KEY_EXCH not in self._flags or not (protects or message.session_key):
             return base_key
@@ -302,7 +311,7 @@ class NtlmAcceptor(_NtlmMechanism):
 
 @dataclass(frozen=True, slots=True)
 class NtlmUser:
-    """The account that logs on: with a password or its NT hash. Without a name: anonymous."""
+    """The account that logs on, with a password or its NT hash; anonymous without a name."""
 
     name: str = ""
     domain: str = ""
@@ -316,7 +325,7 @@ class NtlmUser:
 
 
 class NtlmInitiator(_NtlmMechanism):
-    """The client's side. `target` is the SPN of the server, if it is known: it goes into the proof."""
+    """The client's side. `target` is the SPN of the server if it is known; the proof covers it."""
 
     def __init__(
         self,
@@ -335,11 +344,11 @@ class NtlmInitiator(_NtlmMechanism):
 
     @property
     def identity(self) -> Identity:
-        """Acceptors know it only."""
+        """Raises RuntimeError: only acceptors know the identity of the caller."""
         raise RuntimeError("an initiator has no caller")
 
     def step(self, token: bytes) -> bytes:
-        """Nothing, then CHALLENGE (3.1.5.1)."""
+        """Take an empty token, then CHALLENGE (3.1.5.1)."""
         if self._negotiate:
             return self._answer(token)
         self._negotiate = pack_negotiate(_ASKED)

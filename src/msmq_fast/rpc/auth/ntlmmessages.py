@@ -123,7 +123,9 @@ def _layout(start: int, payload: Iterable[bytes]) -> tuple[list[bytes], bytes]:
 
 
 def parse_av_pairs(data: bytes) -> dict[int, bytes]:
-    """AV pairs by their ids, up to MsvAvEOL; of one that stands twice the first. Raises AuthError."""
+    """Return the AV pairs by their ids, up to MsvAvEOL; the first of repeated ids counts. Raises
+    AuthError.
+    """
     pairs: dict[int, bytes] = {}
     at = 0
     while at + _AV_PAIR.size <= len(data):
@@ -153,7 +155,9 @@ def pack_negotiate(flags: Flags) -> bytes:
 
 
 def parse_negotiate(token: bytes) -> Flags:
-    """The flags of a NEGOTIATE_MESSAGE (2.2.1.1); the names in it are checked only. Raises AuthError."""
+    """Return the flags of a NEGOTIATE_MESSAGE (2.2.1.1); its names are checked but not returned. Raises
+    AuthError.
+    """
     _check(token, _NEGOTIATE, 16)
     flags = Flags(int.from_bytes(token[12:16], "little"))
     for flag, at in ((Flags.OEM_DOMAIN_SUPPLIED, 16), (Flags.OEM_WORKSTATION_SUPPLIED, 24)):
@@ -166,7 +170,7 @@ def parse_negotiate(token: bytes) -> Flags:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """CHALLENGE_MESSAGE (2.2.1.2). `target_info` is what stands on the wire: AV pairs."""
+    """CHALLENGE_MESSAGE (2.2.1.2). `target_info` holds the AV pairs as on the wire."""
 
     flags: Flags
     server_challenge: bytes
@@ -234,7 +238,9 @@ class Authenticate:
 
     @staticmethod
     def split_mic(token: bytes) -> tuple[bytes, bytes]:
-        """The MIC of a message that announces one, and the message with zeros for it. Raises AuthError."""
+        """Return the MIC of a message that has one, and the message with zeros in its place. Raises
+        AuthError.
+        """
         end = _MIC_AT + MIC_SIZE
         offsets = [offset for length, _, offset in _FIELD.iter_unpack(token[12:60]) if length]
         if min([len(token), *offsets]) < end:
@@ -243,7 +249,7 @@ class Authenticate:
 
     @staticmethod
     def with_mic(token: bytes, mic: bytes) -> bytes:
-        """The message with another MIC."""
+        """Return the message with `mic` in the place of its MIC."""
         return token[:_MIC_AT] + mic + token[_MIC_AT + MIC_SIZE :]
 
 

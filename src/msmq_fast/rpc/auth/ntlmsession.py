@@ -19,14 +19,14 @@ _TO_CLIENT: Final = b"server-to-client"
 
 
 def ntowf_v2(nt_hash: bytes, user: str, domain: str) -> bytes:
-    """ResponseKeyNT: of an account's NT hash, and its names as the client gives them (3.3.2)."""
+    """Return the ResponseKeyNT from an account's NT hash and its names as the client sends them (3.3.2)."""
     # Windows maps characters one by one: those whose upper case is longer stay as they are.
     upper = "".join(big if len(big := character.upper()) == 1 else character for character in user)
     return hmac_md5(nt_hash, (upper + domain).encode("utf-16-le"))
 
 
 def rc4_key(key: bytes, data: bytes) -> bytes:
-    """RC4K (6): the session key encrypted, or decrypted, with the key exchange key."""
+    """Encrypt or decrypt the session key with the key exchange key (RC4K, section 6)."""
     return RC4(key).apply(data)
 
 
@@ -48,13 +48,13 @@ class NtlmSession:
         self._incoming = MessageSecurity(self._keys[1], md5(session_key + _SIGNING % incoming), exchange)
 
     def protect(self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool) -> tuple[bytes, bytes]:
-        """The stub as it is sent, and the signature, which covers header and trailer, too."""
+        """Return the stub as it is sent, and the signature, which also covers header and trailer."""
         return self._outgoing.protect(header, stub, trailer, privacy)
 
     def unprotect(
         self, header: Buffer, stub: Buffer, trailer: Buffer, token: Buffer, *, privacy: bool
     ) -> bytes:
-        """The stub in clear. Raises AuthError."""
+        """Return the decrypted stub. Raises AuthError."""
         try:
             return self._incoming.unprotect(header, stub, trailer, token, privacy)
         except ValueError as error:
@@ -72,12 +72,12 @@ class NtlmSession:
             raise AuthError(AuthFailure.SIGNATURE, f"NTLM: {error}") from None
 
     def make_mic(self, data: bytes) -> bytes:
-        """The mechListMIC of SPNEGO; the key stream begins anew behind it (MS-SPNG 3.3.5.1)."""
+        """Return the SPNEGO mechListMIC. The key stream restarts after it (MS-SPNG 3.3.5.1)."""
         mic = self._outgoing.protect(b"", data, b"", False)[1]
         self._outgoing.restart(self._keys[0])
         return mic
 
     def check_mic(self, data: bytes, mic: bytes) -> None:
-        """The same for the peer's. Raises AuthError."""
+        """Check the peer's mechListMIC. Raises AuthError."""
         self.unprotect(b"", data, b"", mic, privacy=False)
         self._incoming.restart(self._keys[1])

@@ -1,6 +1,6 @@
 """SPNEGO (RFC 4178, MS-SPNG) around NTLM and Kerberos.
 
-It agrees on a mechanism; the mechListMIC protects the list that it was chosen from.
+The two sides negotiate a mechanism; the mechListMIC protects the list from which it was chosen.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RAW_NTLM: Final = b"NTLMSSP\0"
 
 
 def _known(mechanism: bytes) -> bytes:
-    """Returns the mechanism of an object identifier."""
+    """Return the name of the mechanism with an object identifier."""
     return KERBEROS if mechanism == KERBEROS_MICROSOFT else mechanism
 
 
@@ -34,7 +34,9 @@ def _unexpected(what: str) -> NoReturn:
 
 
 class _Negotiation:
-    """The work of both sides: passes messages to the chosen mechanism, and proves the list of mechanisms."""
+    """The part that both sides share: passes messages to the chosen mechanism, and signs the
+    mechanism list.
+    """
 
     _chosen: Mechanism | None = None
     _mech_list = b""
@@ -60,7 +62,7 @@ class _Negotiation:
         return self._inner.identity
 
     def _check_mic(self, mic: bytes) -> None:
-        """The peer's mechListMIC, if it sent one; ours is due then."""
+        """Check the peer's mechListMIC, if it sent one; then our own is due."""
         if mic:
             if not self._inner.complete or self._mic_seen:
                 _unexpected("an unexpected mechListMIC")
@@ -68,7 +70,7 @@ class _Negotiation:
             self._mic_seen = self._mic_due = True
 
     def _make_mic(self) -> bytes:
-        """Our mechListMIC, once, where it is due."""
+        """Return our mechListMIC if it is due; only once."""
         if not self._mic_due or self._mic_sent or not self._inner.complete:
             return b""
         self._mic_sent = True
@@ -121,7 +123,7 @@ class _Negotiation:
 class SpnegoAcceptor(_Negotiation):
     """The server's side. `mechanisms` makes a mechanism for an object identifier; the client's order decides.
 
-    Windows sends NTLM without SPNEGO where it has nothing to choose from; that is taken as it comes.
+    Windows sends plain NTLM without SPNEGO if it has no choice of mechanisms; the acceptor accepts that too.
     """
 
     blocking = False

@@ -35,7 +35,9 @@ def _malformed() -> NoReturn:
 
 
 def _take(data: bytes, tag: int) -> tuple[bytes, bytes]:
-    """The contents of the element that `data` begins with, and what stands behind it. Raises AuthError."""
+    """Return the content of the element with which `data` begins, and the bytes after it. Raises
+    AuthError.
+    """
     if len(data) < 2 or data[0] != tag:
         _malformed()
     size, at = data[1], 2
@@ -57,7 +59,7 @@ def _whole(data: bytes, tag: int) -> bytes:
 
 
 def _fields(data: bytes) -> dict[int, bytes]:
-    """The fields of a SEQUENCE by their context tags, which rise."""
+    """Return the fields of a SEQUENCE by their context tags, which must be in ascending order."""
     fields: dict[int, bytes] = {}
     rest = _whole(data, _SEQUENCE)
     while rest:

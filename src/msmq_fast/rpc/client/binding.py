@@ -18,15 +18,17 @@ from msmq_fast.store.completion import Completion
 __all__ = ["Binding", "BindingEnvironment", "Dialer"]
 
 MOST_CONNECTIONS: Final = 16
-"""Of one binding, to a server that carries out one call at a time on each. Reads that wait there have all but
-one: what is to become of a message must not wait for them."""
+"""The most connections of one binding to a server that executes one call at a time on each. Waiting reads may
+use all but one of them, so that the end of a read need not wait."""
 
 
 class Dialer(Protocol):
     """Opens transports."""
 
     def dial(self, host: str, port: int, connection: ClientConnection) -> None:
-        """Connect to a host name or address, and serve the connection: it is told `connected`, or `lost`."""
+        """Connect to a host name or address, and serve the connection: call its `connected`, or its
+        `lost`.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,9 @@ class BindingEnvironment:
 
 
 class Binding:
-    """Carries out calls. The first connection is dialled at once; more of them, in the same association,
-    where the server does not take several calls on one (PFC_CONC_MPX). A binding that loses a connection has
-    ended: what the server kept for it is run down.
+    """Carries out calls. It opens the first connection at once. If the server does not support several calls
+    on one connection (PFC_CONC_MPX), it opens more in the same association. The binding ends when it loses a
+    connection: the server then runs down its state.
     """
 
     def __init__(
@@ -69,7 +71,7 @@ class Binding:
 
     @property
     def lost(self) -> bool:
-        """Whether no call can be made any more."""
+        """Whether the binding has ended, so that it can make no more calls."""
         return self._ended is not None
 
     def call(
@@ -81,11 +83,12 @@ class Binding:
         read: int = 0,
         **parameters: Any,
     ) -> Completion[Any]:
-        """Call an operation; the results, or RpcFault, CallLost or LogonRefused.
+        """Call an operation. The completion returns the results, or fails with RpcFault, CallLost or
+        LogonRefused.
 
-        `timeout` in seconds: then the call is cancelled, and its answer of no interest (MS-MQQP 3.2.4.1). An
-        answer of which parts arrive has that time anew. With `hang_up` the binding ends instead: only so the
-        other side puts back what it keeps for a call whose end is not known. `read` is the request identifier
+        After `timeout` seconds the call is cancelled and its answer ignored (MS-MQQP 3.2.4.1); each part of
+        an answer that arrives restarts this time. With `hang_up` the binding ends instead, because only then
+        the server puts back the message of a call whose outcome is unknown. `read` is the request identifier
         of a read.
         """
         op = self._table.op(name)
@@ -101,7 +104,9 @@ class Binding:
         return call.completion
 
     def withdraw(self, read: int) -> bool:
-        """End a read that still waits for a connection; False if the other side may know it."""
+        """End a read that still waits for a connection. Returns False if the server may know the read
+        already.
+        """
         for call in self._reads:
             if call.read == read:
                 self._reads.remove(call)
@@ -110,7 +115,9 @@ class Binding:
         return False
 
     def close(self, patience: float = 0.0) -> None:
-        """Close the connections when the calls under way are answered, after `patience` seconds at last."""
+        """Close the connections when the calls under way are answered, but at the latest after `patience`
+        seconds.
+        """
         if self._ended is not None or self._closing:
             return
         self._closing = True
@@ -139,7 +146,7 @@ class Binding:
         self._environment.dialer.dial(self.host, self._port, connection)
 
     def _advance(self) -> None:
-        """Send the calls that wait, as far as there are connections for them."""
+        """Send waiting calls as far as connections are available."""
         while self._ended is None:
             calls = self._waiting or self._reads
             if not calls or (calls is self._reads and not self._spares):
@@ -151,7 +158,7 @@ class Binding:
 
     @property
     def _spares(self) -> bool:
-        """Whether one more read leaves a connection to other calls."""
+        """Return whether a connection remains for other calls after one more read."""
         reading = 0
         for connection in self._connections:
             if connection.multiplexed:

@@ -39,9 +39,9 @@ from msmq_fast.store.completion import Completion
 __all__ = ["ClientCall", "ClientConnection", "Credentials"]
 
 FRAGMENT: Final = 5840
-"""Bytes of the largest fragment in either direction, as Windows has it."""
+"""Bytes of the largest fragment in either direction, as in Windows."""
 MOST_STUB: Final = 0x0048_0000
-"""The largest answer: a packet of 4 MiB and 128 KiB, and what stands around it."""
+"""The largest answer in bytes: a packet of 4 MiB and 128 KiB, and the fields around it."""
 
 _LARGEST = 0xFFFF
 _BIND_CALL = 1
@@ -60,22 +60,22 @@ answers the third with the bind-time features that it has (MS-RPCE 3.3.1.5.3).""
 
 
 class Credentials(Protocol):
-    """How a client identifies itself."""
+    """The credentials with which a client logs on."""
 
     @property
     def auth_type(self) -> AuthType:
-        """The provider."""
+        """The security provider."""
 
     @property
     def level(self) -> AuthLevel:
         """The authentication level."""
 
     def initiate(self, host: str) -> SecurityContext:
-        """The client's side of a new security context with the server of `host`. Raises AuthError."""
+        """Return the client's side of a new security context with the server on `host`. Raises AuthError."""
 
 
 class ClientCall:
-    """One call; its completion has the results, or fails with RpcFault, CallLost or LogonRefused."""
+    """One call. Its completion returns the results, or fails with RpcFault, CallLost or LogonRefused."""
 
     __slots__ = ("args", "call_id", "completion", "op", "pieces", "read", "sent", "size")
 
@@ -101,7 +101,8 @@ class ClientConnection:
     """One connection for one interface. The adapter calls `connected`, writes what it receives into `buffer`
     and calls `received`, writes `take_output` after `wake`, and closes the transport when `closing` is set.
 
-    `opened` is called when calls can be sent, `ended` once with an exception when none can be any more.
+    `opened` is called when calls can be sent; `ended` is called once, with an exception, when the connection
+    has ended.
     """
 
     def __init__(
@@ -116,8 +117,8 @@ class ClientConnection:
         association: int = 0,
         fragment: int = FRAGMENT,
     ) -> None:
-        """`host` is the server as its security names it, `offload` does what may wait for files or the
-        network, `association` is the group to join, 0: a new one."""
+        """`host` is the host name in the server's SPN. `offload` runs work that may wait for files or the
+        network. `association` is the group to join; 0 creates a new one."""
         self.association = association
         self.multiplexed = False
         self.ndr64 = False
@@ -146,7 +147,7 @@ class ClientConnection:
     # ---- for the adapter
 
     def connected(self) -> None:
-        """The transport is open: sends the bind."""
+        """Send a bind after the transport is connected."""
         if self._state is not _ConnectionState.CONNECTING:
             return
         self._state = _ConnectionState.BINDING
@@ -165,7 +166,7 @@ class ClientConnection:
         return self._scanner.buffer(hint)
 
     def received(self, count: int) -> None:
-        """`count` bytes were received into `buffer`."""
+        """Process `count` bytes that were received into `buffer`."""
         self._scanner.commit(count)
         while not self.closing:
             pdu = self._scanner.take()
@@ -187,7 +188,7 @@ class ClientConnection:
         return [data for data, _ in output]
 
     def lost(self, reason: str) -> None:
-        """The transport is closed, or could not be opened."""
+        """End the connection after the transport was lost or could not be opened."""
         self._fail(CallLost(reason, sent=True))
         self.wake = Signal()  # the adapter is gone
 
@@ -200,11 +201,13 @@ class ClientConnection:
 
     @property
     def spent(self) -> bool:
-        """Whether its call identifiers are used up: servers take those up to 0x7FFFFFFF, and in order."""
+        """Whether all call identifiers are used: servers accept identifiers up to 0x7FFFFFFF, in ascending
+        order.
+        """
         return self._last_call >= _LARGEST_CALL_ID
 
     def send(self, call: ClientCall) -> None:
-        """Send a request. Raises what encoding its arguments raises."""
+        """Send a request. Raises as the encoder of its arguments does."""
         stub = call.op.encode_request(call.args, ndr64=self.ndr64)
         self._last_call += 1
         call.call_id = self._last_call
@@ -238,7 +241,7 @@ class ClientConnection:
         self._put(pdus, call)
 
     def abandon(self, call: ClientCall, reason: str) -> None:
-        """The caller no longer waits: cancels the call at once (cancel time-out 0)."""
+        """Cancel a call for which the caller no longer waits, at once (cancel time-out 0)."""
         if self.calls.pop(call.call_id, None) is None:
             return
         if not self.closing:
@@ -247,7 +250,7 @@ class ClientConnection:
         call.completion.fail(CallLost(reason, sent=call.sent))
 
     def close(self, reason: str = "closed") -> None:
-        """Close the transport after what is to be written."""
+        """Close the transport once pending output is written."""
         self._fail(CallLost(reason, sent=True))
 
     # ---- binding
@@ -407,7 +410,7 @@ class ClientConnection:
             call.completion.fail(RpcFault(status))
 
     def _clear(self, pdu: Pdu) -> bytes:
-        """The stub of a fragment, proved and in clear."""
+        """Verify a fragment and return its decrypted stub."""
         credentials, security = self._credentials, self._security
         if credentials is None or security is None or credentials.level < AuthLevel.CALL:
             return pdu.stub

@@ -1,4 +1,4 @@
-"""The account of this queue manager at the computers that it reads."""
+"""The account with which this queue manager logs on to the computers whose queues it reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Logon"]
 
 @dataclass(frozen=True, slots=True)
 class Logon:
-    """Fulfils connection.Credentials. `service` is the first part of a server's name (`service/host`)."""
+    """Implements connection.Credentials. `service` is the first part of a server's SPN (`service/host`)."""
 
     auth_type: AuthType
     level: AuthLevel
@@ -25,7 +25,7 @@ class Logon:
     counters: AuthCounters = field(default_factory=AuthCounters)
 
     def initiate(self, host: str) -> SecurityContext:
-        """A new security context with a server. Raises AuthError."""
+        """Return a new security context with a server. Raises AuthError."""
         try:
             return initiators.initiate(
                 self.auth_type,

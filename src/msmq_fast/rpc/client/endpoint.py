@@ -1,4 +1,6 @@
-"""Asking the endpoint mapper of another computer where an interface is (C706 appendix O, MS-RPCE 3.3.2.3)."""
+"""Asks the endpoint mapper of another computer for the port of an interface (C706 appendix O, MS-RPCE
+3.3.2.3).
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,15 @@ _NO_OBJECT: Final = UUID(int=0)
 
 
 class Mapper:
-    """The mapper of one computer, for all questions of one open; it needs no log-on."""
+    """The endpoint mapper of one computer, for all queries of one open. It needs no log-on."""
 
     def __init__(self, environment: BindingEnvironment, host: str, port: int, timeout: float) -> None:
-        """`timeout`: seconds for one question."""
+        """`timeout`: seconds for one query."""
         self._binding = Binding(environment, EPM, host, port, None)
         self._timeout = timeout
 
     def find(self, table: InterfaceTable) -> Completion[int]:
-        """The TCP port of an interface. Fails with EndpointNotRegistered, CallLost or RpcFault."""
+        """Return the TCP port of an interface. Fails with EndpointNotRegistered, CallLost or RpcFault."""
         interface = SyntaxId(table.uuid, *table.version)
         tower = TcpTower(interface, NDR, 0).encode()
         asked: Completion[Any] = self._binding.call(
@@ -43,7 +45,7 @@ class Mapper:
         return asked.then(lambda results: Completion.of(_port(results, table.name)))
 
     def close(self) -> None:
-        """No more questions."""
+        """Close the connection to the mapper."""
         self._binding.close()
 
 

@@ -26,8 +26,9 @@ _EXPLAINED = {
 
 
 class CallLost(Exception):
-    """The connection ended, or the time was over, before the answer. `sent` tells whether the other side may
-    have carried out the call."""
+    """The connection ended or the call timed out before the answer. `sent`: whether the server may have
+    executed the call.
+    """
 
     def __init__(self, reason: str, *, sent: bool) -> None:
         super().__init__(reason)
@@ -35,7 +36,7 @@ class CallLost(Exception):
 
 
 class LogonRefused(Exception):
-    """The other side, or our security provider, refuses the credentials."""
+    """The server or our security provider rejected the credentials."""
 
 
 class EndpointNotRegistered(Exception):
@@ -43,7 +44,7 @@ class EndpointNotRegistered(Exception):
 
 
 def refusal(failure: Exception, host: str) -> MSMQError:
-    """Returns the error of a program for a failed call. `host` is the other computer."""
+    """Returns the error that a program gets for a failed call. `host` is the other computer."""
     if isinstance(failure, MSMQError):
         return failure
     if isinstance(failure, LogonRefused):

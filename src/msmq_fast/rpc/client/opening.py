@@ -55,7 +55,7 @@ class ReaderSettings:
 
 
 class RemoteQueues:
-    """Fulfils qm.remote.RemoteReader."""
+    """Implements qm.remote.RemoteReader."""
 
     def __init__(
         self,
@@ -65,9 +65,9 @@ class RemoteQueues:
         allow: Callable[[Token | None, FormatName], None],
         cursor_number: Callable[[], int],
     ) -> None:
-        """`locate` gives the host name or address of the computer that has a queue, "" where it is not known;
-        `allow` raises ACCESS_DENIED for callers that may not read there; `cursor_number` a number for a
-        cursor.
+        """`locate` returns the host name or address of the computer that has a queue, "" if it is not known.
+        `allow` raises ACCESS_DENIED if a caller may not read a queue. `cursor_number` returns a number for a
+        new cursor.
         """
         self.settings = settings
         self.shared = Shared(RequestIds(), cursor_number)
@@ -78,7 +78,7 @@ class RemoteQueues:
     def open(
         self, name: FormatName, access: Access, share: Share, token: Token | None
     ) -> Completion[RemoteQueue]:
-        """Open for receiving or peeking."""
+        """Open a queue for receiving or peeking."""
         settings = self.settings
         try:
             self._allow(token, name)
@@ -138,7 +138,7 @@ class RemoteQueues:
         return session
 
     def _qm2qm(self, host: str, mapper: Mapper, opening: Opening) -> Completion[QueueSession]:
-        """MS-MQQP needs handles of qmcomm, so both must be registered."""
+        """Open the queue by qm2qm. MS-MQQP needs handles of qmcomm, so both interfaces must be registered."""
 
         def bound(qmcomm: Binding, qm2qm: Binding) -> Completion[Any]:
             return _kept(Qm2QmSession.open(qmcomm, qm2qm, opening), qmcomm, qm2qm)
@@ -150,7 +150,7 @@ class RemoteQueues:
         return mapper.find(QMCOMM).then(lambda port: self._bind(QMCOMM, host, port)).then(second)
 
     def _bind(self, table: InterfaceTable, host: str, port: int) -> Completion[Binding]:
-        """A binding at the port that the mapper told, or at the one that the interface tells there."""
+        """Open a binding at `port`, or at another port that the interface itself returns there."""
         credentials = self.settings.credentials
         binding = Binding(self._environment, table, host, port, credentials)
         if not self.settings.port_methods:
@@ -169,7 +169,7 @@ class RemoteQueues:
 
 
 def _kept(opened: Completion[T], *bindings: Binding) -> Completion[T]:
-    """The same completion; where it fails, the bindings are closed."""
+    """Return `opened`; if it fails, the bindings are closed."""
 
     def close(done: Completion[T]) -> None:
         if done.exception() is not None:
@@ -183,7 +183,7 @@ def _kept(opened: Completion[T], *bindings: Binding) -> Completion[T]:
 def _caught(
     first: Completion[T], which: Callable[[Exception], bool], instead: Callable[[], Completion[T]]
 ) -> Completion[T]:
-    """`first`, or `instead` where it fails with an exception that `which` is true of."""
+    """Return `first`; if it fails with an exception for which `which` returns True, return `instead`."""
     result: Completion[T] = Completion()
 
     def pass_on(done: Completion[T]) -> None:
@@ -205,7 +205,7 @@ def _caught(
 
 
 def _not_registered(failure: Exception) -> bool:
-    """EPT_S_NOT_REGISTERED, and nothing else, is what the fallback is for."""
+    """Return whether the failure is EPT_S_NOT_REGISTERED, the only one after which the fallback is tried."""
     if isinstance(failure, EndpointNotRegistered):
         return True
     return isinstance(failure, RpcFault) and failure.status == _EPT_S_NOT_REGISTERED

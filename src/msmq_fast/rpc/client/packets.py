@@ -1,4 +1,4 @@
-"""Messages from the packets that remote reads bring (MS-MQQP 2.2.2.1, MS-MQRR 2.2.5)."""
+"""Decodes the packets that remote reads return (MS-MQQP 2.2.2.1, MS-MQRR 2.2.5)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ _MOST_EXTENSIONS = 1024  # bytes in which an ExtensionHeader is looked for
 
 
 class Undecodable(ValueError):
-    """A packet is not a message. It stays with the other computer (QP-209)."""
+    """A packet is not a valid message. The message stays in the queue of the other computer (QP-209)."""
 
 
 def message_of(packet: bytes, sequential_id: int, arrived_time: int, *, absolute: bool) -> RemoteMessage:
-    """The message of a packet, in the form in which messages are kept here. Raises Undecodable.
+    """Return the message in a packet, in the form in which this server stores messages. Raises Undecodable.
 
-    `sequential_id`: the lower 7 bytes of the LookupIdentifier, 0 where it is not told; its highest byte
-    follows from the priority. `absolute`: TimeToReachQueue is the time at which the message expires (MS-MQRR
-    2.2.5.1).
+    `sequential_id` is the lower 7 bytes of the LookupIdentifier, 0 if unknown; its highest byte follows from
+    the priority. `absolute`: TimeToReachQueue is the time at which the message expires (MS-MQRR 2.2.5.1).
     """
     if len(packet) < _SENT_TIME + 4:
         raise Undecodable("the packet is too short")
@@ -78,7 +77,7 @@ def _extensions(packet: bytes) -> int | None:
 
 
 def _counters(packet: bytes, start: int) -> tuple[int, int]:
-    """AbortCounter and MoveCounter of the SubqueueHeader behind the message; 0 where there is none."""
+    """Return AbortCounter and MoveCounter of the SubqueueHeader after the message; 0 if there is none."""
     if start + _EXTENSION.size + _SUBQUEUE.size > len(packet):
         return 0, 0
     size, _, flags = _EXTENSION.unpack_from(packet, start)

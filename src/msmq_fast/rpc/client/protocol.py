@@ -1,4 +1,4 @@
-"""The asyncio side of a client's connection: moves bytes, decides nothing."""
+"""The asyncio adapter of a client's connection: moves bytes between transport and engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ClientProtocol"]
 
 
 class ClientProtocol(Adapter, asyncio.BufferedProtocol):
-    """One per connection. `touch` is called before anything in which deadlines may change."""
+    """Serves one connection. `touch` is called before anything that may change deadlines."""
 
     def __init__(
         self, connection: ClientConnection, loop: asyncio.AbstractEventLoop, touch: Callable[[], None]
@@ -22,24 +22,24 @@ class ClientProtocol(Adapter, asyncio.BufferedProtocol):
         self._touch = touch
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """asyncio: the connection is established."""
+        """Called by asyncio when the connection is established."""
         super().connection_made(transport)
         self._connection.wake.connect(self._wake)
         self._connection.connected()
         self._wake()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """asyncio: where the kernel may write."""
+        """Called by asyncio: return the buffer for received bytes."""
         return NOWHERE if self._connection.closing else self._connection.buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """asyncio: the kernel wrote."""
+        """Called by asyncio after `nbytes` bytes were received into the buffer."""
         if not self._connection.closing:
             self._touch()
             self._connection.received(nbytes)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """asyncio: it is over."""
+        """Called by asyncio when the connection has ended."""
         self._transport = None
         self._touch()
         self._connection.lost(str(exc) if exc is not None else "the connection was closed")

@@ -45,8 +45,9 @@ class _Handles:
 
 
 class Qm2QmSession:
-    """Fulfils sessions.QueueSession. `qmcomm` stays open for cursors, and because the open queue belongs to
-    it until `qm2qm` has taken it over."""
+    """Implements sessions.QueueSession. The binding `qmcomm` stays open for cursors, and because it owns the
+    open queue until `qm2qm` has taken it over.
+    """
 
     absolute = False
 
@@ -139,7 +140,7 @@ class Qm2QmSession:
         )
 
     def end(self, started: Started, request_id: int, ack: Ack) -> Completion[None]:
-        """RemoteQMEndReceive, with the handle that the read gave."""
+        """Call RemoteQMEndReceive with the handle that the read returned."""
         return _done(
             self._qm2qm.call(
                 "end_receive",
@@ -171,7 +172,7 @@ class Qm2QmSession:
         self._qm2qm.call("close_cursor", hQueue=self._handles.handle, hCursor=cursor)
 
     def purge(self) -> Completion[None]:
-        """RemoteQMPurgeQueue (3.2.4.4). Its failure is an HRESULT or a fault, as the server likes."""
+        """Call RemoteQMPurgeQueue (3.2.4.4). A server reports a failure as an HRESULT or as a fault."""
         return _done(self._qm2qm.call("purge_queue", timeout=PURGE_TIMEOUT, hQueue=self._handles.handle))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A queue of another computer, open for reading: what front ends are given (a qm.remote.RemoteQueue)."""
+"""A queue of another computer that is open for reading, as front ends use it (a qm.remote.RemoteQueue)."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class _Phase(Enum):
 class Read:
     """PendingRemoteReadEntry: one read (a qm.remote.RemoteRead).
 
-    Its message is given out when the other computer has said that it is removed; with `hold` while it is
-    locked, and `end` says what becomes of it.
+    It returns its message after the other computer has confirmed the removal. With `hold` it returns the
+    message while it is locked; `end` then removes it or puts it back.
     """
 
     __slots__ = (
@@ -93,12 +93,12 @@ class Read:
         self._message: RemoteMessage | None = None
 
     def begin(self) -> None:
-        """The first phase."""
+        """Begin the first phase."""
         done = self._queue.session.start(self._wanted, self.request_id)
         done.add_done_callback(self._answered)
 
     def begin_with(self, cursor: Completion[int]) -> None:
-        """The first phase, of a cursor that may still be on its way."""
+        """Begin the first phase of a read with a cursor that may not exist yet."""
 
         def there(done: Completion[int]) -> None:
             failure = done.exception()
@@ -114,7 +114,7 @@ class Read:
         cursor.add_done_callback(there)
 
     def cancel(self, error: MSMQError | None = None) -> bool:
-        """End it; False if it has ended, or its message is being removed."""
+        """Cancel the read. Returns False if it has ended already or its message is being removed."""
         if self.completion.done or self._phase is not _Phase.WAITING:
             return False
         self.completion.fail(error or OperationCancelled())
@@ -122,7 +122,7 @@ class Read:
         return True
 
     def end(self, ack: Ack) -> Completion[None]:
-        """Ends the lock of a held message. Fails with MSMQError; it was not removed then."""
+        """Remove a held message or put it back. If this fails with MSMQError, the message was not removed."""
         ended: Completion[None] = Completion()
         started = self._started
         if self._phase is not _Phase.HELD or started is None:
@@ -215,7 +215,9 @@ class Read:
 
 
 class Cursor:
-    """A cursor of programs (a qm.remote.RemoteCursor), over one that the other computer makes meanwhile."""
+    """A cursor of a program (a qm.remote.RemoteCursor). It uses a cursor of the other computer, which is
+    created in the background.
+    """
 
     def __init__(self, queue: QueueReader, number: int) -> None:
         self.number = number
@@ -225,19 +227,19 @@ class Cursor:
         self._closed = False
 
     def peek(self, timeout_ms: int | None, *, gate: Gate | None = None) -> Read:
-        """Peeks the message at the cursor, or the next one."""
+        """Peek the message at the cursor, or the next one if that is gone."""
         return self._read(Action.PEEK_CURRENT, timeout_ms, gate)
 
     def peek_next(self, timeout_ms: int | None, *, gate: Gate | None = None) -> Read:
-        """The message behind the one that was peeked."""
+        """Advance the cursor and peek the next message."""
         return self._read(Action.PEEK_NEXT, timeout_ms, gate)
 
     def receive(self, timeout_ms: int | None, *, gate: Gate | None = None) -> Read:
-        """Receives the message at the cursor, or the next one."""
+        """Receive the message at the cursor, or the next one if that is gone."""
         return self._read(Action.RECEIVE, timeout_ms, gate)
 
     def close(self) -> None:
-        """Reads that wait end with OPERATION_CANCELLED; the other computer forgets it."""
+        """Close the cursor, also on the other computer; waiting reads end with OPERATION_CANCELLED."""
         if self._closed:
             return
         self._closed = True
@@ -263,7 +265,7 @@ class Cursor:
 
 
 class QueueReader:
-    """RemoteOpenQueueEntry: fulfils qm.remote.RemoteQueue over one session with the other computer."""
+    """RemoteOpenQueueEntry: implements qm.remote.RemoteQueue over one session with the other computer."""
 
     def __init__(
         self,
@@ -273,8 +275,8 @@ class QueueReader:
         shared: Shared,
         settle: Callable[[int], Completion[bool]],
     ) -> None:
-        """`settle` finds out whether the message with a LookupIdentifier (0: unknown) was removed, when the
-        connection ended before the answer; it does not fail."""
+        """`settle` finds out whether the message with a LookupIdentifier (0: unknown) was removed if the
+        connection ended before the answer. It never fails."""
         self.session = session
         self.host = host
         self.shared = shared
@@ -346,7 +348,7 @@ class QueueReader:
         return subscription
 
     def unsubscribed(self, subscription: RemoteReadSubscription) -> None:
-        """A subscription is over."""
+        """Forget a subscription that has ended."""
         self._subscriptions.discard(subscription)
 
     def purge(self) -> Completion[None]:
@@ -365,8 +367,8 @@ class QueueReader:
         return purged
 
     def close(self) -> None:
-        """Waiting reads end; what is locked goes back; the other computer closes the queue when it has said
-        of all removals under way that they are done."""
+        """Close the queue: end waiting reads and put locked messages back. The queue is closed on the other
+        computer after that has confirmed all removals under way."""
         if self.closed:
             return
         for subscription in list(self._subscriptions):
@@ -382,7 +384,7 @@ class QueueReader:
     # ---- for reads
 
     def check(self, *, receives: bool) -> None:
-        """STALE_HANDLE, INVALID_HANDLE, ACCESS_DENIED."""
+        """Raise STALE_HANDLE, INVALID_HANDLE or ACCESS_DENIED if the queue cannot be used."""
         if self.closed:
             raise InvalidHandle("the queue is closed")
         if self.lost:
@@ -391,13 +393,13 @@ class QueueReader:
             raise AccessDenied(f"the queue is open for {self._access.name} only")
 
     def forget(self, read: Read) -> None:
-        """A read is over, on whatever path (QP-210)."""
+        """Forget a read that has ended, for whatever reason (QP-210)."""
         if read in self.reads:
             self.reads.discard(read)
             self.shared.ids.give_back(read.request_id)
 
     def ended(self) -> None:
-        """The other computer has confirmed the end of a read, or never will."""
+        """Note that the other computer has confirmed the end of a read, or never will."""
         self.ending -= 1
         if self.closed and not self.ending:
             self.session.close()
@@ -414,7 +416,9 @@ class QueueReader:
 
 
 def _uncertain(failure: Exception | None) -> bool:
-    """Whether a message may be removed without a confirmation: a full disk may remove it later."""
+    """Return whether the message may have been removed although the removal was not confirmed: after a full
+    disk, the other computer may remove it later.
+    """
     return isinstance(failure, MessageStorageFailed) or (isinstance(failure, CallLost) and failure.sent)
 
 
@@ -423,7 +427,9 @@ def _timeout(timeout_ms: int | None) -> int:
 
 
 def _found(first: Completion[RemoteMessage]) -> Completion[RemoteMessage]:
-    """A look-up of the first message: an empty queue is not a time-out."""
+    """Return a look-up of the first message that fails with MESSAGE_NOT_FOUND, not a time-out, if the queue
+    is empty.
+    """
     found: Completion[RemoteMessage] = Completion()
 
     def looked(done: Completion[RemoteMessage]) -> None:

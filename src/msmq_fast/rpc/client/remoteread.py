@@ -28,14 +28,17 @@ __all__ = [
 OPEN_TIMEOUT: Final = 300.0
 """Seconds that an open may take (MS-MQRR 3.1.2.1, MS-MQQP 3.2.4.1)."""
 CLOSE_PATIENCE: Final = 10.0
-"""Seconds that the other computer has to close a queue; then its connection is closed, which does it too."""
+"""Seconds that the other computer has to close a queue. After that the connection is closed, which also
+closes the queue.
+"""
 ANSWER_TIMEOUT: Final = 60.0
-"""Seconds without an answer to a call in which nothing is waited for; then the other computer hangs. The
-documents have no such time: without it a program would wait for ever, and a message stay locked."""
+"""Seconds after which a call that does not wait for a message times out: the other computer hangs. The
+documents define no such time, but without it a program would wait for ever, and a message would stay locked.
+"""
 PURGE_TIMEOUT: Final = 300.0
 """Seconds that the other computer has to purge a queue."""
 MOST_BODY: Final = 0x0042_0000
-"""dwMaxBodySize: all of it."""
+"""dwMaxBodySize: large enough for every body."""
 VERSION: Final = (6, 1, 7601)
 
 
@@ -52,27 +55,28 @@ class Opening:
 
 
 def checked(results: Any) -> Completion[Any]:
-    """The results of a method, if its HRESULT is MQ_OK; fails with it otherwise (also where its severity says
-    success, as 0x400E03E9 does; QP-218)."""
+    """Return the results of a method if its HRESULT is MQ_OK; fail with any other HRESULT, even if its
+    severity is success, as with 0x400E03E9 (QP-218).
+    """
     if results.result:
         return failed(error(results.result))
     return Completion.of(results)
 
 
 def patience(wanted: Wanted) -> float | None:
-    """Seconds that a read may take to be answered, None for any time."""
+    """Return the seconds after which a read must be answered; None for no limit."""
     return None if wanted.timeout_ms == INFINITE else wanted.timeout_ms / 1000 + ANSWER_TIMEOUT
 
 
 def failed(failure: Exception) -> Completion[Any]:
-    """A completion that has failed."""
+    """Return a completion that has failed."""
     completion: Completion[Any] = Completion()
     completion.fail(failure)
     return completion
 
 
 class RemoteReadSession:
-    """Fulfils sessions.QueueSession."""
+    """Implements sessions.QueueSession."""
 
     absolute = True
     identifies = True
@@ -84,7 +88,7 @@ class RemoteReadSession:
 
     @classmethod
     def open(cls, binding: Binding, opening: Opening) -> Completion[RemoteReadSession]:
-        """R_OpenQueue (3.2.4.1). What the server refuses it with comes as a fault."""
+        """Call R_OpenQueue (3.2.4.1). The server reports a refusal as a fault."""
         major, minor, build = VERSION
         opened: Completion[Any] = binding.call(
             "open_queue",
@@ -156,8 +160,8 @@ class RemoteReadSession:
 
 
 def _started(results: Any) -> Completion[Started]:
-    """The message packet, put together from its sections (2.2.6). One whose body was cut off, which was not
-    asked for, is not a message: then it is left empty."""
+    """Assemble the message packet from its sections (2.2.6). If the server truncated the body, which was not
+    requested, the packet is not a message, and the result is empty."""
     parts = [section.pSectionBuffer or b"" for section in results.ppPacketSections or ()]
     whole = all(section.SectionSize == section.SectionSizeAlloc for section in results.ppPacketSections or ())
     packet = b"" if not whole else parts[0] if len(parts) == 1 else b"".join(parts)

@@ -1,4 +1,4 @@
-"""An open queue at another computer, as its reads see it: what RemoteRead and qm2qm have in common."""
+"""An open queue of another computer: the interface that RemoteRead and qm2qm share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["INFINITE", "Ack", "Action", "QueueSession", "RequestIds", "Started",
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The parameters of one read. `timeout_ms` 0xFFFFFFFF: for ever; `cursor` 0: none."""
+    """The parameters of one read. `timeout_ms` 0xFFFFFFFF: no time-out; `cursor` 0: none."""
 
     action: Action
     timeout_ms: int = 0
@@ -44,7 +44,9 @@ _RECEIVING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A message that a read has found. One that is to be removed is locked until `QueueSession.end`."""
+    """A message that a read has found. If the read removes messages, it is locked until
+    `QueueSession.end`.
+    """
 
     packet: bytes
     arrived_time: int
@@ -53,29 +55,31 @@ class Started:
 
 
 class QueueSession(Protocol):
-    """An open queue. Completions fail with MSMQError (the other side refuses), RpcFault or CallLost."""
+    """An open queue. Completions fail with MSMQError if the server refuses, with RpcFault or with
+    CallLost.
+    """
 
     absolute: bool
-    """TimeToReachQueue of its packets is a point in time."""
+    """Whether TimeToReachQueue in its packets is a point in time."""
     identifies: bool
     """Whether it returns LookupIdentifiers and finds messages by them."""
     on_lost: Signal[[str]]
-    """The connection has ended; the reason is for people."""
+    """Emitted when the connection has ended; the reason is for people."""
 
     def start(self, wanted: Wanted, request_id: int) -> Completion[Started]:
-        """The first phase, or all of a peek."""
+        """Begin a read: the first phase of a receive, or a whole peek."""
 
     def end(self, started: Started, request_id: int, ack: Ack) -> Completion[None]:
-        """The second phase: remove the message, or put it back."""
+        """Run the second phase: remove the message, or put it back."""
 
     def cancel(self, request_id: int) -> None:
-        """End a read that waits; its `start` fails with OPERATION_CANCELLED."""
+        """Cancel a waiting read; its `start` fails with OPERATION_CANCELLED."""
 
     def create_cursor(self) -> Completion[int]:
-        """A cursor before the first message."""
+        """Create a cursor before the first message."""
 
     def close_cursor(self, cursor: int) -> None:
-        """A cursor is needed no more."""
+        """Close a cursor."""
 
     def purge(self) -> Completion[None]:
         """Remove all available messages."""
@@ -87,7 +91,9 @@ class QueueSession(Protocol):
 
 
 class RequestIds:
-    """dwRequestID of all reads under way (QP-204): none is given again before its read is over (QP-216)."""
+    """The dwRequestIDs of all reads under way (QP-204). A number is not used again before its read has ended
+    (QP-216).
+    """
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -97,7 +103,7 @@ class RequestIds:
         return len(self._taken)
 
     def take(self) -> int:
-        """A number from 1 to 0xFFFFFFFF that no read has."""
+        """Return a number from 1 to 0xFFFFFFFF that no read uses."""
         while True:
             number = next(self._numbers) & 0xFFFF_FFFF
             if number and number not in self._taken:
@@ -105,5 +111,5 @@ class RequestIds:
                 return number
 
     def give_back(self, number: int) -> None:
-        """The read is over."""
+        """Release the number of a read that has ended."""
         self._taken.discard(number)

@@ -1,9 +1,9 @@
 """Finds the outcome of a removal after the connection ended between an acknowledgment and its answer.
 
 The other computer has either removed the message, or puts it back when it notices that its reader is gone. So
-it is asked: a message that is still there was not removed. One that is not there was, unless another reader
-received it after it was put back, which cannot be told apart; then both have it, for a message too many is
-better than one too few.
+this module asks for the message: if it is still in the queue, it was not removed. If it is not, it counts as
+removed. It may also have been put back and then received by another reader, which cannot be distinguished;
+then both readers have it, because a duplicate is better than a lost message.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from msmq_fast.store.completion import Completion
 __all__ = ["Settling"]
 
 PATIENCE: Final = 60.0
-"""Seconds in which the other computer must be reached again; then the message counts as removed."""
+"""Seconds in which the other computer must be reached again. After that, the message counts as removed."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 8.0
 
 
 class Settling:
-    """Asks until there is an answer. `removed` is resolved with whether the message was removed."""
+    """Asks until there is an answer. `removed` returns whether the message was removed."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Subscribes to a queue of another computer (a qm.remote.RemoteSubscription)."""
+"""Delivers the messages of another computer's queue as they arrive (a qm.remote.RemoteSubscription)."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ class Read(Protocol):
         """Remove the message, or put it back."""
 
     def cancel(self, error: MSMQError | None = None) -> bool:
-        """End a read that waits."""
+        """Cancel a waiting read."""
 
 
 class Source(Protocol):
     """The queue that a subscription reads."""
 
     def hold(self) -> Read:
-        """Receives the first message, waiting without a limit, and keeps it locked."""
+        """Receive the first message, however long that takes, and keep it locked."""
 
     def unsubscribed(self, subscription: RemoteReadSubscription) -> None:
-        """The subscription is over."""
+        """Note that the subscription has ended."""
 
 
 class RemoteReadSubscription:
-    """One read at a time waits at the other computer, so that messages come in the order of the queue.
+    """A subscription. One read at a time waits at the other computer, so that messages are delivered in the
+    order of the queue.
 
-    Without `acknowledge` a message is delivered when the other computer has confirmed its removal; the next
+    Without `acknowledge` a message is delivered after the other computer has confirmed its removal; the next
     read does not wait for that.
     """
 
@@ -63,12 +64,12 @@ class RemoteReadSubscription:
         self._closed = False
 
     def grant(self, credit: int) -> None:
-        """Allows `credit` more messages."""
+        """Add credit for `credit` more messages."""
         self._credit += credit
         self._read_on()
 
     def ack(self, lookup_ids: list[int]) -> Completion[int]:
-        """Remove delivered messages; resolved with their number. Fails with the first refusal."""
+        """Remove delivered messages and return their number. Fails with the first refusal."""
         reads = [self._held.pop(lookup_id) for lookup_id in lookup_ids if lookup_id in self._held]
         all_ended: Completion[int] = Completion()
         left = len(reads)
@@ -89,14 +90,14 @@ class RemoteReadSubscription:
         return all_ended
 
     def release(self, lookup_ids: list[int]) -> int:
-        """Put delivered messages back; their number."""
+        """Put delivered messages back and return their number."""
         reads = [self._held.pop(lookup_id) for lookup_id in lookup_ids if lookup_id in self._held]
         for read in reads:
             read.end(Ack.NACK)
         return len(reads)
 
     def close(self) -> None:
-        """Stops deliveries and requeues unacknowledged messages."""
+        """Stop the delivery and put back messages that are not acknowledged."""
         if self._closed:
             return
         self._closed = True

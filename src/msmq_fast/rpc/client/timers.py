@@ -1,4 +1,6 @@
-"""Callbacks at points in time, for what has few of them: opens, and what else may not take for ever."""
+"""Callbacks after a time, for objects that have few of them, such as opens and other calls with a
+time-out.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _FEW = 64
 
 
 class Timer:
-    """One callback; it happens once, or never."""
+    """One callback, which runs once or, if cancelled, never."""
 
     __slots__ = ("callback",)
 
@@ -22,17 +24,17 @@ class Timer:
         self.callback: Callable[[], None] | None = callback
 
     def take(self) -> Callable[[], None] | None:
-        """The callback, unless it was cancelled; it is taken once."""
+        """Return the callback at the first call; None if it was cancelled or taken already."""
         callback, self.callback = self.callback, None
         return callback
 
     def cancel(self) -> None:
-        """It does not happen. Cancelling twice, or too late, is fine."""
+        """Cancel the callback. Has no effect if it was cancelled or has run already."""
         self.callback = None
 
 
 class Timers:
-    """Times are monotonic seconds, by the clock that is given."""
+    """All callbacks. Times are monotonic seconds of the given clock."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -41,7 +43,7 @@ class Timers:
         self._limit = _FEW
 
     def after(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Calls back after this number of seconds, in `expire`."""
+        """Schedule a callback in `seconds`; `expire` runs it."""
         if len(self._heap) >= self._limit:
             # Most are cancelled long before their time.
             self._heap = [entry for entry in self._heap if entry[2].callback is not None]
@@ -52,13 +54,13 @@ class Timers:
         return timer
 
     def next_deadline(self) -> float | None:
-        """When `expire` is due, None for never."""
+        """Return the time at which to call `expire`; None if there is no callback."""
         while self._heap and self._heap[0][2].callback is None:
             heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def expire(self, now: float) -> None:
-        """Run what is due."""
+        """Run the callbacks that are due."""
         for_each(self._due(now), lambda callback: callback())
 
     def _due(self, now: float) -> Iterator[Callable[[], None]]:
