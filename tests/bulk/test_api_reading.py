@@ -159,7 +159,7 @@ def test_subscriptions_of_the_feed_keep_their_place(bulk: BulkClient) -> None:
     assert bulk.commit("lake-1", bounds.feed_first + 2).position == bounds.feed_first + 5
     assert [slot.name for slot in bulk.subscriptions()] == ["lake-1"]
     assert bulk.subscription("lake-1").details["max_lag_bytes"] == 1 << 20
-    with pytest.raises(BadRequest, match="is not read yet"):
+    with pytest.raises(BadRequest, match="does not exist yet"):
         bulk.commit("lake-1", 1 << 40)
     bulk.unsubscribe("lake-1")
     bulk.unsubscribe("lake-1")

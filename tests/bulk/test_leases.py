@@ -83,7 +83,7 @@ def test_impossible_names_are_refused(name: str) -> None:
         lambda: leases.ack(name, queue, 1),
         lambda: leases.release(name, queue, 1),
     ):
-        with pytest.raises(ValueError, match="not the name of a subscription"):
+        with pytest.raises(ValueError, match="is not a valid subscription name"):
             call()
 
 
@@ -101,16 +101,16 @@ def test_rows_and_bytes_limit_a_lease_but_one_message_always_comes() -> None:
 
 def test_numbers_that_were_never_given_are_lost() -> None:
     world, queue, leases = filled(2)
-    with pytest.raises(LeaseLost, match="nothing of"):
+    with pytest.raises(LeaseLost, match="has no lease on"):
         leases.rows("spark", queue, 1, 2)
     assert world.finish(leases.ack("spark", queue, 1)) == Settled(0, 0)
-    with pytest.raises(LeaseLost, match="given nothing"):
+    with pytest.raises(LeaseLost, match="has never leased"):
         world.finish(leases.ack("spark", queue, 2))
     assert world.finish(leases.release("spark", queue, 5)) == Settled(0, 0)
     world.finish(leases.lease("spark", queue, 1, 1))
-    with pytest.raises(LeaseLost, match="up to 1, not 2"):
+    with pytest.raises(LeaseLost, match="up to 1; 2 does not exist"):
         leases.rows("spark", queue, 1, 3)
-    with pytest.raises(LeaseLost, match="up to 1, not 2"):
+    with pytest.raises(LeaseLost, match="up to 1; 2 does not exist"):
         world.finish(leases.ack("spark", queue, 3))
     for start, stop in ((0, 1), (2, 1), (-1, 0)):
         with pytest.raises(ValueError, match="not a range"):

@@ -355,7 +355,10 @@ def test_the_identifier_of_an_original_is_kept_if_that_is_asked_for(uploads: Upl
             "row 0: an acknowledgment is asked for, but no admin_queue",
         ),
         ({"body": ["x"], "response_queue": ["DIRECT=nonsense"]}, "row 0: response_queue: "),
-        ({"body": ["x"], "response_queue": [f"{REMOTE},{REMOTE}"]}, "row 0: response_queue: several"),
+        (
+            {"body": ["x"], "response_queue": [f"{REMOTE},{REMOTE}"]},
+            "response_queue: a message can name only one",
+        ),
         ({"body": ["x"], "message_id": ["{6b29fc40}\\1"]}, "row 0: message_id has the form {GUID}\\number"),
         ({"body": ["x"], "message_id": [ORIGINAL[:-2] + "4294967296"]}, "row 0: message_id has the form"),
         ({"body": ["x", "y"], "queue": ["plain", "nowhere"]}, "row 1: there is no queue nowhere"),

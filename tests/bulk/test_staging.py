@@ -117,7 +117,7 @@ def test_batches_of_another_origin_are_no_repetitions(world: World) -> None:
     for batch in (0, 1):
         other = staged(world, [("plain", b"other")], batch=batch)
         with pytest.raises(
-            Fenced, match="come from elsewhere, one, up to batch 0: those of two need a greater"
+            Fenced, match="were published from one, up to batch 0: to publish from two, use a greater"
         ):
             publish(world, batch=batch, stages=[other], origin="two")
     assert publish(world, origin="one").dup
@@ -179,13 +179,13 @@ def test_of_two_attempts_the_published_one_counts(world: World) -> None:
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        ({"batch": 1}, "is of batch 0 of the writer w, not of batch 1 of w"),
-        ({"writer": "other"}, "is of batch 0 of the writer w, not of batch 0 of other"),
+        ({"batch": 1}, "belongs to batch 0 of the writer w and not to batch 1 of w"),
+        ({"writer": "other"}, "belongs to batch 0 of the writer w and not to batch 0 of other"),
         ({"twice": True}, "named twice"),
         ({"attempts": True}, "are two uploads of part 0"),
-        ({"name": "ABCD"}, "has 32 hexadecimal digits in lower case"),
+        ({"name": "ABCD"}, "must have 32 hexadecimal digits in lower case"),
         ({"writer": ""}, "1 to 200 printable characters"),
-        ({"epoch": -1}, "epoch is a number from 0 to"),
+        ({"epoch": -1}, "epoch must be a number from 0 to"),
     ],
 )
 def test_what_cannot_be_published_together_is_refused_and_stays(

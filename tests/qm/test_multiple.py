@@ -339,9 +339,9 @@ HTTP = "DIRECT=HTTP://far.example.net/msmq/private$/q"
 @pytest.mark.parametrize(
     ("name", "send", "receive"),
     [
-        (HTTP, "sending by HTTP is off", "for sending only"),
-        (HTTP.replace("HTTP:", "HTTPS:"), "sending by HTTP is off", "for sending only"),
-        ("MULTICAST=234.1.1.1:8001", "sending by multicast is off", "for sending only"),
+        (HTTP, "sending by HTTP is disabled", "for sending only"),
+        (HTTP.replace("HTTP:", "HTTPS:"), "sending by HTTP is disabled", "for sending only"),
+        ("MULTICAST=234.1.1.1:8001", "sending by multicast is disabled", "for sending only"),
     ],
 )
 def test_names_without_a_transport(name: str, send: str, receive: str) -> None:

@@ -48,7 +48,7 @@ def test_one_message_for_a_local_queue_and_two_queues_of_one_host() -> None:
             assert bodies(far, queue) == ["aGVsbG8=", "aGVsbG8="]
         done = near.run("send", r"here,DIRECT=HTTP://far/msmq/private$/q1", "--body", "x")
         assert done.returncode != 0
-        assert b"sending by HTTP is off here (srmp.sending)" in done.stderr
+        assert b"sending by HTTP is disabled on this server (srmp.sending)" in done.stderr
         assert near.run("receive", "here,q1").returncode != 0
 
 

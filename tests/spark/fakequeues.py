@@ -366,7 +366,7 @@ class FakeManager:
         if epoch < last_epoch:
             refuse("FENCED", f"writer {writer!r} is at epoch {last_epoch}; this is {epoch}")
         if epoch == last_epoch and origin and counted not in ("", origin):
-            refuse("FENCED", f"batches of writer {writer!r} come from {counted}")
+            refuse("FENCED", f"batches of writer {writer!r} were published from {counted}")
         if epoch == last_epoch and batch <= last_batch:
             self.discard(stages)
             return {"dup": True, "rows": 0, "last": last_batch}

@@ -119,7 +119,7 @@ def test_encrypted_messages_do_not_leave(station: Station) -> None:
 
 def test_names_are_opened_where_there_is_a_way() -> None:
     closed = World()
-    with pytest.raises(UnsupportedFormatNameOperation, match="sending by HTTP is off here"):
+    with pytest.raises(UnsupportedFormatNameOperation, match="sending by HTTP is disabled on this server"):
         closed.manager.open(NAME, Access.SEND)
     both = World(http=True, multicast=True)
     for access in (Access.RECEIVE, Access.PEEK):

@@ -53,7 +53,7 @@ class OrderAck:
         has 36 bytes.
         """
         if len(body) != BODY_SIZE:
-            raise ValueError("the body of an OrderAck has 36 bytes")
+            raise ValueError("the body of an OrderAck must have 36 bytes")
         return cls(*struct.unpack_from("<III", body))
 
     def message(self, destination: FormatName, source: UUID) -> Message:
@@ -89,7 +89,7 @@ class FinalAck:
     def decode_body(cls, body: bytes, message_class: int) -> FinalAck:
         """Parse the body. Raises ValueError unless it has 36 bytes."""
         if len(body) != BODY_SIZE:
-            raise ValueError("the body of a FinalAck has 36 bytes")
+            raise ValueError("the body of a FinalAck must have 36 bytes")
         ordinal, timestamp, number, previous, source, message_id = struct.unpack("<IIII16sI", body)
         return cls(ordinal, timestamp, number, previous, UUID(bytes_le=source), message_id, message_class)
 

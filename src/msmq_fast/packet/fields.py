@@ -48,7 +48,7 @@ def direct_wire(text: str) -> bytes:
     """
     name = utf16z(text)
     if len(name) > 0xFFFE:
-        raise IllegalFormatName("a direct format name is longer than a packet can say")
+        raise IllegalFormatName("the direct format name is too long for a packet")
     return padded(struct.pack("<H", len(name)) + name)
 
 

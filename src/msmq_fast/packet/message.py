@@ -98,9 +98,9 @@ class Message:
         if not 0 <= self.priority <= 7:
             raise IllegalPropertyValue(f"priority {self.priority} is not in 0..7")
         if len(self.correlation_id) != 20:
-            raise IllegalPropertyValue("a correlation identifier has 20 bytes")
+            raise IllegalPropertyValue("a correlation identifier must have 20 bytes")
         if len(self.label) > MAX_LABEL or utf16_units(self.label) > MAX_LABEL:
-            raise LabelTooLong(f"a label may have {MAX_LABEL} characters")
+            raise LabelTooLong(f"a label can have at most {MAX_LABEL} characters")
         destination = fields.destination_field(self.destination) if self.destination else QueueField(0)
         manager = self.destination_manager
         if manager == NULL_GUID and self.destination is not None:

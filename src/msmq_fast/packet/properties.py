@@ -39,7 +39,7 @@ class MessagePropertiesHeader:
         """Returns the header with its padding. Raises LabelTooLong if the label has more than 249 WCHARs."""
         label = utf16z(self.label) if self.label else b""
         if len(label) > 2 * (MAX_LABEL + 1):
-            raise LabelTooLong(f"a label may have {MAX_LABEL} characters")
+            raise LabelTooLong(f"a label can have at most {MAX_LABEL} characters")
         fixed = struct.pack(
             "<BBH20sIIIIIIII",
             self.acknowledge | self.reserved_flags,

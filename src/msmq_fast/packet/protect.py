@@ -79,7 +79,9 @@ def protected(
     rest = packet[align4(fixed + len(old)) : message.size]
     result = bytearray(bytes(head) + middle + _padded_at(content, len(head) + len(middle)) + rest)
     if len(result) > MAX_PACKET:
-        raise InsufficientResources(f"a protected packet of {len(result)} bytes: {MAX_PACKET} is the limit")
+        raise InsufficientResources(
+            f"the protected packet has {len(result)} bytes; the limit is {MAX_PACKET}"
+        )
     struct.pack_into("<I", result, _SIZE, len(result))
     return bytes(result)
 
@@ -96,6 +98,6 @@ def with_multi_signature(message: ParsedMessage, signature: bytes) -> bytes:
         at += align4(int.from_bytes(packet[at : at + 4], "little"))
     result = bytearray(packet[:at] + MQFSignatureHeader(signature).encode())
     if len(result) > MAX_PACKET:
-        raise InsufficientResources(f"a signed packet of {len(result)} bytes: {MAX_PACKET} is the limit")
+        raise InsufficientResources(f"the signed packet has {len(result)} bytes; the limit is {MAX_PACKET}")
     struct.pack_into("<I", result, _SIZE, len(result))
     return bytes(result)

@@ -63,7 +63,7 @@ class ReplyNames:
 
     def _first(self, text: str) -> tuple[int, bytes]:
         if not self._lists:
-            raise UnsupportedFormatNameOperation("several response or admin queues")
+            raise UnsupportedFormatNameOperation("a message can name only one response or admin queue here")
         self.listed = True
         return self._field(self.all_of(text)[0])
 

@@ -44,7 +44,7 @@ class UserMessagePacket:
     def encode(self, *, count_session: bool = False) -> bytes:
         """Returns the packet. `count_session`: PacketSize counts the SessionHeader, as with some senders."""
         if (self.envelope is None) != (self.compound is None):
-            raise ValueError("the SRMP envelope and the compound message come together")
+            raise ValueError("a packet needs both an SRMP envelope and a compound message, or neither")
         user = replace(
             self.user,
             transaction=self.transaction is not None,

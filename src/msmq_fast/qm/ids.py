@@ -48,4 +48,4 @@ class Ordinals(Counter):
 
     def exhausted(self) -> InsufficientResources:
         """Returns the error for an exhausted block: numbers are taken faster than the store reserves them."""
-        return InsufficientResources("no numbers are reserved: the store is too slow")
+        return InsufficientResources("no free numbers are reserved, because the store is too slow; try again")

@@ -299,10 +299,10 @@ def test_it_is_off_by_default_and_refused_then(tmp_path: Path) -> None:
         assert server.ok("stats")[0]["srmp_pgm_support"] is False
         done = server.run("send", NAME, "--body", "x")
         assert done.returncode != 0
-        assert b"sending by multicast is off here (pgm.enabled)" in done.stderr
+        assert b"sending by multicast is disabled on this server (pgm.enabled)" in done.stderr
         assert server.ok("stats")[0]["srmp_http_support"] is False
         done = server.run("send", "DIRECT=HTTP://127.0.0.1/msmq/private$/x", "--body", "x")
-        assert b"sending by HTTP is off here (srmp.sending)" in done.stderr
+        assert b"sending by HTTP is disabled on this server (srmp.sending)" in done.stderr
     finally:
         server.kill()
 

@@ -104,12 +104,16 @@ class LeaseHolder:
                 first, last = max(first, start), min(behind, stop) - 1
                 raise LeaseLost(
                     f"deliveries {first} to {last} of {self.queue.name} are back in the queue: the lease of"
-                    f" {self.subscription} ended"
+                    f" {self.subscription} has ended"
                 )
         if stop > self.next:
-            raise LeaseLost(f"{self.subscription} was given deliveries up to {self.next - 1}, not {stop - 1}")
+            raise LeaseLost(
+                f"{self.subscription} has deliveries up to {self.next - 1}; {stop - 1} does not exist"
+            )
         if start < min(self.start, stop):
-            raise LeaseLost(f"deliveries up to {self.start - 1} were acknowledged: {start} is gone")
+            raise LeaseLost(
+                f"deliveries up to {self.start - 1} are already acknowledged, so {start} cannot be used again"
+            )
 
     def still(self, start: int, stop: int) -> tuple[array[int], array[int]]:
         """Returns (lookup ids, numbers) of the messages numbered `start` up to `stop` that still exist."""
@@ -249,7 +253,7 @@ class LeaseHolder:
         self.seconds, self.used = float(head["seconds"]), int(head["used"])
         self.voids.extend((int(first), int(stop)) for first, stop in head["voids"])
         if not 0 < self.start <= self.next:
-            raise ValueError("the numbers are out of range")
+            raise ValueError("the delivery numbers are out of range")
         for first, packed in sorted(stored.chunks.items()):
             keys = array("Q", packed)
             if sys.byteorder == "big":
@@ -261,7 +265,7 @@ class LeaseHolder:
         self.advance(0)
         named = self.chunks and self.chunks[0].first <= self.start and self.chunks[-1].stop == self.next
         if self.held and not named:
-            raise ValueError("a record of the messages is missing")
+            raise ValueError("a record with lookup ids is missing")
 
 
 class Stored(NamedTuple):

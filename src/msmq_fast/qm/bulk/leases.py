@@ -125,9 +125,9 @@ class Leases:
         """
         self._services.require_ready()
         if max_rows < 1 or max_bytes < 1:
-            raise Malformed("a lease has room for at least one message and one byte")
+            raise Malformed("max_rows and max_bytes of a lease must be at least 1")
         if not 1 <= seconds <= LONGEST_SECONDS:
-            raise Malformed(f"a lease lasts from 1 to {LONGEST_SECONDS:g} seconds, not {seconds:g}")
+            raise Malformed(f"a lease must last from 1 to {LONGEST_SECONDS:g} seconds, not {seconds:g}")
         if queue.kind is QueueKind.OUTGOING:
             raise UnsupportedFormatNameOperation("messages of an outgoing queue cannot be leased")
         if any(excludes(one.access, one.share, Access.RECEIVE, Share.DENY_NONE) for one in queue.descriptors):
@@ -148,7 +148,7 @@ class Leases:
             raise Malformed(f"{start} to {stop} is not a range of delivery numbers")
         found = self._find(subscription, queue)
         if found is None:
-            raise LeaseLost(f"{subscription} has nothing of {queue.name}")
+            raise LeaseLost(f"the subscription {subscription} has no lease on {queue.name}")
         found.check(start, stop)
         self._touch(found)
         return found.still(start, stop)
@@ -220,7 +220,7 @@ class Leases:
         if sum(map(len, self._holders.values())) >= MOST_HOLDERS:
             idle = [one for one in self._all() if not one.held and not one.jobs]
             if not idle:
-                raise InsufficientResources(f"there are {MOST_HOLDERS} leases")
+                raise InsufficientResources(f"there are {MOST_HOLDERS} leases; that is the limit")
             oldest = min(idle, key=lambda holder: holder.used)
             del self._holders[oldest.queue.ordinal][oldest.subscription]
             oldest.delete()
@@ -281,7 +281,7 @@ class Leases:
         first, core = holder.next, holder.queue.core
         rows = min(rows, MOST_HELD - self.held)
         if rows <= 0:
-            raise InsufficientResources(f"{MOST_HELD} messages are leased")
+            raise InsufficientResources(f"{MOST_HELD} messages are leased; that is the limit")
         self._orderly(holder)
         try:
             while rows > 0 and not holder.gone and not holder.failure:
@@ -468,7 +468,7 @@ def _check_last(holder: LeaseHolder, upto: int) -> None:
 def _never_given(subscription: str, queue: Queue, upto: int, floor: int) -> Completion[Settled]:
     done: Completion[Settled] = Completion()
     if upto > floor:
-        done.fail(LeaseLost(f"{subscription} was given nothing of {queue.name}"))
+        done.fail(LeaseLost(f"the subscription {subscription} has never leased messages of {queue.name}"))
     else:
         done.resolve(Settled(0, 0))
     return done

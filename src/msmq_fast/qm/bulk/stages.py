@@ -58,7 +58,7 @@ class Staged(NamedTuple):
 def check_writer(writer: str) -> None:
     """Raises ValueError if a string is not a valid writer name."""
     if not 0 < len(writer) <= _LONGEST_WRITER or not writer.isprintable():
-        raise Malformed(f"a writer has a name of 1 to {_LONGEST_WRITER} printable characters")
+        raise Malformed(f"the name of a writer must have 1 to {_LONGEST_WRITER} printable characters")
 
 
 def check_number(name: str, value: int) -> None:
@@ -66,7 +66,7 @@ def check_number(name: str, value: int) -> None:
     is.
     """
     if not 0 <= value < _NUMBERS:
-        raise Malformed(f"{name} is a number from 0 to 2^63-1, not {value}")
+        raise Malformed(f"{name} must be a number from 0 to 2^63-1, not {value}")
 
 
 class Part(NamedTuple):

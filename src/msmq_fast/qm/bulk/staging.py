@@ -237,7 +237,7 @@ class Staging:
         check_number("batch", batch)
         identifiers = [_identifier(stage) for stage in stages]
         if len(identifiers) > MOST_STAGES:
-            raise Malformed(f"{len(identifiers)} stages: {MOST_STAGES} is the limit of one batch")
+            raise Malformed(f"a batch cannot publish {len(identifiers)} stages; the limit is {MOST_STAGES}")
         if len(set(identifiers)) != len(identifiers):
             raise Malformed("a stage is named twice")
         completion: Completion[Published] = Completion()
@@ -288,12 +288,12 @@ class Staging:
         if fence is not None and epoch < fence.epoch:
             raise Fenced(
                 f"epoch {epoch} of the writer {writer} has ended: epoch {fence.epoch} has published batch"
-                f" {fence.batch}; a new one needs a greater epoch"
+                f" {fence.batch}; to publish again, use a greater epoch"
             )
         if fence is not None and epoch == fence.epoch and origin and fence.origin not in ("", origin):
             raise Fenced(
-                f"batches of the writer {writer} in epoch {epoch} come from elsewhere, {fence.origin}, up to"
-                f" batch {fence.batch}: those of {origin} need a greater epoch"
+                f"batches of the writer {writer} in epoch {epoch} were published from {fence.origin}, up to"
+                f" batch {fence.batch}: to publish from {origin}, use a greater epoch"
             )
         if fence is not None and epoch == fence.epoch and batch <= fence.batch:
             named = [self._stages[one] for one in identifiers if one in self._stages]
@@ -362,8 +362,8 @@ class Staging:
             )
         if (stage.part.writer, stage.part.batch) != (writer, batch):
             raise Malformed(
-                f"the stage {stage.name} is of batch {stage.part.batch} of the writer {stage.part.writer},"
-                f" not of batch {batch} of {writer}"
+                f"the stage {stage.name} belongs to batch {stage.part.batch} of the writer"
+                f" {stage.part.writer} and not to batch {batch} of {writer}"
             )
         if stage.lost:
             raise QueueDeleted(f"{stage.lost}, for which the stage {stage.name} has messages, was deleted")
@@ -398,7 +398,7 @@ class Staging:
             over += batch.stages
         for stage in over:
             _log.warning(
-                "stage %s of batch %d of the writer %s was not published in %g s: its %d messages are gone",
+                "stage %s of batch %d of the writer %s was not published in %g s: its %d messages are lost",
                 stage.name,
                 stage.part.batch,
                 stage.part.writer,
@@ -436,7 +436,7 @@ class Staging:
                 if name.decode() not in self._writers and _Fence(*stored).published_s < before
             ]
         except (StoreError, TypeError, ValueError) as problem:
-            _log.error("writers are kept, because the record of one is damaged: %r", problem)
+            _log.error("idle writers were not removed, because the record of one is damaged: %r", problem)
             return
         if names:
 
@@ -538,7 +538,7 @@ def _identifier(name: str) -> bytes:
     except ValueError:
         identifier = b""
     if len(identifier) != _IDENTIFIER or identifier.hex() != name:
-        raise Malformed(f"the name of a stage has {2 * _IDENTIFIER} hexadecimal digits in lower case")
+        raise Malformed(f"the name of a stage must have {2 * _IDENTIFIER} hexadecimal digits in lower case")
     return identifier
 
 

@@ -48,7 +48,7 @@ def check_name(name: str) -> str:
     """Returns a subscription name unchanged. Raises ValueError if it is not valid."""
     if _NAME.fullmatch(name) is None:
         raise Malformed(
-            f"{quoted(name)} is not the name of a subscription: up to 64 letters, digits, dots, dashes and"
+            f"{quoted(name)} is not a valid subscription name: use up to 64 letters, digits, dots, dashes and"
             " underscores, the first a letter or digit"
         )
     return name
@@ -128,8 +128,8 @@ class Subscriptions:
         if found.dropped:
             first, _ = self._feed.bounds()
             raise SlotDropped(
-                f"the subscription {name} stood at event {found.position} and lagged more than"
-                f" {found.max_lag_bytes} bytes behind: events before {first} are gone. Set it up anew"
+                f"the subscription {name} at event {found.position} lagged more than"
+                f" {found.max_lag_bytes} bytes behind: events before {first} were deleted. Create it again"
             )
         return found
 
@@ -178,7 +178,9 @@ class Subscriptions:
         found = self.alive(name)
         _, following = self._feed.bounds()
         if position > following or position < 0:
-            raise Malformed(f"the next event has the number {following}: {position} is not read yet")
+            raise Malformed(
+                f"position {position} does not exist yet: the next event has the number {following}"
+            )
         if position <= found.position:
             # Behind this barrier, what was said before is durable.
             return followed_by(self._records.unit(lambda: None), found)

@@ -414,7 +414,7 @@ class OpenQueue:
     def _seek(self, lookup_id: int, operation: Lookup, peek: bool) -> int:
         core = self.queue.core
         if not 0 <= lookup_id < 1 << 64:
-            raise MessageNotFound("a lookup identifier has 64 bits")
+            raise MessageNotFound("a lookup identifier must be from 0 to 2^64-1")
         key: int | None
         if operation is Lookup.FIRST:
             key = seek(core, 0)

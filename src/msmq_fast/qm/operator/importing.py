@@ -27,7 +27,7 @@ class Import:
     def __init__(self, services: Services, jobs: Jobs, job: bytes) -> None:
         """Raises SHARING_VIOLATION if the same import is under way."""
         if job in jobs.importing:
-            raise SharingViolation("this import is already under way")
+            raise SharingViolation("another connection is already running this import")
         self.done = 0
         self._store = services.store
         self._ledger = services.ledger
@@ -70,7 +70,7 @@ class Import:
             raise InvalidParameter(f"the next record of this import is {self.done}, not {first}")
         if queue is None:
             if entries:
-                raise InvalidParameter("the import has messages before its first queue")
+                raise InvalidParameter("the import file has messages before its first queue")
             return self._finish(None, [], [], 0, None, last=last)
         if queue.kind is QueueKind.OUTGOING:
             raise InvalidParameter("messages cannot be imported into an outgoing queue")

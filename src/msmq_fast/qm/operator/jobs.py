@@ -36,7 +36,7 @@ class Progress:
 def check_job(job: bytes) -> None:
     """Raises INVALID_PARAMETER if the bytes are not a valid job name."""
     if len(job) != JOB_SIZE:
-        raise InvalidParameter(f"the name of a job has {JOB_SIZE} bytes")
+        raise InvalidParameter(f"the name of a job must have {JOB_SIZE} bytes")
 
 
 class Jobs:

@@ -250,7 +250,7 @@ class AnswerQueues:
             if len(self._told) >= _GIVEN_UP:
                 return
         self._told[cause] = now
-        _log.warning("%s: the least useful queues make room", cause)
+        _log.warning("%s: the least useful queues are deleted", cause)
 
     # ---- giving up, in later turns
 

@@ -89,7 +89,7 @@ class OutgoingQueues:
         _check_legal(name)
         found = self.find(name)
         if found is None and len(self.all) >= self.most:
-            raise InsufficientResources(f"{self.most} outgoing queues")
+            raise InsufficientResources(f"there are {self.most} outgoing queues; that is the limit")
         if found is not None:
             self.claimed(found)
         return found or self._create(name, manager)
@@ -223,4 +223,4 @@ def _check_legal(name: FormatName) -> None:
     No queue has such a name, and its outgoing queue could not be read back from the store.
     """
     if name.is_illegal:
-        raise IllegalFormatName(f"{quoted(str(name))} breaks the rules of direct format names")
+        raise IllegalFormatName(f"{quoted(str(name))} is not a valid direct format name")

@@ -113,7 +113,7 @@ class Connectors:
         """
         site = name.guid
         if site is None or site not in self._own_sites() or not self._site(site, "ForeignSite"):
-            raise QueueNotFound(f"this computer is not a connector: {name}")
+            raise QueueNotFound(f"this computer is not a connector for {name}")
         return self.queue(site, transactional=name.suffix is Suffix.XACTONLY)
 
     def site_of(self, manager: UUID | None) -> UUID | None:

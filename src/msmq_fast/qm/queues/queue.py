@@ -134,7 +134,7 @@ def _check(name: str, value: Any) -> Any:
         case _:
             raise PropertyError(f"a queue has no property {name!r}")
     if not good:
-        raise IllegalPropertyValue(f"{value!r} is not a value of the queue property {name!r}")
+        raise IllegalPropertyValue(f"{value!r} is not a valid value for the queue property {name!r}")
     return value
 
 
@@ -317,7 +317,7 @@ def stored_part(text: str) -> QueuePart:
     """Returns the queue part in a stored record. Raises IllegalPropertyValue if it is invalid."""
     part = parse_queue_part(text)
     if part is None:
-        raise IllegalPropertyValue(f"the store holds a queue with the name {text!r}")
+        raise IllegalPropertyValue(f"the stored name {text!r} is not a valid queue name")
     return part
 
 

@@ -171,7 +171,7 @@ class Cursor:
             self.state = CursorState.READ if request.peek else CursorState.UNREAD
             return self._at_once(key, request)
         if timeout_ms is not None and timeout_ms <= 0 and not request.peek:
-            raise MessageNotFound("no message is behind the cursor")
+            raise MessageNotFound("there is no message after the cursor")
         self.state = CursorState.WAIT_PEEK if request.peek else CursorState.WAIT_RECEIVE
         self._waiting = request
         before = self.key

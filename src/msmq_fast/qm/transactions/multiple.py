@@ -71,7 +71,9 @@ class MultipleOpener:
             return self._opener.open(name, access, share, token=token)
         elements = self._directory.expand(self._format_names(name)).split(",")
         if len(elements) > MOST_DESTINATIONS:
-            raise InsufficientResources(f"{len(elements)} queues: {MOST_DESTINATIONS} is the limit")
+            raise InsufficientResources(
+                f"a name cannot contain {len(elements)} queues; the limit is {MOST_DESTINATIONS}"
+            )
         if len(elements) == 1:
             return self._opener.open(elements[0], access, share, token=token)
         if access is not Access.SEND:
@@ -147,7 +149,7 @@ class MultipleQueue:
             if not child.queue.core.outgoing and child.queue.transactional:
                 raise TransactionUsage(f"{child.format_name} takes transactional messages only")
         if message.transactional:
-            raise TransactionUsage("a transactional message is sent in a transaction")
+            raise TransactionUsage("a transactional message must be sent in a transaction")
         copies = self._copies(message)
         packets = [
             finish(copy.to_packet(), child.queue) for child, copy in zip(self.children, copies, strict=True)

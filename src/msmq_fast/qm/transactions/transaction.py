@@ -318,7 +318,7 @@ class Transactions:
         if identifier is None:
             identifier = self._services.new_guid()
         elif identifier in self._all:
-            raise TransactionSequence(f"there is a transaction {identifier}")
+            raise TransactionSequence(f"a transaction {identifier} already exists")
         began = self.ledger.now_s
         transaction = Transaction(self, identifier, self.take_numbers(), user, began, on_end, on_ahead)
         self._all[identifier] = transaction
