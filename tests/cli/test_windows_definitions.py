@@ -111,7 +111,7 @@ def test_what_is_passed_over(name: str, why: str) -> None:
         ("MulticastAddress", "234.1.1.1:80", "column MulticastAddress: a transactional queue has no"),
         ("Category", "x", "column Category: expected a GUID"),
         ("Label", "x" * 125, "column Label: a label has at most 124 characters, not 125"),
-        ("QueueName", "private$\\a,b", "column QueueName: 'private$\\\\a,b' is no name of a queue"),
+        ("QueueName", "private$\\a,b", "column QueueName: 'private$\\\\a,b' is not a valid queue name"),
     ],
 )
 def test_mistakes_name_row_and_column(column: str, value: str, line: str) -> None:
@@ -165,7 +165,7 @@ def test_line_breaks_inside_values_and_excels_separator_line() -> None:
         (1, r".\a", {"label": "two\r\nlines"}),
         (2, r".\b", {"label": "x"}),
     ]
-    assert read.mistakes == ["row 3 (line 7), column QueueName: 'c,d' is no name of a queue"]
+    assert read.mistakes == ["row 3 (line 7), column QueueName: 'c,d' is not a valid queue name"]
 
 
 def test_quotas_without_limit() -> None:

@@ -182,7 +182,9 @@ def test_what_the_server_refuses_is_told_row_by_row(server: Server) -> None:
     assert done.returncode == Exit.REFUSED
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["outcome"] for line in lines] == ["failed", "created"]
-    assert lines[0]["detail"] == "column Transactional: the queue is not transactional, which never changes"
+    assert (
+        lines[0]["detail"] == "column Transactional: the queue is not transactional, which cannot be changed"
+    )
 
 
 def test_mistakes_in_a_definitions_file_change_nothing(server: Server, tmp_path: Path) -> None:

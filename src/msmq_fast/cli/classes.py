@@ -43,7 +43,7 @@ def parse_class(text: str) -> int:
             return int(MessageClass[name])
     value = int(word, 0)
     if not 0 <= value <= 0xFFFF:
-        raise ValueError(f"{text} is no message class")
+        raise ValueError(f"{text} is not a message class")
     return value
 
 

@@ -18,7 +18,7 @@ def add_yes(parser: Parser) -> None:
         "--yes",
         "-y",
         action="store_true",
-        help="do not ask; only terminals are asked at all",
+        help="do not ask for confirmation; without a terminal the command never asks",
     )
 
 

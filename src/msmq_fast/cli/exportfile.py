@@ -215,16 +215,18 @@ def read_export(file: BinaryIO) -> Iterator[Record]:
         records = _lines(file, start, digest)
     else:
         if start + file.read(len(MAGIC) - 1) != MAGIC:
-            raise BadFile("this is no file of exported messages")
+            raise BadFile("this is not a file of exported messages")
         digest.update(MAGIC)
         records = _frames(file, digest)
     queues = messages = size = number = 0
     for number, (record, before) in enumerate(records):
         kind = record.get("kind")
         if (kind == "header") != (number == 0):
-            raise BadFile("a file begins with its header" if number == 0 else "a second header")
+            raise BadFile(
+                "the file does not begin with a header" if number == 0 else "the file has a second header"
+            )
         if not isinstance(kind, str) or kind not in _FIELDS:
-            raise BadFile(f"record {number}: there are no records of this kind")
+            raise BadFile(f"record {number}: unknown kind of record")
         values = _values(record, kind, number)
         if kind == "header":
             if values["version"] != VERSION:
@@ -237,17 +239,17 @@ def read_export(file: BinaryIO) -> Iterator[Record]:
             yield Section(values["name"], values["definition"])
         elif kind == "message":
             if not queues:
-                raise BadFile(f"record {number}: a message of no queue")
+                raise BadFile(f"record {number}: a message without a queue")
             messages += 1
             size += len(values["packet"])
             yield Stored(**values)
         else:
             if values["sha256"] != before:
-                raise BadFile("the file was changed: its checksum does not fit")
+                raise BadFile("the file was changed: its checksum does not match")
             if (values["queues"], values["messages"], values["bytes"]) != (queues, messages, size):
-                raise BadFile("the file was changed: its counts do not fit")
+                raise BadFile("the file was changed: its counts do not match")
             if file.read(1):
-                raise BadFile("there is something behind the end of the export")
+                raise BadFile("the file has data after the end of the export")
             yield End(queues, messages, size)
             return
     raise BadFile(f"the file was cut: it ends after {messages} messages, without its last record")
@@ -273,7 +275,7 @@ def _frames(file: BinaryIO, digest: Digest) -> Iterator[tuple[dict[str, Any], by
         try:
             record = msgpack.unpackb(body)
         except (ValueError, msgpack.exceptions.UnpackException) as error:
-            raise BadFile(f"a record is no msgpack value: {error}") from None
+            raise BadFile(f"a record is not a msgpack value: {error}") from None
         yield _map(record), before
 
 
@@ -290,13 +292,13 @@ def _lines(file: BinaryIO, start: bytes, digest: Digest) -> Iterator[tuple[dict[
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise BadFile(f"a line is no JSON: {error}") from None
+            raise BadFile(f"a line is not JSON: {error}") from None
         yield _from_text(_map(record)), before
 
 
 def _map(record: object) -> dict[str, Any]:
     if not isinstance(record, dict):
-        raise BadFile("a record is no map")
+        raise BadFile("a record is not a map")
     return record
 
 
@@ -309,7 +311,7 @@ def _from_text(record: dict[str, Any]) -> dict[str, Any]:
             try:
                 result[name.removesuffix(_BINARY)] = b64decode(value, validate=True)
             except (ValueError, TypeError):
-                raise BadFile(f"{name} is no base64") from None
+                raise BadFile(f"{name} is not base64") from None
     return result
 
 
@@ -326,6 +328,6 @@ def _values(record: dict[str, Any], kind: str, number: int) -> dict[str, Any]:
         in_range = not isinstance(value, int) or 0 <= value <= greatest
         # bool is a subclass of int, hence the exact comparison
         if type(value) is not wanted or not in_range:
-            raise BadFile(f"record {number}: {name} is missing or out of its range")
+            raise BadFile(f"record {number}: {name} is missing, of the wrong type or out of range")
         values[name] = value
     return values

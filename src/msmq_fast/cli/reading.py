@@ -46,10 +46,12 @@ def add_choice(parser: Parser) -> None:
         "--timeout",
         type=duration(),
         metavar="TIME",
-        help="how long to wait for them, such as 30s (0s)",
+        help="how long to wait for messages, such as 30s (0s)",
     )
     parser.add_argument(
-        "--follow", action="store_true", help="wait for messages until --count is reached or Ctrl+C ends it"
+        "--follow",
+        action="store_true",
+        help="keep waiting for messages until --count is reached or Ctrl+C is pressed",
     )
     parser.add_argument(
         "--lookup-id", type=number(0, 2**64 - 1), metavar="N", help="the message with this lookup id"
@@ -63,7 +65,11 @@ def add_raw(parser: Parser) -> None:
     """Add the options of raw output."""
     group = parser.add_argument_group("bodies")
     group.add_argument(
-        "--raw", dest="form", action="store_const", const=Form.RAW, help="only the bodies; short for -o raw"
+        "--raw",
+        dest="form",
+        action="store_const",
+        const=Form.RAW,
+        help="print only the bodies; short for -o raw",
     )
     group.add_argument(
         "--null", action="store_true", help="end each body with a NUL byte; for raw output of binary bodies"

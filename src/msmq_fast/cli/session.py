@@ -38,8 +38,14 @@ def add_client(parser: argparse.ArgumentParser) -> None:
         "MSMQ_FAST_ENDPOINT, else the socket of the configured data directory",
     )
     group.add_argument("--data", metavar="DIR", help="connect to the server of this data directory")
-    group.add_argument("--ca-file", metavar="FILE", help="certificates to trust for tls:// (PEM)")
-    group.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
+    group.add_argument(
+        "--ca-file", metavar="FILE", help="file with the certificates to trust for tls:// (PEM)"
+    )
+    group.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="file that contains the token; default: the token in the environment variable MSMQ_FAST_TOKEN",
+    )
 
 
 def exit_of(error: MSMQError) -> Exit:
@@ -109,5 +115,5 @@ def _trust(file: str | None) -> ssl.SSLContext | None:
         return ssl.create_default_context(cafile=file)
     except OSError as error:  # ssl.SSLError is one
         raise CommandError(
-            Exit.USAGE, f"{file}: no certificates in PEM form: {error.strerror or error}"
+            Exit.USAGE, f"{file}: not a file of PEM certificates: {error.strerror or error}"
         ) from None

@@ -40,14 +40,14 @@ def add_filter(parser: Parser) -> None:
     """Add the options that select messages."""
     group = parser.add_argument_group("selection")
     group.add_argument(
-        "--label", metavar="GLOB", help="only messages whose label fits a pattern with * ? and []"
+        "--label", metavar="GLOB", help="only messages whose label matches a pattern with * ? and []"
     )
     group.add_argument(
         "--class",
         dest="message_class",
         type=_class,
         metavar="NAME",
-        help="message class; of a dead letter why it is one",
+        help="message class; for a dead letter, the class that gives the reason",
     )
     older = group.add_argument(
         "--older-than",
@@ -135,6 +135,6 @@ class Run:
         for reason, count in self._refusals.most_common(_REASONS):
             print(f"msmq-fast {self._arguments.command}: {count} stay: {reason}", file=sys.stderr)
         if self._problem is not None:
-            text = f"not complete, the same command goes on: {self._problem}"
+            text = f"not complete; run the same command again to continue: {self._problem}"
             raise CommandError(exit_of(self._problem), text)
         return Exit.REFUSED if self._refusals else Exit.OK

@@ -190,7 +190,7 @@ def _part(folded: Mapping[str, tuple[str, Any]]) -> tuple[QueuePart, str]:
             text = value.strip()
             part = _name(text, with_computer=name == "Path")
             if part is None:
-                raise _Mistake(f"column {heading}: {text!r} is no name of a queue")
+                raise _Mistake(f"column {heading}: {text!r} is not a valid queue name")
             return part, text
     raise _Mistake(f"columns {', '.join(_NAMES)}: the queue has no name")
 
@@ -216,9 +216,9 @@ def _no_queue(part: QueuePart) -> str:
     if part.scope is Scope.SYSTEM or part.journal:
         return "a system queue or journal"
     if part.subqueue:
-        return "a subqueue: it comes with its messages"
+        return "a subqueue: it is created when messages are moved to it"
     if part.queue.casefold() in _OWN_QUEUES:
-        return "a queue of the queue manager's own"
+        return "one of the queue manager's own queues"
     return ""
 
 

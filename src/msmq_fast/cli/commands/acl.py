@@ -24,7 +24,7 @@ _COLUMNS = ("entry", "type", "who", "rights")
 def _add_object(parser: Parser) -> None:
     parser.add_argument("name", metavar="QUEUE", type=queue_name, nargs="?", help="the queue")
     parser.add_argument(
-        "--machine", action="store_true", help="the queue manager itself, in place of a queue"
+        "--machine", action="store_true", help="apply to the queue manager itself instead of a queue"
     )
 
 
@@ -67,7 +67,9 @@ def _add_own(parser: Parser) -> None:
 
 def _add_set(parser: Parser) -> None:
     _add_object(parser)
-    parser.add_argument("--sddl", required=True, metavar="TEXT", help="the descriptor as a string (SDDL)")
+    parser.add_argument(
+        "--sddl", required=True, metavar="TEXT", help="the security descriptor as a string (SDDL)"
+    )
     add_client(parser)
 
 
@@ -179,17 +181,21 @@ COMMAND = Group(
         ),
         Command(
             name="grant",
-            help="give rights to a user",
+            help="grant rights to a user",
             run=_edit("grant"),
             add_arguments=_add_right,
             examples=(Example("orders --user alice --right send --right peek", "two rights at once"),),
         ),
         Command(
             name="deny",
-            help="refuse rights to a user, whatever other entries grant",
+            help="deny rights to a user, even if other entries grant them",
             run=_edit("deny"),
             add_arguments=_add_right,
-            examples=(Example("orders --user everyone --right receive", "denial wins over every grant"),),
+            examples=(
+                Example(
+                    "orders --user everyone --right receive", "a denial takes precedence over every grant"
+                ),
+            ),
         ),
         Command(
             name="revoke",
@@ -198,7 +204,7 @@ COMMAND = Group(
                 that deny. Without --right it removes all entries of the user.""",
             run=_edit("revoke"),
             add_arguments=_add_revoke,
-            examples=(Example("orders --user alice", "no entry names the user any more"),),
+            examples=(Example("orders --user alice", "afterwards, no entry names the user"),),
         ),
         Command(
             name="explain",
@@ -212,14 +218,14 @@ COMMAND = Group(
             help="change the owner",
             run=_edit("own"),
             add_arguments=_add_own,
-            examples=(Example("orders --user alice", "the owner may always change the rights"),),
+            examples=(Example("orders --user alice", "the owner can always change the rights"),),
         ),
         Command(
             name="set",
-            help="replace the owner and all entries by a descriptor string",
+            help="replace the owner and all entries with those of a descriptor string",
             run=lambda arguments: _run(_set, arguments),
             add_arguments=_add_set,
-            examples=(Example("orders --sddl 'O:WDG:WDD:(A;;GA;;;WD)'", "every caller may do everything"),),
+            examples=(Example("orders --sddl 'O:WDG:WDD:(A;;GA;;;WD)'", "every caller has all rights"),),
         ),
     ),
 )

@@ -32,7 +32,9 @@ def _add_list(parser: Parser) -> None:
 
 def _add_register(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="X.509 certificate in PEM or DER; - for stdin")
-    parser.add_argument("--key", metavar="FILE", help="its private key in PEM, for the server to sign with")
+    parser.add_argument(
+        "--key", metavar="FILE", help="the certificate's private key in PEM, with which the server signs"
+    )
     _add_user(parser)
 
 
@@ -90,10 +92,10 @@ COMMAND = Group(
     commands=members(
         Command(
             name="create",
-            help="make an internal certificate, in place of the one before",
+            help="make an internal certificate, which replaces the previous one",
             run=connected(_create),
             add_arguments=_add_user,
-            examples=(Example("", "for the caller: `send --sign` uses it from now on"),),
+            examples=(Example("", "for the caller; `send --sign` uses it from now on"),),
         ),
         Command(
             name="list",
@@ -115,7 +117,9 @@ COMMAND = Group(
             run=connected(_remove),
             add_arguments=_add_remove,
             examples=(
-                Example("0b52d3bb-9a29-4d0e-8d3c-53c7e5ff1a52", "an identifier of `certificate list`"),
+                Example(
+                    "0b52d3bb-9a29-4d0e-8d3c-53c7e5ff1a52", "an identifier that `certificate list` printed"
+                ),
             ),
         ),
     ),

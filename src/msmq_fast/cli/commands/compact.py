@@ -38,7 +38,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 COMMAND = Command(
     name="compact",
-    help="give free pages of the store back to the disk; the server must be stopped",
+    help="return free pages of the store to the disk; the server must be stopped",
     description="""The store reuses the pages of deleted messages, but its file never shrinks by itself.
         This command rewrites the file without them. Stop the server first.""",
     run=_run,

@@ -82,7 +82,7 @@ def _short(name: str) -> str:
 
 COMMAND = Command(
     name="complete",
-    help="print the words that may come next; for the scripts of `completion`",
+    help="print completion candidates; for the scripts of `completion`",
     run=_run,
     add_arguments=_add_arguments,
     examples=(Example("fish queue cr", "the commands of `queue` that begin with cr"),),

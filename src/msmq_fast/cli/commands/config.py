@@ -62,7 +62,7 @@ def _warn(warnings: list[str]) -> None:
 def _add_show(parser: Parser) -> None:
     parser.add_argument("config", nargs="?", metavar="FILE", help="configuration file (TOML)")
     parser.add_argument(
-        "--changed", action="store_true", help="only what a file, a variable or the profile sets"
+        "--changed", action="store_true", help="only keys that a file, a variable or the profile sets"
     )
     add_output(parser)
 
@@ -109,7 +109,7 @@ COMMAND = Group(
         CHECK,
         Command(
             name="show",
-            help="show every value in force and where it comes from",
+            help="show every value in force and its origin",
             description="""Prints each key with its value, and the line, variable or profile that sets it.
                 Secrets are hidden.""",
             run=_show,
@@ -125,11 +125,11 @@ COMMAND = Group(
             description="""An editor that knows the schema completes and checks the file.""",
             run=_schema,
             add_arguments=lambda _: None,
-            examples=(Example("> msmq-fast.schema.json", "for the settings of an editor"),),
+            examples=(Example("> msmq-fast.schema.json", "a schema file for an editor"),),
         ),
         Command(
             name="reload",
-            help="have the running server read its configuration again",
+            help="make the running server read its configuration again",
             description="""For administrators. Certificates, users, routes, declared queues, the log and
                 the limits of connections change at once; prints these keys, and those that take a
                 restart. A configuration with mistakes changes nothing.""",

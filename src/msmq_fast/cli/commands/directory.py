@@ -65,7 +65,12 @@ def _add_one(parser: Parser) -> None:
 
 
 def _add_values(parser: Parser) -> None:
-    parser.add_argument("values", nargs="+", metavar="ATTRIBUTE=VALUE", help="lists have commas")
+    parser.add_argument(
+        "values",
+        nargs="+",
+        metavar="ATTRIBUTE=VALUE",
+        help="name and value of an attribute; separate the items of a list with commas",
+    )
 
 
 def _add_create(parser: Parser) -> None:
@@ -309,7 +314,7 @@ COMMAND = Group(
             help="create or correct objects from a JSON document",
             run=_import,
             add_arguments=_add_import,
-            examples=(Example("directory.json --dry-run", "what would be done"),),
+            examples=(Example("directory.json --dry-run", "what the command would do"),),
         ),
     ),
 )

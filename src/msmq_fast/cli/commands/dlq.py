@@ -32,7 +32,7 @@ def _add_arguments(parser: Parser) -> None:
         "--queue",
         metavar="NAME",
         type=queue_name,
-        help="queue to look into; default: the two dead-letter queues",
+        help="queue with the dead letters; default: the two dead-letter queues",
     )
     add_filter(parser)
     add_client(parser)
@@ -116,7 +116,10 @@ COMMAND = Group(
             add_arguments=_add_arguments,
             examples=(
                 Example("", "both dead-letter queues"),
-                Example("--class NACK_BAD_DST_Q --newer-than 1h", "what found no queue in the last hour"),
+                Example(
+                    "--class NACK_BAD_DST_Q --newer-than 1h",
+                    "messages of the last hour whose queue does not exist",
+                ),
             ),
         ),
         Command(
@@ -127,7 +130,7 @@ COMMAND = Group(
                 left.""",
             run=connected(_resubmit),
             add_arguments=_add_arguments,
-            examples=(Example("--label 'order *' --limit 100", "the first hundred with such a label"),),
+            examples=(Example("--label 'order *' --limit 100", "the first hundred with a matching label"),),
         ),
     ),
 )

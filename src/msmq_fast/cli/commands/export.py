@@ -49,7 +49,7 @@ def _add_arguments(parser: Parser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.all == bool(arguments.names):
-        raise CommandError(Exit.USAGE, "give the queues to be exported, or --all")
+        raise CommandError(Exit.USAGE, "no queue given: name the queues to export, or give --all")
     if arguments.output == "-":
         if arguments.format == "msgpack" and sys.stdout.isatty():
             raise CommandError(Exit.USAGE, "a terminal cannot show msgpack: give --output FILE")

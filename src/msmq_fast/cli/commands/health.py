@@ -107,7 +107,8 @@ def _ask_socket(config: Config, timeout: float) -> tuple[str, str]:
     path = config.app_socket
     if path is None:
         raise CommandError(
-            Exit.USAGE, "listen.admin.port and listen.app.socket are off: neither can be asked"
+            Exit.USAGE,
+            "listen.admin.port and listen.app.socket are both off: turn one of them on",
         )
 
     async def ask() -> str:

@@ -14,10 +14,12 @@ __all__ = ["COMMAND"]
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "--man", metavar="DIR", help="write a man page of each command into this directory, and show none"
+        "--man",
+        metavar="DIR",
+        help="write a man page of each command into this directory instead of showing help",
     )
     parser.add_argument(
-        "words", nargs="*", metavar="COMMAND", help="words of the command; none: all commands"
+        "words", nargs="*", metavar="COMMAND", help="words of the command; without words: all commands"
     )
 
 

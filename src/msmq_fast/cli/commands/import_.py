@@ -64,12 +64,12 @@ class QueueMap:
                 raise ValueError(f"--queue {word}: a queue name is missing")
             if not old:
                 if self._single is not None:
-                    raise ValueError("--queue NEW can be given once")
+                    raise ValueError("--queue NEW can be given only once")
                 self._single = new
             elif self._targets.setdefault(_key(old), new) != new:
-                raise ValueError(f"--queue: two targets for {old}")
+                raise ValueError(f"--queue: {old} has two targets; give one")
         if self._single is not None and self._targets:
-            raise ValueError("--queue: either NEW or OLD=NEW")
+            raise ValueError("--queue: NEW cannot be combined with OLD=NEW")
 
     def target(self, name: str) -> str:
         """Return the queue of this computer for a queue of the file."""
@@ -101,7 +101,7 @@ def _add_arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="[OLD=]NEW",
-        help="put the messages into NEW, in place of the queue of the same name; may be repeated",
+        help="import the messages into NEW instead of the queue of the same name; may be repeated",
     )
     parser.add_argument(
         "--skip-existing", action="store_true", help="skip messages that are in the queue already"
@@ -177,7 +177,7 @@ class _Run:
         records = read_export(file)
         header = next(records)
         if not isinstance(header, Header):
-            raise BadFile("a file begins with its header")
+            raise BadFile("the file does not begin with a header")
         running = await self._connection.admin.messages.open_import(
             self._job(header), anew=self._arguments.restart
         )
@@ -271,7 +271,7 @@ def _properties(definition: dict[str, Any]) -> dict[str, Any]:
 
 COMMAND = Command(
     name="import",
-    help="put the messages of an export into queues",
+    help="import the messages of an export file into queues",
     description="""Queues that do not exist are created. A file is checked as a whole before its first
         message is imported. If the command is interrupted, the same command resumes where it stopped.""",
     run=_import_command,

@@ -85,7 +85,8 @@ def _imported(content: bytes, guid: str | None) -> list[tuple[str, bytes]]:
         return [(row["guid"], b64decode(row["blob_b64"], validate=True)) for row in rows if row["own"]]
     except (ValueError, KeyError, TypeError):
         raise CommandError(
-            Exit.USAGE, "not what `key show --json` writes; for a bare list of keys give --guid"
+            Exit.USAGE,
+            "the input is not the output of `key show --json`; for a bare list of keys give --guid",
         ) from None
 
 
@@ -98,7 +99,9 @@ COMMAND = Group(
             help="show the public keys of this queue manager, and those that were imported",
             run=connected(_show),
             add_arguments=_add_show,
-            examples=(Example("--own --json > orders01.keys", "a file for `key import` on another host"),),
+            examples=(
+                Example("--own --json > orders01.keys", "writes a file for `key import` on another host"),
+            ),
         ),
         Command(
             name="import",
@@ -106,7 +109,7 @@ COMMAND = Group(
             run=connected(_import),
             add_arguments=_add_import,
             examples=(
-                Example("orders01.keys", "messages for that queue manager can be encrypted from now on"),
+                Example("orders01.keys", "afterwards, messages to that queue manager can be encrypted"),
             ),
         ),
         Command(
@@ -114,7 +117,9 @@ COMMAND = Group(
             help="remove imported keys",
             run=connected(_forget),
             add_arguments=_add_forget,
-            examples=(Example("43cd8907-394c-8f11-4445-9078909ea0fc", "the keys of that queue manager"),),
+            examples=(
+                Example("43cd8907-394c-8f11-4445-9078909ea0fc", "removes the keys of that queue manager"),
+            ),
         ),
     ),
 )

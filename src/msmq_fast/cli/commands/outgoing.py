@@ -99,7 +99,7 @@ _NAME = r"'DIRECT=OS:orders01\private$\orders'"
 
 COMMAND = Group(
     name="outgoing",
-    help="show and control queues of messages on their way to other computers",
+    help="show and control the queues of messages to other computers",
     commands=members(
         Command(
             name="list",
@@ -113,14 +113,14 @@ COMMAND = Group(
             help="show one outgoing queue and the history of its connections",
             run=connected(_show),
             add_arguments=_add_name,
-            examples=(Example(_NAME, "what it waits for, and why"),),
+            examples=(Example(_NAME, "shows its state and why it does not send"),),
         ),
         Command(
             name="pause",
             help="stop sending the messages of a queue",
             run=connected(_pause),
             add_arguments=_add_name,
-            examples=(Example(_NAME, "its messages wait until `outgoing resume`, also over restarts"),),
+            examples=(Example(_NAME, "its messages wait until `outgoing resume`, even after a restart"),),
         ),
         Command(
             name="resume",

@@ -47,8 +47,8 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--reject",
         action="store_true",
-        help="reject the messages: senders get a negative acknowledgment and the message goes to their "
-        "dead-letter queue",
+        help="reject the messages: each sender gets a negative acknowledgment, and the message goes to the "
+        "sender's dead-letter queue",
     )
     add_raw(parser)
     add_client(parser)
@@ -176,7 +176,8 @@ async def _by_lookup_id(queue: Queue, arguments: argparse.Namespace, writer: Wri
         except MessageNotFound:
             raise CommandError(
                 Exit.NOT_FOUND,
-                f"message {message.lookup_id} was received by another reader after it was written here",
+                f"message {message.lookup_id} was already written to the output, "
+                "but then another reader received it",
             ) from None
     return shown
 
@@ -191,10 +192,12 @@ COMMAND = Command(
     add_arguments=_add_arguments,
     examples=(
         Example("orders", "the first message of the queue, if there is one"),
-        Example("orders --count 1000 --json > orders.jsonl", "up to a thousand, one JSON object a line"),
+        Example(
+            "orders --count 1000 --json > orders.jsonl", "up to a thousand messages, one JSON object a line"
+        ),
         Example("orders --raw > order.xml", "the body of the first message, byte for byte"),
         Example("orders --timeout 30s", "wait for a message"),
-        Example("orders --follow --raw | ./program", "every message that comes, a body a line"),
-        Example("payments --transaction --count 10", "all or none of ten"),
+        Example("orders --follow --raw | ./program", "every message that arrives, one body a line"),
+        Example("payments --transaction --count 10", "ten messages, all or none"),
     ),
 )

@@ -16,9 +16,9 @@ __all__ = ["COMMAND"]
 
 _COLUMNS: Final = ("state", "subject", "to", "what", "key")
 _HEADINGS: Final = {
-    State.OPEN: "OPEN to callers who prove nothing, to all users of this computer, or by a broken method",
-    State.LIMITED: "LIMITED to those whom the configuration names, or in how much",
-    State.CLOSED: "CLOSED to all but owners, administrators and the user of the server",
+    State.OPEN: "OPEN to unauthenticated callers, to all users of this computer, or by a broken method",
+    State.LIMITED: "LIMITED to the callers that the configuration names, or by a quota",
+    State.CLOSED: "CLOSED to all except owners, administrators and the user of the server",
 }
 
 
@@ -57,12 +57,13 @@ COMMAND = Group(
     commands=members(
         Command(
             name="review",
-            help="list each listener, right, quota and algorithm, and the key that closes it",
+            help="list each listener, right, quota and algorithm, with the configuration key that restricts "
+            "it",
             description="Reads the configuration as a server would; no server has to run.",
             run=_review,
             add_arguments=_add_review,
             examples=(
-                Example("--config /etc/msmq-fast.toml", "what that configuration opens"),
+                Example("--config /etc/msmq-fast.toml", "what this configuration opens"),
                 Example("--json | jq '.openings[] | select(.state == \"open\")'", "only what is open"),
             ),
         ),

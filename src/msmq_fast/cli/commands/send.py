@@ -42,7 +42,7 @@ _READ_LIMIT = 0x0040_0000  # of one message packet; no larger body can be sent
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "name", metavar="FORMATNAME", type=queue_name, help="queue, or several with commas between them"
+        "name", metavar="FORMATNAME", type=queue_name, help="queue, or several separated by commas"
     )
     body = parser.add_mutually_exclusive_group()
     body.add_argument("--body", metavar="TEXT", help="the body, as UTF-8")
@@ -57,7 +57,7 @@ def _add_arguments(parser: Parser) -> None:
 def _add_message(parser: Parser) -> None:
     group = parser.add_argument_group("message")
     group.add_argument("--label", default="", metavar="TEXT", help="label of the message")
-    group.add_argument("--priority", type=number(0, 7), metavar="0-7", help="7 is read first (3)")
+    group.add_argument("--priority", type=number(0, 7), metavar="0-7", help="0 to 7; 7 is read first (3)")
     group.add_argument(
         "--correlation-id",
         type=_correlation_id,
@@ -65,22 +65,32 @@ def _add_message(parser: Parser) -> None:
         help="message identifier that this one answers, or 40 hexadecimal digits",
     )
     group.add_argument(
-        "--app-specific", type=number(0, 2**32 - 1), default=0, metavar="N", help="number for the application"
+        "--app-specific",
+        type=number(0, 2**32 - 1),
+        default=0,
+        metavar="N",
+        help="number whose meaning the applications define",
     )
     group.add_argument(
         "--body-type", type=number(0, 2**32 - 1), default=0, metavar="N", help="VARTYPE of the body (0)"
     )
     group.add_argument(
-        "--extension", type=hexadecimal, default=b"", metavar="HEX", help="bytes beside the body"
+        "--extension",
+        type=hexadecimal,
+        default=b"",
+        metavar="HEX",
+        help="extension: bytes in addition to the body",
     )
     group.add_argument(
-        "--response-queue", metavar="F", help="queue for answers, or several with commas between them"
+        "--response-queue", metavar="F", help="queue for answers, or several separated by commas"
     )
 
 
 def _add_delivery(parser: Parser) -> None:
     group = parser.add_argument_group("delivery")
-    group.add_argument("--recoverable", action="store_true", help="keep the message on disk")
+    group.add_argument(
+        "--recoverable", action="store_true", help="keep the message on disk, so that it survives a restart"
+    )
     group.add_argument(
         "--transaction",
         "--xact",
@@ -99,7 +109,7 @@ def _add_delivery(parser: Parser) -> None:
         "--deadletter",
         dest="deadletter",
         action="store_true",
-        help="keep the message in the dead-letter queue if it is not delivered",
+        help="put the message into the dead-letter queue if it is not delivered",
     )
     group.add_argument(
         "--dead-letter-queue", metavar="NAME", help="local queue that replaces the dead-letter queue"
@@ -116,7 +126,9 @@ def _add_delivery(parser: Parser) -> None:
 
 def _add_protection(parser: Parser) -> None:
     group = parser.add_argument_group("protection")
-    group.add_argument("--sign", action="store_true", help="sign with a certificate of the caller")
+    group.add_argument(
+        "--sign", action="store_true", help="sign the message with a certificate of the caller"
+    )
     group.add_argument(
         "--sign-version", choices=["1", "2"], default="2", help="signature of MSMQ 1.0 or 2.0 (2)"
     )
@@ -124,7 +136,7 @@ def _add_protection(parser: Parser) -> None:
         "--certificate",
         type=_digest,
         metavar="DIGEST",
-        help="MD5 of the certificate; default: the internal one",
+        help="MD5 digest of the certificate; default: the internal certificate",
     )
     group.add_argument("--hash", choices=list(_HASHES), help="hash algorithm of the signature")
     group.add_argument(
@@ -271,7 +283,7 @@ def _seconds(value: float | None) -> int:
 
 COMMAND = Command(
     name="send",
-    help="send a message, or the same one many times",
+    help="send a message once or many times",
     description="""Prints the identifier of the message. Without --recoverable the message is kept in
         memory only and does not survive a restart. Without a body option the body is empty.""",
     run=_run,

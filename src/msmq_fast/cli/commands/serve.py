@@ -33,7 +33,7 @@ _FLAGS = {
     "admin_host": ("ADDR", "address of the admin port (loopback)"),
     "app_socket": ("PATH", "Unix socket for programs"),
     "app_port": ("N|off", "TCP port for programs (off)"),
-    "peer_port": ("N", "TCP port at which other queue managers listen (the own one)"),
+    "peer_port": ("N", "TCP port on which other queue managers listen (default: the value of --port)"),
     "log_level": ("LEVEL", "debug, info, warning or error"),
     "log_format": ("FORMAT", "text or json"),
     "rpc_port": ("N|off", "TCP port of remote readers (2103)"),

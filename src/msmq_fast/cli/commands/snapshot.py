@@ -60,13 +60,15 @@ async def _snapshot(target: str, connection: Connection, arguments: argparse.Nam
 
 COMMAND = Command(
     name="snapshot",
-    help="have the server copy its store while it runs",
+    help="make the server copy its store while it runs",
     description="""The server writes a consistent copy of its store into a new directory on its own
         machine. Messages keep flowing. `msmq-fast restore` makes a data directory from the copy.""",
     run=_run,
     add_arguments=_add_arguments,
     examples=(
         Example("/backup/msmq-monday", "a copy as fast as the disk allows"),
-        Example("/backup/msmq-monday --rate 50MiB/s", "a copy that leaves the disk to the messages"),
+        Example(
+            "/backup/msmq-monday --rate 50MiB/s", "a slower copy that leaves disk bandwidth for messages"
+        ),
     ),
 )

@@ -118,7 +118,7 @@ def _show(summary: Mapping[str, Any]) -> None:
 
 COMMAND = Command(
     name="status",
-    help="show on one screen whether the server is well",
+    help="show on one screen whether the server is healthy",
     description="""Shows whether the server is ready, how many messages it holds, and what needs
         attention: dead letters, outgoing queues that do not move, faults, a lack of disk space. The exit
         code is 0 whenever the server answers; `msmq-fast health` is for scripts.""",

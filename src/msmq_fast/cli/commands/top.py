@@ -31,13 +31,13 @@ _HOME = "\x1b[H\x1b[J"
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "--interval", type=duration(86_400), default=2.0, metavar="TIME", help="time between two looks (2s)"
+        "--interval", type=duration(86_400), default=2.0, metavar="TIME", help="time between two samples (2s)"
     )
     parser.add_argument(
-        "--count", type=number(1, 1_000_000), default=ENDLESS, metavar="N", help="end after N looks"
+        "--count", type=number(1, 1_000_000), default=ENDLESS, metavar="N", help="end after N samples"
     )
     parser.add_argument("--all", action="store_true", help="also system queues, journals and subqueues")
-    parser.add_argument("--sort", choices=_SORTS, default="rate", help="what comes first (rate)")
+    parser.add_argument("--sort", choices=_SORTS, default="rate", help="sort order (rate)")
     add_client(parser)
 
 
@@ -118,10 +118,10 @@ def _head(stats: Mapping[str, Any], *, screen: bool) -> None:
 
 COMMAND = Command(
     name="top",
-    help="show queues and their rates again and again, like top",
+    help="show queues and their message rates, refreshed like top",
     description="""Shows the queues with the most traffic, and redraws the screen until Ctrl+C ends it.
         Into a pipe or a file it writes one table after another, or with --json one object for each queue
-        and look. The first look has no rates.""",
+        and sample. The first sample has no rates.""",
     run=connected(_top),
     add_arguments=_add_arguments,
     examples=(

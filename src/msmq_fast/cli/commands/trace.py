@@ -55,7 +55,7 @@ def _add_arguments(parser: Parser) -> None:
         help=r"identifier as `send` and `peek` print it, {GUID}\NUMBER; - for stdin",
     )
     parser.add_argument(
-        "--search", action="store_true", help="look into every queue, also if the event feed has the message"
+        "--search", action="store_true", help="search every queue even if the event feed has the message"
     )
     add_client(parser)
 
@@ -80,7 +80,7 @@ async def _trace(connection: Connection, arguments: argparse.Namespace) -> int:
     if events or arguments.form is Form.RAW:
         show_table([_row(event) for event in events], _COLUMNS, arguments.form)
     else:
-        print("the event feed does not have this message; these queues do:")
+        print("the event feed does not have this message; these queues hold it:")
     if arguments.form is Form.TABLE:
         _show_places(places, events)
     return Exit.OK
@@ -155,7 +155,7 @@ async def _in_queue(connection: Connection, name: str, lookup_id: int, wanted: b
         async with await connection.open(name, Access.PEEK) as queue:
             message = await queue.lookup(lookup_id, Lookup.CURRENT)
     except AccessDenied:
-        return "you may not look into this queue"
+        return "you do not have the right to peek this queue"
     except MessageNotFound:
         return None
     except MSMQError as error:
@@ -190,7 +190,7 @@ async def _search(connection: Connection, wanted: bytes) -> list[dict[str, Any]]
 
 COMMAND = Command(
     name="trace",
-    help="find out where a message is and what became of it",
+    help="find out where a message is and what happened to it",
     description="""Shows the events of a message in the order in which they happened at this queue
         manager, as far back as the event feed goes, and the queues that hold the message now: queues of
         programs, journals, outgoing queues and dead-letter queues. If the feed does not know the message,
@@ -199,7 +199,7 @@ COMMAND = Command(
     add_arguments=_add_arguments,
     examples=(
         Example(r"'{ca67622c-7290-4658-b39b-f700fff64801}\627598800'", "an identifier that `send` printed"),
-        Example("msmq-fast send orders --body x | {prog} -", "send a message, and see what becomes of it"),
+        Example("msmq-fast send orders --body x | {prog} -", "send a message, and see what happens to it"),
         Example(r"'{ca67622c-7290-4658-b39b-f700fff64801}\627598800' --json | jq .places", "where it is now"),
     ),
 )

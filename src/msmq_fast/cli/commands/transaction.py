@@ -49,7 +49,7 @@ COMMAND = Group(
             help="list transactions that are open or prepared",
             run=connected(_list),
             add_arguments=add_client,
-            examples=(Example("", "every transaction that is not ended"),),
+            examples=(Example("", "every transaction that has not ended"),),
         ),
         Command(
             name="commit",
@@ -59,14 +59,14 @@ COMMAND = Group(
                 disagree.""",
             run=connected(_commit),
             add_arguments=_add_end,
-            examples=(Example(_GUID, "what was sent becomes visible, what was received is removed"),),
+            examples=(Example(_GUID, "sent messages become visible, received ones are removed"),),
         ),
         Command(
             name="abort",
             help="abort an open or prepared transaction",
             run=connected(_abort),
             add_arguments=_add_end,
-            examples=(Example(_GUID, "the messages that it received are back in their queues"),),
+            examples=(Example(_GUID, "returns the messages that it received to their queues"),),
         ),
     ),
 )

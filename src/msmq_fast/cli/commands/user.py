@@ -47,7 +47,11 @@ def _add_user(parser: Parser) -> None:
         "--group", action="append", default=[], metavar="NAME", help="group of the user; may be repeated"
     )
     parser.add_argument("--sid", metavar="S-1-…", help="an existing SID; default: a new one")
-    parser.add_argument("--no-password", action="store_true", help="authenticate by uid or token only")
+    parser.add_argument(
+        "--no-password",
+        action="store_true",
+        help="do not set a password: the user authenticates by uid or token only",
+    )
     _add_name(parser)
 
 
@@ -199,7 +203,10 @@ COMMAND = Group(
             add_arguments=_add_user,
             examples=(
                 Example("alice --uid 1000 --group operators", "asks for a password"),
-                Example("reports --no-password --uid 2001", "known by the uid of its processes only"),
+                Example(
+                    "reports --no-password --uid 2001",
+                    "a user without a password, known by the uid of its processes",
+                ),
             ),
         ),
         Command(
@@ -214,14 +221,14 @@ COMMAND = Group(
             help="remove a user",
             run=_remove,
             add_arguments=_add_name,
-            examples=(Example("alice", "entries of queues that name the user's SID stay"),),
+            examples=(Example("alice", "access entries with the user's SID stay"),),
         ),
         Command(
             name="passwd",
             help="set the password of a user",
             run=_passwd,
             add_arguments=_add_name,
-            examples=(Example("alice < password.txt", "the first line of the file"),),
+            examples=(Example("alice < password.txt", "the password is the first line of the file"),),
         ),
         Command(
             name="token",
@@ -233,9 +240,12 @@ COMMAND = Group(
             run=_token,
             add_arguments=_add_token,
             examples=(
-                Example("billing", "one more token"),
-                Example("{prog} billing --replace --json | jq -r .token > token", "the only one, in a file"),
-                Example("billing --revoke", "no token is valid any more"),
+                Example("billing", "an additional token"),
+                Example(
+                    "{prog} billing --replace --json | jq -r .token > token",
+                    "the only valid token, stored in a file",
+                ),
+                Example("billing --revoke", "afterwards, no token of the user is valid"),
             ),
         ),
     ),

@@ -22,7 +22,7 @@ __all__ = ["COMMAND"]
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("source", metavar="SOURCE", type=queue_name, help="queue with the messages")
-    parser.add_argument("target", metavar="TARGET", type=queue_name, help="queue that gets the copies")
+    parser.add_argument("target", metavar="TARGET", type=queue_name, help="queue to copy them to")
     restart = parser.add_argument("--restart", action="store_true", help="do not resume an interrupted copy")
     parser.add_former(restart, "--anew")
     add_filter(parser)

@@ -25,7 +25,7 @@ def _add_arguments(parser: Parser) -> None:
         "--transactional",
         action="store_true",
         default=None,
-        help="accept transactional messages, and no others",
+        help="accept only transactional messages",
     )
     add_properties(parser)
     add_client(parser)

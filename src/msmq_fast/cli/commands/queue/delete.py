@@ -38,5 +38,5 @@ COMMAND = Command(
         there are messages.""",
     run=connected(_delete),
     add_arguments=_add_arguments,
-    examples=(Example("orders --yes", "without a question"),),
+    examples=(Example("orders --yes", "without asking for confirmation"),),
 )

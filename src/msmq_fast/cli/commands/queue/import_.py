@@ -86,7 +86,7 @@ async def _bring(
         if "transactional" in changes:
             column = definition.columns["transactional"]
             kind = "transactional" if queue["transactional"] else "not transactional"
-            detail = f"column {column}: the queue is {kind}, which never changes"
+            detail = f"column {column}: the queue is {kind}, which cannot be changed"
             return _Line(definition.row, name, "failed", detail)
         if not dry_run:
             await connection.admin.queues.set(str(queue["name"]), **changes)
@@ -105,7 +105,7 @@ COMMAND = Command(
     run=_run,
     add_arguments=_add_arguments,
     examples=(
-        Example("queues.csv --dry-run", "what would be done, queue by queue"),
+        Example("queues.csv --dry-run", "what the command would do, queue by queue"),
         Example("queues.csv", "create and change the queues"),
     ),
 )

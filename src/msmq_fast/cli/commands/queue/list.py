@@ -25,7 +25,7 @@ _SORTS = ("name", "messages", "bytes")
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "glob", metavar="GLOB", nargs="?", help="only queues whose name fits a pattern with * ? and []"
+        "glob", metavar="GLOB", nargs="?", help="only queues whose name matches a pattern with * ? and []"
     )
     parser.add_argument("--all", action="store_true", help="also system queues, journals and subqueues")
     parser.add_argument(

@@ -19,7 +19,7 @@ __all__ = ["COMMAND"]
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("source", metavar="SOURCE", type=queue_name, help="queue with the messages")
-    parser.add_argument("target", metavar="TARGET", type=queue_name, help="queue that gets them")
+    parser.add_argument("target", metavar="TARGET", type=queue_name, help="queue to move them to")
     add_filter(parser)
     add_client(parser)
 

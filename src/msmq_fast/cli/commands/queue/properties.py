@@ -52,18 +52,18 @@ def add_properties(parser: Parser) -> None:
         "--quota",
         type=_quota,
         metavar="SIZE",
-        help="most bytes of its messages: 10GiB, a number of KB, or unlimited",
+        help="maximum size of all its messages: 10GiB, a number of KB, or unlimited",
     )
     group.add_argument(
         "--poison-after",
         type=number(0, 0xFFFE),
         metavar="N",
-        help="move a message to the subqueue ;poison after its receive was aborted N times; 0: never",
+        help="move a message to the subqueue ;poison after N aborted receives; 0: never",
     )
     group.add_argument(
         "--multicast",
         metavar="ADDRESS:PORT",
-        help="receive the messages of this multicast group; empty: of no group",
+        help="multicast group and port to receive from; empty: none",
     )
     group.add_argument(
         "--authenticated",
@@ -71,7 +71,11 @@ def add_properties(parser: Parser) -> None:
         default=None,
         help="accept signed messages only",
     )
-    group.add_argument("--privacy", choices=PRIVACY, help="accept clear, any, or encrypted messages")
+    group.add_argument(
+        "--privacy",
+        choices=PRIVACY,
+        help="which messages the queue accepts: none: clear, optional: any, body: encrypted",
+    )
 
 
 def given_properties(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -39,12 +39,12 @@ async def _set(connection: Connection, arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     name="set",
     help="change properties of a queue",
-    description="""Changes the properties that are given; all others stay. A queue is transactional or not
-        for good.""",
+    description="""Changes only the given properties. Whether a queue is transactional cannot be
+        changed.""",
     run=connected(_set),
     add_arguments=_add_arguments,
     examples=(
         Example("orders --label 'Orders of the shop' --no-journal", "two properties"),
-        Example("orders --poison-after 5", "messages that fail five times leave the queue"),
+        Example("orders --poison-after 5", "move a message to ;poison after five aborted receives"),
     ),
 )

@@ -32,5 +32,5 @@ COMMAND = Command(
     help="show the properties of a queue",
     run=connected(_show),
     add_arguments=_add_arguments,
-    examples=(Example("orders", "all properties"), Example("orders --json | jq .messages", "one of them")),
+    examples=(Example("orders", "all properties"), Example("orders --json | jq .messages", "one property")),
 )
