@@ -163,9 +163,7 @@ def _differences(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
 
 
 def _same_kind(before: object, after: object) -> bool:
-    """Whether a key changes from one file to another. A file that is added or removed enables or disables
-    something, which needs a restart.
-    """
+    """False if a file is added or removed: that enables or disables something, which needs a restart."""
     return not (isinstance(before, Path) or isinstance(after, Path)) or None not in (before, after)
 
 

@@ -1,5 +1,5 @@
-"""The source of the archive's queries: that of `format("msmq")`, but its tasks write what they read into the
-lake themselves, and a row of it is a file.
+"""The source of the archive's queries: like `format("msmq")`, but its tasks write the rows into the lake
+themselves, and each row of the source describes a file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OPTIONS: Final = (
 
 
 class LandingSource(DataSource):
-    """Only for streams, only for the archive."""
+    """A data source for the streams of the archive only."""
 
     @classmethod
     def name(cls) -> str:
@@ -38,16 +38,16 @@ class LandingSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        """`Landed`."""
+        """Return the columns of `Landed`."""
         return "layer STRING, path STRING, rows BIGINT"
 
     def streamReader(self, schema: StructType) -> LandingReader:
-        """For spark.readStream. OptionError."""
+        """Return the reader for spark.readStream. Raises OptionError."""
         return LandingReader(Options(dict(self.options), _OPTIONS, NAME))
 
 
 class LandingReader(MsmqStreamReader):
-    """Plans as its parent does. Pickled to executors, where it has no connections."""
+    """Plans like its base class. Pickled to executors, where it has no connections."""
 
     def __init__(self, options: Options) -> None:
         super().__init__(options, spark_schema(columns_of(options)))
@@ -63,6 +63,6 @@ class LandingReader(MsmqStreamReader):
         return super().__getstate__() | {"_landing": self._landing}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The files that one partition became, on an executor."""
+        """Write one partition to files, on an executor, and yield their rows."""
         if isinstance(partition, RowsPartition):
             yield self._landing.land(read_rows(partition, self._reading))

@@ -24,29 +24,30 @@ class Store(Protocol):
 
     @property
     def directory(self) -> Path | None:
-        """The root, if it is of the local file system."""
+        """The root, None unless it is on the local file system."""
 
     def read_json(self, path: str) -> Any:
-        """The value of a small file, None if it is not there."""
+        """Returns the value in a small JSON file, None if there is no file."""
 
     def write_json(self, path: str, value: Any) -> None:
-        """Replaces a small file as a whole."""
+        """Replaces a small JSON file atomically."""
 
     def delete_file(self, path: str) -> None:
-        """Nothing happens if there is none."""
+        """Deletes a file; no effect if there is none."""
 
 
 @contextmanager
 def claim(
     lake: Store, path: str, what: str, refusal: Callable[[str, str], str], *, renewed: bool = False
 ) -> Iterator[None]:
-    """Holds the file `path`, which names this process and `what` it does; no other process gets it.
+    """Holds a lock while the context is open: the file `path` names this process and `what` it does.
 
-    A killed process leaves the file behind: the next one takes it over when the process has ended; on
-    another host that is known only of claims that are `renewed`. Two that come at the same moment exclude
-    each other where files can be locked, that is on local disks.
+    A killed process leaves the file behind. The next process takes it over once that process has ended; for a
+    process on another host, this is known only of claims that are `renewed`. Two processes that claim at the
+    same moment exclude each other only if files can be locked, that is on local disks.
 
-    CommandError IN_USE: another process has it; `refusal` makes the line from `what` it does and its name.
+    Raises CommandError IN_USE if another process holds the lock; `refusal` makes the line from `what` that
+    process does and its name.
     """
     mine = {"what": what, "pid": os.getpid(), "host": socket.gethostname(), "began": _began(os.getpid())}
 
@@ -80,7 +81,7 @@ def _renew(note: Callable[[], None], ended: threading.Event) -> None:
 
 @contextmanager
 def _alone(directory: Path | None) -> Iterator[None]:
-    """Excludes other processes between looking for a claim and making one."""
+    """Excludes other processes between the check for a claim and its creation."""
     if directory is None:
         yield
         return
@@ -109,8 +110,8 @@ def _alive(holder: dict[str, Any]) -> bool:
 
 
 def _began(pid: int) -> str | None:
-    """When a process began, in ticks since boot; None where that is not told. Numbers of processes are used
-    again. A process that ended, and whose parent has not asked for it yet, has none.
+    """Returns when a process started, with the id of the boot: process ids are reused. None if that is
+    unknown, or the process is a zombie.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

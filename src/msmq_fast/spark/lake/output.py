@@ -9,7 +9,7 @@ from msmq_fast.terminal.output import Form, show
 
 
 def print_result(result: dict[str, Any], form: Form, *, text: Callable[[dict[str, Any]], str]) -> None:
-    """Print the line that `text` makes of the result for people, else the object in another form."""
+    """Print the result: the line from `text` for people, or the object in another form."""
     if form is Form.TABLE:
         print(text(result), flush=True)
     else:

@@ -1,4 +1,4 @@
-"""Line and bar plots as SVG, to stand inside an HTML page. Numbers in, text out."""
+"""Line and bar plots as SVG text, for an HTML page."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ Point = tuple[datetime, float]
 def line_plot(
     series: Mapping[str, Sequence[Point]], *, unit: str, steps: bool = False, spans: timedelta | None = None
 ) -> str:
-    """One line per series over time. `steps`: a value holds until the next one, the last to the end.
-    `spans`: a value is that of so long a time from its own on, and where there is none there is no line.
+    """Returns a plot with one line per series over time. `steps`: a value holds until the next one, the last
+    one to the end. `spans`: a value holds for this long from its own time on; there is no line where no value
+    holds.
     """
     points = [point for line in series.values() for point in line]
     if not points:
@@ -42,7 +43,7 @@ def line_plot(
 
 
 def bar_plot(bars: Sequence[tuple[str, float]]) -> str:
-    """Horizontal bars with their names and numbers."""
+    """Returns a plot of horizontal bars with their names and numbers."""
     if not bars:
         return '<p class="none">none</p>'
     most = max(max(value for _, value in bars), 1)
@@ -92,7 +93,7 @@ class _Frame:
 
 
 def _held(line: Sequence[Point], last: datetime) -> list[Point]:
-    """Corners of steps."""
+    """Returns the corners of a step line."""
     path: list[Point] = []
     for time, value in sorted(line):
         if path:
@@ -102,7 +103,7 @@ def _held(line: Sequence[Point], last: datetime) -> list[Point]:
 
 
 def _pieces(line: Sequence[Point], spans: timedelta) -> list[list[Point]]:
-    """Level pieces, those together that follow one another."""
+    """Returns the horizontal segments; adjoining ones form one line."""
     pieces: list[list[Point]] = []
     for time, value in line:
         level = [(time, value), (time + spans, value)]
@@ -125,7 +126,7 @@ def _line(frame: _Frame, name: str, paths: Sequence[Sequence[Point]], colour: st
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers that enclose both."""
+    """Returns round numbers that enclose both."""
     span = max(high - low, 1e-9)
     raw = span / 4
     power = 10 ** math.floor(math.log10(raw))

@@ -1,4 +1,4 @@
-"""Sender against receiver: what is lost, what is proven, and what can't be told."""
+"""Compares sender with receiver: what is lost, what is proven, and what cannot be determined."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
 
 def judged(lifecycle: DataFrame, coverage: DataFrame, grace_s: float) -> DataFrame:
-    """The lifecycle with `dest` and `receiver` filled in where they can be known, and the states `lost` and
-    `lost?`.
+    """Returns the lifecycle with `dest` and `receiver` filled in where they can be determined, and with the
+    states `lost` and `lost?`.
 
-    Lost: the next queue manager took it, it is not in that one's feed, no end came back, and the receiver's
-    feed goes on for `grace_s` seconds after that. With a hole in a feed it is `lost?`: then nothing can be
-    said. `proven`: both feeds are in the lake without a hole, over all of the wanted day.
+    A message is lost if the next queue manager acknowledged it, the feed of that one does not have it, no
+    final acknowledgment came back, and the receiver's feed continues for `grace_s` seconds after that. If a
+    feed has a hole, the state is `lost?`, because nothing can be proven. `proven`: both feeds are in the lake
+    without a hole, for the whole wanted day.
     """
     from pyspark.sql import functions as F
 
@@ -54,8 +55,8 @@ def judged(lifecycle: DataFrame, coverage: DataFrame, grace_s: float) -> DataFra
 
 
 def _ways(lifecycle: DataFrame, coverage: DataFrame) -> DataFrame:
-    """(sender, sent_to) -> where its messages arrive; if none did, the queue manager with the name in the
-    address.
+    """Returns, per (sender, sent_to), where its messages arrive; if none has arrived, the queue manager with
+    the name in the address.
     """
     from pyspark.sql import functions as F
 
@@ -75,12 +76,12 @@ def _ways(lifecycle: DataFrame, coverage: DataFrame) -> DataFrame:
 
 
 def reconciliation(lifecycle: DataFrame, gaps: DataFrame) -> DataFrame:
-    """Counts per day, sender and destination, with a verdict.
+    """Returns counts per day, sender and destination, with a verdict.
 
-    `lost`: something is. `unproven`: the lake doesn't have the whole feeds of both sides, or numbers of a
-    transactional sequence are missing. `undelivered`: nothing is lost, but some messages were refused,
-    expired, purged or removed, and no dead-letter queue got them (`discarded`). `ok`: nothing of that, and
-    both feeds prove it. `undelivered` as a count has those in dead-letter queues as well.
+    `lost`: messages are lost. `unproven`: the lake does not have the whole feeds of both sides, or numbers of
+    a transactional sequence are missing. `undelivered`: nothing is lost, but some messages were refused,
+    expired, purged or removed, and are not in a dead-letter queue (`discarded`). `ok`: none of these, and
+    both feeds prove it. The count `undelivered` includes messages in dead-letter queues.
     """
     from pyspark.sql import functions as F
 
