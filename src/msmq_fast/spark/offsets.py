@@ -13,7 +13,7 @@ FEED: Final = "feed"
 
 
 class OffsetError(ValueError):
-    """A checkpoint that this source can't go on with."""
+    """The checkpoint cannot be used by this source."""
 
 
 class Spot(NamedTuple):
@@ -73,7 +73,9 @@ class Offset:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | str, mode: str) -> Offset:
-        """Read what `to_json` gave. OffsetError: it is of another version or mode, or damaged."""
+        """Read the output of `to_json`. Raises OffsetError if it is damaged, or of another version or
+        mode.
+        """
         try:
             values = json.loads(value) if isinstance(value, str) else value
             version, found = values["v"], values["mode"]

@@ -53,8 +53,8 @@ class Positions:
         return self._default
 
     def check_reached(self, at: int, following: int, where: str) -> None:
-        """OptionError if a query is to begin after the last message: that cannot be told apart from a store
-        that went back.
+        """Raise OptionError if a query is to begin after the last message: this cannot be distinguished from
+        a store that was restored to an earlier state.
         """
         if at > following:
             raise OptionError(
@@ -63,7 +63,9 @@ class Positions:
             )
 
     def check_used(self) -> None:
-        """OptionError if a name in the option is not a queue of this query: most likely it is misspelt."""
+        """Raise OptionError if a name in the option is not a queue of this query: most likely it is
+        misspelt.
+        """
         unused = sorted(set(self._single) - self._used)
         if unused:
             name = unused[0].strip("/")
@@ -220,7 +222,7 @@ def explain(
     *,
     right: str = "the user of the token needs the peek right (to remove: the receive right)",
 ) -> str:
-    """One line about a call that failed, with what to do about it where that is known."""
+    """Return one line about a failed call, with a remedy if one is known."""
     hints = {
         "UNAUTHORIZED": "give option 'auth.token' or 'auth.tokenFile'",
         "ACCESS_DENIED": right,

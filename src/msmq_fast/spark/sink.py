@@ -123,7 +123,7 @@ class _Writer:
         _check(schema.fieldNames(), self._queue, ignore=options["ignoreUnknownColumns"])
 
     def _bring(self, rows: Iterator[pa.RecordBatch], writer: str, batch: int) -> Staged:
-        """Bring the rows of this task ahead. SinkError."""
+        """Stage the rows of this task. Raises SinkError."""
         task = TaskContext.get()
         if task is None:
             raise SinkError("rows are written by the tasks of a query")
@@ -217,7 +217,7 @@ class MsmqWriter(_Writer, DataSourceArrowWriter):
         return self._bring(iterator, self._job if self._once else _unnamed(), 0)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """All tasks have ended."""
+        """Publish the rows of all tasks. Raises SinkError."""
         if self._once:
             self._publish(self._job, 0, 0, messages, origin=_origin(messages) if self._digested else "")
 

@@ -85,7 +85,7 @@ class Engine(Protocol):
         """Returns the first position of the query."""
 
     def prepare(self) -> None:
-        """Nothing that arrives from now on is read."""
+        """Exclude everything that arrives from now on."""
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
         """The end of the next batch, or `start`."""
@@ -94,7 +94,7 @@ class Engine(Protocol):
         """The tasks of a batch."""
 
     def confirm(self, offset: Offset) -> None:
-        """Everything up to `offset` has been processed."""
+        """Record that everything up to `offset` has been processed."""
 
 
 def source_options(given: Mapping[str, str]) -> Options:

@@ -60,7 +60,9 @@ def parts(
 
 
 def send_part(client: BulkClient, writer: str, number: int, rows: pa.Table, queue: str) -> int:
-    """Part `number` of `writer`; how many messages, 0 if it had been written before. Raises BulkError."""
+    """Send part `number` of `writer`. Return the number of messages, 0 if the part was written before. Raises
+    BulkError.
+    """
     stage = client.stage(
         writer,
         number,

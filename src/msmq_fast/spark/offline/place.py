@@ -24,8 +24,8 @@ COPY_LIFETIME_S: Final = 24 * 3600
 def usable_directory(path: str, *, allow_live: bool, copies: str | None = None) -> Path:
     """The directory to read: that of the path, or with `allow_live` a private copy of a live store.
 
-    Copies are made below `copies` (the directory for temporary files). OfflineError: no store, one that was
-    cut, or a live one.
+    Copies are made below `copies` (the directory for temporary files). Raises OfflineError if there is no
+    store, the store is truncated, or it is live and `allow_live` is not set.
     """
     directory = Path(path.removeprefix("file://"))
     _check(directory)

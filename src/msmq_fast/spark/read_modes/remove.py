@@ -79,7 +79,7 @@ class RemoveMode:
         }
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
-        """Confirm `start`, lease what the next batch will be, and say where it ends."""
+        """Confirm `start`, lease the messages of the next batch, and return its end."""
         standings = self._standings(start)
         limits = self._limits if limited else Limits()
         waiting = sum(standing.rows for standing in standings)
@@ -118,7 +118,9 @@ class RemoveMode:
     # ---- inside
 
     def _check(self, offset: Offset) -> None:
-        """SourceError: its numbers are of another subscription, and may mean unread messages there."""
+        """Raise SourceError if the checkpoint belongs to another subscription: in this one, its numbers may
+        denote messages that were never read.
+        """
         if offset.subscription not in ("", self._subscription):
             raise SourceError(
                 f"the checkpoint counts deliveries of the subscription {offset.subscription!r}, option "
