@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MsmqDataSource(DataSource):
-    """Queues as DataFrames. Its options and columns: docs/how-to/spark.md."""
+    """Queues as DataFrames. The options and columns are in docs/how-to/spark.md."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,4 +1,4 @@
-"""The queue managers of a query, and whether they are still those that its checkpoint knows."""
+"""The queue managers of a query, and checks that they are still those in its checkpoint."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class QueueManagers:
         )
 
     def client_of(self, guid: str, name: str) -> BulkClient:
-        """The client of a queue manager. SourceError: none of the addresses leads to it."""
+        """Return the client of a queue manager. Raises SourceError if none of the addresses leads to it."""
         if guid not in self._known:
             for client in self._clients:
                 self._known.setdefault(client.bounds().qm, client)
@@ -91,7 +91,7 @@ class QueueManagers:
 
 
 def report_unknown_managers(start: Offset, looked: list[tuple[BulkClient, Bounds]], losses: Losses) -> None:
-    """Queue managers of the checkpoint that the query does not reach any more are a loss."""
+    """Report each queue manager in the checkpoint that the query no longer reaches as a loss."""
     for guid in sorted(set(start.managers) - {bounds.qm for _, bounds in looked}):
         losses.report(
             f"the checkpoint knows the queue manager {start.managers[guid].name} ({guid}), to which none of "

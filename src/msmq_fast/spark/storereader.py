@@ -73,7 +73,7 @@ class StoreReader(DataSourceReader):
         yield from self._conditions.take(filters)
 
     def partitions(self) -> list[InputPartition]:
-        """Looks into the store. OfflineError, OptionError."""
+        """Reads the catalogue of the store and returns the tasks. Raises OfflineError, OptionError."""
         options, request = self._options, self._request
         directory = usable_directory(
             options.need("path", "it says where the store is"),
@@ -96,7 +96,7 @@ class StoreReader(DataSourceReader):
         return [StorePartition(Task(request, share)) for share in shares]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task. OfflineError."""
+        """Yields the rows of one task. Raises OfflineError."""
         if isinstance(partition, StorePartition):
             for batch in read(partition.task):
                 kept = self._conditions.apply(batch)

@@ -54,8 +54,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def committed(checkpoint: Path) -> Offset:
-    """The end of the last batch that the query committed. CommandError: there is none, or it is of another
-    kind.
+    """Returns the end of the last batch that the query committed. Raises CommandError if there is none, or it
+    is of another kind.
     """
     try:
         numbers = [int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit()]

@@ -102,7 +102,7 @@ def contradictions(spark: SparkSession, lake: Lake) -> list[str]:
 
 
 def bodies_missing(spark: SparkSession, lake: Lake) -> list[str]:
-    """Messages whose body is not there, of archives that keep bodies."""
+    """Returns a line if messages of archives that keep bodies have no stored body."""
     if not lake.batches("bodies"):
         return []
     from pyspark.sql import functions as F
@@ -116,7 +116,7 @@ def bodies_missing(spark: SparkSession, lake: Lake) -> list[str]:
 
 
 def bodies_damaged(spark: SparkSession, lake: Lake) -> list[str]:
-    """Bodies that do not have the hash under which they are kept."""
+    """Returns a line if bodies do not match the hash under which they are stored."""
     from pyspark.sql import functions as F
 
     rows = bronze.table(spark, lake, "bodies")

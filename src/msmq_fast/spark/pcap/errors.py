@@ -1,4 +1,4 @@
-"""The one error of captures."""
+"""The error of captures."""
 
 from __future__ import annotations
 
