@@ -1,4 +1,4 @@
-"""One connection of a client, without IO: PDUs in, PDUs out, and when it is to be looked at again."""
+"""The server's side of one connection, without IO: takes PDUs, returns PDUs, and has a next deadline."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ class ServerConnection:
         return self._scanner.buffer(sizehint)
 
     def received(self, count: int, now: float) -> None:
-        """`count` bytes were received into `buffer()`."""
+        """Process `count` bytes that were received into `buffer()`."""
         self._scanner.commit(count)
         self._deadlines.heard_at, self._deadlines.silent = now, False
         self._advance()
 
     def receive(self, data: bytes | bytearray | memoryview, now: float) -> None:
-        """The same for bytes in another buffer."""
+        """Process received bytes that are in a buffer of the caller."""
         while len(data) and not self.closing:
             taken = self._scanner.feed(data)
             self._deadlines.heard_at, self._deadlines.silent = now, False
@@ -126,7 +126,7 @@ class ServerConnection:
 
     @property
     def finished(self) -> bool:
-        """Whether the transport is to be closed: all has been said."""
+        """Whether the transport must be closed now, since all output is written."""
         return self.closing and not self._outbox
 
     def data_to_send(self) -> list[Buffer]:
@@ -150,15 +150,15 @@ class ServerConnection:
         return data
 
     def pause_sending(self, now: float) -> None:
-        """The transport holds more than it likes."""
+        """Stop producing output: the buffer of the transport is full."""
         self._deadlines.blocked(now)
 
     def resume_sending(self) -> None:
-        """The transport takes more: `data_to_send` is next."""
+        """Resume output: the transport accepts data again. Call `data_to_send` next."""
         self._deadlines.unblocked()
 
     def go_on(self) -> bool:
-        """Replies were taken: PDUs that waited for that are next. Whether there were any."""
+        """Process PDUs that waited until the transport had taken replies. Return whether there were any."""
         return self._scanner.held > 0 and self._advance()
 
     @property
@@ -167,8 +167,9 @@ class ServerConnection:
         return self._deadlines.silent
 
     def spare(self, now: float, seconds: float) -> bool:
-        """Whether it can be closed to make room: without a bind, or with nothing under way and nothing heard
-        for that time."""
+        """Return whether the connection may be closed to make room: it has no bind, or it has no call under
+        way and has been silent for `seconds`.
+        """
         return not self._bound or (self._idle and self._deadlines.silence(now) >= seconds)
 
     @property
@@ -181,7 +182,7 @@ class ServerConnection:
         return not (self._calls or self._outbox or open_handles)
 
     def next_deadline(self) -> float | None:
-        """When `expire` is due."""
+        """Return the time at which to call `expire`."""
         if self.closing:
             return None if self._lost else self._deadlines.leave()
         return self._deadlines.next(bound=self._bound, idle=self._idle)
@@ -224,7 +225,7 @@ class ServerConnection:
         self._contexts.clear()
 
     def close(self) -> None:
-        """End the connection from our side, behind what is already to be said."""
+        """Close the connection from our side once pending output is written."""
         self.closing = True
         self._wake()
 
@@ -275,7 +276,7 @@ class ServerConnection:
             self._on_wake()
 
     def _advance(self) -> bool:
-        """Take up the PDUs that are there, as long as the client may go on. Whether there were any."""
+        """Process received PDUs as long as the client need not wait. Return whether there were any."""
         if self._busy:
             return False
         self._busy = True
@@ -313,7 +314,7 @@ class ServerConnection:
         self._kept = size
 
     def _resume(self, pdu: Pdu, refusal: PduRefused | BindRefused | None) -> None:
-        """A leg of a security context has ended on its thread."""
+        """Continue after a leg of a security context that ran on a thread."""
         if isinstance(refusal, PduRefused):
             self._refuse(pdu, refusal)
         elif refusal is not None:
@@ -359,7 +360,7 @@ class ServerConnection:
     # --- requests
 
     def _call(self, pdu: Pdu, association: Association, request: Request) -> None:
-        """`pdu` was the last one of a request."""
+        """Dispatch a complete request; `pdu` was its last PDU."""
         self._deadlines.partial_at = None  # what is incomplete behind it has begun now
         if len(self._calls) >= self.endpoint.limits.calls:
             self._fault(pdu.call_id, pdu.context_id, SERVER_TOO_BUSY, WHOLE | Flag.DID_NOT_EXECUTE)
@@ -407,7 +408,7 @@ class ServerConnection:
         self._end(refused.reason, refused.detail)
 
     def _end(self, reason: str, detail: str = "") -> None:
-        """Close behind what is already to be said; the client broke the protocol or a limit."""
+        """Close once pending output is written, because the client violated the protocol or a limit."""
         if self.closing:
             return
         self.closing = True

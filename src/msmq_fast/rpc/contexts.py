@@ -54,7 +54,7 @@ class ContextHandles:
         return handle
 
     def get(self, handle: bytes | None, kind: str) -> Any:
-        """The state behind a handle.
+        """Return the state of a handle.
 
         Raises RpcFault(CONTEXT_MISMATCH) for one that is NULL, closed, of another association or kind.
         """
@@ -68,7 +68,9 @@ class ContextHandles:
         return entry.state
 
     def run_down(self) -> None:
-        """The association has ended. A rundown that fails is logged and does not keep the others from it."""
+        """Run down all handles after the end of the association. A rundown that fails is logged; the others
+        still run.
+        """
         self._ended = True
         entries, self._entries = self._entries, {}
         self._share.give_back(len(entries))

@@ -1,4 +1,4 @@
-"""When a connection has taken too long."""
+"""Decides when a connection has timed out."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ class Deadlines:
         return now - self.heard_at
 
     def handshake(self) -> None:
-        """A leg of a security context arrived."""
+        """Note that a leg of a security context arrived."""
         self._handshake_at = self.heard_at
 
     def partial(self) -> None:
-        """A PDU or a request is incomplete now."""
+        """Note that a PDU or a request is incomplete."""
         if self.partial_at is None:
             self.partial_at = self.heard_at
 
     def blocked(self, now: float) -> None:
-        """The client does not take what there is for it."""
+        """Note that the client does not read its replies."""
         if self._blocked_at is None:
             self._blocked_at = now
 
     def unblocked(self) -> None:
-        """It takes it again."""
+        """Note that the client reads its replies again."""
         self._blocked_at = None
 
     def next(self, *, bound: bool, idle: bool) -> float | None:
@@ -71,5 +71,7 @@ class Deadlines:
         return deadline if deadline < float("inf") else None
 
     def leave(self) -> float:
-        """By when a connection that we close must be gone: a client that takes nothing would keep it."""
+        """Return the time by which a connection that we close must have ended: a client that does not read
+        would keep it open.
+        """
         return self.heard_at + self._limits.slow_reader

@@ -1,4 +1,4 @@
-"""From a request to the method of a service, and from what the method does to a reply."""
+"""Calls the method of a service for a request, and replies with its result or its exception."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class RequestPort(CallPort, Protocol):
 
 
 class UnderWay(NamedTuple):
-    """A call that has not been answered, and what it waits for, as far as that can be given up."""
+    """A call that has not been answered yet, with the operation that it waits for, if that can be
+    cancelled.
+    """
 
     call: Call
     pending: Pending | None
@@ -44,9 +46,9 @@ class UnderWay(NamedTuple):
 
 
 def dispatch(connection: RequestPort, association: Association, request: Request) -> UnderWay | None:
-    """Call the method. The call if it is still under way, None if it has been answered.
+    """Call the method. Returns the call if it is still under way, None if it has been answered.
 
-    Raises PduRefused where there is no such operation.
+    Raises PduRefused if there is no such operation.
     """
     pdu, context, security, stub = request
     interface = context.interface

@@ -18,7 +18,9 @@ Offload: TypeAlias = Callable[
     [Callable[[], bytes], Callable[[bytes | None, AuthError | None], None]],
     None,
 ]
-"""Runs the first on a thread, then the second where the connection lives, with the result or the error."""
+"""Runs the first callable on a thread, then the second on the thread of the connection, with the result or
+the error.
+"""
 
 
 class Endpoint:
@@ -69,7 +71,7 @@ class Endpoint:
 
     @property
     def interfaces(self) -> tuple[Interface, ...]:
-        """All that are served, in the order in which they were registered."""
+        """All interfaces, in the order in which they were registered."""
         return tuple(self._interfaces.values())
 
     @property

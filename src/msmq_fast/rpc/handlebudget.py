@@ -27,7 +27,7 @@ class HandleBudget:
         return HandleShare(self, address_group(address))
 
     def take(self, group: str) -> bool:
-        """One handle more for the group; False: it may not have it."""
+        """Count one more handle of the group; return False if the group has reached its limit."""
         if self._taken.get(group, 0) >= min(self._per_group, self._left):
             return False
         self._taken[group] += 1
@@ -52,7 +52,7 @@ class HandleShare:
         self._group = group
 
     def take(self) -> bool:
-        """One handle more; False: there are too many."""
+        """Count one more handle; return False if there are too many."""
         return self._budget.take(self._group)
 
     def give_back(self, count: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Limits for strangers at an endpoint, and its counters."""
+"""Limits for the clients of an endpoint, and its counters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Limits", "RpcCounters"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Numbers, bytes and seconds."""
+    """The limits of an endpoint and its connections: numbers, bytes and seconds."""
 
     connections: int = 1000
     connections_per_address: int = 0xFFFFFFFF

@@ -1,5 +1,6 @@
-"""How a connection gets what requests need: an association, presentation contexts, security contexts, and the
-features that both sides have (bind, alter_context and auth3; MS-RPCE 3.3.1.5.2.1, 3.3.1.5.6, 3.3.1.5.7)."""
+"""Negotiates what requests of a connection need: an association, presentation contexts, security contexts,
+and common features (bind, alter_context and auth3; MS-RPCE 3.3.1.5.2.1, 3.3.1.5.6, 3.3.1.5.7).
+"""
 
 from __future__ import annotations
 
@@ -39,15 +40,15 @@ _SMALLEST_FRAGMENT = 2048  # what Windows takes at least for the size of a fragm
 
 
 def _ignore(pdu: Pdu, refusal: PduRefused | BindRefused | None) -> None:
-    """The listener of a leg that ends too late: it does nothing."""
+    """Ignore the result of a leg that ends after the connection."""
 
 
 class Negotiation:
     """The negotiation of one connection. Its results are set in its `requests` and its `outbox`, which has
     the answers.
 
-    `resume(pdu, refusal)` is called when a leg comes back from a thread; nothing is to be received while one
-    is there (`parked`).
+    `resume(pdu, refusal)` is called when a leg that ran on a thread has ended. While one runs (`parked`), the
+    connection must not process PDUs.
     """
 
     def __init__(
@@ -161,7 +162,7 @@ class Negotiation:
         self._step(pdu, security, accept, refuse)
 
     def auth3(self, pdu: Pdu) -> None:
-        """The last leg, which nothing answers: that it failed shows in the first request.
+        """Process the last leg, which gets no answer: the client learns of a failure from its first request.
 
         Raises PduRefused.
         """
@@ -207,7 +208,9 @@ class Negotiation:
         accept: Callable[[SecTrailer | None], None],
         refuse: Callable[[AuthError], None],
     ) -> None:
-        """One leg of a security context, on a thread if it may block; nothing else is received meanwhile."""
+        """Run one leg of a security context, on a thread if it may block; no other PDU is processed in the
+        meantime.
+        """
         token = pdu.token
         self._deadlines.handshake()
 

@@ -1,4 +1,4 @@
-"""asyncio around one connection: the kernel writes into its buffer, PDUs go out as the socket takes them."""
+"""The asyncio adapter of one connection: moves bytes between the transport and the engine."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
         return self._connection.buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """The kernel has written into the buffer."""
+        """Called by asyncio after `nbytes` bytes were received into the buffer."""
         if self._connection is not None and not self._connection.closing:
             self._touch()
             self._connection.received(nbytes, self._monotonic())
@@ -106,13 +106,13 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
             self._flush()
 
     def close(self) -> None:
-        """Close from our side, behind what is already to be said."""
+        """Close from our side once pending output is written."""
         if self._connection is not None:
             self._connection.close()
             self._flush()
 
     def evict(self) -> None:
-        """Close at once: another connection needs the place."""
+        """Close at once to make room for another connection."""
         if self._connection is not None:
             self._connection.connection_lost()
             self._touch()

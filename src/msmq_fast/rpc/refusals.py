@@ -9,9 +9,9 @@ __all__ = ["BindRefused", "PduRefused"]
 
 
 class PduRefused(Exception):
-    """A fault PDU answers, and unless the connection is `kept` it is closed then (MS-RPCE 3.3.3.5.7).
+    """The PDU is answered with a fault; the connection is closed unless `kept` (MS-RPCE 3.3.3.5.7).
 
-    `call_id` is that of the PDU where it is None. `reason` counts, `detail` is for the log.
+    A `call_id` of None means that of the PDU. `reason` is the key of the counter, `detail` is for the log.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class PduRefused(Exception):
 
 
 class BindRefused(Exception):
-    """A bind_nak answers, and the connection is closed then."""
+    """The bind is answered with a bind_nak, and the connection is closed."""
 
     def __init__(self, reason: str, nak: NakReason = NakReason.NOT_SPECIFIED, detail: str = "") -> None:
         super().__init__(reason)

@@ -20,11 +20,13 @@ def _ignore() -> None:
 
 
 class ReplyBudget:
-    """A qm.reading.Gate: no message is taken for a waiting call while the client leaves its replies."""
+    """A qm.reading.Gate: no message is taken for a waiting call while the client does not read its
+    replies.
+    """
 
     def __init__(self, outbox: Outbox, limit: int, freed: Callable[[], None]) -> None:
-        """`limit`: bytes of replies in `outbox` from which on no more are made. `freed` is called when it is
-        `busy` no longer."""
+        """`limit`: bytes of replies in `outbox` at which no further messages are read. `freed` is called when
+        `busy` becomes False."""
         self._outbox = outbox
         self._limit = limit
         self._freed = freed
@@ -34,8 +36,9 @@ class ReplyBudget:
 
     @property
     def busy(self) -> bool:
-        """Whether so many messages are under way that no more calls are to be taken up. Calls that wait do
-        not count: whatever a client waits for, the end of another read is heard."""
+        """Whether so many messages are under way that no more calls may be accepted. Calls that wait for a
+        message do not count, so that a client with waiting reads can still end other reads.
+        """
         return self.under_way >= MOST
 
     @property
@@ -43,15 +46,17 @@ class ReplyBudget:
         return self.busy or self._outbox.bytes >= self._limit
 
     def release(self) -> None:
-        """The connection has ended."""
+        """Drop references after the connection has ended."""
         self._freed = _ignore
 
     def begin(self) -> None:
-        """A message is taken for a call that does not wait."""
+        """Count a call that takes a message without waiting."""
         self.under_way += 1
 
     def enter(self, readers: Readers) -> bool:
-        """Whether a message may be taken for a waiting call; if not, `readers` are served when it may."""
+        """Return whether a waiting call may take a message; if not, `readers` are served as soon as
+        it may.
+        """
         if self._full:
             self._waiting[readers] = None
             return False
@@ -59,7 +64,7 @@ class ReplyBudget:
         return True
 
     def leave(self, size: int) -> None:
-        """A message of `size` bytes was handed over, or with 0 none."""
+        """Note that a read has ended: with a message of `size` bytes, or, with 0, without one."""
         busy = self.busy
         self.under_way -= 1
         self.resume()
@@ -67,7 +72,7 @@ class ReplyBudget:
             self._freed()
 
     def resume(self) -> None:
-        """Serve the calls that were passed over, as far as there is room."""
+        """Serve the calls that `enter` rejected, as far as there is room."""
         while self._waiting and not self._full:
             readers = next(iter(self._waiting))
             del self._waiting[readers]

@@ -1,5 +1,5 @@
-"""The security contexts of one connection: built in legs, found by their number, and what they do to PDUs
-(MS-RPCE 3.3.1.5.2, 3.3.1.5.4)."""
+"""The security contexts of one connection: builds them in legs, finds them by number, and protects PDUs with
+them (MS-RPCE 3.3.1.5.2, 3.3.1.5.4)."""
 
 from __future__ import annotations
 
@@ -57,17 +57,19 @@ class Security:
             raise AuthError(AuthFailure.TOKEN, "the security provider failed; the log says why") from error
 
     def finish(self) -> None:
-        """The last leg has been done."""
+        """Note that the last leg is complete."""
         self.caller = self.context.caller
         if self.protects:
             self.overhead = self.context.overhead()
 
     def fail(self) -> None:
-        """Building it failed, which a client of auth3 learns from its first request."""
+        """Note that the context could not be built; after auth3, the client learns this from its first
+        request.
+        """
         self.failed = True
 
     def unprotect(self, pdu: Pdu, *, sign_header: bool) -> bytes:
-        """The stub of a request without padding. Raises AuthError for one that was changed."""
+        """Return the stub of a request without its padding. Raises AuthError if it was changed in transit."""
         if not self.protects:
             return pdu.stub
         stub = self.context.unprotect(
@@ -86,7 +88,9 @@ class Security:
 
 
 class SecurityTable:
-    """Those of a connection. One at a time may be `unfinished`: no requests are allowed meanwhile."""
+    """The security contexts of a connection. One at a time may be `unfinished`; no requests are
+    allowed then.
+    """
 
     def __init__(self, acceptors: AcceptorFactory, address: str, limit: int) -> None:
         self._acceptors = acceptors
@@ -127,13 +131,13 @@ class SecurityTable:
         return security
 
     def stepped(self, security: Security) -> None:
-        """A leg has been done."""
+        """Note that a leg has succeeded."""
         if security.context.complete:
             security.finish()
             self.unfinished = None
 
     def abandon(self, security: Security) -> None:
-        """A leg failed."""
+        """Note that a leg has failed."""
         security.fail()
         self.unfinished = None
 

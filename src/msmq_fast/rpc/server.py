@@ -73,5 +73,5 @@ class RpcServer(Endpoint):
 
     @property
     def connections(self) -> Iterator[ServerConnection]:
-        """Those that are open."""
+        """Yield the open connections."""
         return iter(tuple(self._connections))

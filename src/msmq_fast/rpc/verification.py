@@ -17,7 +17,7 @@ _END, _MUST_PROCESS = 0x4000, 0x8000
 _LENGTHS = {_BITMASK: 4, _PCONTEXT: 40, _HEADER2: 16}
 _HEADER_SIGNING = 1  # CLIENT_SUPPORT_HEADER_SIGNING
 TAIL = 8 + 3 * 4 + sum(_LENGTHS.values()) + 256  # with room for commands of later versions
-"""A trailer is within this number of bytes at the end of a stub."""
+"""A trailer lies within this many last bytes of a stub."""
 
 _COMMAND = struct.Struct("<HH")
 

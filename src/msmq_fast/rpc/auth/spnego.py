@@ -25,7 +25,7 @@ _RAW_NTLM: Final = b"NTLMSSP\0"
 
 
 def _known(mechanism: bytes) -> bytes:
-    """Return the name of the mechanism with an object identifier."""
+    """Return the standard object identifier of a mechanism; Kerberos has a second one, of Microsoft."""
     return KERBEROS if mechanism == KERBEROS_MICROSOFT else mechanism
 
 

@@ -26,9 +26,9 @@ def when(
     results: R,
     stub: bytes = b"",
 ) -> R | None:
-    """What a method returns whose call ends with `results` when `done` is resolved: the results if it is,
-    else None; `failed` is Service.failed, `stub` the encoded results, where they are always the same. Raises
-    the error with which it failed already.
+    """Return the value for a method whose call ends with `results` once `done` is resolved: the results if it
+    is resolved already, otherwise None. `failed` is Service.failed; `stub` holds the encoded results if they
+    are always the same. Raises the error of `done` if it has failed already.
     """
     if done.done:
         done.result()

@@ -30,7 +30,7 @@ MOST_CURSORS = 10_000
 
 
 class OpenQueues:
-    """All of them, by their handles."""
+    """All descriptors that are open for remote reading, by their handles."""
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager = manager
@@ -127,7 +127,7 @@ class OpenQueues:
         remote.opened.close()
 
     def _number(self, taken: dict[int, RemoteQueue] | set[int]) -> int:
-        """32 random bits that are not 0 and not in use."""
+        """Return a random 32-bit number that is not 0 and not in use."""
         number = 0
         while not number or number in taken:
             number = int.from_bytes(self._manager.random_bytes(4), "little")

@@ -19,9 +19,9 @@ class PortType(IntEnum):
 
 @dataclass(slots=True)
 class RpcPorts:
-    """TCP ports; 0 is what the port methods answer where an interface is not served.
+    """TCP ports of the interfaces; the port methods return 0 for an interface that is not served.
 
-    Filled in once, before the first call is taken: clients keep what they heard.
+    The ports are set once, before the first call is accepted, because clients remember the answers.
     """
 
     qmcomm: int = 0

@@ -93,7 +93,7 @@ class HandledRead(RemoteRead):
         return self._context
 
     def put_back(self) -> None:
-        """The message is available again, and the handle closed."""
+        """Make the message available again and close the handle."""
         super().put_back()
         with suppress(RpcFault):
             self._handles.close(self._context, READ)
@@ -299,7 +299,7 @@ class Qm2QmService:
         return CancelReceiveResults()
 
     def purge_queue(self, call: Call, args: PurgeQueueArgs) -> PurgeQueueResults | None:
-        """RemoteQMPurgeQueue (3.1.4.7), answered when nothing can bring the messages back."""
+        """RemoteQMPurgeQueue (3.1.4.7); answered once the purge is durable."""
         done = self._owned(call, args.hQueue).opened.purge()
         return when(done, self.failed, call, args, PurgeQueueResults())
 
@@ -315,7 +315,7 @@ class Qm2QmService:
 
 
 def _empty(desc: Any) -> None:
-    """The REMOTEREADDESC of a read that got nothing (QP-080)."""
+    """Clear the REMOTEREADDESC of a read that returned no message (QP-080)."""
     if desc is not None:
         desc.dwSize = desc.eAckNack = 0
         desc.lpBuffer = None

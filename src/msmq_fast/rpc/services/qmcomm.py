@@ -326,7 +326,7 @@ class QmCommService:
         return self._results(call, args, lpwcsFormatName=written, pdwLength=needed, result=short)
 
     def purge_queue(self, call: Call, args: PurgeQueueArgs) -> Any:
-        """rpc_ACPurgeQueue (3.1.4.22), answered when nothing can bring the messages back."""
+        """rpc_ACPurgeQueue (3.1.4.22); answered once the purge is durable."""
         self._client(call)
         done = self._server.queues.of_handle(call, args.hQueue).purge()
         return when(done, self.failed, call, args, self._results(call, args))

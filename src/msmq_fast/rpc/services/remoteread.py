@@ -120,7 +120,7 @@ class EntryRead(RemoteRead):
     __slots__ = ("_timed",)
 
     def __init__(self, timed: dict[EntryRead, float], *read: Any) -> None:
-        """`timed` has the reads that are to be ended in time."""
+        """`timed` holds the reads that must be ended when their time-out expires."""
         super().__init__(*read)
         self._timed = timed
 
@@ -246,7 +246,7 @@ class RemoteReadService:
         return CloseCursorResults()
 
     def purge_queue(self, call: Call, args: PurgeQueueArgs) -> PurgeQueueResults | None:
-        """R_PurgeQueue (3.1.4.6), answered when nothing can bring the messages back."""
+        """R_PurgeQueue (3.1.4.6); answered once the purge is durable."""
         remote: RemoteQueue = call.handles.get(args.phContext, QUEUE)
         if not remote.opened.access.receives:
             raise MSMQError("the queue is not open for receiving", code=STATUS_ACCESS_DENIED)
@@ -276,7 +276,7 @@ class RemoteReadService:
         return read
 
     def _read(self, call: Call, args: Any) -> tuple[EntryRead, Cursor | None]:
-        """The read that a call starts, once everything that the client says is looked at, and its cursor."""
+        """Check all arguments of the client; return the read that the call starts, and its cursor."""
         action, lookup_id = args.ulAction, args.LookupId
         lookup = LOOKUPS.get(action)
         if lookup is None:
@@ -312,7 +312,7 @@ class RemoteReadService:
             read.start(cursor)
 
     def _join(self, read: EntryRead, identifier: UUID) -> Transaction | None:
-        """Have the read be one in a transaction; the one that begins if there is none."""
+        """Enlist the read in a transaction. Returns the transaction if this call began it, otherwise None."""
         check_usage(read.remote.opened.queue)
         if read.peek:
             raise TransactionUsage(

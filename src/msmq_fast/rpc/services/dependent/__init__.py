@@ -1,1 +1,1 @@
-"""Dependent clients (MS-MQMP): programs without a queue manager of their own, that use this one by RPC."""
+"""Dependent clients (MS-MQMP): programs that have no queue manager of their own and use this one over RPC."""

@@ -69,7 +69,7 @@ class DependentObjects:
         return self._manager.create_queue(f".\\{part}", token=token, security=security, **values)
 
     def delete(self, token: Token, name: FormatName) -> Completion[None]:
-        """R_QMDeleteObject: resolved when nothing can bring the queue back."""
+        """R_QMDeleteObject: resolved when the deletion is durable."""
         queue = self._find(name)
         return self._manager.delete_queue(queue.name, token=token)
 

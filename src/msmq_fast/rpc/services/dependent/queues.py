@@ -128,7 +128,9 @@ class DependentQueues:
         return queue, handle
 
     def _check_destinations(self, caller: Caller, text: str) -> None:
-        """Names are what callers claim: each that leads elsewhere makes this computer call another one."""
+        """Raise an error if the caller may not send to the destinations: each name of another computer makes
+        this computer connect to it.
+        """
         for element in self._manager.directory.expand(text).split(","):
             elsewhere = self._manager.elsewhere(element)
             if elsewhere is None:
@@ -161,12 +163,12 @@ class DependentQueues:
         self.closed(call.handles.close(handle, _KIND))
 
     def closed(self, queue: DependentQueue) -> None:
-        """The client has disconnected or closed the queue."""
+        """Clean up after the client has closed the queue or has disconnected."""
         self._by_context.pop(queue.context, None)
         queue.opened.close()
 
     def _new_context(self) -> int:
-        """A number that cannot be guessed."""
+        """Return a number that cannot be guessed."""
         number = 0
         while not number or number in self._by_context:
             number = int.from_bytes(self._manager.random_bytes(4), "little")

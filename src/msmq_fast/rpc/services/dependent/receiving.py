@@ -1,7 +1,7 @@
 """Reads of dependent clients (MS-MQMP 3.1.5.3).
 
-A message is locked, put into the client's buffer, and only then received: one that has no room there stays
-where it was. It is gone before the client hears of it.
+A message is locked, put into the client's buffer, and only then removed: a message that does not fit stays in
+the queue. The removal is complete before the client gets the reply.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class DependentRead(Pending):
         request.completion.add_done_callback(self._got)
 
     def abandon(self) -> None:
-        """The client does not wait any more."""
+        """Called when the client no longer waits."""
         if self._request is not None:
             self._request.cancel()
 
@@ -107,7 +107,7 @@ class DependentRead(Pending):
             self._ended(error.code)
 
     def _decide(self, key: int, problem: int) -> None:
-        """The message is locked: keep it, or put it back."""
+        """Remove the locked message, or put it back."""
         if problem:
             if self._transaction is not None:
                 self._transaction.unlocked(self._opened.queue.core, key)

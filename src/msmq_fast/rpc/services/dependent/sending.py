@@ -43,7 +43,7 @@ __all__ = ["Sender", "message_of"]
 SEND: Final = 0
 """CACTB_SEND"""
 MOST_TITLE: Final = 250
-"""Characters of a label that are looked at."""
+"""The most characters of a label that are read."""
 PROV_RSA_FULL: Final = 1
 _ENHANCED: Final = 2  # MQMSG_PRIV_LEVEL_BODY_ENHANCED in MS-MQMP; it is 3 in packets, and in programs
 _REFUSALS: Final = {
@@ -120,7 +120,7 @@ def _name(given: Any) -> FormatName | None:
 
 
 _MOST_CERTIFICATE: Final = 0xFFFF
-"""Bytes; a packet with more is not taken."""
+"""The largest certificate in bytes; a packet cannot hold a larger one."""
 
 
 def _privacy(value: int | None) -> int:
@@ -161,7 +161,9 @@ def _security(buffer: Any) -> SecurityHeader | None:
 
 
 def _signature(buffer: Any) -> bytes:
-    """The signature that counts: of two, that of MSMQ 2.0, which stands behind the one of MSMQ 1.0."""
+    """Return the signature that counts. If there are two, it is the MSMQ 2.0 signature, which follows the
+    MSMQ 1.0 signature.
+    """
     data = _array(buffer.ppSignature, buffer.ulSignatureSize)
     if buffer.pulAuthProvNameLenProp is None:
         return data
