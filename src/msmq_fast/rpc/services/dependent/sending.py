@@ -238,7 +238,7 @@ class Sender:
             return prepare(self._signing, queue, packet, None, token)
         kept = self._manager.incoming.judge(queue, packet)
         if kept is None:
-            raise UnsupportedOperation("this server does not verify or decrypt")
+            raise UnsupportedOperation("this server does not verify signatures or decrypt messages")
         if isinstance(kept, bytes):
             return kept
         raise error(_REFUSALS.get(kept, "MQ_ERROR"), f"{queue.name} refuses the message: {kept.name}")
