@@ -362,7 +362,7 @@ def test_the_identifier_of_an_original_is_kept_if_that_is_asked_for(uploads: Upl
         ({"body": ["x"], "message_id": ["{6b29fc40}\\1"]}, "row 0: message_id has the form {GUID}\\number"),
         ({"body": ["x"], "message_id": [ORIGINAL[:-2] + "4294967296"]}, "row 0: message_id has the form"),
         ({"body": ["x", "y"], "queue": ["plain", "nowhere"]}, "row 1: there is no queue nowhere"),
-        ({"body": ["x", "y"], "queue": ["plain", f"{REMOTE},plain"]}, "row 1: a name that means several"),
+        ({"body": ["x", "y"], "queue": ["plain", f"{REMOTE},plain"]}, "row 1: the name means several"),
         ({"body": ["x"], "queue": ["plain;journal"]}, "row 0: a journal cannot be sent to"),
         ({"body": ["x"], "queue": ["guarded"]}, "row 0: HOST\\private$\\guarded takes signed messages only"),
         ({"body": [1]}, "column body of type int64: texts or bytes are needed"),

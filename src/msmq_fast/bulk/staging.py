@@ -226,7 +226,9 @@ class StageUpload:
         if len(self._targets) >= MOST_QUEUES:
             raise InsufficientResources(f"more than {MOST_QUEUES} queues in one stage")
         if "," in name or name[:3].upper() == "DL=":
-            raise UnsupportedFormatNameOperation("a row names several queues: write one row for each queue")
+            raise UnsupportedFormatNameOperation(
+                "the name means several queues: write one row for each queue"
+            )
         manager = self._manager
         handle = manager.open(name, Access.SEND, token=self._token)
         try:
