@@ -46,8 +46,8 @@ class View(Protocol):
         """Return None if the server accepts messages, otherwise the reason why it does not."""
 
     def shortage(self) -> str:
-        """Return the limit that was reached within the last minutes although the server accepts messages; ""
-        if none was.
+        """Return the name of a limit that was reached in the last minutes while the server still accepts
+        messages; "" for none.
         """
 
     def queues(self) -> Iterable[QueueInfo]:

@@ -174,7 +174,7 @@ class AppEngine:
             self._advance()
 
     def relieved(self) -> None:
-        """Resume reading after messages of the peer reached the disk, without a reply."""
+        """Resume reading: messages of the peer that get no reply are on the disk."""
         self.unblocked()
         self._wake()
 

@@ -189,7 +189,7 @@ def _primitive(primitive: int, data: bytes) -> Any:
 
 
 def _prefix(data: bytes) -> int:
-    """Return the number of bytes of the length before a string."""
+    """Return the size in bytes of the length prefix of a string."""
     return next(index for index, one in enumerate(data, 1) if not one & 0x80)
 
 

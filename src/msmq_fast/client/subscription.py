@@ -80,7 +80,7 @@ class Subscription:
                 self._end(error)
 
     def give_up(self, error: MSMQError) -> None:
-        """End the subscription: no new link follows."""
+        """End the subscription: the connection does not come back."""
         self._end(error)
 
     async def _open(self, link: Link) -> None:

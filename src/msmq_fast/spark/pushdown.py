@@ -61,7 +61,7 @@ class Conditions:
         return all(type(value) is plain for value in values)
 
     def may_hold(self, column: str, value: str | None) -> bool:
-        """Whether rows with this value in a column can pass."""
+        """Return whether rows with this value in a column can match the filter."""
         for one in self._filters:
             if getattr(one, "attribute", ()) != (column,):
                 continue

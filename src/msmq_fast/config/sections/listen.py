@@ -30,8 +30,10 @@ class ListenMqqb:
     host: tuple[str, ...] = key(kinds.TEXTS, _EVERYWHERE, "addresses of the message and ping listeners")
     port: int | None = key(kinds.port(), 1801, "TCP port for messages")
     ping_port: int | None = key(kinds.port(), 3527, "UDP port for the ping")
-    max_connections: int = key(_CONNECTIONS, 4096, "open connections", live=True)
-    max_connections_per_address: int = key(_CONNECTIONS, 1024, "open connections of one address", live=True)
+    max_connections: int = key(_CONNECTIONS, 4096, "most open connections", live=True)
+    max_connections_per_address: int = key(
+        _CONNECTIONS, 1024, "most open connections from one client address", live=True
+    )
 
 
 @dataclass(slots=True)

@@ -67,8 +67,8 @@ class ServerView:
         return self._figures.not_ready()
 
     def shortage(self) -> str:
-        """Return the limit that was reached within the last minutes although messages are accepted; "" if
-        there is none.
+        """Return the name of a limit that was reached in the last minutes while the server still accepts
+        messages; "" for none.
         """
         return self._manager.answer_queues.shortage
 

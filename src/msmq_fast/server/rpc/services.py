@@ -92,7 +92,7 @@ class RpcServices:
         return len(self._queues)
 
     def readers(self) -> Iterator[ReaderInfo]:
-        """Yield these queues."""
+        """Yield the queues that programs on other computers have open for reading."""
         for remote in self._queues:
             caller = remote.caller
             yield ReaderInfo(

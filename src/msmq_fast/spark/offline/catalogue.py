@@ -198,7 +198,7 @@ def _parted(ordinal: int, first: int, end: int, expected: int, parts: int) -> It
 
 
 def event_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
-    """Returns the key ranges of events, in up to `parts` stretches of equally many numbers."""
+    """Split the key range of the events into up to `parts` ranges with the same number of event numbers."""
     first = backend.scan(Table.FEED, b"", None, 1)
     if not first or len(first[0][0]) != NUMBER_KEY.size:
         return

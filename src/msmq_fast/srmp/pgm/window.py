@@ -19,7 +19,7 @@ class Kept(NamedTuple):
 
 
 class TransmitWindow:
-    """The packets from `trail` to `lead`, which do not wrap; if `lead == trail - 1`, the window is empty."""
+    """The packets with the numbers `trail` to `lead`, which do not wrap; empty if `lead == trail - 1`."""
 
     def __init__(self, first: int, *, limit: int) -> None:
         self.trail = first
