@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from msmq_fast.client.connection import Connection, connect
-from msmq_fast.client.message import Message
+from msmq_fast.client.message import Message, ReceivedMessage
 from msmq_fast.client.queue import Queue
 from msmq_fast.protocol.errors import IOTimeout, MSMQError
 from msmq_fast.protocol.frames import Access
@@ -62,7 +62,7 @@ async def one_by_one(here: Connection, came: list[bytes]) -> None:
     queue = await opened(here)
     while True:
         reads = await asyncio.gather(*(queue.receive(0.5) for _ in range(8)), return_exceptions=True)
-        came += [read.body for read in reads if isinstance(read, Message)]
+        came += [read.body for read in reads if isinstance(read, ReceivedMessage)]
         failures = [read for read in reads if isinstance(read, BaseException)]
         if len(failures) == 8 and all(isinstance(failure, IOTimeout) for failure in failures):
             return

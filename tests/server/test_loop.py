@@ -35,6 +35,7 @@ def beat() -> tuple[CommitLoop, list[str]]:
         loop.time,
         tick=lambda: calls.append("tick"),
         submit=lambda: calls.append("submit"),
+        submit_to_thread=lambda: calls.append("submit to thread"),
         faults=Faults(),
     )
     return commit_loop, calls
@@ -45,6 +46,20 @@ def runner(request: pytest.FixtureRequest) -> asyncio.Runner:
     if request.param == "uvloop":
         return asyncio.Runner(loop_factory=uvloop.new_event_loop)
     return asyncio.Runner()
+
+
+def test_a_loop_that_drains_commits_on_the_thread_of_the_writer(runner: asyncio.Runner) -> None:
+    async def run() -> list[str]:
+        commit_loop, calls = beat()
+        commit_loop.touch()
+        await asyncio.sleep(0)
+        commit_loop.drain()
+        commit_loop.touch()
+        await asyncio.sleep(0)
+        commit_loop.stop()
+        return calls
+
+    assert runner.run(run()) == ["tick", "submit", "tick", "submit to thread"]
 
 
 def test_what_one_poll_brings_is_submitted_once(runner: asyncio.Runner) -> None:

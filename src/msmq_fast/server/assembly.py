@@ -150,6 +150,7 @@ class Assembly:
             self._clock.monotonic,
             tick=self._tick,
             submit=store.writer.submit_or_commit,
+            submit_to_thread=store.writer.submit,
             faults=manager.faults,
         )
         security = MessageSecurity(config, manager, self._clock.monotonic, commit_loop.touch)
@@ -435,6 +436,7 @@ class Assembly:
         """
         self._not_ready = "draining"
         runtime = self._runtime
+        runtime.commit_loop.drain()
         self._step("flushing the audit", lambda: runtime.access.audit.flush(everything=True))
         for front_end in self._front_ends:
             await self._finish(f"stopping {type(front_end).__name__}", front_end.stop())

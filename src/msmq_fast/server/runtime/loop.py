@@ -51,12 +51,15 @@ class CommitLoop:
         *,
         tick: Callable[[], None],
         submit: Callable[[], int | None],
+        submit_to_thread: Callable[[], int | None],
         faults: Faults,
     ) -> None:
+        """`submit` may commit on this thread, `submit_to_thread` never does."""
         self._loop = loop
         self._monotonic = monotonic
         self._tick = tick
         self._submit = submit
+        self._submit_to_thread = submit_to_thread
         self._faults = faults
         self._timed = TimedGroup(faults, monotonic)
         self._committers: list[_Committer] = []
@@ -87,6 +90,13 @@ class CommitLoop:
         """Run the deadlines of `timed` from now on."""
         self._timed.add(type(timed).__name__, timed)
         self.touch()
+
+    def drain(self) -> None:
+        """Commit on the writer's thread only, from now on. A disk that does not answer must not keep this
+        loop
+        from the signal or the timer that ends a stop.
+        """
+        self._submit = self._submit_to_thread
 
     def touch(self) -> None:
         """Announce work: reads the clock unless this iteration has done so, and schedules one `submit` and
