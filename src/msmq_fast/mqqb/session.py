@@ -1,6 +1,4 @@
-"""One MS-MQQB session in either role: handshake, counts, acknowledgment, sending within the window
-(3.1.5, 3.1.6).
-"""
+"""One MS-MQQB session in either role: handshake, counts, acknowledgment, window (3.1.5, 3.1.6)."""
 
 from __future__ import annotations
 
@@ -40,8 +38,7 @@ Wake = Callable[["Session"], None]
 
 
 class Session:
-    """A sans-IO engine: bytes go in through `buffer` and `commit` (or `receive`), and come out of
-    `data_to_send`.
+    """A sans-IO engine: bytes go into `buffer` and `commit` (or `receive`) and come out of `data_to_send`.
 
     Times are monotonic seconds; 0 is the start of the operating system, as EstablishConnection.TimeStamp
     requires. `owner` is notified of changes of state; `wake` asks the transport to call `pump` and to take
@@ -192,9 +189,7 @@ class Session:
         self.pump(now)
 
     def _watch_writer(self, packets: int, now: float) -> None:
-        """Set the deadline of an incomplete packet: it must be complete in time, however many bytes
-        trickle in.
-        """
+        """Set the deadline of an incomplete packet, which further bytes do not move."""
         held, another = self.receiver.held, self.receiver.packets != packets
         if not held or self.reading_paused:
             self._partial_deadline = NEVER
@@ -251,9 +246,7 @@ class Session:
             turns.take(self.peer_address, lambda: self._message(now))
 
     def _turn_came(self, now: float) -> None:
-        """Process the message that waited from the start: queues, lists and routes may have changed
-        meanwhile.
-        """
+        """Process the message that waited anew: queues, lists and routes may have changed."""
         meanwhile = self._wait.end()
         self._message(now)
         if self.receiver.header_result != OK:
@@ -390,10 +383,8 @@ class Session:
         return self._ack_wait * (self.session_context.timers.direct_ack_multiplier if direct else 1.0)
 
     def _arm_acks(self, now: float) -> None:
-        """Start the Session Ack Send Timer.
-
-        It runs for half of AckWaitTimeout, but shorter for recoverable messages, and by default for express
-        messages that may never fill half a window.
+        """Start the Session Ack Send Timer: half of AckWaitTimeout, but shorter for recoverable messages, and
+        by default for express messages that may never fill half a window.
         """
         if self.window.acknowledgeable:
             limit = now + self._recoverable_ack
@@ -410,9 +401,7 @@ class Session:
         self._ack_send_deadline = now + duration
 
     def _send_acks(self) -> None:
-        """Send SessionAcks for everything that may be acknowledged; one SessionAck covers 32
-        recoverable messages.
-        """
+        """Send SessionAcks for all that may be acknowledged; each covers 32 recoverable messages."""
         while True:
             self._output.append(session_ack(session_header(self.window, self.sent)))
             if not self.window.acknowledgeable:
@@ -440,9 +429,8 @@ class Session:
         self.outbox.detach(channel)
 
     def pause(self) -> None:
-        """Called when the only queue that sends on this session was paused (3.1.7.13).
-
-        A last acknowledgment advertises a window of 1, and the session ends once it has been idle.
+        """Called when the only queue that sends on this session was paused (3.1.7.13): a last acknowledgment
+        advertises a window of 1, and the session ends once it has been idle.
         """
         if self.state is OPEN:
             self._paused = True
@@ -482,10 +470,7 @@ class Session:
             self._arm_acks(now)
 
     def _pump_lingering(self, now: float) -> None:
-        """Send waiting messages for one more retry interval, which frees quota.
-
-        Received messages are no longer acknowledged.
-        """
+        """Send what waits for one more retry interval, which frees quota, and acknowledge nothing more."""
         self.outbox.settle_removed()
         if now < self._lingers_to_send:
             self._send_messages(now)
