@@ -78,6 +78,7 @@ class RemoteReading(FrontEnd):
             self._allow,
             manager.registry.new_cursor,
         )
+        runtime.commit_loop.add(self)
 
     # ---- Timed
 
