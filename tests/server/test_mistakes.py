@@ -94,9 +94,10 @@ class Unprivileged(Server):
         sys.executable,
         "-c",
         "import encodings.idna, importlib, os, pkgutil, sys, uvloop;"
-        "import msmq_fast.cli.commands.serve, msmq_fast.cli.main, msmq_fast.server as rooms;"
-        "found = pkgutil.iter_modules(rooms.__path__, 'msmq_fast.server.');"
-        "[importlib.import_module(module.name) for module in found];"
+        "import msmq_fast.cli.main, msmq_fast.client, msmq_fast.config, msmq_fast.server;"
+        "rooms = (msmq_fast.cli, msmq_fast.client, msmq_fast.config, msmq_fast.server);"
+        "found = [each for room in rooms for each in pkgutil.walk_packages(room.__path__, room.__name__ + '.')];"
+        "[importlib.import_module(each.name) for each in found];"
         "os.geteuid() or os.setresuid(65534, 65534, 65534);"
         "sys.exit(msmq_fast.cli.main.main())",
     )
