@@ -96,8 +96,8 @@ class Unprivileged(Server):
         "import encodings.idna, importlib, os, pkgutil, sys, uvloop;"
         "import msmq_fast.cli.main, msmq_fast.client, msmq_fast.config, msmq_fast.server;"
         "rooms = (msmq_fast.cli, msmq_fast.client, msmq_fast.config, msmq_fast.server);"
-        "found = [each for room in rooms for each in pkgutil.walk_packages(room.__path__, room.__name__ + '.')];"
-        "[importlib.import_module(each.name) for each in found];"
+        "found = [m for room in rooms for m in pkgutil.walk_packages(room.__path__, room.__name__ + '.')];"
+        "[importlib.import_module(module.name) for module in found];"
         "os.geteuid() or os.setresuid(65534, 65534, 65534);"
         "sys.exit(msmq_fast.cli.main.main())",
     )
