@@ -21,7 +21,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # What is installed has the hashes of requirements/*.lock; what is compiled on the way uses the locked build tools.
 LOCKED := $(PIP) --require-hashes --no-build-isolation --requirement
 
-SOURCES := $(wildcard $(addprefix src/_native/*.,pyx pxd pxi h c)) src/msmq_fast/store/decode.py
+SOURCES := $(wildcard $(addprefix src/_native/*.,pyx pxd h c)) src/msmq_fast/store/decode.py
 
 .PHONY: run man smoke test test-long lint docs bench conformance build lock clean
 .DELETE_ON_ERROR:

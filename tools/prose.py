@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 EXCEPTIONS = Path(__file__).with_suffix(".txt")
 PAGES = ROOT / "docs"
 PUBLISHED = (PAGES / "reference" / "interop-switches.md", PAGES / "conformance" / "data-model.md")
-SOURCES = (".py", ".pyi", ".pyx", ".pxi", ".pxd", ".h")
+SOURCES = (".py", ".pyi", ".pyx", ".pxd", ".h")
 WIDTH = 120
 
 PATTERNS = {

@@ -8,7 +8,9 @@ import pytest
 
 from bench.micro import MESSAGES
 from bench.packets import user_message
-from msmq_fast._native.framing import PacketScanner, build_user_message, parse
+from msmq_fast._native.framing import parse
+from msmq_fast._native.packetbuild import build_user_message
+from msmq_fast._native.scanner import PacketScanner
 
 pytestmark = pytest.mark.benchmark(group=f"framing, {MESSAGES} messages")
 

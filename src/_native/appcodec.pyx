@@ -8,7 +8,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from msmq_fast._native.appread cimport Cursor, OutMessage, long_lived, read_message, read_send, utf16_units
-from msmq_fast._native.framing cimport MessageFields, build_packet, clear_fields, put_u32
+from msmq_fast._native.framing cimport put_u32
+from msmq_fast._native.packetbuild cimport MessageFields, build_packet, clear_fields
 
 from msmq_fast._native.appread import FrameFault
 

@@ -1,8 +1,9 @@
-# Cutting the stream into packets and finding the fields of a UserMessage, every size checked once.
+# The numbers and fields of packets, and how the fields of a UserMessage are found; scanner.pxd cuts a stream into
+# packets, packetbuild.pxd writes them.
 
 cimport cython
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 
 cdef enum:
@@ -10,26 +11,13 @@ cdef enum:
     SESSION_HEADER_SIZE = 16
     SOURCE_OFFSET = 16          # UserHeader.SourceQueueManager in a UserMessage packet
     USER_MESSAGE_FIXED = 120    # BaseHeader 16, UserHeader 48, MessagePropertiesHeader 56
+    VERSION = 0x10
+    SIGNATURE = 0x524F494C      # "LIOR"
+    LABEL_LIMIT = 0xFA          # WCHARs with the NUL
 
 
 cdef enum:
     INFINITE = 0xFFFFFFFF       # a TimeToReachQueue or TimeToBeReceived that never ends; packet/base.py INFINITE
-
-
-cdef enum PacketProblem:
-    # Why packet_size gives none.
-    LONG_LABEL = -1             # more than 249 characters
-    BAD_LABEL = -2              # not UTF-8
-    UNPADDED = -3               # a name or header that is not padded to 4 bytes
-
-
-cdef enum PacketKind:
-    PACKET_NONE = 0             # not complete yet
-    PACKET_USER_MESSAGE = 1     # also OrderAck, FinalAck, administration acknowledgments
-    PACKET_SESSION_ACK = 2
-    PACKET_ESTABLISH_CONNECTION = 3
-    PACKET_CONNECTION_PARAMETERS = 4
-    PACKET_BAD = -1             # malformed: the session closes; see the error code
 
 
 cdef enum Fault:
@@ -137,61 +125,12 @@ cdef struct UserMessage:
     uint32_t session_offset     # of the SessionHeader inside the wire bytes, 0 if none
 
 
-cdef struct MessageFields:
-    # What build_packet writes. A NULL pointer stands for 16 (20) zero bytes or for an absent part.
-    const uint8_t* source               # 16 bytes, SourceQueueManager
-    const uint8_t* destination_manager  # 16 bytes, QueueManagerAddress
-    uint16_t base_flags                 # extra bits (DH, TR); PR comes from `priority`, SH is never set here
-    uint8_t priority
-    uint8_t delivery
-    uint8_t dest_type, admin_type, response_type
-    uint8_t ack_flags
-    uint16_t message_class
-    uint32_t time_to_reach_queue
-    uint32_t time_to_be_received
-    uint32_t sent_time
-    uint32_t message_id
-    uint32_t user_flags                 # extra bits (JN, JP, RC, HH, MQ, AH); DM, DQ, AQ, RQ, SH, TH, MP, CQ are computed
-    # Queue names in wire form, padded to 4 (packet.names: wire()), as long as `*_length` says.
-    const uint8_t* dest
-    uint32_t dest_length
-    const uint8_t* admin
-    uint32_t admin_length
-    const uint8_t* response
-    uint32_t response_length
-    const uint8_t* connector            # 16 bytes, ConnectorType
-    const uint8_t* transaction          # a whole TransactionHeader
-    uint32_t transaction_length
-    const uint8_t* security             # a whole SecurityHeader
-    uint32_t security_length
-    const uint8_t* correlation_id       # 20 bytes
-    uint32_t body_type
-    uint32_t app_specific
-    uint32_t privacy_level, hash_algorithm, encryption_algorithm
-    const uint8_t* label                # UTF-8, without NUL
-    uint32_t label_length               # bytes of it
-    const uint8_t* extension
-    uint32_t extension_length
-    const uint8_t* body
-    uint32_t body_length
-    const uint8_t* trailer              # whole Debug, Soap and MultiQueueFormat headers, in packet order
-    uint32_t trailer_length
-
-
 # 0, or the code of the first rule that the packet breaks (a Fault). FAULT_TRUNCATED: `length` ends before
 # the packet does; out.wire_size then says how many bytes are needed (at least).
 cdef int parse_user_message(const uint8_t* data, size_t length, UserMessage* out) noexcept nogil
 
 # The bytes that are kept of a received message: no SessionHeader, SH clear, PacketSize to match.
 cdef bytes kept_packet(const uint8_t* packet, const UserMessage* m)
-
-# A new packet of at most MAX_PACKET bytes; ValueError says which field is too long or not UTF-8.
-cdef bytes build_packet(const MessageFields* f)
-# The same in two steps without Python: how many bytes the packet has, which may be more than MAX_PACKET, or a PacketProblem;
-# then the packet itself.
-cdef int64_t packet_size(const MessageFields* f) noexcept nogil
-cdef void write_packet(const MessageFields* f, uint8_t* p, uint64_t size) noexcept nogil
-cdef void clear_fields(MessageFields* f) noexcept nogil    # defaults: priority 3, direct destination, infinite times
 
 # Fields of a packet that change on the way; `packet` points at the BaseHeader.
 cdef inline void put_u16(uint8_t* p, uint16_t value) noexcept nogil:
@@ -210,12 +149,6 @@ cdef inline uint16_t get_u16(const uint8_t* p) noexcept nogil:
 cdef inline uint32_t get_u32(const uint8_t* p) noexcept nogil:
     return p[0] | (<uint32_t>p[1] << 8) | (<uint32_t>p[2] << 16) | (<uint32_t>p[3] << 24)
 
-cdef inline void patch_time_to_reach_queue(uint8_t* packet, uint32_t seconds) noexcept nogil:
-    put_u32(packet + 12, seconds)
-
-cdef inline void patch_sent_time(uint8_t* packet, uint32_t seconds) noexcept nogil:
-    put_u32(packet + 52, seconds)
-
 cdef inline void patch_message_id(uint8_t* packet, uint32_t ordinal) noexcept nogil:
     put_u32(packet + 56, ordinal)
 
@@ -226,22 +159,20 @@ cdef inline void patch_session_flag(uint8_t* packet, bint present) noexcept nogi
     packet[2] = (packet[2] | 0x10) if present else (packet[2] & ~0x10)
 
 
-@cython.final
-cdef class PacketScanner:
-    """A growing receive buffer that hands out whole packets; never holds more than one packet of the largest size."""
-    cdef object _store                      # bytearray; a memoryview handed out keeps it alive
-    cdef uint8_t* _data
-    cdef size_t _capacity, _start, _end
-    cdef readonly size_t max_packet
-    cdef readonly int fault                 # why PACKET_BAD was returned
-    # After PACKET_USER_MESSAGE: `message` is filled and `packet` points at it until the next call.
-    cdef UserMessage message
-    cdef const uint8_t* packet
-    cdef size_t packet_size
-    cdef int next_packet(self) except? -2   # a PacketKind
-    cpdef object buffer(self, Py_ssize_t hint)
-    cpdef int commit(self, Py_ssize_t count) except -1
-    cdef int _resize(self, size_t capacity) except -1
+cdef inline uint64_t align4(uint64_t value) noexcept nogil:
+    return (value + 3) & ~<uint64_t>3
+
+cdef inline int check_base(const uint8_t* data, size_t limit) noexcept nogil:
+    """The BaseHeader rules that hold for every packet; at least 16 bytes are there."""
+    cdef uint32_t size
+    if data[0] != VERSION:
+        return FAULT_VERSION
+    if get_u32(data + 4) != SIGNATURE:
+        return FAULT_SIGNATURE
+    size = get_u32(data + 8)
+    if size < 20 or size > limit:
+        return FAULT_PACKET_SIZE
+    return 0
 
 
 @cython.final

@@ -14,16 +14,10 @@ from libc.string cimport memcmp, memcpy
 from msmq_fast._native.batch cimport Writer
 from msmq_fast._native.framing cimport (
     BASE_TRACE,
-    PACKET_CONNECTION_PARAMETERS,
-    PACKET_ESTABLISH_CONNECTION,
-    PACKET_NONE,
-    PACKET_SESSION_ACK,
-    PACKET_USER_MESSAGE,
     SESSION_HEADER_SIZE,
     SOURCE_OFFSET,
     USER_HOPS,
     USER_JOURNAL_NEGATIVE,
-    PacketScanner,
     UserMessage,
     get_u16,
     get_u32,
@@ -64,6 +58,14 @@ from msmq_fast._native.receivestream cimport find_stream, judge_place, take_tran
 from msmq_fast._native.receivetransit cimport MAX_DESTINATIONS, MAX_NAME, relay_message, relay_to, transit_key
 from msmq_fast._native.repetition cimport Repetition
 from msmq_fast._native.routes cimport Routes
+from msmq_fast._native.scanner cimport (
+    PACKET_CONNECTION_PARAMETERS,
+    PACKET_ESTABLISH_CONNECTION,
+    PACKET_NONE,
+    PACKET_SESSION_ACK,
+    PACKET_USER_MESSAGE,
+    PacketScanner,
+)
 from msmq_fast._native.window cimport (
     ACK_REACH as WINDOW_ACK_REACH,
     HEADER_COUNT_MISMATCH,

@@ -6,12 +6,13 @@
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp
-from msmq_fast._native.framing cimport INFINITE, PacketScanner, UserMessage, get_u32
+from msmq_fast._native.framing cimport INFINITE, UserMessage, get_u32
 from msmq_fast._native.history cimport DuplicateHistory, Identity
 from msmq_fast._native.instream cimport InStream, InStreams
 from msmq_fast._native.ledger cimport Ledger
 from msmq_fast._native.queue cimport QueueCore
 from msmq_fast._native.routes cimport Routes
+from msmq_fast._native.scanner cimport PacketScanner
 from msmq_fast._native.window cimport ReceiveWindow, SendWindow
 
 cdef enum:

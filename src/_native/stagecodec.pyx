@@ -9,10 +9,11 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcmp, memcpy, memset
 from msmq_fast._native.arrowcolumn cimport Column, View, bytes_at, has, number_at
-from msmq_fast._native.framing cimport (
-    BAD_LABEL, LONG_LABEL, MAX_PACKET, MessageFields, clear_fields, packet_size, put_u16, write_packet,
-)
+from msmq_fast._native.framing cimport MAX_PACKET, put_u16
 from msmq_fast._native.packetblock cimport PacketBlock, allocate_packets, block_of
+from msmq_fast._native.packetbuild cimport (
+    BAD_LABEL, LONG_LABEL, MessageFields, clear_fields, packet_size, write_packet,
+)
 
 cdef enum:
     TRANSACTION_HEADER = 20

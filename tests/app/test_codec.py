@@ -301,7 +301,7 @@ def test_mutated_frames(change: bytes, place: int) -> None:
 LONG_ADMIN = """
 from types import SimpleNamespace
 from msmq_fast._native.appencode import Encoder
-from msmq_fast._native.framing import build_user_message
+from msmq_fast._native.packetbuild import build_user_message
 
 def field(text):
     raw = (text + chr(0)).encode("utf-16-le")

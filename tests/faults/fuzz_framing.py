@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import atheris
 
-from tests.faults import fuzz_native
+from tests.faults.fuzz_framing_build import load_copy
 
 
 def whole(data: bytes) -> bytes:
@@ -36,16 +36,17 @@ def main() -> None:
     options.add_argument("--seconds", type=int, default=60)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--work", help="directory of the corpus and of findings (default: a new one)")
-    options.add_argument("--native", help="an extension module file to test instead of the installed one")
+    options.add_argument("--native", type=Path, help="a directory with extension modules to test")
     chosen = options.parse_args()
 
     with atheris.instrument_imports(include=["tests.support.packet.reference"]):
         from tests.support.packet import reference
-    from msmq_fast._native import framing as installed
+    if chosen.native:  # before anything imports the installed ones
+        load_copy(chosen.native)
+    from msmq_fast._native import framing
+    from msmq_fast._native import scanner as stream
     from msmq_fast.protocol.errors import PacketFaultCode
     from tests.support.packet.samples import seeds
-
-    framing = fuzz_native.load("framing", chosen.native) if chosen.native else installed
 
     def native(data: bytes) -> object:
         try:
@@ -62,7 +63,7 @@ def main() -> None:
         return {name: value for name, value in fields.items() if value}
 
     def scanned(data: bytes) -> object:
-        scanner = framing.PacketScanner()
+        scanner = stream.PacketScanner()
         scanner.feed(data[: len(data) // 2])
         taken = scanner.take()
         if taken is None:

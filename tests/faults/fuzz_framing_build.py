@@ -1,12 +1,15 @@
-"""Copies of the framing extension with one passage changed."""
+"""Copies of the parser of packets, with one passage changed, and of the scanner."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tests.faults.fuzz_native import build
+from tests.faults.fuzz_native import build, load
 
-# what stands in framing_walk.pxi, and what a careless author might have written
+NATIVE = ("framing", "scanner")
+"""In the order in which they import one another."""
+
+# what stands in framing.pyx, and what a careless author might have written
 BUGS = {
     "a count of WCHARs is doubled in 32 bits": (
         "length = 8 + 2 * <uint64_t>get_u32(data + pos[0] + 4)",
@@ -23,7 +26,24 @@ BUGS = {
 }
 
 
-def build_copy(directory: Path, right: str = "", wrong: str = "", flags: tuple[str, ...] = ()) -> Path:
-    """The extension made in `directory` from sources in whose framing_walk.pxi `right` reads `wrong`."""
-    change = ("framing_walk.pxi", right, wrong) if right else None
-    return build("framing", directory, change, flags=flags)
+def build_copy(
+    directory: Path,
+    right: str = "",
+    wrong: str = "",
+    *,
+    flags: tuple[str, ...] = (),
+    compiler: str | None = None,
+) -> Path:
+    """The directory of both, made in `directory` from sources in whose framing.pyx `right` reads `wrong`."""
+    change = ("framing.pyx", right, wrong) if right else None
+    for name in NATIVE:
+        own = change if name == "framing" else None
+        module = build(name, directory, own, flags=flags, compiler=compiler)
+    return module.parent
+
+
+def load_copy(directory: Path) -> None:
+    """Use these modules in place of the installed ones. Call this before anything imports those."""
+    for name in NATIVE:
+        (module,) = directory.glob(f"{name}.*.so")
+        load(name, str(module))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast._native.framing import PacketScanner
+from msmq_fast._native.scanner import PacketScanner
 from tests.faults.fuzz_framing_build import BUGS, build_copy
 from tests.support.hostile.fields import hostile_packets, hostile_session_packets
 
@@ -17,12 +17,10 @@ MIB = 1 << 20
 
 # Every packet, and every way to cut it short, in memory that ends where the packet ends.
 UNDER_THE_SANITIZER = """
-import importlib.machinery, importlib.util, sys
-name = "msmq_fast._native.framing"
-loader = importlib.machinery.ExtensionFileLoader(name, sys.argv[1])
-spec = importlib.util.spec_from_file_location(name, sys.argv[1], loader=loader)
-framing = importlib.util.module_from_spec(spec)
-loader.exec_module(framing)
+import pathlib, sys
+from tests.faults.fuzz_framing_build import load_copy
+load_copy(pathlib.Path(sys.argv[1]))
+from msmq_fast._native import framing, scanner as stream
 from tests.support.hostile.fields import hostile_packets, hostile_session_packets
 from tests.support.packet.samples import seeds
 packets = [packet for _, packet in [*hostile_packets(), *hostile_session_packets(), *seeds()]]
@@ -33,7 +31,7 @@ for packet in packets:
         parsed.label, parsed.kept(), bytes(parsed.body)
     except framing.BadPacket:
         pass
-    scanner = framing.PacketScanner()
+    scanner = stream.PacketScanner()
     scanner.feed(packet)
     while (taken := scanner.take()) is not None and taken[0] != -1:
         pass
@@ -79,14 +77,14 @@ def test_no_byte_outside_a_packet_is_touched(bug: str | None, tmp_path: Path) ->
         ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
     )
     passage = BUGS[bug] if bug else ("", "")
-    module = build_copy(tmp_path, *passage, flags=("-fsanitize=address", "-g", "-O1"))
+    modules = build_copy(tmp_path, *passage, flags=("-fsanitize=address", "-g", "-O1"))
     environment = os.environ | {
         "LD_PRELOAD": runtime.stdout.strip(),
         "ASAN_OPTIONS": "detect_leaks=0",
         "PYTHONMALLOC": "malloc",
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")]),
     }
-    command = [sys.executable, "-c", UNDER_THE_SANITIZER, str(module)]
+    command = [sys.executable, "-c", UNDER_THE_SANITIZER, str(modules)]
     result = subprocess.run(
         command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False, timeout=300
     )

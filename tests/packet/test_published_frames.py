@@ -4,7 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast._native.framing import PacketScanner, parse
+from msmq_fast._native.framing import parse
+from msmq_fast._native.scanner import PacketScanner
 from msmq_fast.packet import Message
 from msmq_fast.packet.session import ConnectionParameters, EstablishConnection, Ping, SessionAck
 from msmq_fast.packet.user_message import UserMessagePacket

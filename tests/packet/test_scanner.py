@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msmq_fast._native.framing import PacketScanner, build_user_message, parse
+from msmq_fast._native.framing import parse
+from msmq_fast._native.packetbuild import build_user_message
+from msmq_fast._native.scanner import PacketScanner
 from msmq_fast.packet.base import MAX_PACKET
 from msmq_fast.packet.fields import direct_wire
 from msmq_fast.protocol.errors import PacketFaultCode

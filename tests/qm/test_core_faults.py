@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from msmq_fast._native.framing import build_user_message
 from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
+from msmq_fast._native.packetbuild import build_user_message
 from msmq_fast._native.queue import QueueCore
 
 NAME = b"\x04\x00a\x00\x00\x00\x00\x00"

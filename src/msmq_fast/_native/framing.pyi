@@ -4,21 +4,6 @@ class BadPacket(ValueError):
     code: int
     def __init__(self, code: int) -> None: ...
 
-class PacketTooLarge(ValueError): ...
-
-class PacketScanner:
-    max_packet: int
-    fault: int
-    def __init__(self, max_packet: int = ...) -> None: ...
-    def buffer(self, hint: int) -> memoryview: ...
-    def commit(self, count: int) -> int: ...
-    def feed(self, data: bytes | bytearray | memoryview) -> None: ...
-    def take(self) -> tuple[int, bytes] | None: ...
-    @property
-    def held(self) -> int: ...
-    @property
-    def capacity(self) -> int: ...
-
 class ParsedMessage:
     packet: bytes
     size: int
@@ -94,46 +79,3 @@ class ParsedMessage:
     def kept(self) -> bytes: ...
 
 def parse(data: bytes | bytearray | memoryview) -> ParsedMessage: ...
-def build_user_message(
-    destination: bytes | None,
-    dest_type: int = 7,
-    *,
-    body: bytes | None = None,
-    label: str | None = None,
-    extension: bytes | None = None,
-    priority: int = 3,
-    delivery: int = 0,
-    time_to_reach_queue: int = 0xFFFFFFFF,
-    time_to_be_received: int = 0xFFFFFFFF,
-    sent_time: int = 0,
-    message_id: int = 0,
-    source: bytes | None = None,
-    destination_manager: bytes | None = None,
-    admin: bytes | None = None,
-    admin_type: int = 0,
-    response: bytes | None = None,
-    response_type: int = 0,
-    connector: bytes | None = None,
-    base_flags: int = 0,
-    user_flags: int = 0,
-    acknowledge: int = 0,
-    message_class: int = 0,
-    correlation_id: bytes | None = None,
-    body_type: int = 0,
-    app_specific: int = 0,
-    privacy_level: int = 0,
-    hash_algorithm: int = 0,
-    encryption_algorithm: int = 0,
-    transaction: bytes | None = None,
-    security: bytes | None = None,
-    trailer: bytes | None = None,
-) -> bytes: ...
-def patched(
-    packet: bytes,
-    *,
-    time_to_reach_queue: int | None = None,
-    sent_time: int | None = None,
-    message_id: int | None = None,
-    hops: int | None = None,
-) -> bytes: ...
-def with_session_header(packet: bytes, header: bytes) -> bytes: ...

@@ -7,7 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from msmq_fast._native.framing import BadPacket, PacketTooLarge, ParsedMessage, build_user_message, parse
+from msmq_fast._native.framing import BadPacket, ParsedMessage, parse
+from msmq_fast._native.packetbuild import PacketTooLarge, build_user_message
 from msmq_fast.packet import fields
 from msmq_fast.packet.base import INFINITE, MAX_PACKET, NULL_GUID
 from msmq_fast.packet.fields import Hosts, QueueField

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
-from msmq_fast._native.framing import PacketTooLarge, build_user_message
+from msmq_fast._native.packetbuild import PacketTooLarge, build_user_message
 from msmq_fast.packet.base import INFINITE, NULL_GUID
 from msmq_fast.packet.fields import DIRECT, Hosts, QueueField, direct_wire, reply_field
 from msmq_fast.packet.multi import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from msmq_fast._native.framing import build_user_message
+from msmq_fast._native.packetbuild import build_user_message
 from msmq_fast.packet.fields import direct_wire
 from msmq_fast.packet.names import FormatName, parse_format_name
 from msmq_fast.qm.access import Access, Share

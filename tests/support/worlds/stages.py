@@ -6,8 +6,9 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from msmq_fast._native.framing import build_user_message, parse
+from msmq_fast._native.framing import parse
 from msmq_fast._native.packetblock import PacketBlock
+from msmq_fast._native.packetbuild import build_user_message
 from msmq_fast._native.queuebase import Received
 from msmq_fast.packet.base import NULL_GUID
 from msmq_fast.packet.fields import destination_field

@@ -1,4 +1,43 @@
-# Writing a UserMessage packet in one allocation, and changing the fields that change on its way.
+"""Packets of MS-MQQB written: fields to a UserMessage in one allocation (MS-MQMQ 2.2.20)."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.string cimport memcpy, memset
+
+from msmq_fast._native.framing cimport (
+    BASE_INTERNAL,
+    BASE_PRIORITY,
+    BASE_SESSION,
+    LABEL_LIMIT,
+    MAX_PACKET,
+    SIGNATURE,
+    USER_ADMIN_SHIFT,
+    USER_CONNECTOR,
+    USER_DELIVERY_SHIFT,
+    USER_DEST_SHIFT,
+    USER_HOPS,
+    USER_HTTP,
+    USER_JOURNAL_NEGATIVE,
+    USER_JOURNAL_POSITIVE,
+    USER_MESSAGE_FIXED,
+    USER_MULTI_QUEUE,
+    USER_PROPERTIES,
+    USER_RESPONSE_SHIFT,
+    USER_SECURITY,
+    USER_SOAP,
+    USER_TRANSACTION,
+    VERSION,
+    align4,
+    put_u16,
+    put_u32,
+)
+
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+
+
+class PacketTooLarge(ValueError):
+    """What is to be built would be larger than a packet may be."""
+
 
 cdef void clear_fields(MessageFields* f) noexcept nogil:
     memset(f, 0, sizeof(MessageFields))
@@ -212,33 +251,3 @@ def build_user_message(
             f.label, size = <const uint8_t*>PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded)
         f.label_length = <uint32_t>min(size, 4096)
     return build_packet(&f)
-
-
-def patched(bytes packet, *, time_to_reach_queue=None, sent_time=None, message_id=None, hops=None):
-    """A copy of a UserMessage packet with these header fields replaced; ValueError if it is too short."""
-    if PyBytes_GET_SIZE(packet) < USER_MESSAGE_FIXED:
-        raise ValueError("not a UserMessage packet")
-    cdef bytes copy = PyBytes_FromStringAndSize(PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet))
-    cdef uint8_t* p = <uint8_t*>PyBytes_AS_STRING(copy)
-    if time_to_reach_queue is not None:
-        patch_time_to_reach_queue(p, time_to_reach_queue)
-    if sent_time is not None:
-        patch_sent_time(p, sent_time)
-    if message_id is not None:
-        patch_message_id(p, message_id)
-    if hops is not None:
-        patch_hops(p, hops)
-    return copy
-
-
-def with_session_header(bytes packet, bytes header):
-    """The packet with SH set and the 16 bytes of `header` behind it; PacketSize does not count them."""
-    if PyBytes_GET_SIZE(packet) < USER_MESSAGE_FIXED or PyBytes_GET_SIZE(header) != SESSION_HEADER_SIZE:
-        raise ValueError("not a UserMessage packet and a SessionHeader")
-    cdef Py_ssize_t size = PyBytes_GET_SIZE(packet)
-    cdef bytes copy = PyBytes_FromStringAndSize(NULL, size + SESSION_HEADER_SIZE)
-    cdef uint8_t* p = <uint8_t*>PyBytes_AS_STRING(copy)
-    memcpy(p, PyBytes_AS_STRING(packet), size)
-    memcpy(p + size, PyBytes_AS_STRING(header), SESSION_HEADER_SIZE)
-    patch_session_flag(p, True)
-    return copy
