@@ -57,7 +57,7 @@ cdef class Ledger(LedgerBase):
                 log_reaped(self, &entry)
                 self._pending_count -= 1
                 slot_of(&slot, &entry)
-                self._condemn(entry.queue, ROLE_NONE, &slot, entry.event, REASON_NONE, False)
+                self._delete_stored(entry.queue, ROLE_NONE, &slot, entry.event, REASON_NONE, False)
                 if self.feed and entry.event:
                     self.event(entry.event, entry.queue, entry.role == ROLE_OUTGOING, &slot, False, entry.reason)
                 self.sources.release(entry.source)

@@ -179,7 +179,7 @@ cdef class LedgerBase(Undoable):
     cdef int _set_memory(self, int memory) except -1
     cdef int defer_delete(self, const PendingDelete* entry) except -1
     # `moved`: the content belongs to another queue now.
-    cdef int _condemn(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1
+    cdef int _delete_stored(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1
     # One feed event about a message; `reason` is a Reason. `outgoing`: of a queue that leads elsewhere.
     cdef int event(self, int kind, uint32_t queue, bint outgoing, const Slot* slot, bint lazy, int reason=*, uint64_t identifier=*,
                    uint32_t number=*) except -1
@@ -200,7 +200,7 @@ cdef enum UndoKind:
     UNDO_REMOVED = 4            # a message left the list; `kept` is its packet
     UNDO_SHARED = 5             # so many bytes are counted in two queues of the family
     UNDO_EXPECTED = 6           # how many moves come here
-    UNDO_DOOMED = 7             # a message waits for reap()
+    UNDO_PENDING_DELETE = 7             # a message waits for reap()
     UNDO_REAPED = 8             # one of them was taken
     UNDO_FINALS = 9             # the messages that wait for the FinalAcks of an ordinal; `kept` is the tuple
     UNDO_STREAM = 10            # which queue sends a sequence; `kept` is the queue

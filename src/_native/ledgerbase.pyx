@@ -37,7 +37,7 @@ cdef int log_reaped(LedgerBase ledger, const PendingDelete* entry) except -1:
 
 cdef int undo_in_ledger(LedgerBase ledger, uint64_t token, const QueueUndo* undo, object kept) except -1:
     cdef PendingDelete entry
-    if undo.kind == UNDO_DOOMED:
+    if undo.kind == UNDO_PENDING_DELETE:
         ledger._pending_count -= 1
         ledger.sources.release(ledger._pending[ledger._pending_count].source)
     elif undo.kind == UNDO_REAPED:
@@ -172,13 +172,13 @@ cdef class LedgerBase:
             self._pending_capacity = capacity
         self._pending[self._pending_count] = entry[0]
         self._pending_count += 1
-        log_in_ledger(self, UNDO_DOOMED, 0, None)
+        log_in_ledger(self, UNDO_PENDING_DELETE, 0, None)
         return 0
 
     cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
         return undo_in_ledger(self, token, <const QueueUndo*>data, kept)
 
-    cdef int _condemn(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1:
+    cdef int _delete_stored(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1:
         """Deletes a stored message with the current unit, and again, with what follows, should its commit fail.
 
         The source gets a reference.

@@ -14,7 +14,7 @@ from msmq_fast._native.positions cimport FLAG_EXPIRE_WHEN_UNLOCKED, STATE_LOCKED
 from msmq_fast._native.queue cimport QueueCore
 from msmq_fast._native.queuebase cimport stored_record
 from msmq_fast._native.record cimport STREAM_RENAMED, STREAM_VERSION, NumberedPosition, OutgoingStream, RenamedStream
-from msmq_fast._native.removal cimport conclude, retire_all, retire_one
+from msmq_fast._native.removal cimport finish_outgoing, retire_all, retire_one
 
 from array import array
 
@@ -22,7 +22,7 @@ from array import array
 
 def give_up(QueueCore core not None, uint64_t key, int reason) -> None:
     """A message of an outgoing queue cannot be sent at all: it leaves, for a dead-letter queue if it asks for that. `reason` is a negative MessageClass."""
-    conclude(core, key, reason)
+    finish_outgoing(core, key, reason)
 
 
 def order_ack(Ledger ledger not None, uint64_t identifier, uint32_t number) -> "QueueCore | None":
@@ -67,7 +67,7 @@ def final_ack(Ledger ledger not None, uint32_t ordinal, uint64_t identifier, uin
     cdef OutEntry* entry = NULL
     for waiting in ledger._finals.get(ordinal, ()):
         if (waiting[2], waiting[3]) == (identifier, number):
-            conclude(waiting[0], waiting[1], reason)
+            finish_outgoing(waiting[0], waiting[1], reason)
             return True
     core = ledger._streams.get(identifier)
     if core is None or number > LAST_NUMBER - core.sequence.base:
@@ -75,7 +75,7 @@ def final_ack(Ledger ledger not None, uint32_t ordinal, uint64_t identifier, uin
     entry = core.sequence.numbered(core.sequence.identifier, number + core.sequence.base)
     if entry == NULL or entry.ordinal != ordinal or entry.number > core.sequence.highest:
         return False
-    conclude(core, entry.key, reason)
+    finish_outgoing(core, entry.key, reason)
     return True
 
 

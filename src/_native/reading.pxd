@@ -19,7 +19,7 @@ cdef class QueueReading(QueueRemoval):
     cdef int _receive_one(self, Slot* slot, Received received, sink, wanted) except -1
     cdef int _read_ahead(self) except -1
     cdef int _fetched(self, uint64_t key, object body, int status) except -1
-    cdef int _give_back(self, Received received, bint received_is_in_feed) except -1
+    cdef int _requeue(self, Received received, bint received_is_in_feed) except -1
     cdef int _purged_outside(self, Received received, const UserMessage* m) except -1
 
 

@@ -425,7 +425,7 @@ cdef class QueueReading(QueueRemoval):
                 continue
             side_effects = received._side_effects
             try:
-                self._give_back(received, received_is_in_feed)
+                self._requeue(received, received_is_in_feed)
             except BaseException as error:
                 writer.roll_back()
                 received._side_effects = side_effects
@@ -438,7 +438,7 @@ cdef class QueueReading(QueueRemoval):
         if fault is not None:
             raise fault
 
-    cdef int _give_back(self, Received received, bint received_is_in_feed) except -1:
+    cdef int _requeue(self, Received received, bint received_is_in_feed) except -1:
         """One of them, within a unit of its own."""
         cdef UserMessage m
         cdef Slot* slot = NULL

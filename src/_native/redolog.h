@@ -280,7 +280,7 @@ static int segment_append(Segment *seg, size_t length, uint64_t number, int *los
 }
 
 /* Gives the memory of a segment without records back to the system; it is there again, zeroed, when it is written to. */
-static void segment_give_back(Segment *seg) { madvise(seg->data, seg->size, MADV_DONTNEED); }
+static void segment_discard(Segment *seg) { madvise(seg->data, seg->size, MADV_DONTNEED); }
 
 static void segment_close(Segment *seg) {
     if (seg->fd >= 0)

@@ -228,16 +228,16 @@ static void redo_freeze(RedoStore *redo, int full) {
 }
 
 /* The memory of the frozen segment, which holds nothing that is needed, goes back to the system; without the lock meanwhile. */
-static void give_back(RedoStore *redo) {
+static void discard_frozen(RedoStore *redo) {
     pthread_mutex_unlock(&redo->lock);
-    segment_give_back(&redo->segments[redo->frozen]);
+    segment_discard(&redo->segments[redo->frozen]);
     pthread_mutex_lock(&redo->lock);
 }
 
 /* Nothing is in the log and nothing comes: the active segment, which a load before this one may have filled, takes no memory. */
 static void redo_rest(RedoStore *redo) {
     redo->resident = 0;
-    segment_give_back(&redo->segments[redo->active]);
+    segment_discard(&redo->segments[redo->active]);
 }
 
 static void redo_apply(RedoStore *redo) {
@@ -272,7 +272,7 @@ static void redo_apply(RedoStore *redo) {
         gen_clear(gen);
         seg->used = 0;
         if (!redo->full)
-            give_back(redo);
+            discard_frozen(redo);
         redo->resident = 1;
         redo->frozen = -1;
         redo->applied = number;

@@ -76,4 +76,4 @@ cdef int retire_all(QueueRemoval core, uint64_t[::1] keys) except -1
 # Locked until its FinalAck comes, or until there is no hope of one (AMB-35).
 cdef int hold_for_final(QueueRemoval core, Slot* slot, const NumberedPosition* record) except -1
 # It is known what became of a message, or will never be: `reason` is a MessageClass (DU-15).
-cdef int conclude(QueueRemoval core, uint64_t key, int reason) except -1
+cdef int finish_outgoing(QueueRemoval core, uint64_t key, int reason) except -1

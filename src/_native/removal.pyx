@@ -107,7 +107,7 @@ cdef int retire(QueueRemoval core, uint64_t key) except -1:
     if slot.ack_flags & (POSITION_JOURNAL_NEGATIVE if core.srmp else POSITION_JOURNAL_POSITIVE | POSITION_JOURNAL_NEGATIVE | POSITION_FINAL):
         return await_final(core, slot)
     if core.srmp and slot.ack_flags & POSITION_JOURNAL_POSITIVE:
-        return conclude(core, key, REASON_ARRIVED)     # no acknowledgment will tell what becomes of it (MC-MQSRM 3.1.1.3.3)
+        return finish_outgoing(core, key, REASON_ARRIVED)     # no acknowledgment will tell what becomes of it (MC-MQSRM 3.1.1.3.3)
     return core._take_out(slot, EVENT_ACKED)
 
 
@@ -174,7 +174,7 @@ cdef int hold_for_final(QueueRemoval core, Slot* slot, const NumberedPosition* r
     return expect_final(core, slot.ordinal, slot.key, record.sequence_id, record.sequence_number)
 
 
-cdef int conclude(QueueRemoval core, uint64_t key, int reason) except -1:
+cdef int finish_outgoing(QueueRemoval core, uint64_t key, int reason) except -1:
     """It is known what became of a message, or will never be: `reason` is a MessageClass (DU-15)."""
     cdef LedgerBase ledger = core.ledger
     cdef Slot* slot = core.positions.find(key)
@@ -199,7 +199,7 @@ cdef int conclude(QueueRemoval core, uint64_t key, int reason) except -1:
             moved = apply_side_effects(ledger, core.ordinal, ROLE_OUTGOING, None, &left, packet, reason)
             slot = core.positions.find(key)
         if left.flags & FLAG_RECOVERABLE:
-            ledger._condemn(core.ordinal, ROLE_OUTGOING, &left, EVENT_NACKED if negative else EVENT_ACKED, reason, moved)
+            ledger._delete_stored(core.ordinal, ROLE_OUTGOING, &left, EVENT_NACKED if negative else EVENT_ACKED, reason, moved)
         if ledger.feed:
             core._tell(EVENT_NACKED if negative else EVENT_ACKED, slot, not left.flags & FLAG_RECOVERABLE, reason)
         core._drop(slot)
@@ -248,7 +248,7 @@ cdef class QueueRemoval(QueueBase):
                 moved = apply_side_effects(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
                 slot = self.positions.find(key)
         if recoverable:
-            ledger._condemn(self.ordinal, self.role, slot, event, reason, moved)
+            ledger._delete_stored(self.ordinal, self.role, slot, event, reason, moved)
         if ledger.feed and event:
             self._tell(event, slot, not recoverable, reason)
         self._drop(slot)
@@ -342,7 +342,7 @@ cdef class QueueRemoval(QueueBase):
             self.expired_total += 1
             return 0
         if slot.state == STATE_LOCKED and slot.owner == OWNER_FINAL:
-            return conclude(self, slot.key, REASON_UNANSWERED)
+            return finish_outgoing(self, slot.key, REASON_UNANSWERED)
         if slot.state == STATE_LOCKED and slot.owner & <uint32_t>OWNER_TRANSFER:
             return self._late(slot)
         slot.flags |= FLAG_EXPIRE_WHEN_UNLOCKED
@@ -477,7 +477,7 @@ cdef class Drain:
                 # An acknowledgment cannot come into this list: the queue has another one by now.
                 moved = apply_side_effects(ledger, self._queue, self._role, None, slot, <bytes>slot.body, self._reason)
             if recoverable:
-                ledger._condemn(self._queue, self._role, slot, EVENT_PURGED, self._reason, moved)
+                ledger._delete_stored(self._queue, self._role, slot, EVENT_PURGED, self._reason, moved)
             if ledger.feed:
                 ledger.event(EVENT_PURGED, self._queue, self._outgoing, slot, not recoverable, self._reason)
             log_removed(self, ledger, slot, 0)
@@ -575,7 +575,7 @@ cdef class DeferredDelete:
                 moved = apply_side_effects(
                     ledger, entry.queue, entry.role, core.journal if core is not None else None, &slot, packet, entry.reason
                 )
-            ledger._condemn(entry.queue, entry.role, &slot, entry.event, entry.reason, moved)
+            ledger._delete_stored(entry.queue, entry.role, &slot, entry.event, entry.reason, moved)
             if ledger.feed and entry.event:
                 ledger.event(entry.event, entry.queue, entry.role == ROLE_OUTGOING, &slot, False, entry.reason)
         except BaseException:

@@ -285,7 +285,7 @@ cdef class Intake(CommitListener):
         self._holders = []
         self._count = 0
         self._tails = {}
-        give_back(self.reserved)
+        release_reserved(self.reserved)
 
     def close(self) -> None:
         """`on_written` is called no more."""
@@ -303,7 +303,7 @@ cdef class Intake(CommitListener):
         return 0
 
 
-def give_back(dict reserved not None) -> None:
+def release_reserved(dict reserved not None) -> None:
     """Quota that is not needed; `reserved` is empty afterwards."""
     cdef QueueCore core
     for core, size in reserved.items():
@@ -332,7 +332,7 @@ cdef inline void _entry(bytes row, size_t index, StagedEntry* out) noexcept:
     memcpy(out, PyBytes_AS_STRING(row) + ROW_HEAD + index * sizeof(StagedEntry), sizeof(StagedEntry))
 
 
-def tally(bytes row not None) -> dict:
+def sizes_by_queue(bytes row not None) -> dict:
     """Bytes of packets by the ordinal of their queue. ValueError: the row is damaged."""
     cdef StagedEntry entry
     cdef size_t index

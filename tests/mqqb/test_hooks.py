@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from msmq_fast._native.framing import ParsedMessage, parse, patched
+from msmq_fast._native.framing import ParsedMessage, parse
 from msmq_fast._native.receive import STORED, Receiver
 from msmq_fast.mqqb.destination import Destination
 from msmq_fast.mqqb.hooks import Hooks, Refuse
@@ -17,6 +17,11 @@ from tests.support.mqqb import wire
 from tests.support.worlds.hosts import Host, sent
 
 ELSEWHERE = UUID("99999999-2222-3333-4444-555555555555")
+
+
+def with_hops(packet: bytes, hops: int) -> bytes:
+    """A copy of a UserMessage packet with another hop count (the low five bits of UserHeader.Flags)."""
+    return packet[:60] + bytes([packet[60] & 0xE0 | hops]) + packet[61:]
 
 
 def encrypted() -> bytes:
@@ -91,7 +96,7 @@ def test_what_protection_refuses_is_refused_for_its_reason() -> None:
 
 def test_a_message_for_another_queue_manager_is_stored_as_routing_says() -> None:
     def forward(receiver: Receiver, message: ParsedMessage) -> CloseReason | None:
-        assert receiver.deliver(onward, packet=patched(message.packet, hops=5)) == STORED
+        assert receiver.deliver(onward, packet=with_hops(message.packet, 5)) == STORED
         return None
 
     host = Host(hooks=Hooks(forward=Onward(forward)))

@@ -111,7 +111,7 @@ class OutgoingChannel:
         self.sequence = queue.core.sequence  # of the sent messages, if they are transactional; else None
         self.protect = protect
         self.direct = queue.destination.kind is NameKind.DIRECT
-        self._concludes = is_internal(queue.destination)
+        self._carries_acks = is_internal(queue.destination)  # OrderAcks and FinalAcks of streams
         self._hops: tuple[Target, ...] = ()
 
     # ---- what the queue tells, see `qm.queues.outgoing.Channel`
@@ -146,7 +146,7 @@ class OutgoingChannel:
         if name.direct is not None:
             return straight(name.direct.address, None)
         hops = self._context.route(*self.queue.locate())
-        if not self._concludes or name.guid is None or any(hop.host for hop in hops):
+        if not self._carries_acks or name.guid is None or any(hop.host for hop in hops):
             return hops
         address = self._context.last_address(name.guid)
         return (*hops, Target(address, name.guid)) if address else hops
@@ -163,7 +163,7 @@ class OutgoingChannel:
         Acknowledgments of streams are sent first: they free space at a receiver that is full and accepts
         nothing else, and that would not read them behind its window.
         """
-        return _FIRST if self._concludes else self.queue.properties.base_priority
+        return _FIRST if self._carries_acks else self.queue.properties.base_priority
 
     def head(self) -> tuple[int, int]:
         """Returns (priority, number) of the messages that are sent next; (-1, 0) on hold or if there

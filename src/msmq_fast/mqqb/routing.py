@@ -186,34 +186,34 @@ class Router:
 
     def next_hops(self, destination: UUID) -> tuple[UUID, ...]:
         """GetNextHops (3.1.5.1); empty if the routing attempt fails."""
-        source, goal = self._enterprise.machine(self._own), self._enterprise.machine(destination)
-        if source is None or goal is None:
+        source, receiver = self._enterprise.machine(self._own), self._enterprise.machine(destination)
+        if source is None or receiver is None:
             return ()
-        if goal.foreign and source.sites & goal.sites:
+        if receiver.foreign and source.sites & receiver.sites:
             return (self._own,)  # a connector: its programs do the rest
         if source.router:
-            found = self._from_router(source, goal)
+            found = self._from_router(source, receiver)
         elif source.out_routers:
             found = source.out_routers
-        elif source.shares_site(goal):
-            found = self._entrance(goal)
+        elif source.shares_site(receiver):
+            found = self._entrance(receiver)
         else:
             found = self._routing_servers(source)
         return tuple(guid for guid in dict.fromkeys(found) if guid != self._own)
 
-    def _from_router(self, source: Machine, goal: Machine) -> tuple[UUID, ...]:
+    def _from_router(self, source: Machine, receiver: Machine) -> tuple[UUID, ...]:
         """GetNextHopsForRouter and GetNextHopsForSiteGate (3.1.5.2, 3.1.5.3)."""
-        if source.guid in goal.in_routers:
-            return (goal.guid,)
-        if source.shares_site(goal):
-            return self._entrance(goal)
+        if source.guid in receiver.in_routers:
+            return (receiver.guid,)
+        if source.shares_site(receiver):
+            return self._entrance(receiver)
         if not self._is_gate(source):
             return self._site_gates(source.sites)
-        next_sites = {self._table[site] for site in goal.sites if site in self._table}
+        next_sites = {self._table[site] for site in receiver.sites if site in self._table}
         return self._site_gates(next_sites)
 
-    def _entrance(self, goal: Machine) -> tuple[UUID, ...]:
-        return goal.in_routers or (goal.guid,)
+    def _entrance(self, receiver: Machine) -> tuple[UUID, ...]:
+        return receiver.in_routers or (receiver.guid,)
 
     def _routing_servers(self, source: Machine) -> tuple[UUID, ...]:
         """GetRoutingServer (3.1.5.5): returns all of the site, so that others can replace one that is

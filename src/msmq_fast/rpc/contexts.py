@@ -64,7 +64,7 @@ class ContextHandles:
         """Remove a handle without running it down; returns its state. Raises as `get` does."""
         entry = self._entry(handle, kind)
         del self._entries[bytes(handle)]  # type: ignore[arg-type]  # _entry found it
-        self._share.give_back()
+        self._share.release()
         return entry.state
 
     def run_down(self) -> None:
@@ -73,7 +73,7 @@ class ContextHandles:
         """
         self._ended = True
         entries, self._entries = self._entries, {}
-        self._share.give_back(len(entries))
+        self._share.release(len(entries))
         for entry in sorted(entries.values(), key=lambda entry: entry.order):
             self._run_down(entry)
 

@@ -34,7 +34,7 @@ class HandleBudget:
         self._left -= 1
         return True
 
-    def give_back(self, group: str, count: int) -> None:
+    def release(self, group: str, count: int) -> None:
         """Counts closed handles of the group."""
         self._left += count
         self._taken[group] -= count
@@ -55,6 +55,6 @@ class HandleShare:
         """Count one more handle; return False if there are too many."""
         return self._budget.take(self._group)
 
-    def give_back(self, count: int = 1) -> None:
+    def release(self, count: int = 1) -> None:
         """Counts closed handles."""
-        self._budget.give_back(self._group, count)
+        self._budget.release(self._group, count)

@@ -20,7 +20,7 @@ def test_none_is_given_again_before_its_read_is_over(steps: list[int], start: in
     ids._numbers = count(start)  # as after four thousand million reads
     for step in steps:
         if step < len(under_way):
-            ids.give_back(under_way.pop(step))
+            ids.release(under_way.pop(step))
         else:
             number = ids.take()
             assert 0 < number <= 0xFFFF_FFFF

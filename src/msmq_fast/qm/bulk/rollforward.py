@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from msmq_fast._native.queue import QueueCore
-from msmq_fast._native.staging import ROW_WEIGHT, drop, give_back, place, row_key, weigh
+from msmq_fast._native.staging import ROW_WEIGHT, drop, place, release_reserved, row_key, weigh
 from msmq_fast._native.tables import StoreError
 from msmq_fast.protocol.text import printable
 from msmq_fast.qm.services import Services
@@ -207,7 +207,7 @@ class RollForward:
 
     def _finish(self, publication: Publication) -> None:
         self._active.remove(publication)
-        give_back(publication.reserved)
+        release_reserved(publication.reserved)
         if publication.gone:
             _log.warning(
                 "%d messages of the writer %s were deleted with their queues",

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from msmq_fast._native.queue import QueueCore
-from msmq_fast._native.staging import ROW_PREFIX, give_back, reserve_again, row_key, tally
+from msmq_fast._native.staging import ROW_PREFIX, release_reserved, reserve_again, row_key, sizes_by_queue
 from msmq_fast.packet.malformed import Malformed
 from msmq_fast.protocol.errors import AccessDenied, InsufficientResources, QueueDeleted, ServiceNotAvailable
 from msmq_fast.qm.bulk.rollforward import PUBLICATION_PREFIX, Publication, RollForward
@@ -182,7 +182,7 @@ class Staging:
                 stage.state = StageState.GONE
                 del self._stages[stage.identifier]
                 self._wake(stage)
-                give_back(stage.reserved)
+                release_reserved(stage.reserved)
                 self._rolling.discard(stage.identifier)
                 count += 1
         return count
@@ -504,7 +504,7 @@ class Staging:
     def _count(self, publication: Publication, row: bytes) -> None:
         """Reserve quota again for messages that are still to be published."""
         try:
-            sums = tally(row)
+            sums = sizes_by_queue(row)
         except ValueError:
             return  # it is told of when its turn comes
         for ordinal, size in sums.items():

@@ -152,9 +152,8 @@ class TransactedQueue:
         self._transaction.check()
         source = self._opened.queue
         self._opened.may_read(peek=False)
-        goal = target.queue
-        check_move(source, lookup_id, target.access, goal, transactional=True)
-        if not self._transaction.operations.move(source.core, lookup_id, goal.core):
+        check_move(source, lookup_id, target.access, target.queue, transactional=True)
+        if not self._transaction.operations.move(source.core, lookup_id, target.queue.core):
             raise MessageNotFound(f"no message has the lookup identifier {lookup_id}")
 
 

@@ -396,7 +396,7 @@ class QueueReader:
         """Forget a read that has ended, for whatever reason (QP-210)."""
         if read in self.reads:
             self.reads.discard(read)
-            self.shared.ids.give_back(read.request_id)
+            self.shared.ids.release(read.request_id)
 
     def ended(self) -> None:
         """Note that the other computer has confirmed the end of a read, or never will."""

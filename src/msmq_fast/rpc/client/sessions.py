@@ -110,6 +110,6 @@ class RequestIds:
                 self._taken.add(number)
                 return number
 
-    def give_back(self, number: int) -> None:
+    def release(self, number: int) -> None:
         """Release the number of a read that has ended."""
         self._taken.discard(number)

@@ -62,7 +62,7 @@ class Settling:
         looked = session.start(Wanted(Action.LOOKUP_PEEK_CURRENT, lookup_id=self._lookup_id), request_id)
 
         def answered(done: Completion[Started]) -> None:
-            self._ids.give_back(request_id)
+            self._ids.release(request_id)
             session.close()
             self._looked(done)
 

@@ -102,9 +102,9 @@ def _fold(spark: SparkSession, lake: Lake, name: str, old: list[Batch]) -> int:
             f"{len(old)} batches of bronze/{name} up to {old[-1].path} have {told} rows, and Spark read "
             f"{written} of them: they stay as they are; run `msmq-lake verify`",
         )
-    goal = batch_directory(name, old[-1].run, old[-1].number)
+    target = batch_directory(name, old[-1].run, old[-1].number)
     gone = [batch_directory(name, batch.run, batch.number) for batch in old[:-1]]
-    lake.swap(Swap(gone, [(stage, goal)]))
+    lake.swap(Swap(gone, [(stage, target)]))
     return len(gone)
 
 
