@@ -1,6 +1,6 @@
 """The reasons why a session ended and why a message was refused; the server counts and logs each use.
 
-receive.py describes how to add a reason for refusing a message.
+mqqb/receive.py describes how to add a reason for refusing a message.
 """
 
 from enum import StrEnum

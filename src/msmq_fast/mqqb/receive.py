@@ -5,27 +5,40 @@ for each message with any special demand, and treats a plain message exactly as 
 
 To add a reason for refusing a message:
 
-1. Name it in `Refusal` (reasons.py). The metric and the log line get their text from there; nothing else is
-   needed to count and log it.
+1. Name it in `Refusal` (mqqb/reasons.py). The metric and the log line get their text from there; nothing
+   else is needed to count and log it.
 2. If the sender must be notified, a dead letter must follow, or the feed must have the event `nacked`, give
-   it a MessageClass in `_REASONS` below. Without one the message is only counted, logged and dropped.
-3. Check it in `Pipeline.handle`, after `receiver.order` and `receiver.sight`, and end with `return
-   self.refuse(receiver, Refusal.NAME)`. A transactional message that is refused there uses up its number; if
-   it is refused earlier, its stream waits for that number for ever. `Pipeline.judge` decides about messages
-   that reach a local queue from an outgoing one: check it there too, and return the MessageClass. `judge`
-   must return one: where `_REASONS` has none, choose one there.
+   it a MessageClass in `_REASONS` below. Without one the message is only counted, logged and dropped. Take
+   the existing class 0x80.. that is nearest in meaning; 0xC0.. says that a message left the queue that it had
+   reached. A class of `INSECURE` (qm/outgoing/acknowledgment.py), such as NACK_ACCESS_DENIED, is sent only
+   with `mqqb.insecure_nacks`, so a sender does not see it by default.
+3. Check it in `Pipeline.handle`, and end with `return self.refuse(receiver, Refusal.NAME)`: after
+   `receiver.expired` if it follows from the message, after `target` is found if it follows from the queue,
+   after `_let_in` if strangers must not learn it. A transactional message that is refused behind
+   `receiver.order` uses up its number; if it is refused earlier, its stream waits for that number for ever.
+   `Pipeline.judge` decides about messages that reach a local queue from an outgoing one, and about protected
+   messages of dependent clients: check it there too, and return the MessageClass. `judge` must return one:
+   where `_REASONS` has none, choose one there.
 4. Keep such messages off the native plain path, which does not know the reason. If it follows from the
    message, return False in `Receiver._is_plain` (src/_native/receive.pyx). This test may be coarse, since
    `Pipeline.handle` decides. If the reason follows from the queue, let `Destination.plain` (destination.py)
-   be False.
+   be False. `MSMQ_FAST_ONLY=receive .venv/bin/python setup.py -q build_ext --inplace` builds this module.
+5. If an operator can do something about it, add it to docs/how-to/my-message-did-not-arrive.md.
 
-Messages in transit to another queue manager do not reach these checks: `forwarding.py` has its own, with the
-same `refuse`. Messages enter a queue in two other ways. For HTTP, `Reason` (srmp/reasons.py) names the
-reasons, and srmp/receive.py refuses. For a program, its call raises an MSMQError (`OpenQueue.send`).
+These checks are for messages that arrive over MS-MQQB for a queue of this queue manager. Elsewhere:
 
-Test it in tests/mqqb/test_receive.py, with `receiver.plain` True and False. `Host.refusals` has what is
-logged, `Host.node.counts.refused` what is counted. MSMQ_FAST_ONLY="receive" builds only the module that step
-4 changes.
+- Messages in transit: `forwarding.py` has checks of its own, with the same `refuse`. Native code relays most
+  of them: keep the others off `relay_message` (src/_native/receivetransit.pyx).
+- HTTP and multicast: name it in `Reason` (srmp/reasons.py) with the status of the answer and the class, and
+  check it in `Pipeline._let_in` (srmp/receive.py), which returns the result of `counters.turn_away`.
+- Programs (`OpenQueue.send`, transactions), imports and resubmissions (qm/operator/) and stages (qm/bulk/):
+  the call raises an MSMQError.
+
+Test it in tests/mqqb/test_receive.py with `receiver.plain` True and False. For True, send an accepted message
+first, which gives the queue a route, and a refused one that asks for no acknowledgment: others never take the
+plain path. `Host.refusals` has what is logged, `Host.session_context.counts.refused` what is counted, and
+`Host(nack=...)` which acknowledgments were asked for. What the sender gets is seen with `Inbound`
+(tests/support/worlds/arrivals.py), as tests/qm/test_acknowledgment_arrival.py does.
 """
 
 from __future__ import annotations
