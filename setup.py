@@ -74,14 +74,26 @@ def stage_declarations() -> None:
             shutil.copy2(declaration, copy)
 
 
-def write_feed_kinds() -> None:
-    """Make feedkinds.pxd of the enums of the decoder, which works without native modules."""
+def write_numbers() -> None:
+    """Make feedkinds.pxd and tablenumbers.pxd of the enums of the decoder, a module without native ones."""
     decoder = runpy.run_path(str(HERE / "src/msmq_fast/store/decode.py"))
     lines = ["# `kind` and `flags` of a feed entry. Made by setup.py of store/decode.py: do not edit."]
     for prefix, enum in (("EVENT", "EventKind"), ("TRANSPORT", "Transport")):
         lines += ["", f"cdef enum:  # {enum}"]
         lines += [f"    {prefix}_{kind.name} = {int(kind)}" for kind in decoder[enum]]
-    target = HERE / SOURCES / "feedkinds.pxd"
+    for name, kinds in (("about_queue", "ABOUT_QUEUES"), ("not_taken", "NOT_TAKEN")):
+        cases = " or ".join(f"kind == EVENT_{kind.name}" for kind in sorted(decoder[kinds]))
+        lines += ["", f"cdef inline bint {name}(int kind) noexcept nogil:  # {kinds}", f"    return {cases}"]
+    write_declaration("feedkinds.pxd", lines)
+    lines = ["# The tables of the store. Made by setup.py of store/decode.py: do not edit."]
+    lines += ["", "cdef enum:  # Table"]
+    lines += [f"    TABLE_{table.name} = {int(table)}" for table in decoder["Table"]]
+    write_declaration("tablenumbers.pxd", [*lines, f"    TABLE_COUNT = {len(decoder['Table'])}"])
+
+
+def write_declaration(name: str, lines: list[str]) -> None:
+    """Write a .pxd file. One that would not change keeps its date."""
+    target = HERE / SOURCES / name
     text = "\n".join(lines) + "\n"
     if not target.exists() or target.read_text() != text:
         target.write_text(text)
@@ -152,7 +164,7 @@ class Build(build_ext):
 
 
 os.chdir(HERE)
-write_feed_kinds()
+write_numbers()
 stage_declarations()
 setup(
     cmdclass={"build_ext": Build},

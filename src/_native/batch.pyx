@@ -37,7 +37,7 @@ from msmq_fast._native.lmdbapi cimport status_is_space
 from msmq_fast._native.record cimport (
     CONTENT_KEY_SIZE, CONTENT_VERSION, POSITION_KEY_SIZE, PositionRecord, content_key, position_key, position_size,
 )
-from msmq_fast._native.tables cimport TABLE_CONTENT, TABLE_COUNT, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION
+from msmq_fast._native.tablenumbers cimport TABLE_CONTENT, TABLE_COUNT, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION
 from msmq_fast._native.undo cimport UndoLog, log_call
 
 from msmq_fast._native.tables import StoreError

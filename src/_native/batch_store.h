@@ -11,7 +11,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define STORE_TABLES 16 /* at most; tables.pxd numbers them */
+#define STORE_TABLES 16 /* at most; store/decode.py numbers them */
+#define NO_TABLE ((MDB_dbi)-1)
 #define STORE_META 0
 #define STORE_CONTENT 2
 #define STORE_FEED 3
@@ -52,9 +53,10 @@ static int start_thread(pthread_t *thread, void *(*run)(void *), void *argument)
     return status;
 }
 
-/* Opens the environment in the directory `path` and its named databases, a list that ends with NULL. Returns 0, an errno or an MDB_* code:
- * MDB_DBS_FULL if there are more than STORE_TABLES. */
-static int store_open(LmdbStore *store, const char *path, size_t map_size, unsigned int flags, const char *const *names) {
+/* Opens the environment in the directory `path` and its named databases, a list that ends with NULL. Opened for reading, a store of an
+ * earlier version may lack those behind the first `required`: their handle is NO_TABLE. Returns 0, an errno or an MDB_* code: MDB_DBS_FULL if there are more
+ * than STORE_TABLES. */
+static int store_open(LmdbStore *store, const char *path, size_t map_size, unsigned int flags, const char *const *names, int required) {
     MDB_txn *txn;
     int status = lmdb.env_create(&store->env);
     if (status)
@@ -65,8 +67,13 @@ static int store_open(LmdbStore *store, const char *path, size_t map_size, unsig
         (status = lmdb.env_get_fd(store->env, &store->fd)) ||
         (status = lmdb.txn_begin(store->env, NULL, flags & MDB_RDONLY, &txn)))
         goto fail;
-    for (int i = 0; !status && names[i]; i++)
+    for (int i = 0; !status && names[i]; i++) {
         status = lmdb.dbi_open(txn, names[i], flags & MDB_RDONLY ? 0 : MDB_CREATE, &store->dbi[i]);
+        if (status == MDB_NOTFOUND && i >= required) {
+            store->dbi[i] = NO_TABLE;
+            status = 0;
+        }
+    }
     if (status)
         lmdb.txn_abort(txn);
     else

@@ -14,6 +14,7 @@ from msmq_fast._native.columncells cimport Cells, Encoded, put_bytes, put_null, 
 from msmq_fast._native.columnencoder cimport FIELD_CONSTANT, Encoder, Word, Words, check, put_word
 from msmq_fast._native.columnstore cimport READ_BYTES, READ_NS, enter_background, leave_background
 from msmq_fast._native.columntext cimport put_guid, put_identifier
+from msmq_fast._native.feedkinds cimport EVENT_MOVED, about_queue, not_taken
 from msmq_fast._native.gather cimport monotonic_ns
 from msmq_fast._native.lmdbapi cimport (
     MDB_CORRUPTED,
@@ -39,16 +40,11 @@ from msmq_fast._native.lmdbapi cimport (
     redo_view_end,
 )
 from msmq_fast._native.record cimport PACK_VERSION, FeedEntry, PackHead, load_be64, store_be64
-from msmq_fast._native.tables cimport TABLE_FEED
+from msmq_fast._native.tablenumbers cimport TABLE_FEED
 
 cdef enum:
     FIRST_ENTRY_SIZE = 56       # of events, before they had a place in a sequence
     ASK_QUEUE = -2
-    KIND_MOVED = 6              # EventKind
-    KIND_NACKED = 11
-    KIND_QUEUE_CREATED = 12
-    KIND_QUEUE_DELETED = 13
-    KIND_DUPLICATE = 17
 
 cdef enum Field:
     EVENT_FEED_SEQ = 1
@@ -151,7 +147,7 @@ cdef inline int put_known(Cells* c, const char* text, size_t size) noexcept nogi
 cdef int put_event(Cells* c, Stretch* s, uint64_t number, const FeedEntry* e, const Place* place, const Place* origin) noexcept nogil:
     cdef int what = c.what
     cdef bint in_queue = e.lookup_id != 0
-    cdef bint of_message = in_queue or e.kind == KIND_NACKED or e.kind == KIND_DUPLICATE  # never came into a queue
+    cdef bint of_message = in_queue or not_taken(e.kind)
     if what == FIELD_CONSTANT:
         return 0
     elif what == EVENT_FEED_SEQ:
@@ -163,7 +159,7 @@ cdef int put_event(Cells* c, Stretch* s, uint64_t number, const FeedEntry* e, co
     elif what == EVENT_QUEUE:
         return put_known(c, place.name, place.name_size)
     elif what == EVENT_QUEUE_GUID:
-        if (e.kind == KIND_QUEUE_CREATED or e.kind == KIND_QUEUE_DELETED) and place.guid == NULL:
+        if about_queue(e.kind) and place.guid == NULL:
             return put_guid(c, e.source)
         return put_known(c, place.guid, place.guid_size)
     elif what == EVENT_QUEUE_KIND:
@@ -194,7 +190,7 @@ cdef int put_event(Cells* c, Stretch* s, uint64_t number, const FeedEntry* e, co
         return put_guid(c, e.source)
     elif what == EVENT_ABORT_COUNT:
         return put_number(c, e.abort_count)
-    elif e.kind == KIND_MOVED or not e.sequence_number:
+    elif e.kind == EVENT_MOVED or not e.sequence_number:
         return put_null(c)
     elif what == EVENT_SEQ_ID:
         return put_number(c, <int64_t>e.sequence_id)
@@ -226,9 +222,9 @@ cdef int encode_record(Stretch* s, uint64_t number, const uint8_t* data, size_t 
         if place == NULL:
             s.unknown = entry.queue
             return ASK_QUEUE
-        origin = place_of(s, <uint32_t>entry.sequence_id if entry.kind == KIND_MOVED else 0)
+        origin = place_of(s, <uint32_t>entry.sequence_id if entry.kind == EVENT_MOVED else 0)
         if origin == NULL:
-            s.unknown = <uint32_t>entry.sequence_id if entry.kind == KIND_MOVED else 0
+            s.unknown = <uint32_t>entry.sequence_id if entry.kind == EVENT_MOVED else 0
             return ASK_QUEUE
         if s.first == 0:
             s.first = number + index

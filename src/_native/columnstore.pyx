@@ -51,7 +51,8 @@ from msmq_fast._native.record cimport (
     content_key,
     position_key,
 )
-from msmq_fast._native.tables cimport TABLE_CONTENT, TABLE_POSITION, Tables
+from msmq_fast._native.tablenumbers cimport TABLE_CONTENT, TABLE_POSITION
+from msmq_fast._native.tables cimport Tables
 
 from msmq_fast._native.tables import StoreError
 

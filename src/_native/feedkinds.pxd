@@ -25,3 +25,9 @@ cdef enum:  # Transport
     TRANSPORT_MQQB = 1
     TRANSPORT_MQQP = 2
     TRANSPORT_SRMP = 3
+
+cdef inline bint about_queue(int kind) noexcept nogil:  # ABOUT_QUEUES
+    return kind == EVENT_QUEUE_CREATED or kind == EVENT_QUEUE_DELETED
+
+cdef inline bint not_taken(int kind) noexcept nogil:  # NOT_TAKEN
+    return kind == EVENT_NACKED or kind == EVENT_DUPLICATE

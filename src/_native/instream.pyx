@@ -27,7 +27,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
-from msmq_fast._native.tables cimport TABLE_SEQUENCE
+from msmq_fast._native.tablenumbers cimport TABLE_SEQUENCE
 from msmq_fast._native.framing cimport SOURCE_OFFSET, get_u32
 from msmq_fast._native.record cimport IN_STREAM_VERSION, IncomingStream
 

@@ -10,7 +10,8 @@ from msmq_fast._native.batch cimport STATUS_OK, CommitListener, Writer, in_unit
 from msmq_fast._native.positions cimport FLAG_RECOVERABLE, Slot
 from msmq_fast._native.record cimport SEQUENCE_MASK, FeedEntry
 from msmq_fast._native.sources cimport SourceTable
-from msmq_fast._native.tables cimport TABLE_FEED, Reader
+from msmq_fast._native.tablenumbers cimport TABLE_FEED
+from msmq_fast._native.tables cimport Reader
 from msmq_fast._native.wheel cimport TimerWheel
 
 SEQUENCE_BLOCK = 1 << 20

@@ -74,6 +74,7 @@ cdef extern from "batch_thread.h" nogil:
         RedoStore* redo
     enum:
         REDO_REFUSED
+        NO_TABLE
     const uint8_t* item_value(const MemItem* item)
     int item_is_value(const MemItem* item)
     int compare_keys(const uint8_t* a, size_t a_len, const uint8_t* b, size_t b_len)
@@ -105,7 +106,7 @@ cdef extern from "batch_thread.h" nogil:
         uint64_t transactions
     int status_is_space(int status)
     void drain_event(int fd)
-    int store_open(LmdbStore* store, const char* path, size_t map_size, unsigned int flags, const char** names)
+    int store_open(LmdbStore* store, const char* path, size_t map_size, unsigned int flags, const char** names, int required)
     int free_pages(LmdbStore* store, size_t* pages)
     int read_content_anew(LmdbStore* store, MDB_txn* txn, uint64_t content_id, uint32_t size, char* target)
     int read_content(LmdbStore* store, MDB_txn* txn, uint64_t content_id, uint32_t size, char* target)

@@ -9,6 +9,7 @@ cdef class LmdbTables(Tables):
     cdef bytes _path
     cdef int _end(self) except -1
     cdef RedoStore* _view(self, int table, bytes lower, bytes upper, RedoView* over) except? NULL
+    cdef bint _lacks(self, int table) except -1
     cdef MDB_txn* _begin(self) except NULL
     cdef MDB_cursor* _cursor(self, MDB_txn* txn, int table) except NULL
     cdef MDB_stat _stat(self, int table) except *

@@ -2,8 +2,10 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from msmq_fast._native.lmdbapi cimport (
+    NO_TABLE,
     MDB_CORRUPTED,
     MDB_CP_COMPACT,
     MDB_LAST,
@@ -44,11 +46,12 @@ from msmq_fast._native.lmdbapi cimport (
     status_is_space,
     store_open,
 )
-from msmq_fast._native.tables cimport TABLE_COUNT, TABLE_POSITION, PositionVisitor, Tables, visit
+from msmq_fast._native.tablenumbers cimport TABLE_COUNT, TABLE_POSITION
+from msmq_fast._native.tables cimport PositionVisitor, Tables, visit
 
 import os
 
-from msmq_fast._native.tables import DATABASES, StoreError
+from msmq_fast._native.tables import DATABASES, FIRST_TABLES, StoreError
 
 
 
@@ -85,7 +88,7 @@ cdef class LmdbTables(Tables):
         cdef const char* directory = name
         cdef const char* names[TABLE_COUNT + 1]
         cdef char problem[512]
-        cdef int status, i
+        cdef int status, i, required = FIRST_TABLES
         cdef unsigned int flags = (MDB_RDONLY if read_only else 0) | (0 if read_ahead else MDB_NORDAHEAD)
         self._path = name
         problem[0] = 0
@@ -93,7 +96,7 @@ cdef class LmdbTables(Tables):
             names[i] = <bytes>DATABASES[i]
         names[<int>TABLE_COUNT] = NULL
         with nogil:
-            status = store_open(&self._store, directory, map_size, flags, names)
+            status = store_open(&self._store, directory, map_size, flags, names, required)
             if status == 0 and not read_only:
                 status = redo_replay(&self._store, directory, settled, problem, sizeof(problem))
         if status == REDO_REFUSED:
@@ -157,6 +160,12 @@ cdef class LmdbTables(Tables):
             raise store_error("cannot read the store", status)
         return redo
 
+    cdef bint _lacks(self, int table) except -1:
+        """Whether the store is of a version before this table, and was opened for reading: the table has no records."""
+        if not 0 <= table < TABLE_COUNT:
+            raise ValueError(f"no table {table}")
+        return self._store.env != NULL and self._store.dbi[table] == NO_TABLE
+
     cdef MDB_txn* _begin(self) except NULL:
         cdef MDB_txn* txn
         cdef int status
@@ -170,8 +179,6 @@ cdef class LmdbTables(Tables):
     cdef MDB_cursor* _cursor(self, MDB_txn* txn, int table) except NULL:
         cdef MDB_cursor* cursor
         cdef int status
-        if not 0 <= table < TABLE_COUNT:
-            raise ValueError(f"no table {table}")
         status = lmdb_api.cursor_open(txn, self._store.dbi[table], &cursor)
         if status:
             raise store_error("cannot read the store", status)
@@ -208,8 +215,8 @@ cdef class LmdbTables(Tables):
         cdef MDB_txn* txn
         cdef MDB_val name, value
         cdef int status
-        if not 0 <= table < TABLE_COUNT:
-            raise ValueError(f"no table {table}")
+        if self._lacks(table):
+            return None
         if redo != NULL and redo_find(redo, table, PyBytes_AS_STRING(key), len(key), &item, &gen):
             try:
                 return (<char*>item_value(&item))[:item.value_len] if item_is_value(&item) else None
@@ -230,6 +237,8 @@ cdef class LmdbTables(Tables):
 
     def scan(self, int table, bytes lower=b"", bytes upper=None, size_t limit=1000):
         """At most `limit` records with lower <= key < upper, in key order; one short read transaction."""
+        if self._lacks(table):
+            return []
         cdef RedoView over
         cdef RedoStore* redo = self._view(table, lower, upper, &over)
         cdef MDB_txn* txn = NULL
@@ -275,6 +284,8 @@ cdef class LmdbTables(Tables):
 
     def last(self, int table):
         """The record with the greatest key, or None."""
+        if self._lacks(table):
+            return None
         cdef RedoView over
         cdef RedoStore* redo = self._view(table, b"", None, &over)
         cdef MDB_txn* txn = NULL
@@ -322,6 +333,8 @@ cdef class LmdbTables(Tables):
 
     def count(self, int table):
         """Number of records."""
+        if self._lacks(table):
+            return 0
         cdef RedoView over
         cdef RedoStore* redo = self._view(table, b"", None, &over)
         cdef MDB_txn* txn = NULL
@@ -350,8 +363,9 @@ cdef class LmdbTables(Tables):
     cdef MDB_stat _stat(self, int table) except *:
         cdef MDB_txn* txn
         cdef MDB_stat found
-        if not 0 <= table < TABLE_COUNT:
-            raise ValueError(f"no table {table}")
+        if self._lacks(table):
+            memset(&found, 0, sizeof(found))
+            return found
         txn = self._begin()
         lmdb_api.stat(txn, self._store.dbi[table], &found)
         lmdb_api.txn_abort(txn)
@@ -376,7 +390,7 @@ cdef class LmdbTables(Tables):
         page_size = 0
         for table in range(TABLE_COUNT):
             one = self._stat(table)
-            page_size = one.ms_psize
+            page_size = max(page_size, one.ms_psize)
             tables[DATABASES[table].decode()] = {
                 "entries": one.ms_entries,
                 "pages": one.ms_branch_pages + one.ms_leaf_pages + one.ms_overflow_pages,

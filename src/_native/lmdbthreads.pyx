@@ -30,7 +30,8 @@ from msmq_fast._native.lmdbapi cimport (
     writer_take,
 )
 from msmq_fast._native.lmdbstore cimport LmdbTables
-from msmq_fast._native.tables cimport TABLE_FEED, TABLE_HISTORY, Reader, ReadListener
+from msmq_fast._native.tablenumbers cimport TABLE_FEED, TABLE_HISTORY
+from msmq_fast._native.tables cimport Reader, ReadListener
 
 import select
 

@@ -10,9 +10,8 @@ from msmq_fast._native.gather cimport (
 from msmq_fast._native.lmdbapi cimport MDB_CORRUPTED, MDB_NOTFOUND
 from msmq_fast._native.lmdbstore cimport store_error
 from msmq_fast._native.record cimport CONTENT_KEY_SIZE, content_key
-from msmq_fast._native.tables cimport (
-    TABLE_CONTENT, TABLE_COUNT, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION, PositionVisitor, Reader, ReadListener, Tables, visit,
-)
+from msmq_fast._native.tablenumbers cimport TABLE_CONTENT, TABLE_COUNT, TABLE_FEED, TABLE_HISTORY, TABLE_POSITION
+from msmq_fast._native.tables cimport PositionVisitor, Reader, ReadListener, Tables, visit
 
 from bisect import bisect_left
 

@@ -19,7 +19,7 @@ from msmq_fast._native.record cimport (
     RenamedStream,
     stream_key,
 )
-from msmq_fast._native.tables cimport TABLE_SEQUENCE
+from msmq_fast._native.tablenumbers cimport TABLE_SEQUENCE
 
 
 cdef bint begin_stream(QueueBase core) except -1:

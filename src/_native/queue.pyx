@@ -60,7 +60,7 @@ from msmq_fast._native.queuebase cimport (
 from msmq_fast._native.reading cimport BodyFetcher, QueueReading
 from msmq_fast._native.record cimport HistoryEntry, NumberedPosition, PositionRecord
 from msmq_fast._native.removal cimport Drain
-from msmq_fast._native.tables cimport TABLE_HISTORY
+from msmq_fast._native.tablenumbers cimport TABLE_HISTORY
 
 TAKEN = (<int>ENQUEUED, <int>ENQUEUED_PENDING)  # plain numbers: `in` finds them by identity
 

@@ -58,7 +58,7 @@ from msmq_fast._native.record cimport (
     PositionRecord,
     position_key,
 )
-from msmq_fast._native.tables cimport TABLE_POSITION
+from msmq_fast._native.tablenumbers cimport TABLE_POSITION
 from msmq_fast._native.undo cimport UndoLog, Undoable
 
 from msmq_fast._native.tables import StoreError

@@ -11,7 +11,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from msmq_fast._native.batch cimport STATUS_OK, Callback, CommitListener, Writer, in_unit
-from msmq_fast._native.tables cimport TABLE_CONTENT, TABLE_META
+from msmq_fast._native.tablenumbers cimport TABLE_CONTENT, TABLE_META
 from msmq_fast._native.framing cimport UserMessage, parse_user_message, patch_message_id, put_u32
 from msmq_fast._native.gather cimport CHUNK_BYTES, OP_PUT, PUT_IS_LAST, PUT_IS_NEW, WHOLE_BYTES, batch_hold, batch_op
 from msmq_fast._native.packetblock cimport PacketBlock

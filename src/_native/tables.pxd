@@ -1,26 +1,9 @@
 # What is durable: read cold by tables, or ahead of need by a reader. Over LMDB: lmdbstore.pxd; in memory: memorystore.pxd.
-#
-# To add a table: 1. give it the next number here, in front of TABLE_COUNT; 2. give it the same number in `Table` (store/schema.py), whose
-# head says how to use it. STORE_TABLES (batch_store.h) is the greatest count. A store of an earlier version gets the table when it is
-# opened for writing; before that, opening it with read_only=True fails with MDB_NOTFOUND.
+# store/schema.py says how to add a table; tablenumbers.pxd has the numbers for native code.
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from msmq_fast._native.record cimport PositionRecord
-
-
-cdef enum Table:
-    # The named databases that native code writes; store/schema.py holds the same numbers.
-    TABLE_META = 0
-    TABLE_POSITION = 1      # queue ordinal u32 BE | LookupIdentifier u64 BE -> position record
-    TABLE_CONTENT = 2       # content id u64 BE | chunk u16 BE -> version u8, packet bytes
-    TABLE_FEED = 3          # first event number u64 BE -> packed events of one commit
-    TABLE_HISTORY = 4       # first entry number u64 BE -> packed duplicate-history entries of one commit
-    TABLE_QUEUE = 5
-    TABLE_QUEUE_INDEX = 6
-    TABLE_DIRECTORY = 7
-    TABLE_SEQUENCE = 8      # per-stream transactional sequence state
-    TABLE_COUNT
 
 
 cdef class ReadListener:

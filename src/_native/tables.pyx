@@ -12,12 +12,16 @@ from msmq_fast._native.record cimport (
     load_be64,
     position_size,
 )
+from msmq_fast._native.tablenumbers cimport TABLE_CONTENT, TABLE_COUNT
 
 from msmq_fast.store import schema
 
 DATABASES = tuple([table.name.lower().encode() for table in schema.Table])
 if len(DATABASES) != TABLE_COUNT:
-    raise ImportError("Table (store/schema.py) has another number of tables than TABLE_COUNT (tables.pxd)")
+    raise ImportError("store/decode.py has other tables than the native modules: build them again")
+
+FIRST_TABLES = 9
+"""The tables that every store has. Later ones are made when a store is opened for writing."""
 
 
 class StoreError(Exception):

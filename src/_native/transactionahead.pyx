@@ -9,7 +9,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t, uint8_t
 from msmq_fast._native.batch cimport STATUS_OK, Writer
 from msmq_fast._native.framing cimport UserMessage, parse_user_message
-from msmq_fast._native.tables cimport TABLE_META
+from msmq_fast._native.tablenumbers cimport TABLE_META
 from msmq_fast._native.transactionbase cimport (
     AHEAD_STEP,
     FLAG_LAST,

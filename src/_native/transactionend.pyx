@@ -11,7 +11,7 @@ from msmq_fast._native.lmdbapi cimport status_is_space
 from msmq_fast._native.moving cimport abort_move, complete_move
 from msmq_fast._native.positions cimport FLAG_REMOVING, Slot
 from msmq_fast._native.queue cimport QueueCore
-from msmq_fast._native.tables cimport TABLE_META
+from msmq_fast._native.tablenumbers cimport TABLE_META
 from msmq_fast._native.transactionahead cimport delete_ahead, delete_rows, mark_last
 from msmq_fast._native.transactionbase cimport (
     COUNTS_STEP,

@@ -11,7 +11,7 @@ from msmq_fast._native.batch cimport Writer
 from msmq_fast._native.ledger cimport Ledger
 from msmq_fast._native.positions cimport STATE_AVAILABLE, STATE_LOCKED, Slot
 from msmq_fast._native.queue cimport QueueCore
-from msmq_fast._native.tables cimport TABLE_META
+from msmq_fast._native.tablenumbers cimport TABLE_META
 from msmq_fast._native.transactionbase cimport (
     OPERATION_ENQUEUE,
     OPERATION_MOVE,

@@ -7,9 +7,9 @@ To add a part:
    package and from those below it in tools/layers.toml.
 2. Construct it in `QueueManager.__init__`, after the parts that it uses. Nothing below imports this module.
 3. If it has deadlines, give it `next_deadline` and `expire` (timed.py), and add it to `_timed`.
-4. If it stores records, name the key in `MetaName` (store/schema.py), pass the part to the constructor of
-   `Recovery` (recovery.py), and have `Recovery.run` call it after the parts that it needs. That call runs
-   inside a unit.
+4. If it stores records, name the key in `MetaName` or the table in `Table` (store/schema.py says which, and
+   how), and add the part to the list that `Recovery` gets, behind the parts that it needs: its method
+   `recover` is called at start, inside a unit, when queues and messages are loaded.
 5. If its work can be pending at shutdown, end that work in `stop`.
 """
 
@@ -211,8 +211,7 @@ class QueueManager:
             self.outgoing_queues,
             self.streams,
             self.transactions,
-            self.leases,
-            self.staging,
+            [self.leases, self.staging],
         )
         self._timed = TimedGroup(services.faults)
         for name, timed in (

@@ -14,7 +14,7 @@ from msmq_fast.store.completion import Completion
 from msmq_fast.store.meta import read_meta
 from msmq_fast.store.paging import scan_pages
 from msmq_fast.store.records import cold
-from msmq_fast.store.schema import ORDINAL_KEY, Table, outgoing_stream_key
+from msmq_fast.store.schema import OF_QUEUES, ORDINAL_KEY, Table, outgoing_stream_key
 
 
 class Store(Protocol):
@@ -85,10 +85,11 @@ class Records:
         self._store.writer.put_record(Table.QUEUE, ORDINAL_KEY.pack(ordinal), cold(record))
 
     def delete_queue(self, ordinal: int) -> None:
-        """Delete a queue record, and with it the state of the sequence of an outgoing queue."""
+        """Delete the records of a queue in `OF_QUEUES`, and the state of its sequence if it is outgoing."""
         writer = self._store.writer
         with writer.unit():
-            writer.delete_record(Table.QUEUE, ORDINAL_KEY.pack(ordinal))
+            for table in OF_QUEUES:
+                writer.delete_record(table, ORDINAL_KEY.pack(ordinal))
             writer.delete_record(Table.SEQUENCE, outgoing_stream_key(ordinal))
 
     def unit(self, fill: Callable[[], None]) -> Completion[None]:

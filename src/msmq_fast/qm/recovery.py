@@ -1,14 +1,17 @@
-"""Recovery of the queue manager from the store at start: REC-02 … REC-10."""
+"""Recovery of the queue manager from the store at start: REC-02 … REC-10.
+
+A part that stores records of its own reads them in a method `recover`, and joins the list in manager.py:
+store/schema.py has the steps.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from msmq_fast._native.recovery import Loader
 from msmq_fast.protocol.errors import MSMQError
-from msmq_fast.qm.bulk.leases import Leases
-from msmq_fast.qm.bulk.staging import Staging
 from msmq_fast.qm.feed.eventfeed import EventFeed
 from msmq_fast.qm.outgoing.queues import OutgoingQueues
 from msmq_fast.qm.outgoing.sequences import OutgoingStreams
@@ -26,6 +29,15 @@ from msmq_fast.qm.transactions.transaction import Transactions
 from msmq_fast.store.schema import MetaName
 
 
+class Recoverable(Protocol):
+    """A part with records of its own."""
+
+    def recover(self) -> None:
+        """Read the records. Queues and messages are loaded; an ordinal that `QueueRegistry.by_ordinal` does
+        not know is of a queue that was being deleted. What this writes joins the current batch.
+        """
+
+
 class Recovery:
     """Restores what the parts of the queue manager have stored."""
 
@@ -39,8 +51,7 @@ class Recovery:
         outgoing: OutgoingQueues,
         streams: OutgoingStreams,
         transactions: Transactions,
-        leases: Leases,
-        staging: Staging,
+        parts: Iterable[Recoverable],
     ) -> None:
         self._services = services
         self._ledger = services.ledger
@@ -51,8 +62,7 @@ class Recovery:
         self._outgoing = outgoing
         self._streams = streams
         self._transactions = transactions
-        self._leases = leases
-        self._staging = staging
+        self._parts = tuple(parts)
 
     def run(self) -> None:
         """Rebuild everything that was durable; the writes join the current batch.
@@ -65,8 +75,8 @@ class Recovery:
         transactions = self._transactions.load()
         self._load_positions(deleting, silent, transactions.held)
         self._transactions.recover(transactions)
-        self._leases.recover()
-        self._staging.recover()
+        for part in self._parts:
+            part.recover()
         self._system_queues()
 
     def _load_queues(self) -> tuple[set[int], set[int]]:

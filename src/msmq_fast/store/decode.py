@@ -81,6 +81,29 @@ class AckRequest(IntFlag):
     """
 
 
+class Table(IntEnum):
+    """The named databases (KV-01 … KV-14); native code gets the numbers
+    from here, and the lower-case name is the name in LMDB, so neither ever changes. At most 16.
+    """
+
+    META = 0
+    POSITION = 1  # queue ordinal u32 | LookupIdentifier u64 -> position record
+    CONTENT = 2  # content id u64 | chunk u16 -> version u8, packet bytes
+    FEED = 3  # number of the first event u64 -> pack head, events of one commit
+    HISTORY = 4  # number of the first entry u64 -> pack head, message identifiers accepted by one commit
+    QUEUE = 5  # queue ordinal u32 -> version u8, msgpack map
+    QUEUE_INDEX = 6  # kind u8 | folded name, GUID or private number -> version u8, msgpack queue ordinal
+    DIRECTORY = 7  # type u8 | GUID 16 -> version u8, msgpack map
+    # "O" and queue ordinal u32 -> state of the transactional sequence of an outgoing queue;
+    # "I", source GUID 16 and hash 16 -> state of a stream that arrives; "S" and the same: of one by SRMP;
+    # "T", source GUID 16 and number u64 -> version u8, msgpack map: where the receipts of that one go
+    SEQUENCE = 8
+
+
+OF_QUEUES: Final = (Table.QUEUE,)
+"""Tables with one record for each queue, under its ordinal; `Records.delete_queue` deletes that, too."""
+
+
 class EventKind(IntEnum):
     """`kind` of a feed entry. `queue` is the queue that the message is in, was added to or was
     removed from.
@@ -104,6 +127,15 @@ class EventKind(IntEnum):
     ABORTED_RETURN = 16  # the transaction that had received it was aborted: it is where it was
     DUPLICATE = 17  # it came again, and was dropped
     RETURNED = 18  # it was RECEIVED, but its reader was gone: it is where it was
+
+
+ABOUT_QUEUES: Final = frozenset((EventKind.QUEUE_CREATED, EventKind.QUEUE_DELETED))
+"""Events about a queue: `source` is its GUID, and the columns of a message are null."""
+
+NOT_TAKEN: Final = frozenset((EventKind.NACKED, EventKind.DUPLICATE))
+"""Events that may be about a message that came into no queue: it has no LookupIdentifier, and its other
+columns are set all the same.
+"""
 
 
 class Transport(IntEnum):

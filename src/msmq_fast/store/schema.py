@@ -5,29 +5,35 @@ Keys are big-endian, so that LMDB's byte order is the order of numbers. The firs
 record version; fixed records are little-endian, cold ones are msgpack.
 
 To store something new, a prefix in META is enough in most cases; leases, stages and subscriptions have one
-each. Name it in `MetaName` below, write it with `Records.set_meta` (qm/records.py) inside a unit, and have
-`Recovery.run` (qm/recovery.py) read it back with `Records.metas`.
+each. Name it in `MetaName` below, and write it with `Records.set_meta` (qm/records.py) inside a unit.
 
 To add a table, for records that are many or large:
 
-1. Give it the next number in `Table` below, and describe its key and value there. Its name in lower case is
-   its name in LMDB, so it never changes.
-2. Give it the same number in `Table` of src/_native/tables.pxd, in front of TABLE_COUNT: native code checks
-   numbers of tables against that. This rebuilds most native modules, which takes some minutes.
-3. Write it with `Writer.put_record(Table.NAME, key, records.cold(value))` inside a unit, and read it with
-   `Tables.get` and `decode.cold`, or with `Store.scan`. For a record of a queue, make these calls methods of
-   `Records` (qm/records.py), and delete the record in `Records.delete_queue`. Reads find what is durable: a
-   part that needs its own writes at once keeps them in memory, and `Recovery.run` reads them back.
-   `SCHEMA_VERSION` stays as it is: a server that opens an older store for writing creates the table. Only a
-   change of what is stored already needs a step in upgrade.py.
+1. Give it the next number in `Table` (decode.py), and describe its key and value there. If it has one record
+   for each queue, under the ordinal, add it to `OF_QUEUES` behind `Table`. `make .venv/.built` makes the
+   numbers of native code from `Table`, and rebuilds the modules that use them.
+2. Write it with `Writer.put_record(Table.NAME, key, records.cold(value))` inside a unit (`Records.unit`).
+   Reads find what is durable: a part that needs its own writes at once keeps them in memory, and changes that
+   memory when the completion of the unit resolves.
 
-tests/store/test_tables.py compares the numbers. For a test of the records, `World.crash`
+To read either back at start:
+
+3. Give the part a method `recover`, which reads with `Records.metas`, or with `scan_pages` (paging.py) and
+   `decode.cold`. Decode each record by itself: pass a damaged one to `Services.report_corrupt`, and go on.
+4. Make the part in qm/manager.py, whose head has the steps, and add it to the list of parts that `Recovery`
+   gets. A part that keeps records of queues in memory connects to `QueueChanges.removed`, and for outgoing
+   queues to `OutgoingQueues.removed`.
+
+`SCHEMA_VERSION` stays as it is: a server that opens an older store for writing creates the table, and for a
+reader it is empty. Only a change of what is stored already needs a step in upgrade.py. docs/explanation/recovery.md
+lists what is read at start.
+
+No test of the tables needs a change. For a test of the records, `World.crash`
 (tests/support/worlds/queue_manager.py) starts another queue manager from what was durable.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final
 
 from msmq_fast.store.decode import CONTENT_KEY as CONTENT_KEY
@@ -35,6 +41,7 @@ from msmq_fast.store.decode import FEED_ENTRY as FEED_ENTRY
 from msmq_fast.store.decode import FIRST_HISTORY_ENTRY as FIRST_HISTORY_ENTRY
 from msmq_fast.store.decode import HISTORY_ENTRY as HISTORY_ENTRY
 from msmq_fast.store.decode import NUMBER_KEY as NUMBER_KEY
+from msmq_fast.store.decode import OF_QUEUES as OF_QUEUES
 from msmq_fast.store.decode import ORDINAL_KEY as ORDINAL_KEY
 from msmq_fast.store.decode import PACK_HEAD as PACK_HEAD
 from msmq_fast.store.decode import POSITION as POSITION
@@ -43,6 +50,7 @@ from msmq_fast.store.decode import RECORD_VERSION as RECORD_VERSION
 from msmq_fast.store.decode import AckRequest as AckRequest
 from msmq_fast.store.decode import EventKind as EventKind
 from msmq_fast.store.decode import PositionFlag as PositionFlag
+from msmq_fast.store.decode import Table as Table
 from msmq_fast.store.decode import Transport as Transport
 from msmq_fast.store.decode import chunk_count as chunk_count
 
@@ -51,25 +59,6 @@ LOGGED_SCHEMA_VERSION: Final = 2
 """The schema version while a redo log is in use (src/_native/redostore.h): builds without support for the log
 then reject the store.
 """
-
-
-class Table(IntEnum):
-    """The named databases (KV-01 … KV-14); the number is the one native code uses, the lower-case name the
-    one in LMDB.
-    """
-
-    META = 0
-    POSITION = 1  # queue ordinal u32 | LookupIdentifier u64 -> position record
-    CONTENT = 2  # content id u64 | chunk u16 -> version u8, packet bytes
-    FEED = 3  # number of the first event u64 -> pack head, events of one commit
-    HISTORY = 4  # number of the first entry u64 -> pack head, message identifiers accepted by one commit
-    QUEUE = 5  # queue ordinal u32 -> version u8, msgpack map
-    QUEUE_INDEX = 6  # kind u8 | folded name, GUID or private number -> version u8, msgpack queue ordinal
-    DIRECTORY = 7  # type u8 | GUID 16 -> version u8, msgpack map
-    # "O" and queue ordinal u32 -> state of the transactional sequence of an outgoing queue;
-    # "I", source GUID 16 and hash 16 -> state of a stream that arrives; "S" and the same: of one by SRMP;
-    # "T", source GUID 16 and number u64 -> version u8, msgpack map: where the receipts of that one go
-    SEQUENCE = 8
 
 
 def outgoing_stream_key(queue: int) -> bytes:

@@ -12,15 +12,22 @@ from msmq_fast.spark import packets
 from msmq_fast.spark.offline.backend import Backend, every
 from msmq_fast.spark.offline.catalogue import BAND, SEQUENCES, Catalogue, QueueEntry, Stretch
 from msmq_fast.store import decode
-from msmq_fast.store.decode import DecodeError, EventKind, FeedEvent, Position, PositionFlag, Transport
+from msmq_fast.store.decode import (
+    ABOUT_QUEUES,
+    NOT_TAKEN,
+    DecodeError,
+    EventKind,
+    FeedEvent,
+    Position,
+    PositionFlag,
+    Transport,
+)
 from msmq_fast.store.schema import CONTENT_KEY, NUMBER_KEY, POSITION_KEY, Table
 
 _LARGEST: Final = 1 << 26  # no stored packet is greater; a record that says so is damaged
 _MOST: Final = 0xFFFF  # of counts of aborts and moves
 _EVENT_NAMES: Final = {int(kind): kind.name.lower() for kind in EventKind}
 _TRANSPORTS: Final = {int(transport): transport.name.lower() for transport in Transport}
-_ABOUT_QUEUES: Final = (EventKind.QUEUE_CREATED, EventKind.QUEUE_DELETED)
-_NOT_TAKEN: Final = (EventKind.NACKED, EventKind.DUPLICATE)  # perhaps of messages that came into no queue
 
 Row = dict[str, Any]
 
@@ -153,7 +160,7 @@ def _record_with(backend: Backend, number: int) -> bytes:
 
 def _event(event: FeedEvent, catalogue: Catalogue) -> Row:
     name, guid, kind = catalogue.resolve(event.queue) or (None, None, None)
-    if guid is None and event.kind in _ABOUT_QUEUES:
+    if guid is None and event.kind in ABOUT_QUEUES:
         guid = str(UUID(bytes_le=event.source))
     row: Row = {
         "qm_guid": catalogue.guid,
@@ -172,7 +179,7 @@ def _event(event: FeedEvent, catalogue: Catalogue) -> Row:
         row["lookup_id"] = packets.signed(event.lookup_id, 64)
         row["arrival_seq"] = event.arrival_seq
         row["priority"] = 7 - (event.lookup_id >> BAND)
-    if event.lookup_id or event.kind in _NOT_TAKEN:
+    if event.lookup_id or event.kind in NOT_TAKEN:
         row |= _event_of_message(event)
     return row
 
