@@ -1,133 +1,23 @@
-"""The batch writers against a dict, with failures; what is told to listeners, and when."""
+"""The batch writers: when batches leave, what listeners are told and when, and how writers close."""
 
 from __future__ import annotations
 
-import errno
 import gc
 import os
 import select
 import sys
-import tempfile
 import threading
 import time
 import weakref
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from msmq_fast._native.lmdbstore import LmdbTables, status_is_full, status_text
+from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast._native.lmdbthreads import LmdbReader, LmdbWriter
-from msmq_fast._native.memorystore import MemoryReader, MemoryTables, MemoryWriter
+from msmq_fast._native.memorystore import MemoryWriter
 from msmq_fast._native.tables import StoreError
-from msmq_fast.store import decode
 from msmq_fast.store.schema import Table
-from tests.support.worlds.stores import commit, read, settle
-
-KEYS = st.binary(min_size=1, max_size=12)
-VALUES = st.binary(max_size=40)
-PUT = st.tuples(st.just("put"), st.sampled_from([0, 1, 5, 8]), KEYS, VALUES)
-DELETE = st.tuples(st.just("delete"), st.sampled_from([0, 1, 5, 8]), KEYS, st.just(b""))
-ENTRY = st.tuples(st.just("entry"), st.just(3), st.just(b""), st.binary(min_size=56, max_size=56))
-UNIT = st.tuples(st.lists(st.one_of(PUT, DELETE, ENTRY), max_size=6), st.booleans())
-BATCHES = st.lists(
-    st.tuples(st.lists(UNIT, max_size=6), st.sampled_from([0, 0, 0, errno.ENOSPC])), max_size=6
-)
-
-Operation = tuple[str, int, bytes, bytes]
-
-
-class Model:
-    """What a store must hold: plain dicts and a list."""
-
-    def __init__(self) -> None:
-        self.tables: dict[int, dict[bytes, bytes]] = {table: {} for table in (0, 1, 5, 8)}
-        self.entries: list[bytes] = []
-
-    def apply(self, operations: list[Operation]) -> None:
-        for kind, table, key, value in operations:
-            if kind == "entry":
-                self.entries.append(value)
-            elif kind == "put":
-                self.tables[table][key] = value
-            else:
-                self.tables[table].pop(key, None)
-
-    def check(self, tables: LmdbTables | MemoryTables) -> None:
-        for table, expected in self.tables.items():
-            assert dict(tables.scan(table, b"", None, 10_000)) == expected
-            assert [key for key, _ in tables.scan(table, b"", None, 10_000)] == sorted(expected)
-        entries, number = [], 1
-        for key, value in tables.scan(Table.FEED, b"", None, 10_000):
-            assert int.from_bytes(key, "big") == number
-            count = int.from_bytes(value[4:8], "little")
-            entries += [value[8 + 56 * i : 64 + 56 * i] for i in range(count)]
-            number += count
-        assert entries == self.entries
-        assert tables.next_number(Table.FEED) == number
-
-
-def perform(writer: LmdbWriter | MemoryWriter, operations: list[Operation], abandon: bool) -> None:
-    writer.begin_unit()
-    for kind, table, key, value in operations:
-        if kind == "entry":
-            writer.add_entry(table, value)
-        elif kind == "put":
-            writer.put_record(table, key, value)
-        else:
-            writer.delete_record(table, key)
-    if abandon:
-        writer.roll_back()
-    else:
-        writer.keep_unit()
-
-
-@given(BATCHES)
-@settings(max_examples=150, deadline=None)
-def test_memory_writer_is_a_dict_that_loses_failed_batches(
-    batches: list[tuple[list[tuple[list[Operation], bool]], int]],
-) -> None:
-    model, writer = Model(), MemoryWriter()
-    for units, status in batches:
-        told: list[int] = []
-        for operations, abandon in units:
-            perform(writer, operations, abandon)
-            if not abandon and status == 0:
-                model.apply(operations)
-        writer.when_durable(told.append)
-        writer.submit()
-        assert not told
-        assert writer.complete_one(status)
-        assert told == [status]
-        model.check(writer.tables)
-    model.check(writer.crash())
-
-
-@given(st.lists(st.lists(UNIT, max_size=6), max_size=5), st.sampled_from([1, 200, 1 << 20]))
-@settings(max_examples=25, deadline=None)
-def test_lmdb_writer_is_a_dict(batches: list[list[tuple[list[Operation], bool]]], max_bytes: int) -> None:
-    model = Model()
-    with tempfile.TemporaryDirectory() as directory:
-        tables = LmdbTables(directory, map_size=1 << 26)
-        writer = LmdbWriter(tables, max_bytes=max_bytes)
-        for units in batches:
-            for operations, abandon in units:
-                perform(writer, operations, abandon)
-                if not abandon:
-                    model.apply(operations)
-            assert commit(writer) == 0
-            model.check(tables)
-        writer.close()
-        tables.close()
-        tables = LmdbTables(directory, map_size=1 << 26)
-        model.check(tables)
-        tables.close()
-
-
-@pytest.fixture
-def tables(tmp_path: Path) -> LmdbTables:
-    return LmdbTables(tmp_path, map_size=1 << 30)
+from tests.support.worlds.stores import settle
 
 
 def test_listeners_hear_in_order_and_only_when_durable(tables: LmdbTables) -> None:
@@ -211,241 +101,6 @@ def test_entries_that_ride_cause_no_commit() -> None:
     assert writer.tables.next_number(Table.HISTORY) == 2
 
 
-def test_the_feed_has_no_hole_after_a_failed_commit() -> None:
-    writer = MemoryWriter()
-    for status in (0, errno.ENOSPC, 0):
-        writer.add_entry(Table.FEED, bytes(56))
-        writer.submit()
-        writer.complete_one(status)
-    keys = [int.from_bytes(key, "big") for key, _ in writer.tables.scan(Table.FEED)]
-    assert keys == [1, 2]
-
-
-@pytest.mark.rule("KV-G5")
-def test_an_io_error_is_final_and_a_full_disk_is_not() -> None:
-    writer = MemoryWriter()
-    told: list[int] = []
-    failures: list[int] = []
-    writer.on_failure.connect(failures.append)
-    writer.fail_commit(1, errno.ENOSPC)
-    writer.put_record(0, b"a", b"1")
-    writer.when_durable(told.append)
-    writer.complete_all()
-    assert told == [errno.ENOSPC]
-    assert status_is_full(told[0])
-    assert not failures
-    writer.put_record(0, b"b", b"1")
-    writer.complete_all()
-    assert writer.tables.tables[0] == {b"b": b"1"}
-    writer.put_record(0, b"c", b"1")
-    writer.submit()
-    writer.put_record(0, b"d", b"1")
-    writer.when_durable(told.append)
-    writer.complete_one(errno.EIO)
-    assert writer.failed
-    assert failures == [errno.EIO]
-    with pytest.raises(StoreError, match="accepts nothing more"):
-        writer.put_record(0, b"e", b"1")
-    writer.complete_one()
-    assert told[1] != 0, "what was gathered before fails too"
-    assert writer.tables.tables[0] == {b"b": b"1"}
-    assert failures == [errno.EIO], "told once"
-
-
-def test_every_call_can_be_made_to_fail() -> None:
-    writer = MemoryWriter()
-    writer.fail_call(3)
-    writer.begin_unit()
-    writer.put_record(0, b"a", b"1")
-    with pytest.raises(StoreError):
-        writer.put_record(0, b"b", b"1")
-    writer.roll_back()
-    writer.complete_all()
-    assert writer.tables.tables[0] == {}
-
-
-def test_a_listener_that_raises_does_not_harm_the_others() -> None:
-    writer = MemoryWriter()
-    told: list[int] = []
-
-    def fail(_status: int) -> None:
-        raise RuntimeError("broken listener")
-
-    writer.when_durable(fail)
-    writer.when_durable(told.append)
-    writer.submit()
-    with pytest.raises(RuntimeError, match="broken listener"):
-        writer.complete_one()
-    assert told == [0]
-
-
-SIZES = [
-    0,
-    1,
-    decode.WHOLE_BYTES,
-    decode.WHOLE_BYTES + 1,
-    2 * decode.CHUNK_BYTES,
-    2 * decode.CHUNK_BYTES + 1,
-    4 << 20,
-]
-
-
-def test_content_of_every_size_is_read_back_and_deleted(tables: LmdbTables) -> None:
-    writer, reader = LmdbWriter(tables), LmdbReader(tables)
-    packets = [bytes([i]) * size for i, size in enumerate(SIZES)]
-    for content_id in (3, 9, 1, 5, 2, 8, 4):  # in no order: not every put is an append
-        writer.put_content(content_id, packets[(3, 9, 1, 5, 2, 8, 4).index(content_id)])
-    assert commit(writer) == 0
-    wanted = list(zip((3, 9, 1, 5, 2, 8, 4), SIZES, strict=True))
-    assert read(reader, wanted) == [(packet, 0) for packet in packets]
-    assert [tables.read_content(*one) for one in wanted] == packets
-    chunks: dict[int, list[bytes]] = {}
-    for key, value in tables.scan(Table.CONTENT):
-        chunks.setdefault(decode.content_key(key)[0], []).append(value)
-    assert [decode.content(chunks[content_id], size) for content_id, size in wanted] == packets
-    for content_id, size in wanted:
-        writer.delete_content(content_id, size)
-    assert commit(writer) == 0
-    assert tables.count(Table.CONTENT) == 0
-    assert writer.statistics()["missing_deletes"] == 0
-    missing, wrong = read(reader, [(3, 0), (9, 1)])
-    assert missing[0] is None
-    assert wrong[0] is None
-    assert "NOTFOUND" in status_text(missing[1])
-    writer.close()
-    reader.close()
-
-
-CONTENT = st.one_of(
-    st.tuples(st.just("put"), st.integers(1, 6), st.sampled_from([0, 9, 70_000])),
-    st.tuples(st.just("delete"), st.integers(1, 6), st.sampled_from([9, 70_000])),
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.lists(CONTENT, max_size=12), max_size=4))
-def test_what_comes_and_goes_within_a_batch_leaves_what_a_dict_would(
-    batches: list[list[tuple[str, int, int]]],
-) -> None:
-    """Puts of new contents that the same batch deletes are left out; no other put or delete is."""
-    memory = MemoryWriter()
-    with tempfile.TemporaryDirectory() as directory:
-        tables = LmdbTables(Path(directory), map_size=1 << 26)
-        writer = LmdbWriter(tables)
-        for number, batch in enumerate(batches):
-            for step, (kind, content_id, size) in enumerate(batch):
-                for target in (memory, writer):
-                    if kind == "put":
-                        target.put_content(content_id, bytes([number, step % 256]) * (size // 2))
-                    else:
-                        target.delete_content(content_id, size)
-            commit(writer)
-            memory.complete_all()
-            assert tables.scan(Table.CONTENT, b"", None, 99) == memory.tables.scan(
-                Table.CONTENT, b"", None, 99
-            )
-        writer.close()
-        tables.close()
-
-
-def test_the_reader_refuses_a_size_that_is_not_the_stored_one(tables: LmdbTables) -> None:
-    writer, reader = LmdbWriter(tables), LmdbReader(tables)
-    writer.put_content(1, bytes(100))
-    commit(writer)
-    for size in (99, 101, decode.WHOLE_BYTES + 1):
-        body, status = read(reader, [(1, size)])[0]
-        assert body is None
-        assert "CORRUPTED" in status_text(status)
-    writer.close()
-    reader.close()
-
-
-def test_memory_reader_answers_like_the_real_one() -> None:
-    writer = MemoryWriter()
-    reader = MemoryReader(writer.tables)
-    packets = [bytes([i]) * size for i, size in enumerate(SIZES)]
-    for content_id, packet in enumerate(packets, 1):
-        writer.put_content(content_id, packet)
-    writer.complete_all()
-    found: list[tuple[bytes | None, int]] = []
-    for content_id, size in enumerate([*SIZES, 5], 1):
-        reader.read(content_id, size, lambda body, status: found.append((body, status)))
-    assert not found
-    reader.complete()
-    assert found[:-1] == [(packet, 0) for packet in packets]
-    assert found[-1][0] is None
-
-
-@pytest.mark.rule("KV-G3")
-def test_a_full_map_fails_the_batch_and_later_ones_succeed(tmp_path: Path) -> None:
-    tables = LmdbTables(tmp_path, map_size=1 << 20)
-    writer = LmdbWriter(tables)
-    content_id, status = 0, 0
-    while status == 0:
-        content_id += 1
-        writer.put_content(content_id, bytes(50_000))
-        status = commit(writer)
-        assert content_id < 100
-    assert status_is_full(status)
-    assert not writer.failed
-    assert tables.count(Table.CONTENT) == content_id - 1
-    for gone in range(1, content_id):
-        writer.delete_content(gone, 50_000)
-    assert commit(writer) == 0
-    writer.put_record(Table.META, b"next", b"")  # freed pages are reused from the commit after the next on
-    assert commit(writer) == 0
-    writer.put_content(content_id + 1, bytes(50_000))
-    assert commit(writer) == 0
-    writer.close()
-    tables.close()
-
-
-def test_bad_calls_are_refused(tables: LmdbTables) -> None:
-    writer = LmdbWriter(tables)
-    for key in (b"", bytes(512)):
-        with pytest.raises(ValueError, match="511"):
-            writer.put_record(0, key, b"")
-    for table in (-1, len(Table)):
-        with pytest.raises(ValueError, match="table"):
-            writer.put_record(table, b"k", b"")
-        with pytest.raises(ValueError, match="table"):
-            tables.get(table, b"k")
-    with pytest.raises(ValueError, match="packed"):
-        writer.add_entry(0, bytes(56))
-    writer.add_entry(3, bytes(56))
-    with pytest.raises(ValueError, match="one length"):
-        writer.add_entry(3, bytes(55))
-    with pytest.raises(RuntimeError):
-        writer.keep_unit()
-    with pytest.raises(StoreError, match="closed first"):
-        tables.close()
-    writer.close()
-    with pytest.raises(StoreError, match="closed"):
-        writer.put_record(0, b"k", b"")
-    tables.close()
-    with pytest.raises(StoreError, match="closed"):
-        tables.get(0, b"k")
-
-
-def test_positions_come_in_key_order_without_bodies(tables: LmdbTables) -> None:
-    writer = LmdbWriter(tables)
-    expected: dict[int, bytes] = {}
-    for queue, lookup in ((2, 9), (1, 3 << 56), (1, 7), (300, 1)):
-        record = bytes([1]) + bytes([queue & 0xFF]) * 87
-        writer.put_record(Table.POSITION, decode.POSITION_KEY.pack(queue, lookup), record)
-        expected[queue] = expected.get(queue, b"")
-    commit(writer)
-    packed = tables.pack_positions()
-    assert list(packed) == [1, 2, 300]
-    assert [int.from_bytes(packed[1][at : at + 8], "little") for at in (0, 96)] == [7, 3 << 56]
-    assert packed[2] == (9).to_bytes(8, "little") + bytes([1]) + bytes([2]) * 87
-    writer.put_record(Table.POSITION, b"short", b"\x01")
-    commit(writer)
-    with pytest.raises(StoreError, match="damaged position"):
-        tables.pack_positions()
-    writer.close()
-
-
 def test_closing_commits_what_listeners_add_and_drops_an_open_unit(tables: LmdbTables) -> None:
     writer = LmdbWriter(tables)
     told: list[int] = []
@@ -510,22 +165,6 @@ def test_an_environment_is_not_closed_while_it_is_copied(tables: LmdbTables) -> 
     tables.close()
 
 
-def test_one_who_waits_for_room_and_raises_does_not_harm_the_others() -> None:
-    writer = MemoryWriter()
-    told: list[int] = []
-
-    def bad() -> None:
-        raise ZeroDivisionError
-
-    writer.when_room(0, bad)
-    writer.when_room(0, lambda: told.append(1))
-    writer.when_durable(told.append)
-    writer.submit()
-    with pytest.raises(ZeroDivisionError):
-        writer.complete_one()
-    assert sorted(told) == [0, 1]
-
-
 def test_entries_that_ride_leave_when_they_are_many_or_in_the_way() -> None:
     writer = MemoryWriter(max_bytes=560)
     for _ in range(9):
@@ -541,21 +180,6 @@ def test_entries_that_ride_leave_when_they_are_many_or_in_the_way() -> None:
     writer.submit()
     assert writer.complete_one()
     assert told == [1]
-
-
-def test_a_failure_handler_that_raises_keeps_nobody_from_being_told() -> None:
-    writer = MemoryWriter()
-    told: list[int] = []
-
-    def bad(_status: int) -> None:
-        raise ZeroDivisionError
-
-    writer.on_failure.connect(bad)
-    writer.when_durable(told.append)
-    writer.submit()
-    with pytest.raises(ZeroDivisionError):
-        writer.complete_one(errno.EIO)
-    assert told == [errno.EIO]
 
 
 def test_a_writer_that_is_thrown_away_drops_its_listeners(tables: LmdbTables) -> None:
@@ -599,16 +223,3 @@ def test_a_commit_never_waits_for_the_interpreter(tables: LmdbTables) -> None:
     finally:
         sys.setswitchinterval(interval)
     writer.close()
-
-
-def test_a_fault_before_the_seal_keeps_nothing_from_the_disk() -> None:
-    writer = MemoryWriter()
-
-    def before_seal() -> None:
-        raise ZeroDivisionError
-
-    writer.before_seal.connect(before_seal)
-    writer.put_record(0, b"a", b"1")
-    with pytest.raises(ZeroDivisionError):
-        writer.submit()
-    assert writer.flying
