@@ -21,7 +21,8 @@ from msmq_fast.store.identity import DATA_NAME
 from tests.faults.matrix.account import host_bodies
 from tests.faults.matrix.host import Host
 from tests.faults.matrix.runner import Ledger, judge_again, judge_here, play, started
-from tests.faults.matrix.scenarios import SCENARIOS, Scenario
+from tests.faults.matrix.scenario import Scenario
+from tests.faults.matrix.scenarios import SCENARIOS
 from tests.support.clocks import StillClock
 
 MOMENTS = ("before", "under way", "after")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from msmq_fast._native.tables import StoreError
 from tests.faults.matrix.host import Died, Host
 from tests.faults.matrix.runner import Ledger, judge_again, judge_here, play, started
-from tests.faults.matrix.scenarios import Scenario
+from tests.faults.matrix.scenario import Scenario
 
 NEVER = 1 << 40
 MOMENTS = ("before", "under way", "after")

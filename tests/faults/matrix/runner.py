@@ -9,7 +9,7 @@ from msmq_fast._native.tables import StoreError
 from msmq_fast.protocol.errors import MSMQError
 from tests.faults.matrix.account import Numbers, State, check, observe, remember
 from tests.faults.matrix.host import Host
-from tests.faults.matrix.scenarios import Scenario, Step
+from tests.faults.matrix.scenario import Scenario, Step
 
 _ATTEMPTS = 6
 

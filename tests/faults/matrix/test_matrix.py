@@ -17,7 +17,9 @@ from tests.faults.matrix import memory
 from tests.faults.matrix.account import check
 from tests.faults.matrix.host import LOG_SIZE, Host
 from tests.faults.matrix.runner import Ledger, judge_again, judge_here, play, started
-from tests.faults.matrix.scenarios import ENQUEUE, RECEIVE, SCENARIOS, Scenario
+from tests.faults.matrix.scenario import Scenario
+from tests.faults.matrix.scenarios import SCENARIOS
+from tests.faults.matrix.scenarios_messages import ENQUEUE, RECEIVE
 
 ROOT = Path(__file__).parent.parent.parent.parent
 
