@@ -3,7 +3,8 @@
 import sys
 import time
 
-from .driver import Disagreement, Driver
+from .driver import Driver
+from .visible import Disagreement
 
 
 def main(seed: int, operations: int) -> int:

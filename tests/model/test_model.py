@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from .driver import Disagreement, Driver
+from .driver import Driver
+from .visible import Disagreement
 
 ROOT = Path(__file__).parents[2]
 SEEDS = 200
