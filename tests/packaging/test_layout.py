@@ -1,4 +1,6 @@
-"""Shared helpers of the tests are in tests/support, no module imports a test module, and tests have tiers."""
+"""Shared helpers of the tests are in tests/support, no module imports a test module, tests have tiers, and
+files stay short.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,11 @@ pytestmark = pytest.mark.smoke
 
 WITHOUT_SMOKE = {"faults"}
 """Crashes and attacks take longer than the tier has."""
+
+LINES = 600
+CODE = {".py", ".pyi", ".pyx", ".pxd", ".pxi", ".c", ".h"}
+LONGER: set[str] = set()
+"""Files that may have more lines. Split a file by subject instead of adding it here."""
 
 
 def _imported(path: Path, text: str) -> Iterator[Path]:
@@ -77,3 +84,29 @@ def test_each_folder_has_a_smoke_test_and_no_smoke_test_is_long():
     smoke = {path for path, text in tests.items() if "\npytestmark = pytest.mark.smoke\n" in text}
     assert {_room(path) for path in tests} - {_room(path) for path in smoke} == WITHOUT_SMOKE
     assert [path for path in smoke if "\n@pytest.mark.long" in tests[path]] == []
+
+
+def _long_files(root: Path) -> set[str]:
+    """The files of code below the four folders that have more than LINES lines."""
+    files = (path for folder in ("src", "tests", "tools", "bench") for path in (root / folder).rglob("*"))
+    code = (path for path in files if path.suffix in CODE and path.is_file())
+    return {path.relative_to(root).as_posix() for path in code if len(path.read_bytes().splitlines()) > LINES}
+
+
+def test_no_file_of_code_has_more_than_600_lines():
+    """The exceptions are exact: a file that has become short leaves the list."""
+    assert _long_files(ROOT) == LONGER
+
+
+def test_a_file_that_is_too_long_is_named(tmp_path: Path):
+    for folder, suffix, lines in (
+        ("tests/mqqb", ".py", LINES),
+        ("tests/qm", ".py", LINES + 1),
+        ("src/_native", ".pyx", LINES + 1),
+        ("bench/native", ".h", LINES + 1),
+        ("tests/srmp", ".json", LINES + 1),
+    ):
+        file = tmp_path / folder / f"file{suffix}"
+        file.parent.mkdir(parents=True)
+        file.write_text("x\n" * lines)
+    assert _long_files(tmp_path) == {"tests/qm/file.py", "src/_native/file.pyx", "bench/native/file.h"}
