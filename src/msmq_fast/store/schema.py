@@ -25,8 +25,8 @@ To read either back at start:
    queues to `OutgoingQueues.removed`.
 
 `SCHEMA_VERSION` stays as it is: a server that opens an older store for writing creates the table, and for a
-reader it is empty. Only a change of what is stored already needs a step in upgrade.py. docs/explanation/recovery.md
-lists what is read at start.
+reader it is empty. Only a change of what is stored already needs a step in upgrade.py.
+docs/explanation/recovery.md lists what is read at start.
 
 No test of the tables needs a change. For a test of the records, `World.crash`
 (tests/support/worlds/queue_manager.py) starts another queue manager from what was durable.
