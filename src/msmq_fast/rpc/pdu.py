@@ -1,6 +1,6 @@
-"""The connection-oriented PDUs beside requests and responses, parsed and built (C706 12.6.4, MS-RPCE 2.2.2).
+"""Parses and builds all connection-oriented PDUs except requests and responses (C706 12.6.4, MS-RPCE 2.2.2).
 
-Requests and responses are hot: `_native.rpcframing` finds their parts and builds their fragments.
+Requests and responses are on the hot path: `_native.rpcframing` parses and builds their fragments.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
     "parse_fault",
 ]
 
-FAULT_HEADER = 32  # a fault without stub data: its alloc_hint (MS-RPCE 2.2.2.8)
+FAULT_HEADER = 32  # of a fault PDU without stub data; includes its alloc_hint (MS-RPCE 2.2.2.8)
 
 
 class PduType(IntEnum):
@@ -71,7 +71,7 @@ class Flag(IntFlag):
     LAST = 0x02
     PENDING_CANCEL = 0x04
     SUPPORT_HEADER_SIGN = 0x04
-    """The same bit in bind, alter_context, their answers and auth3."""
+    """The bit of PENDING_CANCEL, with another meaning in bind, alter_context, their answers and auth3."""
     CONC_MPX = 0x10
     DID_NOT_EXECUTE = 0x20
     MAYBE = 0x40
@@ -82,7 +82,7 @@ WHOLE = Flag.FIRST | Flag.LAST
 
 
 class PduFault(IntEnum):
-    """Pdu.fault: why a PDU is malformed. `_native/rpcframing.pyx` has the same numbers."""
+    """The values of Pdu.fault: why a PDU is malformed. `_native/rpcframing.pyx` defines the same numbers."""
 
     VERSION = 1
     LENGTH = 2
@@ -120,7 +120,7 @@ class ResultReason(IntEnum):
 
 
 class PduError(ValueError):
-    """The body of a PDU is malformed."""
+    """Raised if the body of a PDU is malformed, or if a PDU to be built would be too long."""
 
 
 class ContextElement(NamedTuple):
@@ -132,7 +132,10 @@ class ContextElement(NamedTuple):
 
 
 class ContextResult(NamedTuple):
-    """p_result_t: what became of one; `reason` of NEGOTIATE_ACK are the bind-time features."""
+    """p_result_t: the server's decision on one proposed context.
+
+    With the result NEGOTIATE_ACK, `reason` has the bind-time features.
+    """
 
     result: int
     reason: int = 0
@@ -159,7 +162,7 @@ class BindAck(NamedTuple):
 
 
 class BindNak(NamedTuple):
-    """The body of bind_nak: why, and the versions of the protocol that are spoken."""
+    """The body of bind_nak: the reason, and the supported versions of the protocol."""
 
     reason: int
     versions: tuple[tuple[int, int], ...]
@@ -173,7 +176,7 @@ class Fault(NamedTuple):
 
 
 class SecTrailer(NamedTuple):
-    """sec_trailer and authentication token of a PDU to be built (MS-RPCE 2.2.2.11)."""
+    """The sec_trailer and the authentication token of a PDU to be built (MS-RPCE 2.2.2.11)."""
 
     auth_type: int
     auth_level: int
@@ -181,7 +184,7 @@ class SecTrailer(NamedTuple):
     token: bytes = b""
 
     def encode(self, *, pad: int = 0, big_endian: bool = False) -> bytes:
-        """The 8 bytes before the token."""
+        """Returns the 8 bytes of the sec_trailer, which precede the token."""
         order = ">" if big_endian else "<"
         return struct.pack(order + "BBBBI", self.auth_type, self.auth_level, pad, 0, self.context_id)
 
@@ -198,8 +201,11 @@ def build(
     auth: SecTrailer | None = None,
     big_endian: bool = False,
 ) -> bytes:
-    """A whole PDU. The sec_trailer is aligned to 4 bytes, as Windows does it in PDUs that build a security
-    context. Raises PduError if there is more than a PDU can hold."""
+    """Builds a whole PDU.
+
+    The sec_trailer is aligned to 4 bytes, as Windows aligns it in PDUs that establish a security context.
+    Raises PduError if the content is too long for a PDU.
+    """
     order = ">" if big_endian else "<"
     auth_length = 0
     if auth is not None:
@@ -231,7 +237,7 @@ def _bind_body(bind: Bind, big_endian: bool) -> bytes:
 def build_bind(
     call_id: int, bind: Bind, *, flags: int = WHOLE, auth: SecTrailer | None = None, big_endian: bool = False
 ) -> bytes:
-    """A bind."""
+    """Builds a bind."""
     body = _bind_body(bind, big_endian)
     return build(PduType.BIND, call_id, body, flags=flags, auth=auth, big_endian=big_endian)
 
@@ -239,13 +245,13 @@ def build_bind(
 def build_alter(
     call_id: int, bind: Bind, *, flags: int = WHOLE, auth: SecTrailer | None = None, big_endian: bool = False
 ) -> bytes:
-    """An alter_context."""
+    """Builds an alter_context."""
     body = _bind_body(bind, big_endian)
     return build(PduType.ALTER, call_id, body, flags=flags, auth=auth, big_endian=big_endian)
 
 
 def build_auth3(call_id: int, auth: SecTrailer, *, flags: int = WHOLE, big_endian: bool = False) -> bytes:
-    """The last leg of a security context with an odd number of them (MS-RPCE 2.2.2.10)."""
+    """Builds an auth3: the last leg of a security context with an odd number of legs (MS-RPCE 2.2.2.10)."""
     return build(PduType.AUTH3, call_id, bytes(4), flags=flags, auth=auth, big_endian=big_endian)
 
 
@@ -264,33 +270,33 @@ def _ack_body(ack: BindAck) -> bytes:
 
 
 def build_bind_ack(call_id: int, ack: BindAck, flags: int, auth: SecTrailer | None = None) -> bytes:
-    """A bind_ack. An empty `secondary` address has no bytes at all, as in alter_context_resp."""
+    """Builds a bind_ack. An empty `secondary` address has no bytes at all, as in alter_context_resp."""
     return build(PduType.BIND_ACK, call_id, _ack_body(ack), flags=flags, auth=auth)
 
 
 def build_alter_response(call_id: int, ack: BindAck, flags: int, auth: SecTrailer | None = None) -> bytes:
-    """An alter_context_resp."""
+    """Builds an alter_context_resp."""
     return build(PduType.ALTER_RESPONSE, call_id, _ack_body(ack), flags=flags, auth=auth)
 
 
 def build_bind_nak(call_id: int, reason: int) -> bytes:
-    """A bind_nak that names version 5.0 as the one that is spoken."""
+    """Builds a bind_nak that names version 5.0 as the supported version."""
     return build(PduType.BIND_NAK, call_id, struct.pack("<HBBBxxx", reason, 1, 5, 0))
 
 
 def build_fault(call_id: int, context_id: int, status: int, flags: int = WHOLE) -> bytes:
-    """A fault without stub data and extended error information. Faults carry no sec_trailer."""
+    """Builds a fault without stub data or extended error information. Faults carry no sec_trailer."""
     body = struct.pack("<IHBBII", FAULT_HEADER, context_id, 0, 0, status, 0)
     return build(PduType.FAULT, call_id, body, flags=flags)
 
 
 def build_cancel(call_id: int) -> bytes:
-    """A co_cancel."""
+    """Builds a co_cancel."""
     return build(PduType.CANCEL, call_id)
 
 
 def build_orphaned(call_id: int) -> bytes:
-    """An orphaned."""
+    """Builds an orphaned PDU."""
     return build(PduType.ORPHANED, call_id)
 
 
@@ -298,7 +304,9 @@ def build_orphaned(call_id: int) -> bytes:
 
 
 class _Reader:
-    """Numbers and syntaxes from the body of a PDU, in its byte order; running out of bytes is a PduError."""
+    """Reads integers and syntax identifiers from the body of a PDU, in its byte order. Raises PduError at its
+    end.
+    """
 
     __slots__ = ("_data", "_order", "at", "big_endian")
 
@@ -327,10 +335,10 @@ class _Reader:
 
 
 def parse_bind(pdu: Pdu) -> Bind:
-    """The body of a bind or alter_context. Raises PduError."""
+    """Parses the body of a bind or alter_context. Raises PduError."""
     reader = _Reader(pdu)
     max_xmit, max_recv, group, count = reader.take("HHIB")
-    if count:  # the padding may be missing where nothing follows it
+    if count:  # the padding may be missing if no contexts follow
         reader.raw(3)
     contexts = []
     for _ in range(count):
@@ -343,7 +351,7 @@ def parse_bind(pdu: Pdu) -> Bind:
 
 
 def parse_bind_ack(pdu: Pdu) -> BindAck:
-    """The body of a bind_ack or alter_context_resp. Raises PduError."""
+    """Parses the body of a bind_ack or alter_context_resp. Raises PduError."""
     reader = _Reader(pdu)
     max_xmit, max_recv, group, size = reader.take("HHIH")
     secondary = reader.raw(size).rstrip(b"\0").decode("ascii", "replace")
@@ -357,7 +365,7 @@ def parse_bind_ack(pdu: Pdu) -> BindAck:
 
 
 def parse_bind_nak(pdu: Pdu) -> BindNak:
-    """The body of a bind_nak; what follows the versions is not looked at. Raises PduError."""
+    """Parses the body of a bind_nak and ignores what follows the versions. Raises PduError."""
     reader = _Reader(pdu)
     (reason,) = reader.take("H")
     if reader.at == len(pdu.body):
@@ -371,7 +379,7 @@ def parse_bind_nak(pdu: Pdu) -> BindNak:
 
 
 def parse_fault(pdu: Pdu) -> Fault:
-    """The body of a fault. Raises PduError."""
+    """Parses the body of a fault. Raises PduError."""
     reader = _Reader(pdu)
     _, context_id, status = reader.take("IHxxI")
     return Fault(context_id, status)

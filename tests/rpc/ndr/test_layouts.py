@@ -253,9 +253,9 @@ def test_buffers_are_copied_once() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"a": 2, "b": b"abc"}, "3 elements in an array of 2"),
-        ({"a": 4, "b": b"abc"}, "3 elements in an array of 4"),
-        ({"a": 4, "b": None}, "NULL for an array"),
+        ({"a": 2, "b": b"abc"}, "3 elements do not fit in an array of 2"),
+        ({"a": 4, "b": b"abc"}, "3 elements do not fit in an array of 4"),
+        ({"a": 4, "b": None}, "the array is NULL"),
     ],
 )
 def test_values_that_contradict_each_other_are_not_written(values: dict[str, object], message: str) -> None:

@@ -104,14 +104,14 @@ def test_range_of_the_size_of_a_packet() -> None:
 @pytest.mark.parametrize(
     ("counts", "detail"),
     [
-        ((4, 0, 3), "maximum count is not size_is"),
-        ((2, 0, 3), "maximum count is not size_is"),
-        ((3, 0, 2), "actual count is not length_is"),
+        ((4, 0, 3), "the maximum count differs from size_is"),
+        ((2, 0, 3), "the maximum count differs from size_is"),
+        ((3, 0, 2), "the actual count differs from length_is"),
         ((3, 0, 4), "more elements than the maximum count"),
-        ((3, 1, 3), "offset is not 0"),
-        ((3, 1, 2), "offset is not 0"),
+        ((3, 1, 3), "the offset is not 0"),
+        ((3, 1, 2), "the offset is not 0"),
         ((0xFFFFFFFF, 0, 3), "maximum count of 2^31 or more"),
-        ((3, 0xFFFFFFFF, 3), "offset is not 0"),
+        ((3, 0xFFFFFFFF, 3), "the offset is not 0"),
         ((3, 0, 0xFFFFFFFF), "more elements than the maximum count"),
     ],
 )
@@ -139,15 +139,18 @@ def test_maximum_count_of_a_conformant_array(count: int) -> None:
 @pytest.mark.rule("RP-16")
 def test_maximum_count_in_front_of_a_structure() -> None:
     stub = u32(0, 1, 4, 3) + b"ABC" + bytes(1) + bytes(20) + u32(1)
-    assert refused(EPM.op("ept_map"), stub) == "maximum count is not size_is"
+    assert refused(EPM.op("ept_map"), stub) == "the maximum count differs from size_is"
 
 
 @pytest.mark.rule("RP-16", "QP-075")
 def test_null_pointer_to_an_array_with_elements() -> None:
     for ndr64, make in (False, desc), (True, desc64):
         assert START_RECEIVE.decode_request(make(0), ndr64=ndr64).lpRemoteReadDesc.lpBuffer is None
-        assert refused(START_RECEIVE, make(4), ndr64=ndr64) == "NULL pointer for an array with elements"
-    assert refused(SET_SECURITY, object_format() + u32(0, 8, 0)) == "NULL pointer for an array with elements"
+        assert refused(START_RECEIVE, make(4), ndr64=ndr64) == "the pointer to an array with elements is NULL"
+    assert (
+        refused(SET_SECURITY, object_format() + u32(0, 8, 0))
+        == "the pointer to an array with elements is NULL"
+    )
     SET_SECURITY.decode_request(object_format() + u32(0, 0, 0), ndr64=False)
 
 
@@ -172,9 +175,9 @@ def test_truncated(ndr64: bool) -> None:
 def test_union() -> None:
     args = DELETE_OBJECT.decode_request(object_format(), ndr64=False)
     assert args.pObjectFormat.pQueueFormat.name == UUID(int=0)
-    assert refused(DELETE_OBJECT, object_format(1, 4)) == "the discriminant of a union is not switch_is"
-    assert refused(DELETE_OBJECT, object_format(9, 9)) == "no such arm in the union"
-    assert refused(DELETE_OBJECT, u32(2, 2, 0)) == "no such arm in the union"
+    assert refused(DELETE_OBJECT, object_format(1, 4)) == "the discriminant of a union differs from switch_is"
+    assert refused(DELETE_OBJECT, object_format(9, 9)) == "the discriminant selects no arm of the union"
+    assert refused(DELETE_OBJECT, u32(2, 2, 0)) == "the discriminant selects no arm of the union"
 
 
 @pytest.mark.rule("RP-16")
@@ -184,7 +187,7 @@ def test_union() -> None:
 )
 def test_string_without_a_terminator(counts: tuple[int, int, int], text: str) -> None:
     stub = u32(*counts) + text.encode("utf-16-le")
-    assert refused(PATH, stub + bytes(64)) == "a string without a terminator"
+    assert refused(PATH, stub + bytes(64)) == "a string has no terminating NUL"
 
 
 @pytest.mark.rule("RP-16")
@@ -237,7 +240,7 @@ def test_counts_cost_nothing() -> None:
 def test_elements_of_a_stub_are_limited() -> None:
     """Arrays of objects are many times larger in memory than in the stub."""
     elements = property_of(0x1013, u32(MAX_ELEMENTS + 1, 1, MAX_ELEMENTS + 1) + bytes(4 * MAX_ELEMENTS + 4))
-    assert refused(SET_PROPERTIES, elements) == "too many elements"
+    assert refused(SET_PROPERTIES, elements) == "the arrays of the stub have too many elements"
     rest = 2  # of the arrays of properties
     fewer = u32(MAX_ELEMENTS - rest, 1, MAX_ELEMENTS - rest) + bytes(4 * MAX_ELEMENTS)
     assert SET_PROPERTIES.decode_request(property_of(0x1013, fewer), ndr64=False)
@@ -254,4 +257,4 @@ def test_nesting_is_limited() -> None:
     assert SET_PROPERTIES.decode_request(nested(5), ndr64=False)
     beside_each_other = u32(100, 1, 100) + u32(1) * 100 + (u32(1, 0, 1) + bytes(4)) * 100
     assert SET_PROPERTIES.decode_request(property_of(0x101F, beside_each_other), ndr64=False)
-    assert refused(SET_PROPERTIES, nested(100_000)) == "pointers are nested too deeply"
+    assert refused(SET_PROPERTIES, nested(100_000)) == "the pointers are nested too deeply"

@@ -1,1 +1,1 @@
-"""The interfaces as their IDL describes them: tables only."""
+"""The RPC interfaces as tables, transcribed from their IDL."""

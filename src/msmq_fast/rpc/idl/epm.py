@@ -1,4 +1,4 @@
-"""epm, the endpoint mapper: C706 appendix O with the changes of MS-RPCE 2.2.1.2."""
+"""The interface epm, the endpoint mapper: C706 appendix O with the changes of MS-RPCE 2.2.1.2."""
 
 from __future__ import annotations
 

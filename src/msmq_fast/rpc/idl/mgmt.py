@@ -1,4 +1,4 @@
-"""mgmt, the management interface of every endpoint: C706 appendix Q with the changes of MS-RPCE 2.2.1.3."""
+"""The interface mgmt, which manages an endpoint: C706 appendix Q with the changes of MS-RPCE 2.2.1.3."""
 
 from __future__ import annotations
 

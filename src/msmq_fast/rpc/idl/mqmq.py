@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 XACTUOW = FixedBytes(16)
-"""A structure whose only field is an array of 16 bytes."""
+"""A structure whose only field is an array of 16 bytes: the identifier of a transaction."""
 OBJECTID = Struct("OBJECTID", {"Lineage": GUID, "Uniquifier": U32})
 DL_ID = Struct("DL_ID", {"m_DlGuid": GUID, "m_pwzDomain": UniquePtr(wstring())})
 MULTICAST_ID = Struct("MULTICAST_ID", {"m_address": U32, "m_port": U32})
@@ -53,7 +53,7 @@ QUEUE_FORMAT = Struct(
         "m_qft": U8,
         "m_SuffixAndFlags": U8,
         "m_reserved": U16,
-        "name": UnionOf(  # without a name in the IDL; the arms' names, by the values of m_qft:
+        "name": UnionOf(  # the IDL has no name for it; the comments name the arm of each value of m_qft
             "m_qft",
             U8,
             {
@@ -73,7 +73,7 @@ QUEUE_FORMAT = Struct(
 
 
 def _counted(name: str, element: NdrType) -> Struct:
-    """A structure of a count and as many elements (MS-MQMQ 2.2.16)."""
+    """Declares a structure of a count and that many elements (MS-MQMQ 2.2.16)."""
     return Struct(name, {"cElems": U32, "pElems": UniquePtr(ArrayOf(element, conformant("cElems")))})
 
 

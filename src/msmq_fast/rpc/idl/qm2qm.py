@@ -1,4 +1,4 @@
-"""qm2qm: MS-MQQP, appendix A."""
+"""The interface qm2qm: MS-MQQP, appendix A."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 MAX_PACKET = 4325376
-"""The most bytes of a packet that a descriptor can carry: 4 MiB and 128 KiB."""
+"""The size limit, in bytes, of a packet that a descriptor can carry: 4 MiB and 128 KiB."""
 
 PCTX_RRSESSION_HANDLE_TYPE = ContextHandle("PCTX_RRSESSION_HANDLE_TYPE")
 PCTX_REMOTEREAD_HANDLE_TYPE = ContextHandle("PCTX_REMOTEREAD_HANDLE_TYPE")

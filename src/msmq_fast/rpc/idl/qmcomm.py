@@ -1,4 +1,4 @@
-"""qmcomm: MS-MQMP, appendix A."""
+"""The interface qmcomm: MS-MQMP, appendix A."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _SECURITY_DESCRIPTOR_SIZE = Range(U32, 0, 524288)
 
 
 def _to_pointer(kind: NdrType) -> Ptr:
-    """`kind **`"""
+    """`kind **`: a pointer to a pointer."""
     return UniquePtr(UniquePtr(kind))
 
 
@@ -84,7 +84,7 @@ TRANSFER_BUFFER_V1 = Struct(
     "CACTransferBufferV1",
     {
         "uTransferType": Range(U32, 0, 2),
-        "transfer": UnionOf(  # without a name in the IDL
+        "transfer": UnionOf(  # the IDL has no name for it
             "uTransferType", U32, {0: TRANSFER_SEND, 1: TRANSFER_RECEIVE, 2: CREATE_REMOTE_CURSOR}
         ),
         "pClass": _PTR_U16,

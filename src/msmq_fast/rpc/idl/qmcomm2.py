@@ -1,4 +1,4 @@
-"""qmcomm2: MS-MQMP, appendix A."""
+"""The interface qmcomm2: MS-MQMP, appendix A."""
 
 from __future__ import annotations
 

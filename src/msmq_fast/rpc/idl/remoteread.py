@@ -1,4 +1,4 @@
-"""RemoteRead: MS-MQRR, appendix A."""
+"""The interface RemoteRead: MS-MQRR, appendix A."""
 
 from __future__ import annotations
 
@@ -26,8 +26,11 @@ from msmq_fast.rpc.ndr.types import (
 __all__ = ["QUEUE_CONTEXT_HANDLE", "REMOTE_READ", "SECTION_BUFFER"]
 
 QUEUE_CONTEXT_HANDLE = ContextHandle("QUEUE_CONTEXT_HANDLE")
-"""QUEUE_CONTEXT_HANDLE_SERIALIZE and …_NOSERIALIZE, which are the same on the wire and not type-strict
-(MS-MQRR 2.2.4)."""
+"""The context handle of an open queue.
+
+The IDL types QUEUE_CONTEXT_HANDLE_SERIALIZE and …_NOSERIALIZE are equal on the wire and not type-strict
+(MS-MQRR 2.2.4).
+"""
 SECTION_BUFFER = Struct(
     "SectionBuffer",
     {

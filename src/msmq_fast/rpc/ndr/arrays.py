@@ -18,10 +18,11 @@ _MOST_ELEMENTS = 0x7FFFFFFF
 
 
 class Shape:
-    """The counts in front of an array: which ones there are, and what dictates them.
+    """Describes the counts in front of an array: which counts are sent, and which fields must agree with
+    them.
 
-    `size` dictates the maximum count of a conformant array, `length` the actual count of a varying one.
-    Offsets are 0, since no interface here has first_is.
+    `size` gives the maximum count of a conformant array, `length` the actual count of a varying one. Offsets
+    are 0, since none of the interfaces uses first_is.
     """
 
     __slots__ = ("_mask", "_one", "_two", "_width", "conformant", "length", "size", "varying")
@@ -51,46 +52,46 @@ class Shape:
 
     @property
     def align(self) -> int:
-        """The alignment of counts."""
+        """The alignment of the counts in bytes."""
         return self._width
 
     def read_maximum(self, reader: Reader) -> int:
-        """The maximum count. Raises RpcFault."""
+        """Reads and returns the maximum count. Raises RpcFault for a count of 2^31 or more."""
         maximum: int = self._one.unpack_from(reader.buffer, reader.claim(self._mask, self._width))[0]
         if maximum > _MOST_ELEMENTS:
             raise bad_stub("maximum count of 2^31 or more")
         return maximum
 
     def read_actual(self, reader: Reader, scope: Any, maximum: int) -> int:
-        """How many elements follow, for an array of `maximum` elements. Raises RpcFault."""
+        """Returns how many elements follow in an array with room for `maximum` elements. Raises RpcFault."""
         expected = correlated(self.size, scope)
         if expected is not None and expected != maximum:
-            raise bad_stub("maximum count is not size_is")
+            raise bad_stub("the maximum count differs from size_is")
         if not self.varying:
             return maximum
         actual: int
         offset, actual = self._two.unpack_from(reader.buffer, reader.claim(self._mask, 2 * self._width))
         if offset:
-            raise bad_stub("offset is not 0")
+            raise bad_stub("the offset is not 0")
         if actual > maximum:
             raise bad_stub("more elements than the maximum count")
         expected = correlated(self.length, scope)
         if expected is not None and expected != actual:
-            raise bad_stub("actual count is not length_is")
+            raise bad_stub("the actual count differs from length_is")
         return actual
 
     def write_maximum(self, writer: Writer, scope: Any, length: int) -> None:
-        """Write the maximum count of an array of which `length` elements are sent. Raises ValueError."""
+        """Writes the maximum count of an array of which `length` elements are sent. Raises ValueError."""
         maximum = correlated(self.size, scope)
         if maximum is None:
             maximum = length
         elif length > maximum or (length != maximum and not self.varying):
-            raise ValueError(f"{length} elements in an array of {maximum}")
+            raise ValueError(f"{length} elements do not fit in an array of {maximum}")
         writer.align(self._mask)
         writer.put(self._one.pack(maximum))
 
     def write_actual(self, writer: Writer, scope: Any, length: int) -> None:
-        """Write what else is in front of `length` elements. Raises ValueError."""
+        """Writes the offset and the actual count in front of `length` elements. Raises ValueError."""
         if self.varying:
             check_length(self.length, scope, length)
             writer.align(self._mask)
@@ -98,11 +99,15 @@ class Shape:
 
 
 class Array(Codec):
-    """Any array; subclasses know the elements. The maximum count of one at the end of a structure is read and
-    written by the structure."""
+    """The base of all array codecs; a subclass reads and writes the elements.
+
+    If an array ends a structure, the codec of the structure reads and writes the array's maximum count.
+    """
 
     def __init__(self, shape: Shape, most: int, align: int) -> None:
-        """`most` elements if the array is not conformant, whose alignment is `align`."""
+        """An array that is not conformant has at most `most` elements. `align` is the alignment of an element
+        in bytes.
+        """
         self.shape = shape
         self.align = max(align, shape.align if shape.varying else 1)
         self.least = shape.least
@@ -118,20 +123,22 @@ class Array(Codec):
         self.write_body(writer, value, scope)
 
     def length_of(self, value: Any) -> int:
-        """The number of elements."""
+        """The number of elements in `value`."""
         return len(value)
 
     @abstractmethod
     def read_body(self, reader: Reader, scope: Any, maximum: int) -> Any:
-        """Reads the part after the maximum count. Raises RpcFault."""
+        """Reads the part of the array after the maximum count. Raises RpcFault."""
 
     @abstractmethod
     def write_body(self, writer: Writer, value: Any, scope: Any) -> None:
-        """Write what follows the maximum count. Raises ValueError."""
+        """Writes the part of the array after the maximum count. Raises ValueError."""
 
 
 class ByteArray(Array):
-    """Bytes: read as `bytes`, written from anything that has a buffer; copied once either way."""
+    """An array of bytes: decoded as `bytes`, encoded from any object with a buffer. Either way copies the
+    bytes once.
+    """
 
     def __init__(self, shape: Shape, most: int = 0) -> None:
         super().__init__(shape, most, 1)
@@ -145,7 +152,7 @@ class ByteArray(Array):
 
 
 class WideArray(Array):
-    """16-bit characters that are no string: bytes in UTF-16LE, two for each element."""
+    """An array of 16-bit characters without the string attribute: bytes in UTF-16LE, two for each element."""
 
     def __init__(self, syntax: Syntax, shape: Shape, most: int = 0) -> None:
         super().__init__(shape, most, 2)
@@ -154,7 +161,7 @@ class WideArray(Array):
     def length_of(self, value: bytes) -> int:
         length, rest = divmod(len(value), 2)
         if rest:
-            raise ValueError("half a character")
+            raise ValueError("an array of 16-bit characters needs an even number of bytes")
         return length
 
     def read_body(self, reader: Reader, scope: Any, maximum: int) -> bytes:
@@ -167,7 +174,7 @@ class WideArray(Array):
 
 
 class ElementArray(Array):
-    """A list of anything else."""
+    """An array of any other type, decoded as a list."""
 
     def __init__(self, shape: Shape, element: Codec, most: int = 0) -> None:
         super().__init__(shape, most, element.align)
@@ -181,7 +188,7 @@ class ElementArray(Array):
             raise bad_stub("truncated")
         reader.elements -= count
         if reader.elements < 0:
-            raise bad_stub("too many elements")
+            raise bad_stub("the arrays of the stub have too many elements")
         return [element.read(reader, scope) for _ in range(count)]
 
     def read_deferred(self, reader: Reader, value: list[Any], scope: Any) -> list[Any]:

@@ -1,4 +1,6 @@
-"""Operations of interfaces: requests and responses, as the runtime, the services and the client use them."""
+"""Operations of interfaces: how the runtime, the services and the client encode and decode requests and
+responses.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ class Direction(Enum):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of an operation. A `ref` pointer is not written: `kind` is what it points to."""
+    """A parameter of an operation.
+
+    A `ref` pointer has no bytes on the wire, so that `kind` is the type of its target.
+    """
 
     name: str
     kind: NdrType
@@ -36,26 +41,28 @@ class Parameter:
 
 
 def In(name: str, kind: NdrType) -> Parameter:
-    """`[in]`"""
+    """Declares an `[in]` parameter."""
     return Parameter(name, kind, Direction.IN)
 
 
 def Out(name: str, kind: NdrType) -> Parameter:
-    """`[out]`"""
+    """Declares an `[out]` parameter."""
     return Parameter(name, kind, Direction.OUT)
 
 
 def InOut(name: str, kind: NdrType) -> Parameter:
-    """`[in, out]`"""
+    """Declares an `[in, out]` parameter."""
     return Parameter(name, kind, Direction.BOTH)
 
 
 class Op:
-    """One operation. `name` is that of the service's method; `obsolete` ones only hold their number.
+    """One operation. `name` is the name of the service's method. An `obsolete` operation only reserves its
+    number.
 
-    `Args` is the class of requests: an attribute for each [in] parameter. `Results` that of responses: one
-    for each [out] parameter, `result` for the returned value, and one for each [in] parameter too, which is
-    not sent but may dictate counts and arms of what is. Make results with `results(args)`.
+    `Args` is the class of requests, with an attribute for each [in] parameter. `Results` is the class of
+    responses, with an attribute for each [out] parameter, and `result` for the returned value. A response
+    also has an attribute for each [in] parameter. It is not sent, but it may give counts or select arms of
+    parameters that are. Create responses with `results(args)`.
     """
 
     def __init__(
@@ -82,13 +89,18 @@ class Op:
         self._responses: dict[Syntax, Parameters] = {}
 
     def compile(self, compiler: Compiler) -> None:
-        """Be ready for the compiler's syntax. Raises TypeError for what has no representation."""
+        """Prepares the codecs for the compiler's syntax. Raises TypeError for a type without a
+        representation.
+        """
         self._requests[compiler.syntax] = compiler.parameters(self.inputs)
         self._responses[compiler.syntax] = compiler.parameters(self.outputs)
 
     def results(self, args: Any, **outs: Any) -> Record:
-        """Results for a request: [in, out] parameters as they came, those of `outs`, everything else zero.
-        Arrays of bytes are as long as an [in] parameter demands."""
+        """Returns the response to a request.
+
+        [in, out] parameters keep the values of the request, the parameters in `outs` have the given values,
+        all others are zero. Arrays of bytes have the length that an [in] parameter requires.
+        """
         values = {name: getattr(args, name) for name in self.inputs} | outs
         for name, kind in self.outputs.items():
             if name not in values:
@@ -97,20 +109,27 @@ class Op:
         return self.Results(**values)
 
     def decode_request(self, stub: Buffer, *, ndr64: bool, big_endian: bool = False) -> Record:
-        """The [in] parameters. Raises RpcFault(RPC_X_BAD_STUB_DATA) for a stub that breaks a rule of MS-RPCE
-        3.1.1.5.3 or a `range`; nothing is allocated for counts that the stub cannot hold."""
+        """Returns the [in] parameters.
+
+        Raises RpcFault(RPC_X_BAD_STUB_DATA) for a stub that breaks a rule of MS-RPCE 3.1.1.5.3 or a `range`.
+        A count that the stub has no room for allocates nothing.
+        """
         return self._requests[_syntax(ndr64, big_endian)].read(stub, self.Args)
 
     def encode_request(self, args: Record, *, ndr64: bool, big_endian: bool = False) -> bytes:
-        """The stub of a request. Raises ValueError, TypeError, AttributeError or struct.error for values that
-        contradict the declaration."""
+        """Returns the stub of a request.
+
+        Raises ValueError, TypeError, AttributeError or struct.error for values that contradict the
+        declaration.
+        """
         return self._requests[_syntax(ndr64, big_endian)].encode(args)
 
     def decode_response(
         self, stub: Buffer, args: Record | None = None, *, ndr64: bool, big_endian: bool = False
     ) -> Record:
-        """The [out] parameters; counts that [in] parameters dictate are checked if `args`, the request, is
-        given. Raises RpcFault."""
+        """Returns the [out] parameters. If `args`, the request, is given, checks the counts that depend on
+        [in] parameters. Raises RpcFault.
+        """
         record = self.Results()
         if args is not None:
             for name in self.inputs:
@@ -118,14 +137,17 @@ class Op:
         return self._responses[_syntax(ndr64, big_endian)].decode(stub, record)
 
     def encode_response(self, values: Record, *, ndr64: bool, big_endian: bool = False) -> bytes:
-        """The stub of a response; errors as `encode_request`. A server may answer in its own byte order,
-        since the receiver converts (C706 14.1): `big_endian` is that of the PDU the stub will stand in."""
+        """Returns the stub of a response; raises what `encode_request` raises.
+
+        A server may answer in its own byte order, since the receiver converts (C706 14.1). `big_endian` is
+        the byte order of the PDU that carries the stub.
+        """
         return self._responses[_syntax(ndr64, big_endian)].encode(values)
 
 
 @dataclass(frozen=True)
 class InterfaceTable:
-    """An interface: its name, identity and operations in the order of their numbers."""
+    """An interface: its name, its identity and its operations in the order of their numbers."""
 
     name: str
     uuid: UUID
@@ -134,13 +156,13 @@ class InterfaceTable:
 
     def __post_init__(self) -> None:
         if [op.opnum for op in self.ops] != list(range(len(self.ops))):
-            raise ValueError(f"{self.name}: a number is missing or twice")
+            raise ValueError(f"{self.name}: the operation numbers have a gap or a duplicate")
         for compiler in (Compiler(syntax) for syntax in SYNTAXES):
             for op in self.ops:
                 op.compile(compiler)
 
     def op(self, name: str) -> Op:
-        """The operation of that name. Raises KeyError."""
+        """Returns the operation with this name. Raises KeyError."""
         for op in self.ops:
             if op.name == name:
                 return op
@@ -150,7 +172,7 @@ class InterfaceTable:
 def _syntax(ndr64: bool, big_endian: bool) -> Syntax:
     if ndr64:
         if big_endian:
-            raise bad_stub("NDR64 is little-endian")
+            raise bad_stub("NDR64 stubs must be little-endian")
         return NDR64
     return NDR_BIG_ENDIAN if big_endian else NDR
 

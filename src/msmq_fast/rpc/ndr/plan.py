@@ -1,4 +1,4 @@
-"""From declarations to codecs."""
+"""Compiles the declarations of types into codecs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SIZES = {"b": 1, "B": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "Q": 8}
 
 
 class Compiler:
-    """Makes the codecs of one syntax. A type has one codec, however often it is used."""
+    """Compiles the codecs for one transfer syntax. All uses of a type share one codec."""
 
     def __init__(self, syntax: Syntax) -> None:
         self.syntax = syntax
@@ -45,7 +45,7 @@ class Compiler:
         self._pointers: list[Pointer] = []
 
     def parameters(self, members: Mapping[str, NdrType]) -> Parameters:
-        """The codec of parameters. Raises TypeError for what cannot be declared."""
+        """Returns the codec of these parameters. Raises TypeError for a type that cannot be encoded."""
         compiled = [(name, self._codec(kind)) for name, kind in members.items()]
         while self._pointers:
             self._pointers.pop().link()
@@ -85,14 +85,14 @@ class Compiler:
             case UnionOf(switch, tag, arms):
                 tag_codec = self._codec(tag)
                 if not isinstance(tag_codec, Scalar):
-                    raise TypeError(f"{tag} cannot select the arm of a union")
+                    raise TypeError(f"a value of type {tag} cannot select the arm of a union")
                 codecs = {value: None if arm is None else self._codec(arm) for value, arm in arms.items()}
                 return Union(syntax, switch, tag_codec, codecs)
             case Struct():
                 return structure(
                     syntax, kind.record, [(name, self._codec(field)) for name, field in kind.fields.items()]
                 )
-        raise TypeError(f"{kind} has no representation")
+        raise TypeError(f"{kind} cannot be encoded: the type has no representation on the wire")
 
     def _pointer(self, kind: Ptr) -> Pointer:
         target = kind.target if isinstance(kind.target, NdrType) else kind.target()

@@ -1,4 +1,4 @@
-"""Pointers: a referent identifier in the flat part, what it points to deferred (C706 14.3.11, 14.3.12)."""
+"""Pointers: the flat part has a referent identifier, the target is deferred (C706 14.3.11, 14.3.12)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["Pointer", "PointerKind"]
 
 
 class PointerKind(Enum):
-    """The attributes of pointers."""
+    """The pointer attributes of the IDL."""
 
     REF = "ref"
     """Never NULL."""
     UNIQUE = "unique"
     """Possibly NULL."""
     FULL = "ptr"
-    """Possibly NULL; several may point to the same value, which is sent once."""
+    """Possibly NULL; several pointers may have the same target, which is sent once."""
 
 
 class Pointer(Scalar):
-    """A pointer: None, or what it points to.
+    """A pointer; its value is None for NULL, otherwise the value of its target.
 
-    `counted_by` is the name of the field that dictates how many elements the target has: if that is not 0,
-    NULL is refused (MS-RPCE 3.1.1.5.3.3.1.2).
+    `counted_by` is the name of the field that gives the number of elements in the target. If that number is
+    not 0, NULL is rejected (MS-RPCE 3.1.1.5.3.3.1.2).
     """
 
     converts = True
@@ -44,8 +44,10 @@ class Pointer(Scalar):
         resolve: Callable[[], Codec],
         counted_by: str | None = None,
     ) -> None:
-        """`resolve` gives the codec of what it points to. Types are recursive through pointers: `link`
-        calls it when all that the pointer may be part of has been compiled.
+        """`resolve` returns the codec of the target.
+
+        A type can contain itself through a pointer. Therefore `link` calls `resolve` only when all types that
+        may contain the pointer have been compiled.
         """
         super().__init__(syntax, syntax.pointer_code, syntax.pointer)
         self._kind = kind
@@ -53,25 +55,25 @@ class Pointer(Scalar):
         self._counted_by = counted_by
 
     def link(self) -> None:
-        """Find the target. Call once, before the first use."""
+        """Looks up the codec of the target. Call once, before the first use."""
         self._target = self._resolve()
 
     def lower(self, writer: Writer, value: Any) -> int:
         if value is None:
             if self._kind is PointerKind.REF:
-                raise ValueError("NULL in a reference pointer")
+                raise ValueError("a reference pointer is NULL")
             return 0
         return writer.next_referent()
 
     def read_deferred(self, reader: Reader, value: int, scope: Any) -> Any:
         if value == 0:
             if self._kind is PointerKind.REF:
-                raise bad_stub("NULL in a reference pointer")
+                raise bad_stub("a reference pointer is NULL")
             if self._counted_by is not None and getattr(scope, self._counted_by):
-                raise bad_stub("NULL pointer for an array with elements")
+                raise bad_stub("the pointer to an array with elements is NULL")
             return None
         if not reader.nesting:
-            raise bad_stub("pointers are nested too deeply")
+            raise bad_stub("the pointers are nested too deeply")
         reader.nesting -= 1
         if self._kind is PointerKind.FULL:
             identity = (value, self._target)
@@ -87,4 +89,4 @@ class Pointer(Scalar):
         if value is not None:
             self._target.write_whole(writer, value, scope)
         elif self._counted_by is not None and getattr(scope, self._counted_by):
-            raise ValueError(f"NULL for an array, but {self._counted_by} is not 0")
+            raise ValueError(f"the array is NULL, but {self._counted_by} is not 0")

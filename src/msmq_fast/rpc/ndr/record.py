@@ -1,4 +1,4 @@
-"""Values of structures and parameters: a class with a slot for each, made from its declaration."""
+"""Creates the classes that hold the values of structures and parameters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ __all__ = ["Record", "record_class"]
 
 
 class Record:
-    """A structure, or the parameters of an operation: an attribute for each, named as in the IDL."""
+    """The values of a structure, or of the parameters of an operation: one attribute for each, named as in
+    the IDL.
+    """
 
     __slots__: tuple[str, ...] = ()
 
@@ -33,9 +35,11 @@ class Record:
 
 
 def record_class(name: str, defaults: Mapping[str, Any]) -> type[Record]:
-    """A class of records: its fields, and what they are unless given. Takes values in order or by name."""
-    # a data class, since nothing makes instances faster than its __init__; the docstring saves dataclasses
-    # the time to make one
+    """Returns a new class of records with these fields and default values. Its constructor takes values in
+    order or by name.
+    """
+    # A data class, because its generated __init__ is the fastest way to create instances. Setting the
+    # docstring saves dataclasses the time to generate one.
     fields = [(key, Any, field(default=value)) for key, value in defaults.items()]
     text = {"__doc__": f"{name}: {', '.join(defaults)}"}
     return make_dataclass(name, fields, bases=(Record,), namespace=text, slots=True, repr=False, eq=False)

@@ -1,4 +1,4 @@
-"""Types of one fixed size, and runs of them, which are read and written at one stroke."""
+"""Codecs of types with a fixed size, and of runs of such types, which one call reads or writes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _NATIVE = struct.Struct("<IIHH")
 
 
 class Scalar(Codec):
-    """A type that the `struct` module knows; integers are what it makes of them.
+    """A type that the `struct` module can pack; it also checks the range of integers.
 
-    `low` and `high` are those of a `range` attribute. Where `converts`, the value is made by `lift` from what
-    is read, and `lower` makes what is written.
+    `low` and `high` are the bounds of a `range` attribute. Where `converts` is set, `lift` converts what was
+    read into the value, and `lower` converts a value into what is written.
     """
 
     converts = False
@@ -39,11 +39,11 @@ class Scalar(Codec):
         self._struct = struct.Struct(syntax.order + code)
 
     def lift(self, raw: Any) -> Any:
-        """The value of what was read."""
+        """Converts what was read into the value."""
         return raw
 
     def lower(self, writer: Writer, value: Any) -> Any:
-        """Returns the form in which a value is written."""
+        """Converts a value into what is written."""
         return value
 
     def read(self, reader: Reader, scope: Any) -> Any:
@@ -58,7 +58,10 @@ class Scalar(Codec):
 
 
 class Guid(Scalar):
-    """A GUID: uuid.UUID. Its three integers follow the byte order, so that it is one of UUID's two forms."""
+    """A GUID as uuid.UUID.
+
+    Its three integers have the byte order of the stub: the bytes are `UUID.bytes` or `UUID.bytes_le`.
+    """
 
     converts = True
 
@@ -74,7 +77,7 @@ class Guid(Scalar):
 
 
 class Handle(Scalar):
-    """A context handle: 20 bytes as they are in little-endian order, None for NULL."""
+    """A context handle: its 20 bytes as in little-endian order, or None for NULL."""
 
     converts = True
 
@@ -96,7 +99,7 @@ class Handle(Scalar):
 
 
 class Octets(Scalar):
-    """A fixed array of bytes."""
+    """An array of bytes with a fixed length."""
 
     converts = True
 
@@ -105,15 +108,15 @@ class Octets(Scalar):
 
     def lower(self, writer: Writer, value: bytes) -> bytes:
         if len(value) != self.least:
-            raise ValueError(f"{self.least} bytes are needed, not {len(value)}")
+            raise ValueError(f"the array has {self.least} bytes, not {len(value)}")
         return value
 
 
 class Run:
-    """Scalars in a row, with the gaps between them: one struct.Struct.
+    """Consecutive scalars with the gaps between them, handled by one struct.Struct.
 
-    `align` is the alignment of the position where it begins; it must be enough for all members. `size` is in
-    bytes.
+    `align` is the alignment in bytes of the position where the run begins; it must suffice for all members.
+    `size` is in bytes.
     """
 
     __slots__ = ("_checks", "_conversions", "_mask", "_pack", "lifts", "size", "unpack_from")
@@ -142,12 +145,12 @@ class Run:
         self.lifts = bool(self._checks or self._conversions)
 
     def read(self, reader: Reader) -> Sequence[Any]:
-        """The values. Raises RpcFault."""
+        """Reads and returns the values. Raises RpcFault."""
         values = self.unpack_from(reader.buffer, reader.claim(self._mask, self.size))
         return self.lifted(values) if self.lifts else values
 
     def lifted(self, values: Sequence[Any]) -> Sequence[Any]:
-        """Checks and converts the result of `unpack_from`. Raises RpcFault."""
+        """Checks and converts values that `struct.unpack_from` has returned. Raises RpcFault."""
         for index, low, high in self._checks:
             if not low <= values[index] <= high:
                 raise bad_stub("out of range")
@@ -159,14 +162,14 @@ class Run:
         return values
 
     def write(self, writer: Writer, values: Sequence[Any]) -> None:
-        """Write the values. Raises struct.error or ValueError for values that do not fit."""
+        """Writes the values. Raises struct.error or ValueError for values that do not fit."""
         if self._conversions:
             values = self._lowered(writer, values)
         writer.align(self._mask)
         writer.put(self._pack(*values))
 
     def write_all(self, values: Sequence[Any]) -> bytes:
-        """A stub that has nothing else in it. Raises as `write` does."""
+        """Returns a stub that has only these values. Raises what `write` raises."""
         return self._pack(*(self._lowered(Writer(), values) if self._conversions else values))
 
     def _lowered(self, writer: Writer, values: Sequence[Any]) -> Sequence[Any]:

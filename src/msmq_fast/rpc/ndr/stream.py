@@ -1,4 +1,4 @@
-"""Stubs while they are read and written."""
+"""Positions and buffers of a stub that is read or written."""
 
 from __future__ import annotations
 
@@ -11,23 +11,29 @@ __all__ = ["MAX_ELEMENTS", "MAX_NESTING", "Buffer", "Reader", "Writer", "bad_stu
 Buffer = bytes | bytearray | memoryview
 
 MAX_ELEMENTS = 8192
-"""Elements that the arrays of one stub may have together, arrays of bytes and characters not counted. An
-element takes up to some hundred bytes of memory for four bytes of stub; no caller of these interfaces needs
-so many."""
+"""How many elements the arrays of one stub may have in total, arrays of bytes and of characters not counted.
+
+An element can take some hundred bytes of memory for four bytes of stub. No caller of these interfaces needs
+so many elements.
+"""
 MAX_NESTING = 16
-"""How many pointers may lie between a parameter and what is in it. Only recursive types (a PROPVARIANT in a
-vector of PROPVARIANTs) reach any such depth."""
+"""How many pointers may lie between a parameter and a value inside it.
+
+Only recursive types, such as a PROPVARIANT in a vector of PROPVARIANTs, can be nested so deeply.
+"""
 
 _PADDING = (b"", *(b"\0" * size for size in range(1, 8)))
 
 
 def bad_stub(detail: str) -> RpcFault:
-    """The fault for a stub that breaks a rule of MS-RPCE 3.1.1.5.3."""
+    """Returns the fault for a stub that breaks a rule of MS-RPCE 3.1.1.5.3."""
     return RpcFault(RPC_X_BAD_STUB_DATA, detail)
 
 
 class Reader:
-    """A stub and how far it has been read. `pos` is also what alignment is counted from 0 with."""
+    """A stub that is being read. `pos` is the position of the next byte; alignment is counted from position
+    0.
+    """
 
     __slots__ = ("buffer", "elements", "end", "nesting", "pos", "referents")
 
@@ -38,11 +44,13 @@ class Reader:
         self.elements = MAX_ELEMENTS
         self.nesting = MAX_NESTING
         self.referents: dict[tuple[int, object], Any] = {}
-        """Referents of full pointers, by the referent identifier and the codec that reads it."""
+        """Targets of full pointers, by the referent identifier and the codec that reads the target."""
 
     def claim(self, mask: int, size: int) -> int:
-        """Where the next `size` bytes begin, after the gap to a multiple of `mask` + 1; they are passed.
-        Raises RpcFault if there are fewer."""
+        """Returns the position of the next `size` bytes and moves behind them.
+
+        First skips the gap to a multiple of `mask` + 1. Raises RpcFault if fewer bytes are left.
+        """
         start = (self.pos + mask) & ~mask
         end = start + size
         if end > self.end:
@@ -51,17 +59,17 @@ class Reader:
         return start
 
     def take(self, size: int) -> bytes:
-        """The next `size` bytes, copied once. Raises RpcFault if there are fewer."""
+        """Returns the next `size` bytes, copied once. Raises RpcFault if fewer bytes are left."""
         start = self.claim(0, size)
         return bytes(self.buffer[start : start + size])
 
     def skip_gap(self, mask: int) -> None:
-        """Pass a gap that carries nothing and may be missing at the end of the stub."""
+        """Skips a gap that carries no data and may be missing at the end of the stub."""
         self.pos = min((self.pos + mask) & ~mask, self.end)
 
 
 class Writer:
-    """A stub that is being written: parts, joined once at the end."""
+    """A stub that is being written: a list of parts that are joined once at the end."""
 
     __slots__ = ("parts", "pos", "referent")
 
@@ -71,18 +79,18 @@ class Writer:
         self.referent = 0x00020000
 
     def align(self, mask: int) -> None:
-        """Fill up with zeros."""
+        """Appends zeros up to the next multiple of `mask` + 1."""
         gap = -self.pos & mask
         if gap:
             self.parts.append(_PADDING[gap])
             self.pos += gap
 
     def put(self, data: Buffer) -> None:
-        """Append bytes; they must not change until the stub is joined."""
+        """Appends bytes. The caller must not change them until the stub is joined."""
         self.parts.append(data)
         self.pos += len(data)
 
     def next_referent(self) -> int:
-        """A referent identifier that is not used yet."""
+        """Returns a referent identifier that the stub does not use yet."""
         self.referent += 4
         return self.referent

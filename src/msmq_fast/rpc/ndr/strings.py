@@ -12,8 +12,11 @@ _BYTES = "latin-1"
 
 
 class String(Array):
-    """A string of bytes or of 16-bit characters: `str`, up to the first NUL, as programs in C read
-    it. Lone surrogates are kept, as in the names and labels of packets."""
+    """A string of bytes or of 16-bit characters, decoded as `str` up to the first NUL, as programs in C read
+    it.
+
+    Lone surrogates are kept, as in the names and labels of packets.
+    """
 
     def __init__(self, syntax: Syntax, shape: Shape, *, wide: bool, most: int = 0) -> None:
         self._size = 2 if wide else 1
@@ -27,7 +30,7 @@ class String(Array):
     def read_body(self, reader: Reader, scope: object, maximum: int) -> str:
         data = reader.take(self._size * self.shape.read_actual(reader, scope, maximum))
         if not data or any(data[-self._size :]):
-            raise bad_stub("a string without a terminator")
+            raise bad_stub("a string has no terminating NUL")
         return data.decode(self._encoding, self._errors).partition("\0")[0]
 
     def write_body(self, writer: Writer, value: str, scope: object) -> None:

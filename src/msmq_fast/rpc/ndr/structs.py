@@ -18,11 +18,11 @@ __all__ = ["FixedStructure", "Members", "Parameters", "Structure", "structure"]
 
 Members = Sequence[tuple[str, Codec]]
 _STREAM_ALIGN = 8
-"""The beginning of a stub is aligned for everything."""
+"""Stubs begin at a position with this alignment in bytes, which suffices for every type."""
 
 
 def structure(syntax: Syntax, record: type[Record], members: Members) -> Codec:
-    """The codec of a structure whose values are instances of `record`."""
+    """Returns the codec of a structure whose values are instances of `record`."""
     scalars = [codec for _, codec in members if isinstance(codec, Scalar)]
     if len(scalars) == len(members):
         return FixedStructure(syntax, record, [name for name, _ in members], scalars)
@@ -30,7 +30,9 @@ def structure(syntax: Syntax, record: type[Record], members: Members) -> Codec:
 
 
 class _Structure(Codec):
-    """A structure: what the pointers in it point to follows in their order."""
+    """The base of structure codecs: the targets of the structure's pointers follow in the order of the
+    pointers.
+    """
 
     def __init__(self, record: type[Record], members: Members) -> None:
         self.align = max(codec.align for _, codec in members)
@@ -49,7 +51,7 @@ class _Structure(Codec):
 
 
 class FixedStructure(_Structure):
-    """A structure of scalars only, pointers included: one run."""
+    """A structure that has only scalars and pointers; one run reads or writes them."""
 
     def __init__(
         self, syntax: Syntax, record: type[Record], names: Sequence[str], scalars: Sequence[Scalar]
@@ -67,9 +69,9 @@ class FixedStructure(_Structure):
 
 
 class Structure(_Structure):
-    """A structure with a union, a varying array or another structure in it, or with an array at its end.
+    """A structure that contains a union, a varying array or another structure, or ends with an array.
 
-    The maximum count of a conformant array at the end comes first, before the gap that aligns the structure.
+    The maximum count of a conformant array at its end comes first, before the gap that aligns the structure.
     """
 
     def __init__(self, syntax: Syntax, record: type[Record], members: Members) -> None:
@@ -108,8 +110,10 @@ class Structure(_Structure):
 
 
 class Parameters:
-    """The parameters of an operation in one direction: each is complete, with what its pointers point to,
-    before the next begins."""
+    """The parameters of an operation in one direction.
+
+    Each parameter is complete, including the targets of its pointers, before the next one begins.
+    """
 
     def __init__(self, syntax: Syntax, members: Members) -> None:
         self._steps = _steps(syntax, members, _STREAM_ALIGN, single=_Parameter)
@@ -117,7 +121,7 @@ class Parameters:
         self._only = only if isinstance(only, _Scalars) and only.pointer is None else None
 
     def read(self, stub: Buffer, make: type[Record]) -> Record:
-        """As `decode`, into a new record, whose fields are these parameters in their order."""
+        """Decodes the parameters as `decode` does, into a new record with exactly these fields."""
         if self._only is None:
             return self.decode(stub, make())
         run = self._only.run
@@ -128,15 +132,18 @@ class Parameters:
         return make(*(run.lifted(values) if run.lifts else values))
 
     def decode(self, stub: Buffer, record: Record) -> Record:
-        """The parameters of a stub, as fields of `record`. What follows them is ignored. Raises RpcFault."""
+        """Decodes a stub and sets the parameters as fields of `record`. Ignores bytes after them. Raises
+        RpcFault.
+        """
         reader = Reader(stub)
         for step in self._steps:
             step.read(reader, record)
         return record
 
     def encode(self, record: Record) -> bytes:
-        """The stub. Raises ValueError, struct.error, TypeError or AttributeError for values that do not
-        fit."""
+        """Returns the stub. Raises ValueError, struct.error, TypeError or AttributeError for values that do
+        not fit.
+        """
         if self._only is not None:
             return self._only.run.write_all(self._only.values(record))
         writer = Writer()
@@ -146,7 +153,7 @@ class Parameters:
 
 
 class _Scalars:
-    """Some members that are scalars. Of parameters only the last one may be a pointer."""
+    """Consecutive scalar members. Among parameters, only the last of them may be a pointer."""
 
     def __init__(self, names: Sequence[str], run: Run, pointer: Codec | None) -> None:
         self._names = tuple(names)
@@ -169,7 +176,7 @@ class _Scalars:
 
 
 class _Member:
-    """A member of a structure; the structure reads what is deferred."""
+    """One member of a structure. The codec of the structure reads the deferred part."""
 
     whole = False
 
@@ -185,7 +192,7 @@ class _Member:
 
 
 class _Parameter(_Member):
-    """A parameter with all that belongs to it."""
+    """One parameter, with its flat part and its deferred part."""
 
     whole = True
 
@@ -199,8 +206,10 @@ class _Parameter(_Member):
 def _steps(
     syntax: Syntax, members: Members, align: int, *, single: type[_Member]
 ) -> list[_Scalars | _Member]:
-    """How to read members one after another from a position that is aligned to `align`: scalars whose gaps
-    are known together, everything else alone."""
+    """Returns the steps that read consecutive members from a position with alignment `align`.
+
+    Scalars whose gaps are known form one step together; every other member is a step of its own.
+    """
     steps: list[_Scalars | _Member] = []
     names: list[str] = []
     scalars: list[Scalar] = []
@@ -230,7 +239,7 @@ def _steps(
 
 
 def _values_of(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
-    """Returns a function that takes the values of these fields from a record."""
+    """Returns a function that returns the values of these fields of a record."""
     if len(names) == 1:
         only = attrgetter(names[0])
         return lambda record: (only(record),)

@@ -7,28 +7,31 @@ from dataclasses import dataclass
 __all__ = ["NDR", "NDR64", "NDR_BIG_ENDIAN", "SYNTAXES", "Syntax"]
 
 
-@dataclass(frozen=True, eq=False)  # each is one object, looked up by identity for every stub
+@dataclass(frozen=True, eq=False)  # one object for each syntax: every stub looks it up by identity
 class Syntax:
-    """Differences between the syntaxes: sizes in bytes, `order` as in the `struct` module."""
+    """The properties in which the syntaxes differ. Sizes are in bytes; `order` is a prefix of the `struct`
+    module.
+    """
 
     order: str
     wide: bool
-    """NDR64: pointers and counts have 8 bytes, enumerations 4, unions and the ends of structures are
-    aligned."""
+    """True for NDR64: pointers and counts have 8 bytes, enumerations 4, and the ends of unions and structures
+    are aligned.
+    """
 
     @property
     def pointer(self) -> int:
-        """Size and alignment of the representation of a pointer, and of a count."""
+        """Size and alignment of a pointer and of a count, in bytes."""
         return 8 if self.wide else 4
 
     @property
     def pointer_code(self) -> str:
-        """The code of a pointer or a count in the `struct` module."""
+        """The format character of a pointer or a count in the `struct` module."""
         return "Q" if self.wide else "I"
 
     @property
     def big_endian(self) -> bool:
-        """Whether integers have their most significant byte first."""
+        """Whether the most significant byte of an integer comes first."""
         return self.order == ">"
 
 
@@ -36,4 +39,4 @@ NDR = Syntax("<", False)
 NDR_BIG_ENDIAN = Syntax(">", False)
 NDR64 = Syntax("<", True)
 SYNTAXES = (NDR, NDR_BIG_ENDIAN, NDR64)
-"""NDR64 is little-endian only (MS-RPCE 2.2.5)."""
+"""All syntaxes. NDR64 exists only in little-endian order (MS-RPCE 2.2.5)."""

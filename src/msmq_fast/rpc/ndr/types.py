@@ -1,12 +1,12 @@
-"""The types of the IDL as data, to declare interfaces with.
+"""The types from which the tables of interfaces are declared; they mirror the IDL.
 
-Values: integers are `int`, GUIDs uuid.UUID, context handles 20 bytes or None for NULL, pointers None or what
-they point to, strings `str` without the NUL, arrays of bytes `bytes` (any buffer when they are written),
-arrays of WCHAR that are no strings `bytes` in UTF-16LE, other arrays lists, structures records
-(`Struct.record`), and unions the value of the selected arm alone.
+Values in Python: integers are `int`, GUIDs uuid.UUID, context handles 20 bytes or None for NULL. A pointer is
+None or the value of its target. Strings are `str` without the NUL. Arrays of bytes are `bytes` (any buffer
+when they are written), arrays of WCHAR without the string attribute `bytes` in UTF-16LE, other arrays lists.
+Structures are records (`Struct.record`). A union is the value of the selected arm alone.
 
-`size`, `length` and `switch` name the field of the same structure, or the parameter, that dictates a count or
-an arm, as size_is, length_is and switch_is do.
+`size`, `length` and `switch` correspond to size_is, length_is and switch_is. Each is the name of a parameter,
+or of a field in the same structure, that gives a count or selects an arm.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class NdrType:
-    """Any type."""
+    """The base of all types."""
 
     def zero(self) -> Any:
         """The zero value of the type."""
@@ -66,7 +66,7 @@ class NdrType:
 
 @dataclass(frozen=True, eq=False)
 class Integer(NdrType):
-    """An integer by its code in the `struct` module; the same in both syntaxes."""
+    """An integer, given by its format character in the `struct` module; the same in all syntaxes."""
 
     code: str
 
@@ -77,8 +77,7 @@ U8, U16, U32, U64 = Integer("B"), Integer("H"), Integer("I"), Integer("Q")
 
 @dataclass(frozen=True, eq=False)
 class Enum16(NdrType):
-    """An enumeration without v1_enum: 16 bits in NDR, 32 in NDR64. Values that it does not name are let
-    through."""
+    """An enumeration without v1_enum: 16 bits in NDR, 32 in NDR64. Values without a name are accepted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +102,7 @@ GUID = Uuid()
 
 @dataclass(frozen=True, eq=False)
 class ContextHandle(NdrType):
-    """A context handle; `kind` is the name of its type, which a strict server compares."""
+    """A context handle. `kind` is the name of its type, which a strict server compares."""
 
     kind: str
 
@@ -113,7 +112,7 @@ class ContextHandle(NdrType):
 
 @dataclass(frozen=True, eq=False)
 class FixedBytes(NdrType):
-    """`byte name[size]`"""
+    """`byte name[size]`: an array of bytes with a fixed length."""
 
     size: int
 
@@ -123,7 +122,7 @@ class FixedBytes(NdrType):
 
 @dataclass(frozen=True, eq=False)
 class ArrayShape:
-    """What `size` and `length` dictate of an array; `most` is the bound of one that is not conformant."""
+    """Which fields give the counts of an array. `most` is the bound of an array that is not conformant."""
 
     conformant: bool = True
     varying: bool = False
@@ -154,7 +153,7 @@ class WChars(NdrType):
 
 @dataclass(frozen=True, eq=False)
 class ArrayOf(NdrType):
-    """An array of anything else."""
+    """An array of any other type."""
 
     element: NdrType
     shape: ArrayShape
@@ -176,8 +175,10 @@ class StringType(NdrType):
 
 @dataclass(frozen=True, eq=False)
 class Ptr(NdrType):
-    """A pointer that has a representation; see UniquePtr, FullPtr, RefPtr. A function as `target` is for
-    types that are declared later."""
+    """A pointer that is encoded; see UniquePtr, FullPtr and RefPtr.
+
+    `target` may be a function that returns the type, for a type that is declared later.
+    """
 
     kind: PointerKind
     target: NdrType | Callable[[], NdrType]
@@ -197,15 +198,18 @@ def FullPtr(target: NdrType | Callable[[], NdrType]) -> Ptr:
 
 
 def RefPtr(target: NdrType | Callable[[], NdrType]) -> Ptr:
-    """A `ref` pointer inside a structure or an array. One that is a parameter has no representation: declare
-    what it points to."""
+    """A `ref` pointer inside a structure or an array.
+
+    A `ref` pointer that is a parameter is not encoded: declare the type of its target instead.
+    """
     return Ptr(PointerKind.REF, target)
 
 
 @dataclass(frozen=True, eq=False)
 class UnionOf(NdrType):
-    """A union: `tag` is the type of its discriminant, `arms` what it selects, None for an arm without
-    members."""
+    """A union. `tag` is the type of the discriminant. `arms` maps its values to types, or to None for an arm
+    without members.
+    """
 
     switch: str
     tag: NdrType
@@ -217,8 +221,10 @@ class UnionOf(NdrType):
 
 @dataclass(frozen=True, eq=False)
 class Struct(NdrType):
-    """A structure: its name and its fields in order. `record` is the class of its values; call the Struct
-    itself to make one."""
+    """A structure: its name and its fields in order.
+
+    `record` is the class of its values. Call the Struct to create a value.
+    """
 
     name: str
     fields: Mapping[str, NdrType]
@@ -231,7 +237,7 @@ class Struct(NdrType):
         object.__setattr__(self, "record", record_class(self.name, defaults))
 
     def __call__(self, *values: Any, **named: Any) -> Record:
-        """A value, from fields in order or by name; those that are left out are zero."""
+        """Creates a value from fields in order or by name. Fields that are left out are zero."""
         return self.record(*values, **named)
 
     def zero(self) -> Record:
@@ -250,7 +256,7 @@ def conformant_varying(size: Correlation, length: Correlation) -> ArrayShape:
 
 
 def string(size: Correlation = None) -> StringType:
-    """`[string] char*`, without the pointer; `size` if there is size_is as well."""
+    """`[string] char*`, without the pointer. Pass `size` if the declaration also has size_is."""
     return StringType(False, ArrayShape(varying=True, size=size))
 
 

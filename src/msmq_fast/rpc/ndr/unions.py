@@ -14,15 +14,15 @@ __all__ = ["Union"]
 
 
 class Union(Codec):
-    """A non-encapsulated union: the value of the arm that the field `switch` of the scope selects.
+    """A non-encapsulated union; its value is that of the arm that the field `switch` of the scope selects.
 
     The discriminant is sent twice, as that field and in front of the arm, and both must agree (MS-RPCE
-    3.1.1.5.3.2.1.11). Without ms_union an arm has its own alignment in NDR, while in NDR64 the union and the
-    arm have the largest of all arms.
+    3.1.1.5.3.2.1.11). Without ms_union, an arm has its own alignment in NDR. In NDR64 the union and the arm
+    have the largest alignment of all arms.
     """
 
     def __init__(self, syntax: Syntax, switch: str, tag: Scalar, arms: Mapping[int, Codec | None]) -> None:
-        """An arm that is None has no representation."""
+        """An arm that is None has no members, so that nothing is sent for it."""
         codecs = [arm for arm in arms.values() if arm is not None]
         self.align = max(tag.align, *(arm.align for arm in codecs))
         self.least = tag.least
@@ -36,9 +36,9 @@ class Union(Codec):
         reader.claim(self._mask, 0)
         tag = self._tag.read(reader, scope)
         if tag != getattr(scope, self._switch):
-            raise bad_stub("the discriminant of a union is not switch_is")
+            raise bad_stub("the discriminant of a union differs from switch_is")
         if tag not in self._arms:
-            raise bad_stub("no such arm in the union")
+            raise bad_stub("the discriminant selects no arm of the union")
         arm = self._arms[tag]
         if arm is None:
             return None
@@ -52,7 +52,7 @@ class Union(Codec):
     def write(self, writer: Writer, value: Any, scope: Any) -> None:
         tag = getattr(scope, self._switch)
         if tag not in self._arms:
-            raise ValueError(f"no arm for {self._switch} {tag}")
+            raise ValueError(f"the union has no arm for {self._switch} {tag}")
         writer.align(self._mask)
         self._tag.write(writer, tag, scope)
         arm = self._arms[tag]
