@@ -1,1 +1,3 @@
-"""DCE/RPC (MS-RPCE): the runtime, the interfaces on it (MS-MQQP, MS-MQMP, MS-MQRR), and the client side."""
+"""DCE/RPC (MS-RPCE): the RPC runtime, the interfaces that it serves (MS-MQQP, MS-MQMP, MS-MQRR), and the
+client.
+"""

@@ -11,7 +11,9 @@ __all__ = ["Association", "AssociationTable"]
 
 
 class Association:
-    """One association. `id` is the assoc_group_id of bind and bind_ack. It ends with its last connection."""
+    """One association. `id` is the assoc_group_id of bind and bind_ack. The association ends when its last
+    connection does.
+    """
 
     __slots__ = ("address", "connections", "handles", "id")
 
@@ -26,7 +28,9 @@ class AssociationTable:
     """The associations of one endpoint."""
 
     def __init__(self, random: Callable[[int], bytes], handle_limit: int) -> None:
-        """`handle_limit` is the most context handles of all clients at one address."""
+        """`handle_limit` is the largest number of context handles that all clients at one address may have
+        open.
+        """
         self._random = random
         self._handles = HandleBudget(handle_limit)
         self._table: dict[int, Association] = {}
@@ -35,8 +39,9 @@ class AssociationTable:
         return len(self._table)
 
     def join(self, number: int, address: str) -> Association | None:
-        """Add a connection to the association of a bind from `address`, and return it. `number` is the
-        assoc_group_id: 0 creates an association; None is returned if there is none with this number and
+        """Adds a connection to the association that a bind from `address` names, and returns the association.
+
+        `number` is the assoc_group_id. 0 creates an association. Returns None if none has this number and
         address.
         """
         if number:

@@ -16,7 +16,7 @@ _NO_TRANSFER = ContextResult(Result.PROVIDER_REJECTION, ResultReason.TRANSFER_SY
 
 
 class NegotiationError(Exception):
-    """The whole proposal violates the protocol; the text says how."""
+    """Raised if a whole proposal violates the protocol; the text describes the violation."""
 
 
 def negotiate(
@@ -26,12 +26,12 @@ def negotiate(
     *,
     features: bool,
 ) -> tuple[tuple[ContextResult, ...], dict[int, PresentationContext], BindTimeFeatures | None]:
-    """Return the results in the order of the elements, the accepted contexts by identifier, and the bind-time
-    features that both sides support (None: not offered). `features`: whether they may be offered, as in a
-    bind.
+    """Returns the results in the order of the elements, the accepted contexts by identifier, and the
+    bind-time features that both sides support (None: not offered).
 
-    If several elements propose one interface, one is accepted: that with NDR64, or else the first with NDR.
-    Raises NegotiationError.
+    `features` is whether the client may offer features, as in a bind. If several elements propose the same
+    interface, one of them is accepted: the one with NDR64, otherwise the first one with NDR. Raises
+    NegotiationError.
     """
     results: list[ContextResult] = []
     accepted: dict[int, PresentationContext] = {}
@@ -42,11 +42,11 @@ def negotiate(
         raise NegotiationError("the presentation context is missing")
     for element in elements:
         if not element.transfers:
-            raise NegotiationError("a presentation context without transfer syntaxes")
+            raise NegotiationError("a presentation context has no transfer syntaxes")
         offered = BindTimeFeatures.offered(element.transfers[0]) if features else None
         if offered is not None:
             if agreed is not None:
-                raise NegotiationError("bind-time features twice")
+                raise NegotiationError("the bind-time features are offered twice")
             agreed = offered
             results.append(ContextResult(Result.NEGOTIATE_ACK, offered))
             continue

@@ -1,4 +1,4 @@
-"""One call, with the interface that the methods of services use (MS-RPCE 3.3.3.1.5)."""
+"""A call of an operation, and the methods with which a service answers it (MS-RPCE 3.3.3.1.5)."""
 
 from __future__ import annotations
 
@@ -34,28 +34,29 @@ class CallPort(Protocol):
 
     @property
     def reply_budget(self) -> ReplyBudget | None:
-        """Bounds the messages received for calls; None while few of them wait."""
+        """Limits the messages that are received for calls. None while few calls wait for messages."""
 
     def respond(self, call: Call, stub: Buffer, written: Callable[[bool], None] | None) -> None:
-        """Queue the response of a call."""
+        """Queues the response to a call."""
 
     def fail(self, call: Call, status: int) -> None:
-        """Queue the fault of a call."""
+        """Queues the fault that answers a call."""
 
 
 class Pending(ABC):
-    """Work that a call waits for, which can be abandoned if the caller no longer waits."""
+    """An operation that a call waits for, and that is cancelled when the caller no longer waits."""
 
     __slots__ = ()
 
     @abstractmethod
     def abandon(self) -> None:
-        """The caller no longer waits for the reply. The reply may be on its way already."""
+        """Called when the caller no longer waits for the reply. The reply may already be in transit."""
 
 
 class Call:
-    """A call under way of an operation of `interface`. Exactly one call of `reply` or `fault` ends it. If it
-    is abandoned, `alive` is False, and a reply is discarded.
+    """A call in progress of an operation of `interface`. Exactly one call of `reply` or `fault` ends it.
+
+    After the call was abandoned, `alive` is False, and a reply is discarded.
     """
 
     __slots__ = (
@@ -105,14 +106,15 @@ class Call:
 
     @property
     def reply_budget(self) -> ReplyBudget | None:
-        """The budget for messages that are read for this call; None if few calls wait."""
+        """The budget for messages that are read for this call. None if few calls wait."""
         return self.port.reply_budget
 
     def reply(self, results: Any, written: Callable[[bool], None] | None = None) -> None:
-        """End the call with its results. `written` is called exactly once: with True when the transport has
-        taken the whole reply, with False if the connection was lost or the call was abandoned before that.
+        """Ends the call with its results.
 
-        Results that cannot be encoded are an error of the service: it is logged, and the client gets a fault.
+        `written` is called exactly once: with True when the transport has accepted the whole reply, with
+        False if the connection was lost or the call was abandoned before that. If the results cannot be
+        encoded, the service has a bug: the error is logged, and the client gets a fault.
         """
         if not self.alive:
             if written is not None:
@@ -143,8 +145,10 @@ class Call:
             self.port.fail(self, status)
 
     def abandon(self, pending: Pending | None) -> None:
-        """Called by the runtime when the caller no longer waits. `pending` is the result of the method. An
-        exception of a service is logged and does not affect other calls.
+        """Called by the runtime when the caller no longer waits. `pending` is the value that the method
+        returned.
+
+        An exception from a service is logged and does not affect other calls.
         """
         if self.alive:
             self.alive = False

@@ -1,4 +1,4 @@
-"""The server's side of one connection, without IO: takes PDUs, returns PDUs, and has a next deadline."""
+"""The server's side of one connection, without IO: accepts PDUs, returns PDUs, and has a next deadline."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ __all__ = ["ServerConnection"]
 _log = logging.getLogger("msmq_fast.rpc")
 
 _REQUEST = int(PduType.REQUEST)
-_CHUNK = 1 << 18  # bytes of replies that are made at a time
-_PAGE = 4096  # bytes of its receive buffer that a connection may always keep
-_BUFFER = 1 << 14  # and one that is bound
-_FEW = 8  # calls that may wait for whatever there is
+_CHUNK = 1 << 18  # bytes of replies that are encoded at a time
+_PAGE = 4096  # bytes of its receive buffer that each connection may keep
+_BUFFER = 1 << 14  # bytes of its receive buffer that a bound connection may keep
+_FEW = 8  # number of waiting calls for which a connection needs no reply budget
 
 
 class ServerConnection:
     """The server's side of one connection.
 
-    Bytes go in by `buffer` and `received` (or `receive`) and come out of `data_to_send`; `wake` is called
-    when there are some although nothing went in. `finished`: close the transport. Times are monotonic
-    seconds.
+    The adapter passes received bytes to `buffer` and `received` (or `receive`), and writes the output of
+    `data_to_send`. `wake` is called when there is output although nothing was received. If `finished` is
+    True, the adapter closes the transport. Times are monotonic seconds.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class ServerConnection:
         self._ended = ended
         self.closing = False
         self.drained = False
-        """Whether the PDUs that `data_to_send` gave are the last ones, and nothing was held back for them."""
+        """Whether the last result of `data_to_send` included all output, so that no PDUs were held back."""
         self._lost = False
-        self._busy = False  # inside received(): the adapter takes the output when it returns
+        self._busy = False  # inside received(): the adapter writes the output when it returns
         self._scanner = PduScanner(limits.fragment)
         self._own_buffer = _PAGE
-        self._kept = 0  # bytes of the buffer beyond that
+        self._kept = 0  # the part of the buffer beyond that, in bytes
         self._outbox = Outbox()
         self._reply_budget = ReplyBudget(self._outbox, limits.output, self._wake)
         self._contexts: dict[int, PresentationContext] = {}
@@ -115,8 +115,11 @@ class ServerConnection:
 
     @property
     def reading(self) -> bool:
-        """False while the client must wait: it does not take its replies, is being authenticated, or has
-        asked for many messages that are being read."""
+        """False while the client must wait.
+
+        It waits while it does not read its replies, is being authenticated, or has requested many messages
+        that are being read.
+        """
         return not (
             self.closing
             or self._negotiation.parked
@@ -130,15 +133,16 @@ class ServerConnection:
         return self.closing and not self._outbox
 
     def data_to_send(self) -> list[Buffer]:
-        """The next PDUs, some hundred kilobytes; ask again until there are none, or until the transport wants
-        no more."""
+        """Returns the next PDUs, some hundred kilobytes. Call it again until it returns nothing or the
+        transport is full.
+        """
         if not self._outbox.queue:
             return []
         before = self._outbox.pdus
         try:
             data = self._outbox.take(_CHUNK)
         except Exception:
-            # Such as a security context that has expired: what cannot be protected is not sent at all.
+            # For example, the security context has expired. A reply that cannot be protected is not sent.
             _log.exception("sending a reply to %s failed", self.address)
             self.counters.failures += 1
             self._end("internal error")
@@ -158,7 +162,9 @@ class ServerConnection:
         self._deadlines.unblocked()
 
     def go_on(self) -> bool:
-        """Process PDUs that waited until the transport had taken replies. Return whether there were any."""
+        """Processes PDUs that waited until the transport had accepted replies. Returns whether there were
+        any.
+        """
         return self._scanner.held > 0 and self._advance()
 
     @property
@@ -167,8 +173,10 @@ class ServerConnection:
         return self._deadlines.silent
 
     def spare(self, now: float, seconds: float) -> bool:
-        """Return whether the connection may be closed to make room: it has no bind, or it has no call under
-        way and has been silent for `seconds`.
+        """Returns whether the connection may be closed to make room for another one.
+
+        That is the case if it has no bind, or if it has no call in progress and has been silent for
+        `seconds`.
         """
         return not self._bound or (self._idle and self._deadlines.silence(now) >= seconds)
 
@@ -188,8 +196,11 @@ class ServerConnection:
         return self._deadlines.next(bound=self._bound, idle=self._idle)
 
     def looked_at_by(self, moment: float) -> bool:
-        """Whether a timer that fires at `moment` finds every deadline in time, so that none is to be armed:
-        asking for the next one costs more."""
+        """Returns whether a timer that fires at `moment` is early enough for every deadline, so that no other
+        timer is needed.
+
+        This is cheaper than computing the next deadline.
+        """
         return (
             moment <= self._deadlines.heard_at + self._deadlines.least
             and self._negotiation.association is not None
@@ -198,15 +209,20 @@ class ServerConnection:
         )
 
     def expire(self, now: float) -> None:
-        """If a deadline has passed, the connection is `finished`: the transport is to be aborted."""
+        """Marks the connection as `finished` if a deadline has passed. The caller then aborts the
+        transport.
+        """
         deadline = self.next_deadline()
         if deadline is not None and deadline <= now:
             self._end(self._deadlines.due)
             self._outbox.drop()
 
     def connection_lost(self) -> None:
-        """The transport is gone. Calls are abandoned; with the last connection of the association its context
-        handles are run down (MS-RPCE 3.3.3.7.1)."""
+        """Called when the transport is lost. Abandons the calls.
+
+        The last connection of an association also runs down the association's context handles (MS-RPCE
+        3.3.3.7.1).
+        """
         if self._lost:
             return
         self._lost = self.closing = True
@@ -217,7 +233,7 @@ class ServerConnection:
         if self.association is not None:
             self.endpoint.associations.leave(self.association)
         self._ended(self)
-        # Garbage is collected rarely: nothing that is large may wait for that, and cycles end here.
+        # The garbage collector runs rarely. Breaking the cycles here frees large buffers at once.
         self._on_wake = None
         self._negotiation.release()
         self._reply_budget.release()
@@ -225,7 +241,7 @@ class ServerConnection:
         self._contexts.clear()
 
     def close(self) -> None:
-        """Close the connection from our side once pending output is written."""
+        """Closes the connection from the server's side once pending output is written."""
         self.closing = True
         self._wake()
 
@@ -248,11 +264,11 @@ class ServerConnection:
 
     @property
     def reply_budget(self) -> ReplyBudget | None:
-        """Bounds the messages received for calls; None while few of them wait."""
+        """Limits the messages that are received for calls. None while few calls wait for messages."""
         return self._reply_budget if len(self._calls) >= _FEW else None
 
     def respond(self, call: Call, stub: Buffer, written: Callable[[bool], None] | None) -> None:
-        """Queue the response of a call. `call.reply` is what services use."""
+        """Queues the response to a call. Services use `call.reply` instead."""
         self._calls.pop(call.call_id, None)
         if self.closing:
             if written is not None:
@@ -263,7 +279,7 @@ class ServerConnection:
             self._wake()
 
     def fail(self, call: Call, status: int) -> None:
-        """Queue the fault of a call. `call.fault` is what services use."""
+        """Queues the fault that answers a call. Services use `call.fault` instead."""
         self._calls.pop(call.call_id, None)
         if not self.closing:
             self._fault(call.call_id, call.context_id, status, WHOLE)
@@ -276,7 +292,7 @@ class ServerConnection:
             self._on_wake()
 
     def _advance(self) -> bool:
-        """Process received PDUs as long as the client need not wait. Return whether there were any."""
+        """Processes received PDUs until the client must wait. Returns whether there were any."""
         if self._busy:
             return False
         self._busy = True
@@ -300,9 +316,9 @@ class ServerConnection:
         return self.counters.pdus_in > before
 
     def _measure(self) -> None:
-        """Counts the bytes of incomplete PDUs, which are bounded for all connections in sum."""
+        """Counts the bytes of incomplete PDUs, which have one limit for all connections together."""
         if not self._scanner.held:
-            self._scanner.buffer(0)  # a large one is given back
+            self._scanner.buffer(0)  # releases a large buffer
         if self.association is not None and self._security.unfinished is None:
             self._own_buffer = max(_BUFFER, self._scanner.max_fragment)
         self._keep(max(0, self._scanner.capacity - self._own_buffer))
@@ -314,7 +330,7 @@ class ServerConnection:
         self._kept = size
 
     def _resume(self, pdu: Pdu, refusal: PduRefused | BindRefused | None) -> None:
-        """Continue after a leg of a security context that ran on a thread."""
+        """Continues after a thread has finished a leg of a security context."""
         if isinstance(refusal, PduRefused):
             self._refuse(pdu, refusal)
         elif refusal is not None:
@@ -330,7 +346,8 @@ class ServerConnection:
                 if request is not None:
                     self._call(pdu, association, request)
             elif pdu.fault == PduFault.VERSION and association is None:
-                # Whatever it is: Windows answers so to other protocols too, and scanners know it by that.
+                # Windows also answers data of other protocols with this, and port scanners recognise Windows
+                # by it.
                 raise BindRefused("protocol version", NakReason.PROTOCOL_VERSION_NOT_SUPPORTED)
             elif pdu.type == PduType.REQUEST:
                 raise PduRefused("request before bind", executed=False)
@@ -360,8 +377,8 @@ class ServerConnection:
     # --- requests
 
     def _call(self, pdu: Pdu, association: Association, request: Request) -> None:
-        """Dispatch a complete request; `pdu` was its last PDU."""
-        self._deadlines.partial_at = None  # what is incomplete behind it has begun now
+        """Dispatches a complete request. `pdu` is its last PDU."""
+        self._deadlines.partial_at = None  # an incomplete PDU after this one has begun only now
         if len(self._calls) >= self.endpoint.limits.calls:
             self._fault(pdu.call_id, pdu.context_id, SERVER_TOO_BUSY, WHOLE | Flag.DID_NOT_EXECUTE)
             return
@@ -371,7 +388,7 @@ class ServerConnection:
             self._calls[pdu.call_id] = under_way
 
     def _cancel(self, pdu: Pdu) -> None:
-        """co_cancel: of a request that has not arrived in full it is ignored, as by Windows."""
+        """Processes a co_cancel. Like Windows, ignores it if the request is not complete yet."""
         under_way = self._calls.pop(pdu.call_id, None)
         if under_way is not None:
             self.counters.abandoned += 1
@@ -380,8 +397,10 @@ class ServerConnection:
             self._fault(call.call_id, call.context_id, CANCELLED, WHOLE)
 
     def _orphaned(self, pdu: Pdu) -> None:
-        """The client wants no reply. The connection stays, whether the client asked for that or not: one that
-        did not closes it (MS-RPCE 3.3.1.5.10)."""
+        """Processes an orphaned PDU: the client wants no reply.
+
+        The connection stays open. A client that does not want it any more closes it (MS-RPCE 3.3.3.5.10).
+        """
         under_way = self._calls.pop(pdu.call_id, None)
         if under_way is not None:
             self.counters.abandoned += 1
@@ -408,7 +427,9 @@ class ServerConnection:
         self._end(refused.reason, refused.detail)
 
     def _end(self, reason: str, detail: str = "") -> None:
-        """Close once pending output is written, because the client violated the protocol or a limit."""
+        """Closes the connection once pending output is written, because the client violated the protocol or a
+        limit.
+        """
         if self.closing:
             return
         self.closing = True

@@ -1,5 +1,8 @@
-"""Context handles: state of a client that a server keeps from one call to the next (C706 5.1.6,
-MS-RPCE 3.3.1.4.1). They belong to an association and are strict and type-strict (3.1.1.5.3.2, .3)."""
+"""Context handles: state of a client that a server keeps between calls (C706 5.1.6, MS-RPCE 3.3.1.4.1).
+
+Handles belong to an association. The server checks that they are its own and of the expected type (strict and
+type-strict, 3.1.1.5.3.2, .3).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class _Entry(NamedTuple):
 
 
 class ContextHandles:
-    """The handles of one association: 20 bytes each, unguessable, never used twice."""
+    """The context handles of one association: 20 bytes each, unguessable, never reused."""
 
     def __init__(self, random: Callable[[int], bytes], share: HandleShare) -> None:
         """`random(n)` returns n random bytes; `share` bounds how many handles are open at a time."""
@@ -38,10 +41,11 @@ class ContextHandles:
         return len(self._entries)
 
     def create(self, kind: str, state: Any, rundown: Callable[[Any], None], order: int = 0) -> bytes:
-        """A new handle. When the association ends with the handle open, `rundown(state)` is called; handles
-        of a lower `order` first. Where it has ended already, as it may for a deferred call, that is at once.
+        """Returns a new handle.
 
-        Raises RpcFault(NO_MEMORY) when the clients at its address have too many.
+        If the association ends while the handle is open, `rundown(state)` is called, in ascending `order`. If
+        the association has already ended, as it may have for a deferred call, that happens at once. Raises
+        RpcFault(NO_MEMORY) if the clients at its address have too many handles.
         """
         handle = _ATTRIBUTES + self._random(16)
         entry = _Entry(kind, state, rundown, order)
@@ -54,9 +58,10 @@ class ContextHandles:
         return handle
 
     def get(self, handle: bytes | None, kind: str) -> Any:
-        """Return the state of a handle.
+        """Returns the state of a handle.
 
-        Raises RpcFault(CONTEXT_MISMATCH) for one that is NULL, closed, of another association or kind.
+        Raises RpcFault(CONTEXT_MISMATCH) if the handle is NULL, closed, of another association or of another
+        kind.
         """
         return self._entry(handle, kind).state
 

@@ -8,7 +8,7 @@ __all__ = ["Deadlines"]
 
 
 class Deadlines:
-    """The times of one connection; monotonic seconds."""
+    """The deadlines of one connection, in monotonic seconds."""
 
     __slots__ = (
         "_blocked_at",
@@ -24,20 +24,20 @@ class Deadlines:
     def __init__(self, limits: Limits, now: float) -> None:
         self._limits = limits
         self.least = min(limits.idle, limits.slow_writer, limits.slow_reader)
-        """The time of a bound connection ends no earlier after bytes arrived."""
+        """The shortest time after received bytes in which a bound connection can time out."""
         self.heard_at = now
-        """When bytes arrived."""
+        """The time at which the last bytes arrived."""
         self._handshake_at = now
         self.partial_at: float | None = None
-        """When the PDU or request began that is incomplete; None if none is."""
+        """The time at which the incomplete PDU or request began; None if there is none."""
         self._blocked_at: float | None = None
         self.due = ""
-        """Which one `next` gave."""
+        """The name of the deadline that `next` returned."""
         self.silent = True
         """Whether nothing has arrived yet."""
 
     def silence(self, now: float) -> float:
-        """Seconds since bytes arrived."""
+        """Returns the seconds since bytes last arrived."""
         return now - self.heard_at
 
     def handshake(self) -> None:
@@ -59,7 +59,7 @@ class Deadlines:
         self._blocked_at = None
 
     def next(self, *, bound: bool, idle: bool) -> float | None:
-        """The first deadline; `due` says what it is for."""
+        """Returns the first deadline and sets `due` to its name."""
         limits = self._limits
         deadline, self.due = (self.heard_at + limits.idle, "idle") if idle else (float("inf"), "")
         if not bound and self._handshake_at + limits.handshake < deadline:
@@ -71,7 +71,7 @@ class Deadlines:
         return deadline if deadline < float("inf") else None
 
     def leave(self) -> float:
-        """Return the time by which a connection that we close must have ended: a client that does not read
-        would keep it open.
+        """Returns the time by which a connection that the server closes must have ended, even if the client
+        does not read.
         """
         return self.heard_at + self._limits.slow_reader

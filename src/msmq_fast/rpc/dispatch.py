@@ -1,4 +1,4 @@
-"""Calls the method of a service for a request, and replies with its result or its exception."""
+"""Calls the service's method for a request, and answers with its result or its exception."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger("msmq_fast.rpc")
 
 
 class RequestPort(CallPort, Protocol):
-    """The part of its connection that the dispatch of a request uses."""
+    """The interface of a connection that dispatching a request needs."""
 
     @property
     def anonymous(self) -> Caller:
@@ -33,7 +33,7 @@ class RequestPort(CallPort, Protocol):
 
 
 class UnderWay(NamedTuple):
-    """A call that has not been answered yet, with the operation that it waits for, if that can be
+    """A call that has not been answered yet, with the operation that it waits for if that can be
     cancelled.
     """
 
@@ -41,14 +41,14 @@ class UnderWay(NamedTuple):
     pending: Pending | None
 
     def abandon(self) -> None:
-        """The caller no longer waits for the reply."""
+        """Called when the caller no longer waits for the reply."""
         self.call.abandon(self.pending)
 
 
 def dispatch(connection: RequestPort, association: Association, request: Request) -> UnderWay | None:
-    """Call the method. Returns the call if it is still under way, None if it has been answered.
+    """Calls the method. Returns the call if it is still in progress, None if it has been answered.
 
-    Raises PduRefused if there is no such operation.
+    Raises PduRefused if the operation does not exist.
     """
     pdu, context, security, stub = request
     interface = context.interface

@@ -1,4 +1,4 @@
-"""Shared by the connections of one endpoint: its interfaces, its limits, its associations."""
+"""The state that all connections of one endpoint share: interfaces, limits, associations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ the error.
 
 
 class Endpoint:
-    """Interfaces and associations of an endpoint (MS-RPCE 3.3.3). Each TCP port has its own."""
+    """The interfaces and associations of an endpoint (MS-RPCE 3.3.3). Each TCP port is an endpoint of its
+    own.
+    """
 
     def __init__(
         self,
@@ -37,10 +39,11 @@ class Endpoint:
         offload: Offload | None = None,
         incomplete: IncompleteBytes | None = None,
     ) -> None:
-        """`endpoint` is the secondary address of bind_ack, the port in digits. `random` gives so many random
-        bytes. `refuse(what, reason, detail)` counts and logs a connection that is closed because of what the
-        client did. `offload` runs legs of security contexts that may block; without it they run at once.
-        Endpoints may share `incomplete`.
+        """`endpoint` is the secondary address of bind_ack: the port in digits.
+
+        `random(n)` returns n random bytes. `refuse(what, reason, detail)` counts and logs a connection that
+        is closed because the client violated a rule. `offload` runs legs of security contexts that may block;
+        without it they run at once. Several endpoints may share `incomplete`.
         """
         self.endpoint = endpoint
         self.acceptors = acceptors
@@ -56,7 +59,7 @@ class Endpoint:
     # ------------------------------------------------------------------------------------------- interfaces
 
     def register(self, service: Service) -> Interface:
-        """Serve an interface. Raises ValueError if it is served already."""
+        """Registers an interface. Raises ValueError if it is already registered."""
         interface = Interface(service)
         key = (interface.syntax.uuid, interface.syntax.major)
         if key in self._interfaces:
@@ -65,7 +68,9 @@ class Endpoint:
         return interface
 
     def interface(self, syntax: SyntaxId) -> Interface | None:
-        """The interface that a client asks for: in its major version, and with at least its minor version."""
+        """Returns the interface that a client requests: with the same major version and at least the same
+        minor version.
+        """
         interface = self._interfaces.get((syntax.uuid, syntax.major))
         return interface if interface is not None and syntax.minor <= interface.syntax.minor else None
 

@@ -69,7 +69,7 @@ _NEVER_SENT: Final = frozenset(
 
 
 class RpcFault(Exception):
-    """The call ends with a fault PDU of this status; `detail` is for the log."""
+    """Ends the call with a fault PDU of this status. `detail` is for the log."""
 
     def __init__(self, status: int, detail: str = "") -> None:
         self.status = status
@@ -78,7 +78,9 @@ class RpcFault(Exception):
 
 
 def wire_status(status: int) -> int:
-    """The status as it may be sent: those that a server must not send become nca_s_fault_unspec
-    (MS-RPCE 3.3.3.5.1)."""
+    """Returns the status as it may be sent.
+
+    A status that a server must not send becomes nca_s_fault_unspec (MS-RPCE 3.3.3.5.1).
+    """
     status &= 0xFFFFFFFF
     return UNSPECIFIED if status in _NEVER_SENT else status

@@ -1,8 +1,9 @@
-"""Bounds the context handles of the clients of an endpoint.
+"""Limits the context handles that the clients of an endpoint have open.
 
-1. An address group (of IPv6 the /64) holds at most `per_group`.
-2. All groups together hold at most twice as many. A group may also hold no more than what is left, so each
-   further one that takes all it can leaves half of the rest: a few addresses never take the last ones.
+1. An address group (for IPv6 the /64) has at most `per_group` handles.
+2. All groups together have at most twice as many. A group may also not have more handles than remain. Each
+   further group that takes all it may therefore leaves half of the rest, so that a few addresses never use up
+   all handles.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class HandleBudget:
         return HandleShare(self, address_group(address))
 
     def take(self, group: str) -> bool:
-        """Count one more handle of the group; return False if the group has reached its limit."""
+        """Counts one more handle of the group. Returns False if the group has reached its limit."""
         if self._taken.get(group, 0) >= min(self._per_group, self._left):
             return False
         self._taken[group] += 1
@@ -35,7 +36,7 @@ class HandleBudget:
         return True
 
     def release(self, group: str, count: int) -> None:
-        """Counts closed handles of the group."""
+        """Releases `count` handles of the group after they were closed."""
         self._left += count
         self._taken[group] -= count
         if not self._taken[group]:
@@ -43,7 +44,7 @@ class HandleBudget:
 
 
 class HandleShare:
-    """The handles of one association, counted in its budget."""
+    """The handles of one association, counted in the budget of its address."""
 
     __slots__ = ("_budget", "_group")
 
@@ -52,9 +53,9 @@ class HandleShare:
         self._group = group
 
     def take(self) -> bool:
-        """Count one more handle; return False if there are too many."""
+        """Counts one more handle. Returns False if the limit is reached."""
         return self._budget.take(self._group)
 
     def release(self, count: int = 1) -> None:
-        """Counts closed handles."""
+        """Releases handles after they were closed."""
         self._budget.release(self._group, count)

@@ -1,4 +1,4 @@
-"""Interfaces: what a service looks like to the runtime, and the operations of one by number."""
+"""Interfaces as the runtime sees a service, with their operations by number."""
 
 from __future__ import annotations
 
@@ -22,19 +22,26 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class InterfacePolicy:
-    """Which callers an interface accepts (QP-010, QP-011). Levels are those of MS-RPCE 2.2.1.1.8."""
+    """Which callers an interface accepts (QP-010, QP-011). Levels are the authentication levels of MS-RPCE
+    2.2.1.1.8.
+    """
 
     minimum_level: int = 1
-    """The least authentication level: 1 none, 2 connect, 4 packet, 5 integrity, 6 privacy."""
+    """The lowest accepted authentication level: 1 none, 2 connect, 4 packet, 5 integrity, 6 privacy."""
     named_level: int = 1
-    """The least authentication level of callers with a name, where it is higher than `minimum_level`."""
+    """The lowest accepted level for callers with a name, if it is higher than `minimum_level`."""
     anonymous: bool = True
-    """Whether callers without a name may call: those without authentication, and NTLM's anonymous user."""
+    """Whether callers without a name are accepted: callers without authentication, and NTLM's
+    anonymous user.
+    """
     exempt: frozenset[int] = frozenset()
-    """Opnums that anyone may call at any level."""
+    """Numbers of operations that every caller may call at any level."""
     refuse_by_fault: bool = False
-    """How a caller is refused: False by the result MQ_ERROR_ACCESS_DENIED (`Service.failed`), True by a fault
-    with the status ERROR_ACCESS_DENIED."""
+    """How a caller is rejected.
+
+    False: by the result MQ_ERROR_ACCESS_DENIED (`Service.failed`). True: by a fault with the status
+    ERROR_ACCESS_DENIED.
+    """
     obsolete_status: int = OP_RANGE
     """The status of the fault that answers a call of an obsolete operation."""
 
@@ -48,22 +55,25 @@ class InterfacePolicy:
 
 
 class Service(Protocol):
-    """One interface. For each operation there is a method of its name, `method(call, args)`, that returns the
-    results; or None when it will call `call.reply` or `call.fault` later, or what it waits for, a `Pending`.
+    """One interface, with a method for each operation.
 
-    A method that raises MSMQError has failed with that HRESULT, see `failed`; RpcFault becomes a fault; any
-    other exception is logged and becomes the fault nca_s_fault_unspec.
+    `method(call, args)` returns the results. If it will call `call.reply` or `call.fault` later, it returns
+    None, or the `Pending` operation that it waits for. If it raises MSMQError, the operation has failed with
+    that HRESULT, see `failed`. RpcFault becomes a fault. Any other exception is logged and becomes the fault
+    nca_s_fault_unspec.
     """
 
     policy: InterfacePolicy
 
     @property
     def table(self) -> InterfaceTable:
-        """Its operations."""
+        """The table of the interface, with its operations."""
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
-        """The results of an operation that failed: [out] parameters zero, `result` the HRESULT. May raise
-        RpcFault instead, as it must where an operation returns no result."""
+        """Returns the results of a failed operation: [out] parameters zero, `result` the HRESULT.
+
+        May raise RpcFault instead, and must do so if an operation returns no result.
+        """
         return call.operation.results(args, result=hresult)
 
 
@@ -80,7 +90,7 @@ class Operation:
 
 
 class PresentationContext:
-    """An interface in a transfer syntax, which a client names by its context identifier."""
+    """An interface in one transfer syntax. Clients refer to it by its context identifier."""
 
     __slots__ = ("interface", "ndr64", "transfer")
 
@@ -91,7 +101,7 @@ class PresentationContext:
 
 
 class Interface:
-    """A service under its name. `calls` counts the calls that were made of it."""
+    """A registered service. `calls` counts the calls of its operations."""
 
     __slots__ = ("_obsolete", "calls", "name", "operations", "policy", "presented", "service", "syntax")
 
@@ -105,15 +115,18 @@ class Interface:
         self.calls = 0
         self.presented = {transfer: PresentationContext(self, transfer) for transfer in (NDR, NDR64)}
         self.operations: dict[int, Operation] = {}
-        """Those that can be called, by number."""
+        """The operations that can be called, by number."""
         self._obsolete = {codec.opnum for codec in table.ops if codec.obsolete}
         for codec in table.ops:
             if not codec.obsolete:
                 self.operations[codec.opnum] = Operation(codec, getattr(service, codec.name))
 
     def operation(self, opnum: int) -> Operation:
-        """Raises RpcFault: OP_RANGE for numbers that the interface does not have, what the policy says for
-        obsolete ones."""
+        """Returns an operation.
+
+        Raises RpcFault: OP_RANGE if the interface has no operation with this number, the status of the policy
+        for an obsolete one.
+        """
         operation = self.operations.get(opnum)
         if operation is None:
             raise RpcFault(self.policy.obsolete_status if opnum in self._obsolete else OP_RANGE)

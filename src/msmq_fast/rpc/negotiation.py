@@ -1,5 +1,5 @@
-"""Negotiates what requests of a connection need: an association, presentation contexts, security contexts,
-and common features (bind, alter_context and auth3; MS-RPCE 3.3.1.5.2.1, 3.3.1.5.6, 3.3.1.5.7).
+"""Negotiates the state that requests need: an association, presentation contexts, security contexts, and
+common features (bind, alter_context and auth3; MS-RPCE 3.3.1.5.2.1, 3.3.1.5.6, 3.3.1.5.7).
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from msmq_fast.rpc.syntaxes import BindTimeFeatures
 
 __all__ = ["Negotiation"]
 
-_SMALLEST_FRAGMENT = 2048  # what Windows takes at least for the size of a fragment
+_SMALLEST_FRAGMENT = 2048  # Windows uses at least this fragment size
 
 
 def _ignore(pdu: Pdu, refusal: PduRefused | BindRefused | None) -> None:
-    """Ignore the result of a leg that ends after the connection."""
+    """Ignores the result of a leg that ends after the connection."""
 
 
 class Negotiation:
-    """The negotiation of one connection. Its results are set in its `requests` and its `outbox`, which has
-    the answers.
+    """The negotiation of one connection.
 
-    `resume(pdu, refusal)` is called when a leg that ran on a thread has ended. While one runs (`parked`), the
-    connection must not process PDUs.
+    It stores its results in its `requests`, and puts its answers into its `outbox`. `resume(pdu, refusal)` is
+    called when a thread has finished a leg. While a leg runs on a thread (`parked`), the connection must not
+    process PDUs.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class Negotiation:
         self._resume = resume
 
     def release(self) -> None:
-        """The connection has ended."""
+        """Releases references after the connection has ended."""
         self._resume = _ignore
 
     def bind(self, pdu: Pdu) -> None:
-        """A bind. Raises BindRefused."""
+        """Processes a bind. Raises BindRefused."""
         try:
             bind = self._parse(pdu)
         except PduError as error:
@@ -125,7 +125,7 @@ class Negotiation:
         self._step(pdu, security, accept, refuse)
 
     def alter(self, pdu: Pdu) -> None:
-        """An alter_context. Raises PduRefused, or BindRefused (MS-RPCE 3.3.3.5.5)."""
+        """Processes an alter_context. Raises PduRefused, or BindRefused (MS-RPCE 3.3.3.5.5)."""
         try:
             bind = self._parse(pdu)
         except PduError as error:
@@ -162,9 +162,9 @@ class Negotiation:
         self._step(pdu, security, accept, refuse)
 
     def auth3(self, pdu: Pdu) -> None:
-        """Process the last leg, which gets no answer: the client learns of a failure from its first request.
+        """Processes an auth3, the last leg, which gets no answer.
 
-        Raises PduRefused.
+        The client learns of a failure from its first request. Raises PduRefused.
         """
         if pdu.fault == PduFault.AUTH_PAD:
             raise PduRefused("auth3: padding", NO_MEMORY, executed=False)
@@ -175,7 +175,7 @@ class Negotiation:
 
         def accept(auth: SecTrailer | None) -> None:
             if not security.context.complete or (auth is not None and auth.token):
-                self._security.abandon(security)  # there is more to be said, and no PDU to say it in
+                self._security.abandon(security)  # another leg is needed, but no PDU can carry it
 
         def refuse(error: AuthError) -> None:
             self._endpoint.counters.refused[f"authentication {error.failure}"] += 1
@@ -208,8 +208,8 @@ class Negotiation:
         accept: Callable[[SecTrailer | None], None],
         refuse: Callable[[AuthError], None],
     ) -> None:
-        """Run one leg of a security context, on a thread if it may block; no other PDU is processed in the
-        meantime.
+        """Runs one leg of a security context, on a thread if it may block. Meanwhile no other PDU is
+        processed.
         """
         token = pdu.token
         self._deadlines.handshake()

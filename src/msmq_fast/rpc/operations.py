@@ -1,4 +1,4 @@
-"""The part of the tables of interfaces (`rpc.idl`) that the runtime uses."""
+"""The interfaces of the tables in `rpc.idl` that the runtime uses."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class OperationCodec(Protocol):
 
     @property
     def obsolete(self) -> bool:
-        """True: the number is reserved, there is nothing to call."""
+        """True if the number is only reserved and cannot be called."""
 
     def decode_request(self, stub: bytes | bytearray | memoryview, *, ndr64: bool, big_endian: bool) -> Any:
         """The [in] parameters. Raises RpcFault(RPC_X_BAD_STUB_DATA)."""
 
     def results(self, args: Any, **outs: Any) -> Any:
-        """Results for a request, zero where `outs` does not say otherwise."""
+        """Returns the response to a request. Parameters that are not in `outs` are zero."""
 
     def encode_response(
         self, values: Any, *, ndr64: bool, big_endian: bool = False

@@ -1,4 +1,4 @@
-"""The output of one connection: replies are cut into fragments only when the transport takes them."""
+"""The output of one connection. Replies are cut into fragments only when the transport accepts them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _HEADER = 24
 
 
 _Whole: TypeAlias = tuple[bytes, Written | None]
-"""A PDU, and what is called when it was taken."""
+"""A PDU, and the function that is called when the transport has accepted it."""
 
 
 class _Response:
-    """A response of which `offset` bytes of the stub were sent."""
+    """A response whose stub has been sent up to `offset` bytes."""
 
     __slots__ = ("call_id", "context_id", "offset", "security", "stub", "written")
 
@@ -45,7 +45,9 @@ class _Response:
 
 
 class Outbox:
-    """PDUs in the order in which they go out. `max_fragment` is what the client receives."""
+    """PDUs in the order in which they are sent. `max_fragment` is the largest fragment that the client
+    accepts, in bytes.
+    """
 
     def __init__(self) -> None:
         self.max_fragment = 2048
@@ -62,7 +64,7 @@ class Outbox:
         return bool(self.queue)
 
     def put(self, pdu: bytes) -> None:
-        """A whole PDU."""
+        """Queues a whole PDU."""
         if self._dropped:
             return
         self.queue.append((pdu, None))
@@ -76,20 +78,20 @@ class Outbox:
         security: Security | None,
         written: Written | None,
     ) -> None:
-        """A response. `written` is called with True when all of it was taken, with False by `drop`."""
+        """Queues a response. `written` is called with True when all of it was taken, with False by `drop`."""
         size = len(stub)
         if (security is None or not security.protects) and size <= self.max_fragment - _HEADER:
-            # Windows answers with the lower half of the identifier, and has the whole of it in faults.
+            # Windows answers with the lower half of the identifier, but sends the whole identifier in faults.
             low, room = context_id & 0xFF, self.max_fragment
             pdu = fragments(_RESPONSE, stub, 0, size, 0, call_id, low, 0, room)[0]
-            self.queue.append((pdu, written))  # type: ignore[arg-type]  # bytes, since nothing protects it
+            self.queue.append((pdu, written))  # type: ignore[arg-type]  # bytes: no context protects it
             self.bytes += size + _HEADER
             return
         self.queue.append(_Response(stub, call_id, context_id & 0xFF, security, written))
         self.bytes += size
 
     def take(self, budget: int) -> list[Buffer]:
-        """The next PDUs: whole ones, about `budget` bytes."""
+        """Returns the next whole PDUs, about `budget` bytes."""
         taken: list[Buffer] = []
         queue = self.queue
         while queue and budget > 0:

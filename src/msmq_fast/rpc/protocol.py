@@ -15,11 +15,13 @@ from msmq_fast.rpc.server import RpcServer
 
 __all__ = ["RpcProtocol", "on_threads"]
 
-_WRITE_HIGH = 1 << 19  # bytes that the transport holds before it says stop: two batches of fragments
+_WRITE_HIGH = (
+    1 << 19
+)  # bytes in the buffer of the transport at which it calls pause_writing: two batches of fragments
 
 
 def on_threads(loop: asyncio.AbstractEventLoop) -> Offload:
-    """Runs legs of security contexts on the threads of the loop."""
+    """Returns a function that runs legs of security contexts on the threads of the loop."""
 
     def offload(step: Callable[[], bytes], done: Callable[[bytes | None, AuthError | None], None]) -> None:
         def finished(future: asyncio.Future[bytes]) -> None:
@@ -36,7 +38,9 @@ def on_threads(loop: asyncio.AbstractEventLoop) -> Offload:
 
 
 class RpcProtocol(Adapter, asyncio.BufferedProtocol):
-    """`touch` is called before anything that may put work into the store's current batch."""
+    """The adapter of one connection. `touch` is called before any action that may add work to the store's
+    current batch.
+    """
 
     def __init__(
         self,
@@ -60,7 +64,7 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
         super().connection_made(transport)
         stream = cast(asyncio.Transport, transport)
         stream.set_write_buffer_limits(high=_WRITE_HIGH)
-        peer = stream.get_extra_info("peername")  # None if the peer is gone already
+        peer = stream.get_extra_info("peername")  # None if the peer has already disconnected
         connection = self._server.open_connection(peer[0], self._monotonic(), self._wake) if peer else None
         if connection is None:
             stream.abort()
@@ -69,7 +73,7 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
         self._timer.arm(connection.next_deadline())
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Room in the receive buffer of the connection."""
+        """Returns the free part of the connection's receive buffer."""
         if self._connection is None or self._connection.closing:
             return NOWHERE
         return self._connection.buffer(sizehint)
@@ -91,14 +95,14 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
             self._connection = None
 
     def pause_writing(self) -> None:
-        """The client does not keep up."""
+        """Called by asyncio when the transport's buffer is full, because the client reads too slowly."""
         self._paused = True
         if self._connection is not None:
             self._connection.pause_sending(self._monotonic())
             self._timer.arm(self._connection.next_deadline())
 
     def resume_writing(self) -> None:
-        """The client has caught up."""
+        """Called by asyncio when the transport's buffer has room again."""
         self._paused = False
         if self._connection is not None:
             self._touch()
@@ -106,13 +110,13 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
             self._flush()
 
     def close(self) -> None:
-        """Close from our side once pending output is written."""
+        """Closes the connection from the server's side once pending output is written."""
         if self._connection is not None:
             self._connection.close()
             self._flush()
 
     def evict(self) -> None:
-        """Close at once to make room for another connection."""
+        """Closes the connection at once to make room for another one."""
         if self._connection is not None:
             self._connection.connection_lost()
             self._touch()
@@ -125,7 +129,7 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
         return self._connection is None or self._connection.silent
 
     def spare(self, seconds: float) -> bool:
-        """See ServerConnection."""
+        """See ServerConnection.spare."""
         return self._connection is None or self._connection.spare(self._monotonic(), seconds)
 
     # ------------------------------------------------------------------------------------------------- inside
@@ -147,7 +151,7 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
             elif not connection.go_on():
                 break
         else:
-            connection.go_on()  # what was held back, before there is more
+            connection.go_on()  # first the output that was held back
         if connection.finished:
             transport.close()
             self._timer.arm(connection.next_deadline())

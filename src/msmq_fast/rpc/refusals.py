@@ -1,4 +1,4 @@
-"""PDUs that are refused: the answer to the client, and the reason for the log."""
+"""Exceptions for rejected PDUs: the answer to the client, and the reason for the log."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ __all__ = ["BindRefused", "PduRefused"]
 
 
 class PduRefused(Exception):
-    """The PDU is answered with a fault; the connection is closed unless `kept` (MS-RPCE 3.3.3.5.7).
+    """Raised to answer the PDU with a fault. The connection is closed unless `kept` is True (MS-RPCE
+    3.3.3.5.7).
 
-    A `call_id` of None means that of the PDU. `reason` is the key of the counter, `detail` is for the log.
+    If `call_id` is None, the fault has the call_id of the PDU. `reason` is the key of the counter, `detail`
+    is for the log.
     """
 
     def __init__(
@@ -37,7 +39,7 @@ class PduRefused(Exception):
 
 
 class BindRefused(Exception):
-    """The bind is answered with a bind_nak, and the connection is closed."""
+    """Raised to answer the bind with a bind_nak and to close the connection."""
 
     def __init__(self, reason: str, nak: NakReason = NakReason.NOT_SPECIFIED, detail: str = "") -> None:
         super().__init__(reason)

@@ -1,4 +1,4 @@
-"""A budget for the replies of one connection: many calls may wait, few messages are fetched at a time."""
+"""Limits the replies of one connection: many calls may wait, but few messages are read at a time."""
 
 from __future__ import annotations
 
@@ -12,32 +12,35 @@ if TYPE_CHECKING:
 __all__ = ["MOST", "ReplyBudget"]
 
 MOST = 8
-"""Messages under way at once: 4 MiB each at most."""
+"""The largest number of messages in progress at a time; each has at most 4 MiB."""
 
 
 def _ignore() -> None:
-    """The listener after the connection has ended: it does nothing."""
+    """Does nothing. It replaces the listener after the connection has ended."""
 
 
 class ReplyBudget:
-    """A qm.reading.Gate: no message is taken for a waiting call while the client does not read its
+    """Implements qm.reading.Gate: a waiting call gets no message while the client does not read its
     replies.
     """
 
     def __init__(self, outbox: Outbox, limit: int, freed: Callable[[], None]) -> None:
-        """`limit`: bytes of replies in `outbox` at which no further messages are read. `freed` is called when
-        `busy` becomes False."""
+        """`limit` is the number of bytes in `outbox` at which no further messages are read. `freed` is called
+        when `busy` becomes False.
+        """
         self._outbox = outbox
         self._limit = limit
         self._freed = freed
         self.under_way = 0
-        """Messages that are being read."""
+        """The number of messages that are being read."""
         self._waiting: dict[Readers, None] = {}
 
     @property
     def busy(self) -> bool:
-        """Whether so many messages are under way that no more calls may be accepted. Calls that wait for a
-        message do not count, so that a client with waiting reads can still end other reads.
+        """Whether too many messages are in progress to accept more calls.
+
+        Calls that wait for a message do not count, so that a client with waiting reads can still end other
+        reads.
         """
         return self.under_way >= MOST
 
@@ -50,12 +53,12 @@ class ReplyBudget:
         self._freed = _ignore
 
     def begin(self) -> None:
-        """Count a call that takes a message without waiting."""
+        """Counts a call that receives a message without waiting."""
         self.under_way += 1
 
     def enter(self, readers: Readers) -> bool:
-        """Return whether a waiting call may take a message; if not, `readers` are served as soon as
-        it may.
+        """Returns whether a waiting call may receive a message. If not, `readers` are served as soon as it
+        may.
         """
         if self._full:
             self._waiting[readers] = None
@@ -64,7 +67,9 @@ class ReplyBudget:
         return True
 
     def leave(self, size: int) -> None:
-        """Note that a read has ended: with a message of `size` bytes, or, with 0, without one."""
+        """Notes that a read has ended: with a message of `size` bytes, or without a message if `size`
+        is 0.
+        """
         busy = self.busy
         self.under_way -= 1
         self.resume()
@@ -72,7 +77,7 @@ class ReplyBudget:
             self._freed()
 
     def resume(self) -> None:
-        """Serve the calls that `enter` rejected, as far as there is room."""
+        """Serves the calls that `enter` rejected, as far as the budget allows."""
         while self._waiting and not self._full:
             readers = next(iter(self._waiting))
             del self._waiting[readers]

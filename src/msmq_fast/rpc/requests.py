@@ -1,7 +1,7 @@
-"""Requests of one connection: fragments checked and put together (C706 12.6.4.9, MS-RPCE 3.3.3.5).
+"""Checks and assembles the fragments of one connection's requests (C706 12.6.4.9, MS-RPCE 3.3.3.5).
 
-The order of the checks, and what each failure is answered with, is that of Windows, as far as it can be seen
-from outside: `docs/explanation/architecture.md`, "The RPC runtime".
+The order of the checks and the answers to failures are those of Windows, as far as they can be observed from
+outside: `docs/explanation/architecture.md`, "The RPC runtime".
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = ["IncompleteBytes", "Request", "RequestIntake"]
 
 _FIRST, _LAST, _CANCEL = int(Flag.FIRST), int(Flag.LAST), int(Flag.PENDING_CANCEL)
 
-_LARGEST_CALL_ID = 0x7FFFFFFF  # of Windows (MS-RPCE 3.3.3.5.2, note 123)
-_OLD_CALLS = 150  # so far behind may late fragments be (3.3.3.5.6)
+_LARGEST_CALL_ID = 0x7FFFFFFF  # the limit of Windows (MS-RPCE 3.3.3.5.2, note 123)
+_OLD_CALLS = 150  # how many calls a late fragment may be behind the latest call (3.3.3.5.6)
 
 
 class IncompleteBytes:
-    """The bytes of requests that have not arrived in full, over all connections of an endpoint."""
+    """Counts the bytes of incomplete requests over all connections of an endpoint."""
 
     __slots__ = ("held", "limit")
 
@@ -51,11 +51,11 @@ class Request(NamedTuple):
     stub: bytes | bytearray
 
 
-_new = tuple.__new__  # without the function that a named tuple has of its own: one is made for every call
+_new = tuple.__new__  # avoids the slower constructor of the named tuple: one object is created for every call
 
 
 class _Assembly:
-    """A request that has not arrived in full, or of which the rest is to be ignored (`refused`)."""
+    """An incomplete request, or a rejected one (`refused`) whose other fragments are ignored."""
 
     __slots__ = ("context", "pdu", "refused", "security", "stub")
 
@@ -68,7 +68,9 @@ class _Assembly:
 
 
 class RequestIntake:
-    """PDUs go in by `take`, requests come out. `multiplexed` and `header_signing` are what was negotiated."""
+    """`take` accepts PDUs and returns complete requests. `multiplexed` and `header_signing` are the
+    negotiated features.
+    """
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class RequestIntake:
         security: SecurityTable,
         active: Container[int],
     ) -> None:
-        """`active` holds the identifiers of the calls that are under way."""
+        """`active` holds the identifiers of the calls in progress."""
         self._limits = limits
         self._incomplete = incomplete
         self._contexts = contexts
@@ -91,13 +93,13 @@ class RequestIntake:
 
     @property
     def receiving(self) -> bool:
-        """Whether a request has arrived in part."""
+        """Whether a request is incomplete."""
         return self._assembly is not None
 
     def take(self, pdu: Pdu, *, busy: bool) -> Request | None:
-        """A request PDU; the request whose last one it was. `busy`: calls are under way.
+        """Processes a request PDU. Returns the request if this was its last PDU.
 
-        Raises PduRefused.
+        `busy` is whether calls are in progress. Raises PduRefused.
         """
         if pdu.fault:
             raise PduRefused(f"request: {PduFault(pdu.fault).name.lower()}")
@@ -140,14 +142,14 @@ class RequestIntake:
         return None
 
     def release(self) -> None:
-        """The connection has ended."""
+        """Releases references after the connection has ended."""
         self._drop()
 
     # ------------------------------------------------------------------------------------------- inside
 
     def _go_on(self, assembly: _Assembly, pdu: Pdu) -> Request | None:
         first = assembly.pdu
-        # What this PDU says of context, operation and authentication does not count: the first one's does.
+        # Only the context, operation and authentication of the first fragment count.
         if pdu.call_id != first.call_id:
             raise PduRefused("request within another", call_id=first.call_id, context_id=first.context_id)
         if assembly.security is not None and assembly.security.protects and not pdu.auth_length:
@@ -189,8 +191,11 @@ class RequestIntake:
             self._assembly = None
 
     def _ignore(self, pdu: Pdu) -> None:
-        """The call is refused and the connection lives: the other fragments of the call will come, and PDUs
-        that are protected count on the other side."""
+        """Ignores the other fragments of a rejected call if the connection stays open.
+
+        The fragments will still arrive, and protected PDUs advance the sequence numbers of the security
+        context.
+        """
         try:
             security = self._security.of_request(pdu)
         except PduRefused:

@@ -1,5 +1,6 @@
-"""The security contexts of one connection: builds them in legs, finds them by number, and protects PDUs with
-them (MS-RPCE 3.3.1.5.2, 3.3.1.5.4)."""
+"""The security contexts of one connection: establishes them in legs, finds them by number, and protects PDUs
+with them (MS-RPCE 3.3.1.5.2, 3.3.1.5.4).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _log = logging.getLogger("msmq_fast.rpc")
 
 
 class Security:
-    """One security context under its auth_context_id."""
+    """One security context, identified by its auth_context_id."""
 
     __slots__ = ("caller", "context", "failed", "id", "level", "overhead", "protects", "trailer", "type")
 
@@ -35,7 +36,7 @@ class Security:
         self.type = trailer.auth_type
         self.level = trailer.auth_level
         self.context = context
-        self.protects = self.level >= AuthLevel.CALL  # which is treated as PKT (MS-RPCE 2.2.1.1.8)
+        self.protects = self.level >= AuthLevel.CALL  # CALL is treated as PKT (MS-RPCE 2.2.1.1.8)
         self.failed = False
         self.overhead = 0
         self.caller: Caller | None = None
@@ -47,7 +48,7 @@ class Security:
         return self.level == AuthLevel.PRIVACY
 
     def step(self, token: bytes) -> bytes:
-        """One leg; may be called on a thread. Raises AuthError, also for unexpected exceptions."""
+        """Processes one leg; may run on a thread. Raises AuthError, also for unexpected exceptions."""
         try:
             return self.context.step(token)
         except AuthError:
@@ -57,19 +58,21 @@ class Security:
             raise AuthError(AuthFailure.TOKEN, "the security provider failed; the log says why") from error
 
     def finish(self) -> None:
-        """Note that the last leg is complete."""
+        """Notes that the last leg is complete."""
         self.caller = self.context.caller
         if self.protects:
             self.overhead = self.context.overhead()
 
     def fail(self) -> None:
-        """Note that the context could not be built; after auth3, the client learns this from its first
+        """Notes that the context could not be established. After auth3, the client learns this from its first
         request.
         """
         self.failed = True
 
     def unprotect(self, pdu: Pdu, *, sign_header: bool) -> bytes:
-        """Return the stub of a request without its padding. Raises AuthError if it was changed in transit."""
+        """Returns the stub of a request without its padding. Raises AuthError if it was changed in
+        transit.
+        """
         if not self.protects:
             return pdu.stub
         stub = self.context.unprotect(
@@ -83,29 +86,29 @@ class Security:
         return stub[: len(stub) - pdu.auth_pad] if pdu.auth_pad else stub
 
     def protect(self, pdus: bytearray, header_size: int, *, sign_header: bool) -> None:
-        """Protect whole responses in place."""
+        """Protects whole responses in place."""
         self.context.protect_pdus(pdus, header_size, privacy=self.privacy, sign_header=sign_header)
 
 
 class SecurityTable:
-    """The security contexts of a connection. One at a time may be `unfinished`; no requests are
-    allowed then.
+    """The security contexts of a connection. At most one is `unfinished`; while one is, no requests are
+    allowed.
     """
 
     def __init__(self, acceptors: AcceptorFactory, address: str, limit: int) -> None:
         self._acceptors = acceptors
         self._limit = limit
         self.contexts: dict[int, Security] = {}
-        """All of them, by auth_context_id."""
+        """All security contexts by auth_context_id."""
         self._address = address
         self.unfinished: Security | None = None
         self.anonymous = Caller("", ANONYMOUS_TOKEN, AuthType.NONE, AuthLevel.NONE, address)
         """The caller without authentication."""
 
     def begin(self, pdu: Pdu) -> Security:
-        """The context that the sec_trailer of a bind or alter_context opens; `step` it next.
+        """Returns the context that the sec_trailer of a bind or alter_context opens. Call `step` next.
 
-        Raises AuthError: TYPE for an authentication type that is not spoken, LEVEL for a level that is none.
+        Raises AuthError: TYPE for an unsupported authentication type, LEVEL for an invalid level.
         """
         context = self._acceptors.accept(pdu.auth_type, pdu.auth_level, self._address)
         security = Security(pdu, context)
@@ -113,8 +116,10 @@ class SecurityTable:
         return security
 
     def next_leg(self, pdu: Pdu) -> Security:
-        """The context that an alter_context with a sec_trailer goes on with, or opens. Raises PduRefused, and
-        AuthError as `begin` does."""
+        """Returns the context that an alter_context with a sec_trailer continues or opens.
+
+        Raises PduRefused, and AuthError as `begin` does.
+        """
         security = self.unfinished
         if security is None:
             if pdu.auth_context_id in self.contexts:
@@ -142,10 +147,10 @@ class SecurityTable:
         self.unfinished = None
 
     def of_request(self, pdu: Pdu) -> Security | None:
-        """The context of the first PDU of a request; None: without authentication.
+        """Returns the context of a request's first PDU; None without authentication.
 
-        A request without a sec_trailer belongs to the only context of the connection, if its level is CONNECT
-        (3.3.1.5.4). Raises PduRefused.
+        A request without a sec_trailer belongs to the only context of the connection if the level of that
+        context is CONNECT (3.3.1.5.4). Raises PduRefused.
         """
         if not pdu.auth_length:
             if len(self.contexts) != 1:

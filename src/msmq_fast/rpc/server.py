@@ -16,7 +16,7 @@ __all__ = ["RpcServer"]
 
 
 class RpcServer(Endpoint):
-    """An endpoint that opens connections, as many as its limits allow."""
+    """An endpoint that accepts connections up to its limits."""
 
     def __init__(
         self,
@@ -45,9 +45,10 @@ class RpcServer(Endpoint):
     def open_connection(
         self, address: str, now: float, wake: Callable[[], None] | None = None
     ) -> ServerConnection | None:
-        """The engine of a connection from this address, or None: there are too many.
+        """Returns the engine of a new connection from this address, or None if there are too many
+        connections.
 
-        `wake` is called when the engine has something to send although nothing went in.
+        `wake` is called when the engine has output although nothing was received.
         """
         if len(self._connections) >= self.limits.connections:
             self.refuse("rpc connection", "too many connections", address)

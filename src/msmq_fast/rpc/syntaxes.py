@@ -1,4 +1,4 @@
-"""Names of interfaces and transfer syntaxes (C706 12.6.3.1, MS-RPCE 2.2.4.12, 2.2.5.1, 3.3.1.5.3)."""
+"""Identifiers of interfaces and transfer syntaxes (C706 12.6.3.1, MS-RPCE 2.2.4.12, 2.2.5.1, 3.3.1.5.3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["FEATURES_PREFIX", "NDR", "NDR64", "NO_SYNTAX", "BindTimeFeatures", "
 
 
 class SyntaxId(NamedTuple):
-    """p_syntax_id_t: an interface or a transfer syntax in a version; 20 bytes on the wire."""
+    """p_syntax_id_t: an interface or a transfer syntax with its version; 20 bytes on the wire."""
 
     uuid: UUID
     major: int
@@ -19,15 +19,18 @@ class SyntaxId(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes | memoryview, offset: int = 0, *, big_endian: bool = False) -> SyntaxId:
-        """Read 20 bytes that the caller knows to be there. The version is one 32-bit number, the minor
-        version its upper half, so its halves change places with the byte order."""
+        """Parses 20 bytes; the caller has checked the size.
+
+        The version is one 32-bit number whose upper half is the minor version, so the order of the halves
+        depends on the byte order.
+        """
         raw = bytes(data[offset : offset + 16])
         (version,) = struct.unpack_from(">I" if big_endian else "<I", data, offset + 16)
         uuid = UUID(bytes=raw) if big_endian else UUID(bytes_le=raw)
         return cls(uuid, version & 0xFFFF, version >> 16)
 
     def encode(self, *, big_endian: bool = False) -> bytes:
-        """The 20 bytes of the wire."""
+        """Returns the 20 bytes as sent."""
         version = self.minor << 16 | self.major
         if big_endian:
             return self.uuid.bytes + struct.pack(">I", version)
@@ -40,10 +43,10 @@ class SyntaxId(NamedTuple):
 NDR: Final = SyntaxId(UUID("8a885d04-1ceb-11c9-9fe8-08002b104860"), 2)
 NDR64: Final = SyntaxId(UUID("71710533-beba-4937-8319-b5dbef9ccc36"), 1)
 NO_SYNTAX: Final = SyntaxId(UUID(int=0), 0)
-"""The transfer syntax in the answer for a presentation context that was not accepted."""
+"""The transfer syntax in the answer for a rejected presentation context."""
 
 FEATURES_PREFIX: Final = UUID("6cb71c2c-9812-4540-0000-000000000000").bytes_le[:8]
-"""The first half of the UUID (as a little-endian structure) by which a client offers bind-time features."""
+"""The first half of the UUID, as a little-endian structure, by which a client offers bind-time features."""
 
 
 class BindTimeFeatures(IntFlag):
@@ -55,7 +58,9 @@ class BindTimeFeatures(IntFlag):
 
     @classmethod
     def offered(cls, syntax: SyntaxId) -> BindTimeFeatures | None:
-        """The features that a pseudo transfer syntax offers, those we know; None for a real syntax."""
+        """Returns the known features that a pseudo transfer syntax offers; None for a real transfer
+        syntax.
+        """
         raw = syntax.uuid.bytes_le
         if raw[:8] != FEATURES_PREFIX or (syntax.major, syntax.minor) != (1, 0):
             return None

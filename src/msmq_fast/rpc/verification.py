@@ -1,5 +1,7 @@
-"""The verification trailer of requests (MS-RPCE 2.2.2.13): what the security provider may have left
-unprotected, repeated where it is protected."""
+"""The verification trailer of requests (MS-RPCE 2.2.2.13).
+
+It repeats, in the protected part, fields that the security provider may leave unprotected.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,16 @@ _BITMASK, _PCONTEXT, _HEADER2 = 1, 2, 3
 _END, _MUST_PROCESS = 0x4000, 0x8000
 _LENGTHS = {_BITMASK: 4, _PCONTEXT: 40, _HEADER2: 16}
 _HEADER_SIGNING = 1  # CLIENT_SUPPORT_HEADER_SIGNING
-TAIL = 8 + 3 * 4 + sum(_LENGTHS.values()) + 256  # with room for commands of later versions
+TAIL = 8 + 3 * 4 + sum(_LENGTHS.values()) + 256  # leaves room for commands of later versions
 """A trailer lies within this many last bytes of a stub."""
 
 _COMMAND = struct.Struct("<HH")
 
 
 def _commands(stub: bytes | bytearray, at: int) -> list[tuple[int, bytes]] | None:
-    """The commands from `at` on, or None if these bytes are not a trailer that ends where the stub does."""
+    """Returns the commands from `at` on. Returns None unless these bytes are a trailer that ends where the
+    stub ends.
+    """
     commands = []
     end = len(stub)
     while at + 4 <= end:
@@ -46,14 +50,15 @@ def strip_trailer(
     request: bytes,
     header_signing: bool,
 ) -> bytes | bytearray:
-    """The stub without its trailer, once that agrees with the PDU it came in; a stub without one as it is.
+    """Returns the stub without its trailer, after checking that the trailer agrees with its PDU. Returns a
+    stub without a trailer unchanged.
 
-    `request` are the first 24 bytes of the request; `header_signing` is whether the bind offered it. Since
-    the end of the stub data is not known here, only bytes that are a trailer up to the very end are taken for
-    one: message bodies may contain the signature.
+    `request` has the first 24 bytes of the request. `header_signing` is whether the bind offered it. The end
+    of the stub data is not known here, and message bodies may contain the signature. Therefore only bytes
+    that form a trailer up to the very end count as one.
 
-    Raises RpcFault(ACCESS_DENIED) for a trailer that says something else, or has a command that must be
-    processed and is not known.
+    Raises RpcFault(ACCESS_DENIED) if the trailer contradicts the PDU, or has an unknown command that must be
+    processed.
     """
     at = stub.rfind(SIGNATURE, -TAIL)
     if at < 0 or at % 4:
@@ -66,12 +71,13 @@ def strip_trailer(
     for command, data in commands:
         kind = command & 0x3FFF
         if kind in seen or len(data) != _LENGTHS.get(kind, len(data)):
-            raise RpcFault(ACCESS_DENIED, "malformed verification trailer")
+            raise RpcFault(ACCESS_DENIED, "the verification trailer is malformed")
         seen.add(kind)
         if kind == _BITMASK:
             if data[0] & _HEADER_SIGNING and not header_signing:
                 raise RpcFault(
-                    ACCESS_DENIED, "the verification trailer names header signing, the bind did not"
+                    ACCESS_DENIED,
+                    "the verification trailer has header signing, the bind does not",
                 )
         elif kind == _PCONTEXT:
             if data != expected_context:
@@ -89,7 +95,7 @@ def _check_header2(data: bytes, request: bytes) -> None:
     numbers = data[:1] + data[4:8]
     if request[4] >> 4:
         numbers += data[8:]
-    else:  # the trailer is little-endian in any case
+    else:  # the trailer is always little-endian
         numbers += data[8:12][::-1] + data[12:14][::-1] + data[14:16][::-1]
     if numbers != expected:
         raise RpcFault(ACCESS_DENIED, "the verification trailer names another header")
