@@ -25,11 +25,11 @@ _NETBIOS_NAME: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class AcceptorPolicy:
-    """Which log-ons are accepted. `anonymous`: whether NTLM clients may omit the name. Kerberos
-    needs a keytab.
+    """Which log-ons are accepted.
 
-    `is_own_name` returns whether a name that an NTLM client asks for is one of this server; None accepts any
-    name. `logons` slows down callers that guess passwords; None: no limit.
+    `anonymous` is whether NTLM clients may omit the name. Kerberos needs a keytab. `is_own_name` returns
+    whether a name that an NTLM client requests belongs to this server; None accepts any name. `logons` slows
+    down callers that guess passwords; None means no limit.
     """
 
     ntlm: bool = True
@@ -87,7 +87,7 @@ class Acceptors:
         if auth_type == AuthType.KERBEROS and KERBEROS in mechanisms:
             return AuthType.KERBEROS, mechanisms[KERBEROS]()
         if auth_type == AuthType.SPNEGO and mechanisms:
-            if level == AuthLevel.CALL:  # what Windows says to that
+            if level == AuthLevel.CALL:  # the answer of Windows to this level
                 raise AuthError(AuthFailure.TOKEN, "SPNEGO does not support level 3")
             return AuthType.SPNEGO, SpnegoAcceptor(mechanisms)
         raise AuthError(AuthFailure.TYPE, f"authentication type {auth_type} is not supported")

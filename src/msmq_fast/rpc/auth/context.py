@@ -1,8 +1,8 @@
 """The contract between the runtime and the security providers, which authenticate and protect PDUs.
 
-A context is built in legs (`step`), as MS-RPCE 3.3.1.5.2.1 describes, then protects PDUs (3.3.1.5.2.2). It
-does IO only if `blocking` is True. The order of the calls matters: protect PDUs in the order in which they
-are sent, and unprotect them in the order in which they arrive.
+A context is established in legs (`step`), as MS-RPCE 3.3.1.5.2.1 describes, and then protects PDUs
+(3.3.1.5.2.2). It does IO only if `blocking` is True. Protect PDUs in the order in which they are sent, and
+unprotect them in the order in which they arrive.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class AuthFailure(StrEnum):
     the peer.
     """
 
-    TYPE = "type"  # the authentication type is not spoken, or not allowed here: bind_nak reason 8
+    TYPE = "type"  # the type is not supported, or not allowed here: bind_nak reason 8
     LEVEL = "level"  # not a level for a security context: bind_nak reason 0
     TOKEN = "token"  # noqa: S105 - malformed, or not what is due now: bind_nak reason 9
-    LOGON = "logon"  # unknown, disabled, wrong secret, wrong time, replayed or locked: the peer is not told
-    WEAK = "weak"  # the peer offers less than is asked for
+    LOGON = "logon"  # unknown, disabled, wrong secret, wrong time, replayed or locked
+    WEAK = "weak"  # the peer offers less than the required protection
     SIGNATURE = "signature"  # a PDU was changed, repeated, or is out of sequence
 
 
@@ -126,7 +126,7 @@ class SecurityContext(Protection, Protocol):
 
     @property
     def complete(self) -> bool:
-        """Whether the legs are done, so that PDUs can be protected."""
+        """Whether all legs are complete, so that PDUs can be protected."""
 
     @property
     def blocking(self) -> bool:

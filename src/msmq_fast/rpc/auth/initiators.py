@@ -17,10 +17,10 @@ __all__ = ["Credentials", "initiate"]
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The account that logs on. Without a user: anonymous with NTLM, the account of the process with
-    Kerberos.
+    """The account that logs on. Without a user, NTLM logs on anonymously, and Kerberos uses the account of
+    the process.
 
-    `nt_hash` stands for the password with NTLM. Kerberos takes the password, the keytab, or the credentials
+    `nt_hash` replaces the password with NTLM. Kerberos uses the password, the keytab, or the credentials
     cache (as in KRB5CCNAME), in this order; `user` is a principal then, and `domain` its realm.
     """
 
@@ -34,7 +34,7 @@ class Credentials:
 
     @property
     def principal(self) -> str:
-        """The Kerberos principal; empty: the default one."""
+        """The Kerberos principal. Empty for the default principal."""
         return f"{self.user}@{self.domain}" if self.user and self.domain else self.user
 
 

@@ -1,8 +1,8 @@
-"""Kerberos (RFC 4121, MS-KILE 3.4.5) by GSS-API, in its DCE style of three legs. Needs python-gssapi.
+"""Kerberos (RFC 4121, MS-KILE 3.4.5) through GSS-API, in its DCE style of three legs. Needs python-gssapi.
 
 Acceptors use only the keytab: no network, no name service, no replay cache. The third leg proves that the
-initiator is live, which a replayed AP-REQ does not; so a context without it is refused. Initiators ask the
-KDC, and block in the meantime.
+initiator is live, which a replayed AP-REQ cannot do, so a context without it is rejected. Initiators query
+the KDC, and block meanwhile.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from msmq_fast.security.token import Token
 
 __all__ = ["AuthCounters", "Context", "Identity", "Mechanism"]
 
-_MAX_LEGS: Final = 10  # tokens from the peer: SPNEGO around Kerberos takes 4 at most
-_MAX_TOKEN: Final = 65535  # what auth_length can say
+_MAX_LEGS: Final = 10  # tokens from the peer; SPNEGO around Kerberos needs 4 at most
+_MAX_TOKEN: Final = 65535  # the largest value of auth_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,9 @@ class Identity:
 
 
 class Mechanism(Protection, Protocol):
-    """One side of a GSS mechanism: legs, then messages. All methods raise AuthError for an error of
-    the peer.
+    """One side of a GSS mechanism: first legs, then messages.
+
+    All methods raise AuthError for an error of the peer.
     """
 
     @property

@@ -1,6 +1,6 @@
 """NTLM (MS-NLMP): the acceptor and the initiator. NTLMv2 only, with extended session security.
 
-The proof is checked over the bytes that were received, never over a blob that is built again from its parts.
+The proof is checked over the bytes as received, never over a blob that is rebuilt from its parts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _KEY_SIZE: Final = 16
 _CHALLENGE_SIZE: Final = 8
 _NO_KEY: Final = bytes(_KEY_SIZE)
 _V1_RESPONSE: Final = 24
-# MaxLifetime (MS-NLMP 3.1.1.1) of a time stamp, in 100 ns: what Windows grants.
+# MaxLifetime (MS-NLMP 3.1.1.1) of a time stamp, in 100 ns. The value is that of Windows.
 _LIFETIME: Final = 36 * 3600 * 10_000_000
 _EPOCH: Final = 116_444_736_000_000_000  # 1970 as FILETIME
 
@@ -262,7 +262,7 @@ class NtlmAcceptor(_NtlmMechanism):
         the reason.
         """
         user = self._server.find(message.user)
-        # The same work for an account that does not exist, with a random hash.
+        # An account that does not exist takes the same time, with a random hash.
         decoy = self._server.random_bytes(_KEY_SIZE)
         secret = decoy if user is None else user.nt_hash
         proven: bytes | None = None
@@ -305,7 +305,7 @@ class NtlmAcceptor(_NtlmMechanism):
         if Flags.KEY_EXCH not in self._flags or not (protects or message.session_key):
             return base_key
         if len(message.session_key) != _KEY_SIZE:
-            raise AuthError(AuthFailure.TOKEN, "NTLM: the session key is missing")
+            raise AuthError(AuthFailure.TOKEN, "NTLM: the message has no session key")
         return rc4_key(base_key, message.session_key)
 
 

@@ -1,6 +1,7 @@
-"""The three messages of NTLM and their AV pairs (MS-NLMP 2.2), built and parsed.
+"""Builds and parses the three messages of NTLM and their AV pairs (MS-NLMP 2.2).
 
-Every offset and length is checked. Strings are Unicode; a peer that asks for an OEM character set is refused.
+Every offset and length is checked. Strings are Unicode; a peer that requests an OEM character set is
+rejected.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def _payload(token: bytes, at: int, start: int) -> bytes:
 
 
 def _text(data: bytes) -> str:
-    """The name of a user, domain or computer, which may be empty."""
+    """Returns the name of a user, domain or computer, which may be empty. Raises AuthError."""
     text = decode_name(data)
     if len(data) % 2 or (text and not is_name(text)):
         raise _malformed("a name is longer than a name may be, or has characters that cannot be shown")
@@ -113,7 +114,7 @@ def _text(data: bytes) -> str:
 
 
 def _layout(start: int, payload: Iterable[bytes]) -> tuple[list[bytes], bytes]:
-    """The fields of a message whose payload begins at `start`, and the payload."""
+    """Returns the fields of a message whose payload begins at `start`, and the payload."""
     fields, parts = [], []
     for data in payload:
         fields.append(_FIELD.pack(len(data), len(data), start))
@@ -143,7 +144,7 @@ def parse_av_pairs(data: bytes) -> dict[int, bytes]:
 
 
 def pack_av_pairs(pairs: Mapping[int, bytes]) -> bytes:
-    """AV pairs in the order of the mapping, and MsvAvEOL."""
+    """Returns AV pairs in the order of the mapping, followed by MsvAvEOL."""
     parts = [_AV_PAIR.pack(kind, len(value)) + value for kind, value in pairs.items()]
     return b"".join((*parts, _AV_PAIR.pack(AvId.EOL, 0)))
 
@@ -178,7 +179,7 @@ class Challenge:
     target_info: bytes
 
     def pack(self) -> bytes:
-        """The message."""
+        """Returns the message as sent."""
         (name, info), payload = _layout(56, (self.target_name.encode("utf-16-le"), self.target_info))
         head = struct.pack("<I8s8x", self.flags, self.server_challenge)
         return b"".join(
@@ -187,7 +188,7 @@ class Challenge:
 
     @classmethod
     def parse(cls, token: bytes) -> Challenge:
-        """Raises AuthError; also for strings that are not Unicode."""
+        """Parses a message. Raises AuthError, also for strings that are not Unicode."""
         _check(token, _CHALLENGE, 48)
         flags = Flags(int.from_bytes(token[20:24], "little"))
         if Flags.UNICODE not in flags:
@@ -209,7 +210,7 @@ class Authenticate:
     session_key: bytes  # EncryptedRandomSessionKey
 
     def pack(self) -> bytes:
-        """The message, with zeros for the MIC."""
+        """Returns the message as sent, with zeros for the MIC."""
         start = _MIC_AT + MIC_SIZE
         names = (text.encode("utf-16-le") for text in (self.domain, self.user, self.workstation))
         fields, payload = _layout(start, (*names, self.lm_response, self.nt_response, self.session_key))
@@ -228,7 +229,7 @@ class Authenticate:
 
     @classmethod
     def parse(cls, token: bytes) -> Authenticate:
-        """Raises AuthError; also for strings that are not Unicode."""
+        """Parses a message. Raises AuthError, also for strings that are not Unicode."""
         _check(token, _AUTHENTICATE, 64)
         flags = Flags(int.from_bytes(token[60:64], "little"))
         lm, nt, domain, user, workstation, key = (_payload(token, at, 64) for at in range(12, 60, 8))
@@ -264,7 +265,7 @@ class NtlmV2Response:
 
     @classmethod
     def parse(cls, response: bytes) -> NtlmV2Response:
-        """Raises AuthError."""
+        """Parses a response. Raises AuthError."""
         proof, blob = response[:16], response[16:]
         if len(blob) < _CLIENT_CHALLENGE.size:
             raise _malformed("the response is too short")

@@ -20,7 +20,7 @@ _TO_CLIENT: Final = b"server-to-client"
 
 def ntowf_v2(nt_hash: bytes, user: str, domain: str) -> bytes:
     """Return the ResponseKeyNT from an account's NT hash and its names as the client sends them (3.3.2)."""
-    # Windows maps characters one by one: those whose upper case is longer stay as they are.
+    # Windows maps each character to one character, so a character with a longer upper case stays unchanged.
     upper = "".join(big if len(big := character.upper()) == 1 else character for character in user)
     return hmac_md5(nt_hash, (upper + domain).encode("utf-16-le"))
 

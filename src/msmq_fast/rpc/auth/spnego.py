@@ -25,7 +25,9 @@ _RAW_NTLM: Final = b"NTLMSSP\0"
 
 
 def _known(mechanism: bytes) -> bytes:
-    """Return the standard object identifier of a mechanism; Kerberos has a second one, of Microsoft."""
+    """Returns the standard object identifier of a mechanism. Kerberos has a second one, which Microsoft
+    defined.
+    """
     return KERBEROS if mechanism == KERBEROS_MICROSOFT else mechanism
 
 
@@ -40,7 +42,7 @@ class _Negotiation:
 
     _chosen: Mechanism | None = None
     _mech_list = b""
-    _mic_due = False  # both sides have to prove the list
+    _mic_due = False  # both sides must prove the list
     _mic_sent = False
     _mic_seen = False
     _done = False
@@ -161,7 +163,7 @@ class SpnegoAcceptor(_Negotiation):
             raise AuthError(AuthFailure.TYPE, "SPNEGO: the client offers no accepted mechanism")
         self._chosen = self._mechanisms[_known(mechanism)]()
         preferred = mechanism == offer.mechanisms[0]
-        self._mic_due = not preferred  # an attacker may have inserted another one before it
+        self._mic_due = not preferred  # an attacker may have inserted the mechanism before this one
         inner = b""
         if preferred and offer.mech_token:
             inner = self._chosen.step(offer.mech_token)
@@ -205,7 +207,7 @@ class SpnegoInitiator(_Negotiation):
         answer = b""
         if not self._inner.complete:
             answer = self._inner.step(inner)
-            # NTLM proves what it agreed on by a MIC; Windows expects one of the list, too, then.
+            # NTLM proves its negotiation by a MIC. In this case Windows expects a MIC of the list, too.
             self._mic_due |= self._inner.complete and self._inner is self._offers.get(NTLM)
         elif inner:
             _unexpected("an unexpected token")
@@ -226,7 +228,7 @@ class SpnegoInitiator(_Negotiation):
             try:
                 token = self._offers[preferred].step(b"")
             except AuthError:
-                # Kerberos without a ticket, for example: then it is not offered.
+                # For example Kerberos without a ticket, which is then not offered.
                 del self._offers[preferred]
                 if not self._offers:
                     raise

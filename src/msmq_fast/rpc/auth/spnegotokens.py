@@ -10,7 +10,7 @@ from msmq_fast.rpc.auth.context import AuthError, AuthFailure
 
 __all__ = ["KERBEROS", "KERBEROS_MICROSOFT", "NTLM", "NegState", "NegTokenInit", "NegTokenResp", "unframed"]
 
-# Object identifiers, as their DER contents.
+# Object identifiers, as the contents of their DER elements.
 _SPNEGO: Final = bytes.fromhex("2b0601050502")
 NTLM: Final = bytes.fromhex("2b06010401823702020a")
 KERBEROS: Final = bytes.fromhex("2a864886f712010202")
@@ -83,9 +83,9 @@ def _octets(number: int, contents: bytes) -> bytes:
 
 
 def unframed(token: bytes, mechanism: bytes, kind: bytes) -> bytes:
-    """Returns the content of the framing of GSS-API (RFC 2743 3.1): a token of a mechanism, of a kind.
+    """Returns the content of the GSS-API framing (RFC 2743 3.1) of a mechanism's token.
 
-    Any other token is given back as it is. Raises AuthError for a framing that is malformed.
+    Returns a token without this framing unchanged. Raises AuthError if the framing is malformed.
     """
     if not token or token[0] != _APPLICATION:
         return token
@@ -103,19 +103,19 @@ class NegTokenInit:
 
     @classmethod
     def offer(cls, mechanisms: tuple[bytes, ...], mech_token: bytes) -> NegTokenInit:
-        """The token that offers mechanisms, the first with its token."""
+        """Returns the token that offers mechanisms, and has a token for the first one."""
         listed = _element(_SEQUENCE, b"".join(_element(_OID, mechanism) for mechanism in mechanisms))
         return cls(mechanisms, listed, mech_token)
 
     def pack(self) -> bytes:
-        """The token, in the framing of GSS-API (RFC 2743 3.1)."""
+        """Returns the token, in the framing of GSS-API (RFC 2743 3.1)."""
         contents = _element(_CONTEXT, self.mech_list) + _octets(2, self.mech_token)
         inner = _element(_CONTEXT, _element(_SEQUENCE, contents))
         return _element(_APPLICATION, _element(_OID, _SPNEGO) + inner)
 
     @classmethod
     def parse(cls, token: bytes) -> NegTokenInit:
-        """Raises AuthError."""
+        """Parses a token. Raises AuthError."""
         oid, rest = _take(_whole(token, _APPLICATION), _OID)
         if oid != _SPNEGO:
             _malformed()
@@ -141,7 +141,7 @@ class NegTokenResp:
     mic: bytes = b""
 
     def pack(self) -> bytes:
-        """The token."""
+        """Returns the token as sent."""
         state = b""
         if self.state is not None:
             state = _element(_CONTEXT, _element(_ENUMERATED, bytes((self.state,))))
@@ -151,7 +151,7 @@ class NegTokenResp:
 
     @classmethod
     def parse(cls, token: bytes) -> NegTokenResp:
-        """Raises AuthError."""
+        """Parses a token. Raises AuthError."""
         fields = _fields(_whole(token, _CONTEXT + 1))
         state = None
         if 0 in fields:

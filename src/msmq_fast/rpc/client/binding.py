@@ -18,22 +18,24 @@ from msmq_fast.store.completion import Completion
 __all__ = ["Binding", "BindingEnvironment", "Dialer"]
 
 MOST_CONNECTIONS: Final = 16
-"""The most connections of one binding to a server that executes one call at a time on each. Waiting reads may
-use all but one of them, so that the end of a read need not wait."""
+"""The largest number of connections of one binding to a server that executes one call at a time on each.
+
+Waiting reads may use all but one of them, so that the end of a read need not wait.
+"""
 
 
 class Dialer(Protocol):
     """Opens transports."""
 
     def dial(self, host: str, port: int, connection: ClientConnection) -> None:
-        """Connect to a host name or address, and serve the connection: call its `connected`, or its
+        """Connects to a host name or address, and serves the connection: calls its `connected`, or its
         `lost`.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class BindingEnvironment:
-    """The environment of bindings."""
+    """The functions of the environment that bindings use."""
 
     dialer: Dialer
     offload: Offload
@@ -41,9 +43,11 @@ class BindingEnvironment:
 
 
 class Binding:
-    """Carries out calls. It opens the first connection at once. If the server does not support several calls
-    on one connection (PFC_CONC_MPX), it opens more in the same association. The binding ends when it loses a
-    connection: the server then runs down its state.
+    """Sends calls over one or several connections.
+
+    It opens the first connection at once. If the server does not support several calls on one connection
+    (PFC_CONC_MPX), it opens more in the same association. The binding ends when it loses a connection,
+    because the server then runs down its state.
     """
 
     def __init__(
@@ -55,7 +59,7 @@ class Binding:
         credentials: Credentials | None,
     ) -> None:
         self.host = host
-        self.on_lost: Signal[[str]] = Signal()  # not if it was closed
+        self.on_lost: Signal[[str]] = Signal()  # not emitted after close()
         self._environment = environment
         self._table = table
         self._interface = SyntaxId(table.uuid, *table.version)
@@ -63,8 +67,8 @@ class Binding:
         self._credentials = credentials
         self._connections: list[ClientConnection] = []
         self._waiting: deque[ClientCall] = deque()
-        self._watches: dict[ClientCall, Timer] = {}  # the time of calls that may not take for ever
-        self._reads: deque[ClientCall] = deque()  # that wait for a connection too, behind all others
+        self._watches: dict[ClientCall, Timer] = {}  # the timers of calls with a time-out
+        self._reads: deque[ClientCall] = deque()  # reads that wait for a connection, after all other calls
         self._ended: Exception | None = None
         self._closing = False
         self._dial(0)
@@ -83,13 +87,13 @@ class Binding:
         read: int = 0,
         **parameters: Any,
     ) -> Completion[Any]:
-        """Call an operation. The completion returns the results, or fails with RpcFault, CallLost or
+        """Calls an operation. The completion returns the results, or fails with RpcFault, CallLost or
         LogonRefused.
 
-        After `timeout` seconds the call is cancelled and its answer ignored (MS-MQQP 3.2.4.1); each part of
-        an answer that arrives restarts this time. With `hang_up` the binding ends instead, because only then
-        the server puts back the message of a call whose outcome is unknown. `read` is the request identifier
-        of a read.
+        After `timeout` seconds the call is cancelled and its answer ignored (MS-MQQP 3.2.4.1). Each received
+        part of an answer restarts this time. With `hang_up` the whole binding ends instead, because only that
+        makes the server put back the message of a call whose outcome is unknown. `read` is the request
+        identifier of a read.
         """
         op = self._table.op(name)
         call = ClientCall(op, op.Args(**parameters), read)
@@ -104,8 +108,8 @@ class Binding:
         return call.completion
 
     def withdraw(self, read: int) -> bool:
-        """End a read that still waits for a connection. Returns False if the server may know the read
-        already.
+        """Ends a read that still waits for a connection. Returns False if the server may already have
+        received the read.
         """
         for call in self._reads:
             if call.read == read:
@@ -115,8 +119,8 @@ class Binding:
         return False
 
     def close(self, patience: float = 0.0) -> None:
-        """Close the connections when the calls under way are answered, but at the latest after `patience`
-        seconds.
+        """Closes the connections when the calls in progress are answered, but after `patience` seconds at the
+        latest.
         """
         if self._ended is not None or self._closing:
             return
@@ -146,7 +150,7 @@ class Binding:
         self._environment.dialer.dial(self.host, self._port, connection)
 
     def _advance(self) -> None:
-        """Send waiting calls as far as connections are available."""
+        """Sends waiting calls while connections are available."""
         while self._ended is None:
             calls = self._waiting or self._reads
             if not calls or (calls is self._reads and not self._spares):
@@ -158,7 +162,7 @@ class Binding:
 
     @property
     def _spares(self) -> bool:
-        """Return whether a connection remains for other calls after one more read."""
+        """Returns whether, after one more read, a connection remains for other calls."""
         reading = 0
         for connection in self._connections:
             if connection.multiplexed:

@@ -39,7 +39,7 @@ from msmq_fast.store.completion import Completion
 __all__ = ["ClientCall", "ClientConnection", "Credentials"]
 
 FRAGMENT: Final = 5840
-"""Bytes of the largest fragment in either direction, as in Windows."""
+"""The size in bytes of the largest fragment in either direction, as on Windows."""
 MOST_STUB: Final = 0x0048_0000
 """The largest answer in bytes: a packet of 4 MiB and 128 KiB, and the fields around it."""
 
@@ -55,8 +55,10 @@ _SYNTAXES: Final = (
     NDR64,
     SyntaxId(UUID(bytes_le=FEATURES_PREFIX + int(_FEATURES).to_bytes(8, "little")), 1),
 )
-"""The transfer syntaxes of the presentation contexts 0, 1 and 2: a server accepts one of the first two and
-answers the third with the bind-time features that it has (MS-RPCE 3.3.1.5.3)."""
+"""The transfer syntaxes of the presentation contexts 0, 1 and 2.
+
+A server accepts one of the first two, and answers the third with its bind-time features (MS-RPCE 3.3.1.5.3).
+"""
 
 
 class Credentials(Protocol):
@@ -71,7 +73,7 @@ class Credentials(Protocol):
         """The authentication level."""
 
     def initiate(self, host: str) -> SecurityContext:
-        """Return the client's side of a new security context with the server on `host`. Raises AuthError."""
+        """Returns the client's side of a new security context with the server on `host`. Raises AuthError."""
 
 
 class ClientCall:
@@ -82,10 +84,10 @@ class ClientCall:
     def __init__(self, op: Op, args: Record, read: int = 0) -> None:
         self.op = op
         self.args = args
-        self.read = read  # the request identifier of a read that may wait there; 0: another call
+        self.read = read  # the request identifier of a read that may wait at the server; 0: another call
         self.completion: Completion[Any] = Completion()
         self.call_id = 0
-        self.sent = False  # the transport has it
+        self.sent = False  # the transport has accepted it
         self.pieces: list[bytes] = []  # of the answer
         self.size = 0
 
@@ -98,11 +100,11 @@ class _ConnectionState(Enum):
 
 
 class ClientConnection:
-    """One connection for one interface. The adapter calls `connected`, writes what it receives into `buffer`
-    and calls `received`, writes `take_output` after `wake`, and closes the transport when `closing` is set.
+    """One connection for one interface.
 
-    `opened` is called when calls can be sent; `ended` is called once, with an exception, when the connection
-    has ended.
+    The adapter calls `connected`. It writes received bytes into `buffer` and calls `received`. After `wake`
+    it writes the result of `take_output`. When `closing` is set, it closes the transport. `opened` is called
+    when calls can be sent. `ended` is called once, with an exception, when the connection has ended.
     """
 
     def __init__(
@@ -118,7 +120,10 @@ class ClientConnection:
         fragment: int = FRAGMENT,
     ) -> None:
         """`host` is the host name in the server's SPN. `offload` runs work that may wait for files or the
-        network. `association` is the group to join; 0 creates a new one."""
+        network.
+
+        `association` is the group to join; 0 creates a new one.
+        """
         self.association = association
         self.multiplexed = False
         self.ndr64 = False
@@ -128,13 +133,13 @@ class ClientConnection:
         self._on_end = ended
         self.calls: dict[int, ClientCall] = {}
         self.pieces = 0
-        """Fragments of answers that have not come in full when these came."""
+        """The number of fragments received of answers that were incomplete at the time."""
         self._host = host
         self._interface = interface
         self._credentials = credentials
         self._offload = offload
         self._security: SecurityContext | None = None
-        self._proved = False  # the server has proved an answer
+        self._proved = False  # the server has authenticated itself by an answer
         self._sign_header = False
         self._fragment = fragment
         self._max_transmit = fragment
@@ -190,7 +195,7 @@ class ClientConnection:
     def lost(self, reason: str) -> None:
         """End the connection after the transport was lost or could not be opened."""
         self._fail(CallLost(reason, sent=True))
-        self.wake = Signal()  # the adapter is gone
+        self.wake = Signal()  # the adapter has disconnected
 
     # ---- for the binding
 
@@ -201,13 +206,14 @@ class ClientConnection:
 
     @property
     def spent(self) -> bool:
-        """Whether all call identifiers are used: servers accept identifiers up to 0x7FFFFFFF, in ascending
-        order.
+        """Whether all call identifiers are used.
+
+        Servers accept identifiers up to 0x7FFFFFFF, in ascending order.
         """
         return self._last_call >= _LARGEST_CALL_ID
 
     def send(self, call: ClientCall) -> None:
-        """Send a request. Raises as the encoder of its arguments does."""
+        """Sends a request. Raises what the encoder of its arguments raises."""
         stub = call.op.encode_request(call.args, ndr64=self.ndr64)
         self._last_call += 1
         call.call_id = self._last_call
@@ -241,7 +247,7 @@ class ClientConnection:
         self._put(pdus, call)
 
     def abandon(self, call: ClientCall, reason: str) -> None:
-        """Cancel a call for which the caller no longer waits, at once (cancel time-out 0)."""
+        """Cancels at once a call whose caller no longer waits (cancel time-out 0)."""
         if self.calls.pop(call.call_id, None) is None:
             return
         if not self.closing:
@@ -310,7 +316,7 @@ class ClientConnection:
             if not accepted:
                 raise PduError(f"the interface is not accepted (reason {ack.results[0].reason})")
             if ack.max_recv < _LEAST_FRAGMENT:
-                raise PduError(f"fragments of {ack.max_recv} bytes")
+                raise PduError(f"the server accepts only fragments of {ack.max_recv} bytes")
             self.association = ack.group
             self.multiplexed = bool(pdu.flags & Flag.CONC_MPX)
             self._context_id = accepted[-1]
@@ -378,7 +384,7 @@ class ClientConnection:
         call = self.calls.get(pdu.call_id)
         stub = self._clear(pdu)
         if call is None:
-            return  # it was abandoned
+            return  # the call was abandoned
         if bool(pdu.flags & Flag.FIRST) is bool(call.pieces):
             raise PduError("the fragments are out of order")
         call.pieces.append(stub)
@@ -404,7 +410,7 @@ class ClientConnection:
             return
         status = parse_fault(pdu).status
         if status == ACCESS_DENIED and self._credentials is not None and call.call_id == _BIND_CALL + 1:
-            # A server cannot answer auth3: that it does not believe it shows here.
+            # A server cannot answer auth3, so the first call shows that it rejected the log-on.
             call.completion.fail(LogonRefused("access denied"))
         else:
             call.completion.fail(RpcFault(status))
@@ -415,7 +421,7 @@ class ClientConnection:
         if credentials is None or security is None or credentials.level < AuthLevel.CALL:
             return pdu.stub
         if not pdu.auth_length:
-            raise AuthError(AuthFailure.SIGNATURE, "an answer without the negotiated protection")
+            raise AuthError(AuthFailure.SIGNATURE, "an answer lacks the negotiated protection")
         stub = security.unprotect(
             pdu.header,
             pdu.padded_stub,
@@ -442,7 +448,9 @@ class ClientConnection:
         self._state = _ConnectionState.CLOSED
         self.closing = True
         if self._proved and isinstance(error, LogonRefused):
-            error = CallLost(str(error), sent=True)  # it was let in, and calls may have been carried out
+            error = CallLost(
+                str(error), sent=True
+            )  # the server accepted the client, so it may have executed calls
         calls, self.calls = self.calls, {}
         for call in calls.values():
             if isinstance(error, CallLost):
@@ -455,8 +463,8 @@ class ClientConnection:
 
 
 def _ignore() -> None:
-    """A listener that does nothing."""
+    """Does nothing: a listener."""
 
 
 def _ignore_error(_: Exception) -> None:
-    """A listener that does nothing."""
+    """Does nothing: a listener for errors."""

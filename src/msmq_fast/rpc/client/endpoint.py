@@ -1,4 +1,4 @@
-"""Asks the endpoint mapper of another computer for the port of an interface (C706 appendix O, MS-RPCE
+"""Queries the endpoint mapper of another computer for the port of an interface (C706 appendix O, MS-RPCE
 3.3.2.3).
 """
 
@@ -23,10 +23,10 @@ _NO_OBJECT: Final = UUID(int=0)
 
 
 class Mapper:
-    """The endpoint mapper of one computer, for all queries of one open. It needs no log-on."""
+    """The endpoint mapper of one computer, for all queries while one queue is opened. It needs no log-on."""
 
     def __init__(self, environment: BindingEnvironment, host: str, port: int, timeout: float) -> None:
-        """`timeout`: seconds for one query."""
+        """`timeout` is the time limit of one query in seconds."""
         self._binding = Binding(environment, EPM, host, port, None)
         self._timeout = timeout
 

@@ -1,4 +1,4 @@
-"""Failures of calls, and the errors that programs get for them."""
+"""Converts failed calls to the errors that programs get."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["CallLost", "EndpointNotRegistered", "LogonRefused", "refusal"]
 
 _FAILURE = 0x8000_0000
 _EXPLAINED = {
-    faults.OP_RANGE: "its version lacks this operation",
+    faults.OP_RANGE: "its version does not have this operation",
     faults.UNKNOWN_IF: "it does not serve this interface",
     faults.RPC_X_BAD_STUB_DATA: "it does not understand the request",
     faults.SERVER_TOO_BUSY: "it is too busy",
@@ -26,8 +26,9 @@ _EXPLAINED = {
 
 
 class CallLost(Exception):
-    """The connection ended or the call timed out before the answer. `sent`: whether the server may have
-    executed the call.
+    """Raised if the connection ended, or the call timed out, before the answer.
+
+    `sent` is whether the server may have executed the call.
     """
 
     def __init__(self, reason: str, *, sent: bool) -> None:
@@ -36,7 +37,7 @@ class CallLost(Exception):
 
 
 class LogonRefused(Exception):
-    """The server or our security provider rejected the credentials."""
+    """Raised if the server or this side's security provider rejects the credentials."""
 
 
 class EndpointNotRegistered(Exception):

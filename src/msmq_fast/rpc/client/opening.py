@@ -1,4 +1,6 @@
-"""Opens queues of other computers: RemoteRead first, qm2qm where it is not registered (MS-MQRR 3.2.4.1)."""
+"""Opens queues of other computers: by RemoteRead, or by qm2qm if RemoteRead is not registered (MS-MQRR
+3.2.4.1).
+"""
 
 from __future__ import annotations
 
@@ -46,10 +48,10 @@ class ReaderSettings:
     """Settings for reading other computers."""
 
     client: UUID  # GUID of this queue manager
-    credentials: Credentials | None = None  # None: without a name
+    credentials: Credentials | None = None  # None: anonymous
     mapper_port: int = 135
-    port: int = 0  # of RemoteRead; 0: the endpoint mapper is asked
-    port_methods: bool = False  # the interfaces are asked for their ports too, as by Server 2003 and older
+    port: int = 0  # of RemoteRead; 0: query the endpoint mapper
+    port_methods: bool = False  # query each interface for its port, as Server 2003 and older do
     routing_server: bool = False
     workgroup: bool = True
 
@@ -65,7 +67,8 @@ class RemoteQueues:
         allow: Callable[[Token | None, FormatName], None],
         cursor_number: Callable[[], int],
     ) -> None:
-        """`locate` returns the host name or address of the computer that has a queue, "" if it is not known.
+        """`locate` returns the host name or address of the computer that has a queue, "" if it is unknown.
+
         `allow` raises ACCESS_DENIED if a caller may not read a queue. `cursor_number` returns a number for a
         new cursor.
         """
@@ -86,7 +89,7 @@ class RemoteQueues:
         except MSMQError as refused:
             return failed(refused)
         if not host:
-            return failed(MachineNotFound(f"the computer of {name} is not known"))
+            return failed(MachineNotFound(f"the computer of {name} is unknown"))
         opening = Opening(name, access, share, settings.client, settings.routing_server, settings.workgroup)
         opened: Completion[RemoteQueue] = Completion()
 
@@ -138,7 +141,10 @@ class RemoteQueues:
         return session
 
     def _qm2qm(self, host: str, mapper: Mapper, opening: Opening) -> Completion[QueueSession]:
-        """Open the queue by qm2qm. MS-MQQP needs handles of qmcomm, so both interfaces must be registered."""
+        """Opens the queue by qm2qm.
+
+        MS-MQQP needs handles of qmcomm, so both interfaces must be registered.
+        """
 
         def bound(qmcomm: Binding, qm2qm: Binding) -> Completion[Any]:
             return _kept(Qm2QmSession.open(qmcomm, qm2qm, opening), qmcomm, qm2qm)
@@ -169,7 +175,7 @@ class RemoteQueues:
 
 
 def _kept(opened: Completion[T], *bindings: Binding) -> Completion[T]:
-    """Return `opened`; if it fails, the bindings are closed."""
+    """Returns `opened`. If it fails, closes the bindings."""
 
     def close(done: Completion[T]) -> None:
         if done.exception() is not None:

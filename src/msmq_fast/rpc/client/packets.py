@@ -19,18 +19,21 @@ _SENT_TIME = 52
 _EXTENSION = struct.Struct("<IIB3x")  # ExtensionHeader: its size, that of the headers behind it, Flags
 _SUBQUEUE = struct.Struct("<IIII")  # SubqueueHeader: size, flags, AbortCounter, MoveCounter
 _HAS_SUBQUEUE = 0x02
-_MOST_EXTENSIONS = 1024  # bytes in which an ExtensionHeader is looked for
+_MOST_EXTENSIONS = 1024  # bytes that are searched for an ExtensionHeader
 
 
 class Undecodable(ValueError):
-    """A packet is not a valid message. The message stays in the queue of the other computer (QP-209)."""
+    """Raised if a packet is not a valid message. The message stays in the queue of the other computer
+    (QP-209).
+    """
 
 
 def message_of(packet: bytes, sequential_id: int, arrived_time: int, *, absolute: bool) -> RemoteMessage:
-    """Return the message in a packet, in the form in which this server stores messages. Raises Undecodable.
+    """Returns the message in a packet, in the form in which this server stores messages.
 
-    `sequential_id` is the lower 7 bytes of the LookupIdentifier, 0 if unknown; its highest byte follows from
-    the priority. `absolute`: TimeToReachQueue is the time at which the message expires (MS-MQRR 2.2.5.1).
+    `sequential_id` is the lower 7 bytes of the LookupIdentifier, 0 if unknown; the priority gives the highest
+    byte. `absolute` is whether TimeToReachQueue is the time at which the message expires (MS-MQRR 2.2.5.1).
+    Raises Undecodable.
     """
     if len(packet) < _SENT_TIME + 4:
         raise Undecodable("the packet is too short")
@@ -41,7 +44,7 @@ def message_of(packet: bytes, sequential_id: int, arrived_time: int, *, absolute
         message = _message(packet, size, absolute=absolute)
         parsed = parse(message)
     except BadPacket as fault:
-        # Whether PacketSize counts the headers behind the message, MS-MQRR does not say.
+        # MS-MQRR does not define whether PacketSize includes the headers after the message.
         start = _extensions(packet) if size == len(packet) else None
         if start is None:
             raise Undecodable(str(PacketFault(fault.code))) from None
@@ -57,7 +60,7 @@ def message_of(packet: bytes, sequential_id: int, arrived_time: int, *, absolute
 
 
 def _message(packet: bytes, size: int, *, absolute: bool) -> bytes:
-    """The first `size` bytes, a UserMessage, with a TimeToReachQueue that is a duration."""
+    """Returns the first `size` bytes, a UserMessage, with TimeToReachQueue converted to a duration."""
     _, limit = _BASE.unpack_from(packet, _BASE_AT)
     if absolute and limit != INFINITE:
         sent = int.from_bytes(packet[_SENT_TIME : _SENT_TIME + 4], "little")
@@ -67,7 +70,7 @@ def _message(packet: bytes, size: int, *, absolute: bool) -> bytes:
 
 
 def _extensions(packet: bytes) -> int | None:
-    """Offset of the ExtensionHeader, which holds the size of the rest of the packet."""
+    """Returns the offset of the ExtensionHeader, which has the size of the rest of the packet."""
     last = len(packet) - _EXTENSION.size
     for start in range(last, max(last - _MOST_EXTENSIONS, 0), -1):
         size, behind, _ = _EXTENSION.unpack_from(packet, start)

@@ -12,7 +12,7 @@ __all__ = ["ClientProtocol"]
 
 
 class ClientProtocol(Adapter, asyncio.BufferedProtocol):
-    """Serves one connection. `touch` is called before anything that may change deadlines."""
+    """The adapter of one connection. `touch` is called before any action that may change deadlines."""
 
     def __init__(
         self, connection: ClientConnection, loop: asyncio.AbstractEventLoop, touch: Callable[[], None]

@@ -1,4 +1,4 @@
-"""An open queue over qm2qm, with the handles that qmcomm gives (MS-MQQP 3.2, MS-MQMP 3.1.4)."""
+"""An open queue of another computer over qm2qm, with handles from qmcomm (MS-MQQP 3.2, MS-MQMP 3.1.4)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from msmq_fast.store.completion import Completion
 __all__ = ["Qm2QmSession"]
 
 _START_RECEIVE_2: Final = (5, 1, 951)
-"""The first version with RemoteQMStartReceive2 and by-lookup (RA-16)."""
+"""The first version that has RemoteQMStartReceive2 and reads by lookup identifier (RA-16)."""
 _OLDEST: Final = (0, 0, 0)
 _IGNORED: Final = TRANSFER_BUFFER_V1(uTransferType=2, transfer=CREATE_REMOTE_CURSOR())
 
@@ -45,8 +45,10 @@ class _Handles:
 
 
 class Qm2QmSession:
-    """Implements sessions.QueueSession. The binding `qmcomm` stays open for cursors, and because it owns the
-    open queue until `qm2qm` has taken it over.
+    """Implements sessions.QueueSession.
+
+    The binding `qmcomm` stays open: cursors need it, and it owns the open queue until `qm2qm` has taken the
+    queue over.
     """
 
     absolute = False
@@ -69,8 +71,11 @@ class Qm2QmSession:
 
     @classmethod
     def open(cls, qmcomm: Binding, qm2qm: Binding, opening: Opening) -> Completion[Qm2QmSession]:
-        """R_QMOpenRemoteQueue of qmcomm, RemoteQMOpenQueue (3.2.4.1), and RemoteQmGetVersion, once for all
-        reads. MS-MQQP asks for the version at each read; it does not change while a connection stands."""
+        """Calls R_QMOpenRemoteQueue of qmcomm, RemoteQMOpenQueue (3.2.4.1), and RemoteQmGetVersion.
+
+        MS-MQQP queries the version at each read; once is enough, since it does not change during a
+        connection.
+        """
         server = int(opening.routing_server)
         opened: Completion[Any] = qmcomm.call(
             "open_remote_queue",
@@ -103,7 +108,7 @@ class Qm2QmSession:
         return opened.then(take_over)
 
     def start(self, wanted: Wanted, request_id: int) -> Completion[Started]:
-        """RemoteQMStartReceive, …Receive2 or …ReceiveByLookupId (3.2.4.2, .3, .5, .6)."""
+        """Calls RemoteQMStartReceive, …Receive2 or …ReceiveByLookupId (3.2.4.2, .3, .5, .6)."""
         desc = REMOTEREADDESC(
             hRemoteQueue=self._handles.handle,
             hCursor=wanted.cursor,
@@ -115,9 +120,7 @@ class Qm2QmSession:
         watched: dict[str, Any] = {"timeout": patience(wanted), "hang_up": True, "read": request_id}
         if not self.identifies:
             if wanted.lookup_id:
-                return failed(
-                    MessageNotFound("that computer does not find messages by their lookup identifiers")
-                )
+                return failed(MessageNotFound("that computer does not support reads by lookup identifier"))
             started = self._qm2qm.call("start_receive", lpRemoteReadDesc=desc, **watched)
             return started.then(_not_cancelled).then(
                 lambda results: Completion.of(_started(results.lpRemoteReadDesc, 0, results.pphContext))
@@ -152,7 +155,7 @@ class Qm2QmSession:
         )
 
     def cancel(self, request_id: int) -> None:
-        """RemoteQMCancelReceive (3.2.4.7)."""
+        """Calls RemoteQMCancelReceive (3.2.4.7)."""
         if self._qm2qm.withdraw(request_id):
             return
         handles = self._handles
@@ -161,14 +164,14 @@ class Qm2QmSession:
         )
 
     def create_cursor(self) -> Completion[int]:
-        """R_QMCreateRemoteCursor. The transfer buffer is ignored, and cannot be left out."""
+        """Calls R_QMCreateRemoteCursor. The server ignores the transfer buffer, but it must be present."""
         created = self._qmcomm.call(
             "create_remote_cursor", timeout=ANSWER_TIMEOUT, ptb1=_IGNORED, hQueue=self._handles.handle
         ).then(checked)
         return created.then(lambda results: Completion.of(int(results.phCursor)))
 
     def close_cursor(self, cursor: int) -> None:
-        """RemoteQMCloseCursor (3.2.4.8)."""
+        """Calls RemoteQMCloseCursor (3.2.4.8)."""
         self._qm2qm.call("close_cursor", hQueue=self._handles.handle, hCursor=cursor)
 
     def purge(self) -> Completion[None]:
@@ -176,7 +179,7 @@ class Qm2QmSession:
         return _done(self._qm2qm.call("purge_queue", timeout=PURGE_TIMEOUT, hQueue=self._handles.handle))
 
     def close(self) -> None:
-        """RemoteQMCloseQueue (3.2.4.9), and both bindings."""
+        """Calls RemoteQMCloseQueue (3.2.4.9), and closes both bindings."""
         self._qm2qm.call("close_queue", pphContext=self._session)
         self._qm2qm.close(CLOSE_PATIENCE)
         if not self._qmcomm.lost:
@@ -189,7 +192,7 @@ class Qm2QmSession:
 
 
 def _version(qm2qm: Binding) -> Completion[tuple[int, int, int]]:
-    """RemoteQmGetVersion; NT and 2000 do not have it (QP-206)."""
+    """Calls RemoteQmGetVersion, which Windows NT and 2000 do not have (QP-206)."""
     version: Completion[tuple[int, int, int]] = Completion()
 
     def told(done: Completion[Any]) -> None:

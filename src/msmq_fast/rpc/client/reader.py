@@ -1,4 +1,4 @@
-"""A queue of another computer that is open for reading, as front ends use it (a qm.remote.RemoteQueue)."""
+"""An open queue of another computer, as front ends use it (implements qm.remote.RemoteQueue)."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ class Shared:
     """The state that all remotely read queues share."""
 
     ids: RequestIds
-    cursor_number: Callable[[], int]  # for programs; the other computer has its own
+    cursor_number: Callable[[], int]  # numbers for programs; the other computer has numbers of its own
 
 
 class _Phase(Enum):
-    WAITING = 0  # for the other computer to find a message
-    HELD = 1  # the message is locked there
-    ENDING = 2  # the other computer was told what becomes of it
+    WAITING = 0  # until the other computer finds a message
+    HELD = 1  # the message is locked on the other computer
+    ENDING = 2  # the other computer has been told to remove the message or to put it back
     OVER = 3
 
 
 class Read:
-    """PendingRemoteReadEntry: one read (a qm.remote.RemoteRead).
+    """PendingRemoteReadEntry: one read (implements qm.remote.RemoteRead).
 
     It returns its message after the other computer has confirmed the removal. With `hold` it returns the
     message while it is locked; `end` then removes it or puts it back.
@@ -114,7 +114,7 @@ class Read:
         cursor.add_done_callback(there)
 
     def cancel(self, error: MSMQError | None = None) -> bool:
-        """Cancel the read. Returns False if it has ended already or its message is being removed."""
+        """Cancels the read. Returns False if it has already ended or its message is being removed."""
         if self.completion.done or self._phase is not _Phase.WAITING:
             return False
         self.completion.fail(error or OperationCancelled())
@@ -122,7 +122,9 @@ class Read:
         return True
 
     def end(self, ack: Ack) -> Completion[None]:
-        """Remove a held message or put it back. If this fails with MSMQError, the message was not removed."""
+        """Removes a held message or puts it back. If this fails with MSMQError, the message was not
+        removed.
+        """
         ended: Completion[None] = Completion()
         started = self._started
         if self._phase is not _Phase.HELD or started is None:
@@ -196,7 +198,7 @@ class Read:
     def _give(self) -> None:
         message = self._message
         if message is None:
-            return  # the program was told
+            return  # the program has already been notified
         if self._gate is None:
             self.completion.resolve(message)
             return
@@ -215,8 +217,9 @@ class Read:
 
 
 class Cursor:
-    """A cursor of a program (a qm.remote.RemoteCursor). It uses a cursor of the other computer, which is
-    created in the background.
+    """A program's cursor (implements qm.remote.RemoteCursor).
+
+    It uses a cursor of the other computer, which is created in the background.
     """
 
     def __init__(self, queue: QueueReader, number: int) -> None:
@@ -227,7 +230,7 @@ class Cursor:
         self._closed = False
 
     def peek(self, timeout_ms: int | None, *, gate: Gate | None = None) -> Read:
-        """Peek the message at the cursor, or the next one if that is gone."""
+        """Peeks the message at the cursor, or the next one if that message has been removed."""
         return self._read(Action.PEEK_CURRENT, timeout_ms, gate)
 
     def peek_next(self, timeout_ms: int | None, *, gate: Gate | None = None) -> Read:
@@ -235,7 +238,7 @@ class Cursor:
         return self._read(Action.PEEK_NEXT, timeout_ms, gate)
 
     def receive(self, timeout_ms: int | None, *, gate: Gate | None = None) -> Read:
-        """Receive the message at the cursor, or the next one if that is gone."""
+        """Receives the message at the cursor, or the next one if that message has been removed."""
         return self._read(Action.RECEIVE, timeout_ms, gate)
 
     def close(self) -> None:
@@ -275,8 +278,9 @@ class QueueReader:
         shared: Shared,
         settle: Callable[[int], Completion[bool]],
     ) -> None:
-        """`settle` finds out whether the message with a LookupIdentifier (0: unknown) was removed if the
-        connection ended before the answer. It never fails."""
+        """`settle` finds out whether the message with a LookupIdentifier (0: unknown) was removed, if the
+        connection ended before the answer. It never fails.
+        """
         self.session = session
         self.host = host
         self.shared = shared
@@ -305,7 +309,7 @@ class QueueReader:
         """Receive or peek by LookupIdentifier."""
         self.check(receives=not peek)
         if operation is Lookup.NEXT and lookup_id == 0:
-            operation = Lookup.FIRST  # RemoteRead has no name for what is before the first message
+            operation = Lookup.FIRST  # RemoteRead has no operation for the message before the first one
         if operation is Lookup.FIRST:
             first = self.receive(0, peek=peek, gate=gate)
             return _found(first.completion)
@@ -319,7 +323,7 @@ class QueueReader:
         return self._begin(wanted, gate).completion
 
     def open_cursor(self) -> Cursor:
-        """A cursor before the first message."""
+        """Opens a cursor before the first message."""
         self.check(receives=False)
         cursor = Cursor(self, self.shared.cursor_number())
         self.cursors[cursor.number] = cursor
@@ -333,8 +337,8 @@ class QueueReader:
         acknowledge: bool,
         on_end: Callable[[MSMQError], None] | None = None,
     ) -> RemoteReadSubscription:
-        """Have up to `credit` messages handed to `sink`. `on_end` is called when
-        the other computer ends it.
+        """Delivers up to `credit` messages to `sink`. `on_end` is called if the other computer ends the
+        subscription.
         """
         self.check(receives=True)
         if acknowledge and not self.session.identifies:
@@ -367,8 +371,10 @@ class QueueReader:
         return purged
 
     def close(self) -> None:
-        """Close the queue: end waiting reads and put locked messages back. The queue is closed on the other
-        computer after that has confirmed all removals under way."""
+        """Closes the queue: ends waiting reads and puts locked messages back.
+
+        The queue is closed on the other computer after that computer has confirmed all removals in progress.
+        """
         if self.closed:
             return
         for subscription in list(self._subscriptions):
@@ -384,7 +390,7 @@ class QueueReader:
     # ---- for reads
 
     def check(self, *, receives: bool) -> None:
-        """Raise STALE_HANDLE, INVALID_HANDLE or ACCESS_DENIED if the queue cannot be used."""
+        """Raises STALE_HANDLE, INVALID_HANDLE or ACCESS_DENIED if the queue cannot be used."""
         if self.closed:
             raise InvalidHandle("the queue is closed")
         if self.lost:
@@ -393,13 +399,13 @@ class QueueReader:
             raise AccessDenied(f"the queue is open for {self._access.name} only")
 
     def forget(self, read: Read) -> None:
-        """Forget a read that has ended, for whatever reason (QP-210)."""
+        """Removes a read that has ended, for any reason (QP-210)."""
         if read in self.reads:
             self.reads.discard(read)
             self.shared.ids.release(read.request_id)
 
     def ended(self) -> None:
-        """Note that the other computer has confirmed the end of a read, or never will."""
+        """Notes that the other computer has confirmed the end of a read, or that it never will."""
         self.ending -= 1
         if self.closed and not self.ending:
             self.session.close()
@@ -416,8 +422,9 @@ class QueueReader:
 
 
 def _uncertain(failure: Exception | None) -> bool:
-    """Return whether the message may have been removed although the removal was not confirmed: after a full
-    disk, the other computer may remove it later.
+    """Returns whether the message may have been removed although the removal was not confirmed.
+
+    After a full disk, the other computer may remove it later.
     """
     return isinstance(failure, MessageStorageFailed) or (isinstance(failure, CallLost) and failure.sent)
 

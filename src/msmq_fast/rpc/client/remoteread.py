@@ -1,4 +1,4 @@
-"""An open queue over RemoteRead (MS-MQRR 3.2)."""
+"""An open queue of another computer over RemoteRead (MS-MQRR 3.2)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ __all__ = [
 OPEN_TIMEOUT: Final = 300.0
 """Seconds that an open may take (MS-MQRR 3.1.2.1, MS-MQQP 3.2.4.1)."""
 CLOSE_PATIENCE: Final = 10.0
-"""Seconds that the other computer has to close a queue. After that the connection is closed, which also
-closes the queue.
+"""Seconds that the other computer has to close a queue.
+
+After that the connection is closed, which also closes the queue.
 """
 ANSWER_TIMEOUT: Final = 60.0
-"""Seconds after which a call that does not wait for a message times out: the other computer hangs. The
-documents define no such time, but without it a program would wait for ever, and a message would stay locked.
+"""Seconds after which a call that does not wait for a message times out, because the other computer hangs.
+
+The specifications define no such time. Without it a program would wait for ever, and a message would stay
+locked.
 """
 PURGE_TIMEOUT: Final = 300.0
 """Seconds that the other computer has to purge a queue."""
@@ -55,8 +58,9 @@ class Opening:
 
 
 def checked(results: Any) -> Completion[Any]:
-    """Return the results of a method if its HRESULT is MQ_OK; fail with any other HRESULT, even if its
-    severity is success, as with 0x400E03E9 (QP-218).
+    """Returns the results of a method if its HRESULT is MQ_OK.
+
+    Fails with any other HRESULT, even if its severity is success, as with 0x400E03E9 (QP-218).
     """
     if results.result:
         return failed(error(results.result))
@@ -88,7 +92,7 @@ class RemoteReadSession:
 
     @classmethod
     def open(cls, binding: Binding, opening: Opening) -> Completion[RemoteReadSession]:
-        """Call R_OpenQueue (3.2.4.1). The server reports a refusal as a fault."""
+        """Calls R_OpenQueue (3.2.4.1). The server reports a rejection as a fault."""
         major, minor, build = VERSION
         opened: Completion[Any] = binding.call(
             "open_queue",
@@ -106,7 +110,7 @@ class RemoteReadSession:
         return opened.then(lambda results: Completion.of(cls(binding, results.pphContext)))
 
     def start(self, wanted: Wanted, request_id: int) -> Completion[Started]:
-        """R_StartReceive (3.2.4.3, 3.2.4.4, 3.2.4.9, 3.2.4.10)."""
+        """Calls R_StartReceive (3.2.4.3, 3.2.4.4, 3.2.4.9, 3.2.4.10)."""
         started = self._binding.call(
             "start_receive",
             timeout=patience(wanted),
@@ -124,33 +128,33 @@ class RemoteReadSession:
         return started.then(checked).then(_started)
 
     def end(self, started: Started, request_id: int, ack: Ack) -> Completion[None]:
-        """R_EndReceive."""
+        """Calls R_EndReceive."""
         return self._call(
             "end_receive", timeout=ANSWER_TIMEOUT, hang_up=True, dwAck=int(ack), dwRequestId=request_id
         )
 
     def cancel(self, request_id: int) -> None:
-        """R_CancelReceive (3.2.4.11)."""
+        """Calls R_CancelReceive (3.2.4.11)."""
         if not self._binding.withdraw(request_id):
             self._call("cancel_receive", dwRequestId=request_id)
 
     def create_cursor(self) -> Completion[int]:
-        """R_CreateCursor (3.2.4.8)."""
+        """Calls R_CreateCursor (3.2.4.8)."""
         created = self._binding.call(
             "create_cursor", timeout=ANSWER_TIMEOUT, hang_up=True, phContext=self._context
         ).then(checked)
         return created.then(lambda results: Completion.of(int(results.phCursor)))
 
     def close_cursor(self, cursor: int) -> None:
-        """R_CloseCursor (3.2.4.12)."""
+        """Calls R_CloseCursor (3.2.4.12)."""
         self._call("close_cursor", hCursor=cursor)
 
     def purge(self) -> Completion[None]:
-        """R_PurgeQueue (3.2.4.7)."""
+        """Calls R_PurgeQueue (3.2.4.7)."""
         return self._call("purge_queue", timeout=PURGE_TIMEOUT)
 
     def close(self) -> None:
-        """R_CloseQueue (3.2.4.13)."""
+        """Calls R_CloseQueue (3.2.4.13)."""
         self._binding.call("close_queue", pphContext=self._context)
         self._binding.close(CLOSE_PATIENCE)
 
@@ -160,8 +164,11 @@ class RemoteReadSession:
 
 
 def _started(results: Any) -> Completion[Started]:
-    """Assemble the message packet from its sections (2.2.6). If the server truncated the body, which was not
-    requested, the packet is not a message, and the result is empty."""
+    """Assembles the message packet from its sections (2.2.6).
+
+    The client never requests a shortened body. If the server shortened it all the same, the packet is not a
+    message, and the result is empty.
+    """
     parts = [section.pSectionBuffer or b"" for section in results.ppPacketSections or ()]
     whole = all(section.SectionSize == section.SectionSizeAlloc for section in results.ppPacketSections or ())
     packet = b"" if not whole else parts[0] if len(parts) == 1 else b"".join(parts)

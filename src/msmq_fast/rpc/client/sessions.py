@@ -1,4 +1,4 @@
-"""An open queue of another computer: the interface that RemoteRead and qm2qm share."""
+"""The interface to an open queue of another computer, implemented for RemoteRead and qm2qm."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from msmq_fast.store.completion import Completion
 __all__ = ["INFINITE", "Ack", "Action", "QueueSession", "RequestIds", "Started", "Wanted"]
 
 
-"""The time-out of a read that waits for ever."""
+"""The time-out of a read without a limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The parameters of one read. `timeout_ms` 0xFFFFFFFF: no time-out; `cursor` 0: none."""
+    """The parameters of one read. The `timeout_ms` 0xFFFFFFFF means no limit, the `cursor` 0 means none."""
 
     action: Action
     timeout_ms: int = 0
@@ -44,30 +44,29 @@ _RECEIVING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A message that a read has found. If the read removes messages, it is locked until
-    `QueueSession.end`.
-    """
+    """A message that a read has found. If the read removes it, it is locked until `QueueSession.end`."""
 
     packet: bytes
     arrived_time: int
-    sequential_id: int  # 0: not told
+    sequential_id: int  # 0: unknown
     handle: bytes | None = None  # PCTX_REMOTEREAD_HANDLE_TYPE of qm2qm
 
 
 class QueueSession(Protocol):
-    """An open queue. Completions fail with MSMQError if the server refuses, with RpcFault or with
-    CallLost.
+    """An open queue.
+
+    Completions fail with MSMQError if the server rejects the operation, otherwise with RpcFault or CallLost.
     """
 
     absolute: bool
-    """Whether TimeToReachQueue in its packets is a point in time."""
+    """Whether TimeToReachQueue in its packets is a point in time, not a duration."""
     identifies: bool
-    """Whether it returns LookupIdentifiers and finds messages by them."""
+    """Whether the session returns LookupIdentifiers and finds messages by them."""
     on_lost: Signal[[str]]
-    """Emitted when the connection has ended; the reason is for people."""
+    """Emitted with the reason when the connection has ended."""
 
     def start(self, wanted: Wanted, request_id: int) -> Completion[Started]:
-        """Begin a read: the first phase of a receive, or a whole peek."""
+        """Begins a read: the first phase of a receive, or a whole peek."""
 
     def end(self, started: Started, request_id: int, ack: Ack) -> Completion[None]:
         """Run the second phase: remove the message, or put it back."""
@@ -85,13 +84,13 @@ class QueueSession(Protocol):
         """Remove all available messages."""
 
     def close(self) -> None:
-        """Close the queue, then the connection; messages that are still locked become available again. Does
-        not wait.
+        """Closes the queue, then the connection, without waiting. Messages that are still locked become
+        available again.
         """
 
 
 class RequestIds:
-    """The dwRequestIDs of all reads under way (QP-204). A number is not used again before its read has ended
+    """The dwRequestIDs of all reads in progress (QP-204). A number is not reused before its read has ended
     (QP-216).
     """
 

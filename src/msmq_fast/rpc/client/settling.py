@@ -1,9 +1,9 @@
-"""Finds the outcome of a removal after the connection ended between an acknowledgment and its answer.
+"""Finds out whether a message was removed, after the connection ended before the removal was confirmed.
 
-The other computer has either removed the message, or puts it back when it notices that its reader is gone. So
-this module asks for the message: if it is still in the queue, it was not removed. If it is not, it counts as
-removed. It may also have been put back and then received by another reader, which cannot be distinguished;
-then both readers have it, because a duplicate is better than a lost message.
+The other computer has either removed the message, or puts it back when it notices that its reader has
+disconnected. Therefore this module looks for the message. If it is still in the queue, it was not removed. If
+it is not, it counts as removed. Another reader may also have received it after it was put back, which cannot
+be distinguished. Then both readers have it, because a duplicate is better than a lost message.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from msmq_fast.store.completion import Completion
 __all__ = ["Settling"]
 
 PATIENCE: Final = 60.0
-"""Seconds in which the other computer must be reached again. After that, the message counts as removed."""
+"""Seconds in which the other computer must become reachable. After that, the message counts as removed."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 8.0
 
 
 class Settling:
-    """Asks until there is an answer. `removed` returns whether the message was removed."""
+    """Repeats the query until it is answered. `removed` returns whether the message was removed."""
 
     def __init__(
         self,
@@ -75,7 +75,8 @@ class Settling:
         elif isinstance(failure, MessageNotFound | MessageAlreadyReceived):
             self._decide(removed=True)
         else:
-            # Such as TRANSACTION_USAGE: still locked, for the connection that is gone or for its removal.
+            # For example TRANSACTION_USAGE: the message is still locked, by the lost connection or for its
+            # removal.
             self._ask_later()
 
     def _ask_later(self) -> None:

@@ -1,4 +1,4 @@
-"""Delivers the messages of another computer's queue as they arrive (a qm.remote.RemoteSubscription)."""
+"""Delivers messages of another computer's queue as they arrive (implements qm.remote.RemoteSubscription)."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class Source(Protocol):
     """The queue that a subscription reads."""
 
     def hold(self) -> Read:
-        """Receive the first message, however long that takes, and keep it locked."""
+        """Receives the first message, waiting without a limit, and keeps it locked."""
 
     def unsubscribed(self, subscription: RemoteReadSubscription) -> None:
         """Note that the subscription has ended."""
 
 
 class RemoteReadSubscription:
-    """A subscription. One read at a time waits at the other computer, so that messages are delivered in the
-    order of the queue.
+    """A subscription. Only one read at a time waits at the other computer, which keeps the order of the
+    queue.
 
-    Without `acknowledge` a message is delivered after the other computer has confirmed its removal; the next
+    Without `acknowledge`, a message is delivered after the other computer has confirmed its removal. The next
     read does not wait for that.
     """
 
@@ -59,8 +59,10 @@ class RemoteReadSubscription:
         self._credit = 0
         self._waiting: Read | None = None
         self._held: dict[int, Read] = {}  # by lookup id
-        self._leaving: deque[tuple[RemoteMessage, Completion[None]]] = deque()  # removed, not delivered
-        self._failure: MSMQError | None = None  # of a subscription that ends when `_leaving` is delivered
+        self._leaving: deque[tuple[RemoteMessage, Completion[None]]] = (
+            deque()
+        )  # removed from the queue, but not delivered yet
+        self._failure: MSMQError | None = None  # ends the subscription once `_leaving` is delivered
         self._closed = False
 
     def grant(self, credit: int) -> None:
@@ -69,7 +71,7 @@ class RemoteReadSubscription:
         self._read_on()
 
     def ack(self, lookup_ids: list[int]) -> Completion[int]:
-        """Remove delivered messages and return their number. Fails with the first refusal."""
+        """Removes delivered messages and returns their number. Fails with the first error."""
         reads = [self._held.pop(lookup_id) for lookup_id in lookup_ids if lookup_id in self._held]
         all_ended: Completion[int] = Completion()
         left = len(reads)
@@ -107,7 +109,8 @@ class RemoteReadSubscription:
         self._queue.unsubscribed(self)
 
     def _read_on(self) -> None:
-        # A message that is there at once must not nest one read in the other.
+        # A loop, because a message that is already there would start the next read inside the callback of
+        # this one.
         while not self._over and self._waiting is None and self._credit > 0:
             try:
                 read = self._queue.hold()
@@ -158,7 +161,7 @@ class RemoteReadSubscription:
         if self._closed:
             return
         if self._leaving:
-            # What the other computer has removed is nowhere else: it is delivered before the end is told.
+            # Only this computer has the removed messages, so deliver them before reporting the end.
             self._failure = self._failure or failure
             return
         self.close()

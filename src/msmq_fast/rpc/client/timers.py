@@ -1,6 +1,4 @@
-"""Callbacks after a time, for objects that have few of them, such as opens and other calls with a
-time-out.
-"""
+"""Callbacks after a time, for objects that need few of them, such as calls with a time-out."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ class Timer:
 
 
 class Timers:
-    """All callbacks. Times are monotonic seconds of the given clock."""
+    """All scheduled callbacks. Times are monotonic seconds of the given clock."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -43,9 +41,9 @@ class Timers:
         self._limit = _FEW
 
     def after(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Schedule a callback in `seconds`; `expire` runs it."""
+        """Schedules a callback in `seconds`; `expire` runs it."""
         if len(self._heap) >= self._limit:
-            # Most are cancelled long before their time.
+            # Most callbacks are cancelled long before they are due.
             self._heap = [entry for entry in self._heap if entry[2].callback is not None]
             heapify(self._heap)
             self._limit = max(_FEW, 2 * len(self._heap))

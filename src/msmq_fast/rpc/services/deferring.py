@@ -1,4 +1,4 @@
-"""Replies that wait for the disk."""
+"""Answers calls after a change has become durable."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ def when(
     results: R,
     stub: bytes = b"",
 ) -> R | None:
-    """Return the value for a method whose call ends with `results` once `done` is resolved: the results if it
-    is resolved already, otherwise None. `failed` is Service.failed; `stub` holds the encoded results if they
-    are always the same. Raises the error of `done` if it has failed already.
+    """Returns the value that a method returns if its call ends with `results` once `done` is resolved.
+
+    That is the results if `done` is already resolved, otherwise None. `failed` is Service.failed. `stub`
+    holds the encoded results if they are always the same. Raises the error of `done` if it has already
+    failed.
     """
     if done.done:
         done.result()

@@ -1,4 +1,4 @@
-"""The endpoint mapper: which interface is at which port (C706 appendix O, MS-RPCE 2.2.1.2)."""
+"""The endpoint mapper: the port of each interface (C706 appendix O, MS-RPCE 2.2.1.2)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from msmq_fast.rpc.syntaxes import NDR, NDR64, SyntaxId
 __all__ = ["EndpointMapper", "RegisteredEndpoint"]
 
 EPT_S_CANT_PERFORM_OP: Final = 0x000006D8
-"""The exception of Windows for the methods that MS-RPCE made void (2.2.1.2.6, .7, .9, .10)."""
+"""The exception that Windows raises for the methods that MS-RPCE made void (2.2.1.2.6, .7, .9, .10)."""
 EPT_S_NOT_REGISTERED: Final = 0x16C9A0D6
-"""Nothing matches. A caller of RemoteRead may then try qm2qm (MS-MQRR 3.2.4.1)."""
+"""No element matches. A caller of RemoteRead may then try qm2qm (MS-MQRR 3.2.4.1)."""
 
 _LOOKUP, _MAP, _FREE = (EPM.op(name) for name in ("ept_lookup", "ept_map", "ept_lookup_handle_free"))
 _HANDLE: Final = "ept_lookup_handle_t"
@@ -28,18 +28,18 @@ _ANY: Final = UUID(int=0)
 
 
 class RegisteredEndpoint(NamedTuple):
-    """An element of the endpoint map. All are without an object UUID, and so match any."""
+    """An element of the endpoint map. Elements have no object UUID, so each matches any object UUID."""
 
     interface: SyntaxId
     port: int
     annotation: str
-    """Up to 63 characters of ASCII, for people."""
+    """Up to 63 ASCII characters, for display."""
     address: bytes = bytes(4)
-    """IPv4; zeros: the host that was asked. Clients ignore it (MS-RPCE 3.1.3.5.3)."""
+    """IPv4 address. Zeros stand for the host that was asked. Clients ignore it (MS-RPCE 3.1.3.5.3)."""
 
 
 class _Inquiry(IntEnum):
-    """RPC_C_EP_…; any other value counts as ALL_ELTS, as on Windows."""
+    """RPC_C_EP_…; as on Windows, any other value counts as ALL_ELTS."""
 
     ALL_ELTS = 0
     MATCH_BY_IF = 1
@@ -66,7 +66,7 @@ class _Element(NamedTuple):
 
 
 class EndpointMapper:
-    """Serves a map that does not change: the interfaces of this process (MS-RPCE 3.1.3.5.3)."""
+    """Serves a map that never changes: the interfaces of this process (MS-RPCE 3.1.3.5.3)."""
 
     table = EPM
     policy = InterfacePolicy(obsolete_status=EPT_S_CANT_PERFORM_OP)
@@ -75,7 +75,9 @@ class EndpointMapper:
         self._registered = tuple(registered)
 
     def ept_lookup(self, call: Call, args: EptLookupArgs) -> Any:
-        """Opnum 2 (MS-RPCE 2.2.1.2.4): the elements of the map that match, in as many calls as it takes."""
+        """Opnum 2 (MS-RPCE 2.2.1.2.4): returns the matching elements of the map, over several calls if there
+        are many.
+        """
         elements, rest = self._found(call, args.entry_handle, args.max_ents, lambda: self._inquire(args))
         entries = [
             EPT_ENTRY(object=_ANY, tower=_twr(element.tower), annotation=element.annotation)
@@ -90,7 +92,9 @@ class EndpointMapper:
         )
 
     def ept_map(self, call: Call, args: EptMapArgs) -> Any:
-        """Opnum 3 (MS-RPCE 2.2.1.2.5): where the interface of a tower is, as a tower of the same shape."""
+        """Opnum 3 (MS-RPCE 2.2.1.2.5): returns the endpoint of a tower's interface, as a tower of the same
+        shape.
+        """
         tower = None if args.map_tower is None else args.map_tower.tower_octet_string
         elements, rest = self._found(call, args.entry_handle, args.max_towers, lambda: self._map(tower))
         return _MAP.results(
@@ -102,7 +106,7 @@ class EndpointMapper:
         )
 
     def ept_lookup_handle_free(self, call: Call, args: EptLookupHandleFreeArgs) -> Any:
-        """Opnum 4: forget what a caller has not asked for any more."""
+        """Opnum 4: discards the remaining elements of a lookup."""
         if args.entry_handle is not None:
             call.handles.close(args.entry_handle, _HANDLE)
         return _FREE.results(args, entry_handle=None, status=0)
@@ -117,7 +121,7 @@ class EndpointMapper:
     def _found(
         call: Call, handle: bytes | None, most: int, search: Callable[[], list[_Element]]
     ) -> tuple[list[_Element], bytes | None]:
-        """The next elements, `most` at a time, and the handle for those that are left."""
+        """Returns the next elements, at most `most`, and the handle for the remaining ones."""
         if handle is None:
             elements = search()
             if len(elements) > most > 0:
@@ -135,7 +139,7 @@ class EndpointMapper:
         by_interface = args.inquiry_type in (_Inquiry.MATCH_BY_IF, _Inquiry.MATCH_BY_BOTH)
         by_object = args.inquiry_type in (_Inquiry.MATCH_BY_OBJ, _Inquiry.MATCH_BY_BOTH)
         if by_object and args.object not in (None, _ANY):
-            return []  # lookups compare as they stand (unlike ept_map): nothing has an object UUID
+            return []  # a lookup compares object UUIDs exactly, unlike ept_map, and no element has one
         if not by_interface:
             return [_element(endpoint, NDR) for endpoint in self._registered]
         fits = _VERSIONS.get(args.vers_option)
@@ -171,4 +175,4 @@ def _twr(octets: bytes) -> Any:
 
 
 def _nothing(_: object) -> None:
-    """The rundown of a lookup: there is nothing to do."""
+    """The rundown of a lookup: does nothing."""

@@ -1,4 +1,6 @@
-"""The remote management interface: what is served at an endpoint (C706 appendix Q, MS-RPCE 2.2.1.3)."""
+"""The remote management interface, which lists the interfaces of an endpoint (C706 appendix Q, MS-RPCE
+2.2.1.3).
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,11 @@ _IDS, _STATS, _LISTENING, _STOP, _NAME = (
 )
 
 Statistics = Callable[[], tuple[int, int, int, int]]
-"""Calls that came and that were made, packets that came and that were sent, since the start."""
+"""Returns the number of calls received and made, and of packets received and sent, since the start."""
 
 
 class Management:
-    """Answers for one endpoint; every caller may ask, and none may stop it."""
+    """Serves mgmt for one endpoint. Every caller may query it; no caller may stop the server."""
 
     table = MGMT
     policy = InterfacePolicy()
@@ -47,7 +49,7 @@ class Management:
         self._names = dict(names)
 
     def inq_if_ids(self, call: Call, args: InqIfIdsArgs) -> Any:
-        """Opnum 0: the interfaces."""
+        """Opnum 0: returns the interfaces."""
         ids = [
             RPC_IF_ID(uuid=syntax.uuid, vers_major=syntax.major, vers_minor=syntax.minor)
             for syntax in self._interfaces
@@ -55,21 +57,21 @@ class Management:
         return _IDS.results(args, if_id_vector=RPC_IF_ID_VECTOR(count=len(ids), if_id=ids), status=0)
 
     def inq_stats(self, call: Call, args: InqStatsArgs) -> Any:
-        """Opnum 1: as many of the four figures as the caller has room for."""
+        """Opnum 1: returns as many of the four statistics as the caller has room for."""
         figures = [figure & 0xFFFFFFFF for figure in self._statistics()][: args.count]
         return _STATS.results(args, count=len(figures), statistics=figures, status=0)
 
     def is_server_listening(self, call: Call, args: IsServerListeningArgs) -> Any:
-        """Opnum 2: a caller that can ask gets the answer that the server listens."""
+        """Opnum 2: always returns that the server is listening."""
         return _LISTENING.results(args, status=0, result=1)
 
     def stop_server_listening(self, call: Call, args: StopServerListeningArgs) -> Any:
-        """Opnum 3: refused, to everybody."""
+        """Opnum 3: rejects every caller."""
         return _STOP.results(args, status=ACCESS_DENIED)
 
     def inq_princ_name(self, call: Call, args: InqPrincNameArgs) -> Any:
-        """Opnum 4: the name to authenticate the server by."""
-        if not args.princ_name_size:  # not even room for an empty one
+        """Opnum 4: returns the principal name with which a client authenticates the server."""
+        if not args.princ_name_size:  # not even room for an empty name
             raise RpcFault(RPC_S_STRING_TOO_LONG)
         name, status = self._names.get(args.authn_proto), 0
         if name is None:

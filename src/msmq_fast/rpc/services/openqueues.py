@@ -1,9 +1,9 @@
 """Descriptors that are open for remote reading (rOpenQueueEntryCollection, MS-MQQP 3.1.1.5).
 
-R_QMOpenRemoteQueue of qmcomm opens one for a client that names it to another queue manager (`open`);
-RemoteQMOpenQueue of qm2qm makes it that queue manager's own (`take_over`). R_OpenQueue of RemoteRead does
-both. Handles are 32-bit numbers that travel in the clear: they are random, and from the second step on only
-the association that took the descriptor over can use them.
+For qm2qm there are two steps. R_QMOpenRemoteQueue of qmcomm opens a descriptor (`open`) for a client, which
+passes the handle to another queue manager. With RemoteQMOpenQueue, that queue manager takes the descriptor
+over (`take_over`). R_OpenQueue of RemoteRead does both. Handles are 32-bit numbers that are sent unencrypted.
+They are random, and after the second step only the association that took the descriptor over can use them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["OpenQueues"]
 
 MOST_OPEN = 65_536
-"""Descriptors open for remote readers at a time."""
+"""The largest number of descriptors that remote readers have open at a time."""
 MOST_CURSORS = 10_000
-"""Cursors of one of them."""
+"""The largest number of cursors of one descriptor."""
 
 
 class OpenQueues:
@@ -35,7 +35,7 @@ class OpenQueues:
     def __init__(self, manager: QueueManager) -> None:
         self._manager = manager
         self._queues: dict[int, RemoteQueue] = {}
-        self._owners: dict[int, Association] = {}  # that took them over, by handle
+        self._owners: dict[int, Association] = {}  # the associations that took queues over, by handle
         self._cursors: set[int] = set()
 
     def __len__(self) -> int:
@@ -45,10 +45,10 @@ class OpenQueues:
         return iter(list(self._queues.values()))
 
     def open(self, name: str, access: Access, share: Share, caller: Caller) -> RemoteQueue:
-        """Open a queue of this computer for a remote reader; RemoteReadState is Opened.
+        """Opens a queue of this computer for a remote reader; its RemoteReadState is Opened.
 
-        Raises what QueueManager.open does, as far as the caller's token allows, and INSUFFICIENT_RESOURCES
-        when `MOST_OPEN` are open.
+        Raises what QueueManager.open raises for the caller's token, and INSUFFICIENT_RESOURCES if `MOST_OPEN`
+        are open.
         """
         if len(self._queues) >= MOST_OPEN:
             raise InsufficientResources(f"{MOST_OPEN} queues are open for remote readers")
@@ -63,14 +63,14 @@ class OpenQueues:
         return self._queues.get(handle)
 
     def owned(self, handle: int, association: Association) -> RemoteQueue | None:
-        """The descriptor with a handle if this association took it over (RA-28)."""
+        """Returns the descriptor with a handle if this association took it over (RA-28)."""
         return self._queues.get(handle) if self._owners.get(handle) is association else None
 
     def take_over(self, handle: int, association: Association, client: UUID) -> RemoteQueue:
-        """The queue manager that reads was told of a descriptor: it is its own from now on, and
-        RemoteReadState is ReadyForRead (RA-01).
+        """Makes a descriptor the property of the queue manager that reads it; its RemoteReadState becomes
+        ReadyForRead (RA-01).
 
-        Raises INVALID_PARAMETER: there is no such descriptor (RA-02), or it was taken over already.
+        Raises INVALID_PARAMETER if there is no such descriptor (RA-02), or if it was already taken over.
         """
         remote = self._queues.get(handle)
         if remote is None or remote.ready or remote.opened.closed:
@@ -81,16 +81,16 @@ class OpenQueues:
         return remote
 
     def release(self, remote: RemoteQueue) -> None:
-        """The context of the opener is closed or lost: closes the descriptor unless it was taken over
+        """Closes the descriptor when the opener's context is closed or lost, unless it was taken over
         (MS-MQMP 3.1.4.3).
         """
         if not remote.ready:
             self.close(remote)
 
     def new_cursor(self, remote: RemoteQueue) -> int:
-        """Open Cursor; its handle, which no other cursor has (QP-025).
+        """Open Cursor: returns its handle, which no other cursor has (QP-025).
 
-        Raises INSUFFICIENT_RESOURCES, and what OpenQueue.open_cursor does.
+        Raises INSUFFICIENT_RESOURCES, and what OpenQueue.open_cursor raises.
         """
         if len(remote.cursors) >= MOST_CURSORS:
             raise InsufficientResources(f"{MOST_CURSORS} cursors are open")
@@ -101,9 +101,8 @@ class OpenQueues:
         return handle
 
     def close_cursor(self, remote: RemoteQueue, handle: int) -> None:
-        """Close Cursor: a read of it that waits ends with OPERATION_CANCELLED (RA-13).
-
-        Raises INVALID_HANDLE.
+        """Close Cursor: a waiting read of the cursor ends with OPERATION_CANCELLED (RA-13). Raises
+        INVALID_HANDLE.
         """
         cursor = remote.cursors.pop(handle, None)
         if cursor is None:
@@ -112,8 +111,8 @@ class OpenQueues:
         cursor.close()
 
     def close(self, remote: RemoteQueue, error: MSMQError | None = None) -> None:
-        """Close Queue: waiting reads end with `error` (OPERATION_CANCELLED), what was delivered and not
-        acknowledged is available again (RA-03). Closing twice is fine.
+        """Close Queue: waiting reads end with `error` (OPERATION_CANCELLED). Messages that were delivered but
+        not acknowledged are available again (RA-03). Closing twice has no effect.
         """
         if self._queues.pop(remote.handle, None) is None:
             return

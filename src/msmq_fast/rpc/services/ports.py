@@ -1,4 +1,4 @@
-"""The ports of the interfaces, as the port methods of qm2qm, qmcomm and RemoteRead tell them."""
+"""The ports of the interfaces, as the port methods of qm2qm, qmcomm and RemoteRead return them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RpcPorts:
     remote_read: int = 0
 
     def of_type(self, port_type: int) -> int:
-        """The answer to a port method. IPX is not served, and an unknown type has no port: 0."""
+        """Returns the answer to a port method: 0 for IPX, which is not served, and for an unknown type."""
         if port_type == PortType.IP_HANDSHAKE:
             return self.qmcomm
         if port_type == PortType.IP_READ:

@@ -1,6 +1,6 @@
-"""The interface qm2qm (MS-MQQP): a queue manager reads the queues of this one for a program of its own.
+"""The interface qm2qm (MS-MQQP): another queue manager reads queues of this one for its own programs.
 
-R_QMOpenRemoteQueue and R_QMCreateRemoteCursor of qmcomm give it the handles.
+That queue manager gets its handles from R_QMOpenRemoteQueue and R_QMCreateRemoteCursor of qmcomm.
 """
 
 from __future__ import annotations
@@ -71,14 +71,16 @@ READ: Final = "PCTX_REMOTEREAD_HANDLE_TYPE"
 REMOTE_CANCELED_BY_CLIENT: Final = 0x400E03E9
 """MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT: the result of a read that was cancelled."""
 VERSION: Final = (6, 1, 7601)
-"""Major, minor, build. From (5, 1, 951) on clients call RemoteQMStartReceive2."""
+"""Major, minor, build. If the server's version is at least (5, 1, 951), clients call
+RemoteQMStartReceive2.
+"""
 
 
 _ACTIONS: Final = frozenset((Action.RECEIVE, Action.PEEK_CURRENT, Action.PEEK_NEXT))
 
 
 class HandledRead(RemoteRead):
-    """A read that is ended by its context handle."""
+    """A read that the reader ends by its context handle."""
 
     __slots__ = ("_context", "_handles")
 
@@ -88,7 +90,9 @@ class HandledRead(RemoteRead):
         self._context = b""
 
     def open(self) -> bytes:
-        """A context handle by which it will be ended. Raises RpcFault: the client has too many."""
+        """Returns the context handle by which the reader ends the read. Raises RpcFault if the client has too
+        many.
+        """
         self._context = self._handles.create(READ, self, HandledRead.put_back)
         return self._context
 
@@ -100,18 +104,20 @@ class HandledRead(RemoteRead):
 
 
 class Qm2QmService:
-    """Serves qm2qm. Handles of queues and cursors are those of `queues`."""
+    """Serves qm2qm. The handles of queues and cursors belong to `queues`."""
 
     table = QM2QM
 
     def __init__(self, queues: OpenQueues, ports: RpcPorts, policy: InterfacePolicy | None = None) -> None:
-        """Unless `policy` says otherwise, everybody may call (QP-007); the port may be asked for anyway."""
+        """Unless `policy` restricts it, every caller is accepted (QP-007). Every caller may ask for the port
+        in any case.
+        """
         self._queues = queues
         self._ports = ports
         self.policy = policy or InterfacePolicy(exempt=frozenset((Opnum.GET_PORT,)))
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
-        """The results of an operation that failed. Windows reports the failure of a purge as an exception
+        """Returns the results of a failed operation. Like Windows, reports a failed purge as an exception
         (RA-24).
         """
         outs: dict[str, Any] = {"result": hresult}
@@ -131,7 +137,7 @@ class Qm2QmService:
     # ---- opening and closing
 
     def open_queue(self, call: Call, args: OpenQueueArgs) -> OpenQueueResults:
-        """RemoteQMOpenQueue (3.1.4.3). hQueue and dwMQS are not looked at."""
+        """RemoteQMOpenQueue (3.1.4.3). Ignores hQueue and dwMQS."""
         if not args.pQueue or not args.dwpContext or args.pQueue != args.dwpContext:
             raise InvalidParameter("pQueue and dwpContext are different handles")
         remote = self._queues.take_over(args.dwpContext, call.association, args.pLicGuid)
@@ -200,7 +206,7 @@ class Qm2QmService:
             raise InvalidParameter("a read with this request identifier is waiting")
 
     def start_receive_by_lookup_id(self, call: Call, args: StartReceiveByLookupIdArgs) -> None:
-        """RemoteQMStartReceiveByLookupId (3.1.4.11), in two phases as the others (RA-04)."""
+        """RemoteQMStartReceiveByLookupId (3.1.4.11), in two phases like the other reads (RA-04)."""
         desc = args.lpRemoteReadDesc2.pRemoteReadDesc
         if desc is None:
             raise InvalidHandle("the REMOTEREADDESC is missing")
@@ -263,7 +269,9 @@ class Qm2QmService:
 
     @staticmethod
     def _deliver(read: HandledRead, received: Received) -> bytes | None:
-        """The context handle by which the read will be ended; None if the client has too many."""
+        """Returns the context handle by which the reader will end the read; None if the client has
+        too many.
+        """
         call = read.call
         try:
             handle = read.open()
@@ -279,7 +287,7 @@ class Qm2QmService:
         read.call.reply(self.failed(read.call, read.args, error.code))
 
     def end_receive(self, call: Call, args: EndReceiveArgs) -> EndReceiveResults | None:
-        """RemoteQMEndReceive (3.1.4.2): with RR_ACK answered when the removal is durable."""
+        """RemoteQMEndReceive (3.1.4.2). With RR_ACK it is answered when the removal is durable."""
         if args.pphContext is None:
             raise InvalidHandle("the context handle is NULL")
         read: RemoteRead = call.handles.close(args.pphContext, READ)

@@ -1,5 +1,7 @@
-"""qmcomm (MS-MQMP 3.1.4). Remote readers open queues and cursors here, which they go on to use by qm2qm; what
-dependent clients do here is all but sending and receiving, see qmcomm2.
+"""The interface qmcomm (MS-MQMP 3.1.4).
+
+Remote readers open queues and cursors here and then use them over qm2qm. Dependent clients do everything here
+except sending and receiving, see qmcomm2.
 """
 
 from __future__ import annotations
@@ -83,7 +85,9 @@ _WIDE: Final = 2  # bytes of a character
 
 
 class QmCommService:
-    """Serves qmcomm. `queues`: what remote readers have open; `server`: of dependent clients."""
+    """Serves qmcomm. `queues` has the queues that remote readers have opened, `server` those of dependent
+    clients.
+    """
 
     table = QMCOMM
 
@@ -95,7 +99,9 @@ class QmCommService:
         ports: RpcPorts,
         policy: InterfacePolicy | None = None,
     ) -> None:
-        """Unless `policy` says otherwise, everybody may call; the port may be asked for anyway."""
+        """Unless `policy` restricts it, every caller is accepted. Every caller may ask for the port in any
+        case.
+        """
         self._manager = manager
         self._queues = queues
         self._server = server
@@ -106,8 +112,9 @@ class QmCommService:
         )
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
-        """The results of an operation that failed: its [out] parameters zero. Arrays have the size that the
-        client asked for; a context handle that was to be closed is NULL.
+        """Returns the results of a failed operation: [out] parameters zero.
+
+        Arrays have the size that the client requested. A context handle that was to be closed is NULL.
         """
         outs: dict[str, Any] = {}
         match call.opnum:
@@ -135,7 +142,7 @@ class QmCommService:
         raise RpcFault(ILLEGAL_OPERATION)
 
     def open_remote_queue(self, call: Call, args: OpenRemoteQueueArgs) -> Any:
-        """R_QMOpenRemoteQueue (3.1.4.2). Process, client GUID and system category say nothing here."""
+        """R_QMOpenRemoteQueue (3.1.4.2). Ignores the process, the client GUID and the system category."""
         if args.pQueueFormat is None:
             raise InvalidParameter("the queue format is missing")
         access = _one_of(_REMOTE_ACCESS, args.dwDesiredAccess)
@@ -157,14 +164,14 @@ class QmCommService:
         )
 
     def close_remote_queue_context(self, call: Call, args: CloseRemoteQueueContextArgs) -> Any:
-        """R_QMCloseRemoteQueueContext (3.1.4.3): closes the queue too, unless it was taken over."""
+        """R_QMCloseRemoteQueueContext (3.1.4.3): also closes the queue, unless qm2qm has taken it over."""
         if args.pphContext is not None:
             remote: RemoteQueue = call.handles.close(args.pphContext, REMOTE_QUEUE)
             self._queues.release(remote)
         return self._results(call, args, pphContext=None)
 
     def create_remote_cursor(self, call: Call, args: CreateRemoteCursorArgs) -> Any:
-        """R_QMCreateRemoteCursor (3.1.4.4). The transfer buffer says nothing."""
+        """R_QMCreateRemoteCursor (3.1.4.4). Ignores the transfer buffer."""
         remote = self._queues.find(args.hQueue)
         if remote is None:
             raise InvalidHandle("the queue is not open")
@@ -246,13 +253,14 @@ class QmCommService:
     # ---- transactions
 
     def get_tm_whereabouts(self, call: Call, args: GetTmWhereaboutsArgs) -> Any:
-        """R_QMGetTmWhereabouts (3.1.4.12): there is no transaction coordinator here."""
+        """R_QMGetTmWhereabouts (3.1.4.12): fails, because this server has no transaction coordinator."""
         self._client(call)
         raise error("MQ_ERROR_DTC_CONNECT", "this server has no transaction coordinator")
 
     def enlist_transaction(self, call: Call, args: EnlistTransactionArgs) -> Any:
-        """R_QMEnlistTransaction (3.1.4.13): there is no coordinator whose transactions could be joined; one
-        that the client has enlisted already is fine.
+        """R_QMEnlistTransaction (3.1.4.13): accepts only a transaction that the client has already enlisted.
+
+        There is no coordinator whose transactions the server could join.
         """
         self._client(call)
         if not self._server.transactions.knows(call, UUID(bytes_le=args.pUow)):
@@ -280,8 +288,10 @@ class QmCommService:
     # ---- open queues
 
     def open_queue_internal(self, call: Call, args: OpenQueueInternalArgs) -> Any:
-        """rpc_QMOpenQueueInternal (3.1.4.17). The client's identity and its way to other computers have
-        no effect; reading from those is refused, since it would connect to a host of the client's choice.
+        """rpc_QMOpenQueueInternal (3.1.4.17).
+
+        Ignores the client's identity and its route to other computers. Rejects reading from other computers,
+        since it would connect to a host of the client's choice.
         """
         self._client(call)
         if args.hRemoteQueue:
@@ -352,7 +362,9 @@ class QmCommService:
         return self._results(call, args, lplpMQISServer=text)
 
     def _client(self, call: Call) -> Token:
-        """The token of a dependent client. ILLEGAL_OPERATION: none are served."""
+        """Returns the token of a dependent client. Raises ILLEGAL_OPERATION if dependent clients are not
+        served.
+        """
         self._server.serving()
         return call.caller.token
 
@@ -376,7 +388,7 @@ def _not_null(handle: bytes | None) -> bytes:
 
 
 def _object(given: Any) -> FormatName:
-    """The name in an OBJECT_FORMAT."""
+    """Returns the name in an OBJECT_FORMAT."""
     if given.ObjType != _QUEUE_OBJECT or given.pQueueFormat is None:
         raise InvalidParameter("the name of the queue is missing")
     return name_of(given.pQueueFormat)

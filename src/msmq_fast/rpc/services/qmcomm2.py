@@ -33,8 +33,9 @@ __all__ = ["QmComm2Service"]
 
 
 class QmComm2Service:
-    """Serves qmcomm2. `server` is that of qmcomm: queues and transactions are opened there. `signing` signs
-    for clients; None: nothing is signed here.
+    """Serves qmcomm2. `server` is shared with qmcomm, which opens queues and transactions.
+
+    `signing` signs messages for clients; None disables it.
     """
 
     table = QMCOMM2
@@ -52,18 +53,18 @@ class QmComm2Service:
         self.policy = policy or InterfacePolicy(refuse_by_fault=True)
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
-        """The results of an operation that failed: what the client sent."""
+        """Returns the results of a failed operation: the values that the client sent."""
         return self._results(call, args, result=hresult)
 
     def _results(self, call: Call, args: Any, **outs: Any) -> Any:
         return self.table.ops[call.opnum].results(args, **outs)
 
     def send_message_internal_ex(self, call: Call, args: SendMessageInternalExArgs) -> Any:
-        """QMSendMessageInternalEx (3.1.5.1): for clients of servers that return STATUS_RETRY."""
+        """QMSendMessageInternalEx (3.1.5.1), for clients of servers that return STATUS_RETRY."""
         raise IllegalOperation
 
     def send_message_ex(self, call: Call, args: SendMessageExArgs) -> Any:
-        """rpc_ACSendMessageEx (3.1.5.2), answered when the message is kept."""
+        """rpc_ACSendMessageEx (3.1.5.2); answered when the message is durable."""
         self._server.serving()
         buffer = args.ptb.old
         queue = self._server.queues.of_handle(call, args.hQueue)
@@ -97,7 +98,9 @@ class QmComm2Service:
         return self._results(call, args, pcc=CREATE_REMOTE_CURSOR(hCursor=number))
 
     def _transaction(self, call: Call, uow: bytes | None) -> Transaction | None:
-        """The transaction that a buffer names. TRANSACTION_SEQUENCE: the client has enlisted none."""
+        """Returns the transaction that a buffer names. Raises TRANSACTION_SEQUENCE if the client has not
+        enlisted it.
+        """
         if uow is None:
             return None
         return self._server.transactions.named(call, UUID(bytes_le=bytes(uow)))

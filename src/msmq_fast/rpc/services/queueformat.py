@@ -1,4 +1,4 @@
-"""Format names as RPC interfaces carry them: QUEUE_FORMAT (MS-MQMQ 2.2.7)."""
+"""Converts format names to and from QUEUE_FORMAT, their form in RPC interfaces (MS-MQMQ 2.2.7)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _SUFFIXES: Final = {
 
 
 def name_of(given: Record) -> FormatName:
-    """The format name of a QUEUE_FORMAT. ILLEGAL_FORMATNAME: it breaks the rules of MS-MQMQ 2.1 or 2.2.7."""
+    """Returns the format name of a QUEUE_FORMAT. Raises ILLEGAL_FORMATNAME if it breaks a rule of MS-MQMQ 2.1
+    or 2.2.7.
+    """
     try:
         kind, suffix = NameKind(given.m_qft), Suffix(given.m_SuffixAndFlags & _SUFFIX)
     except ValueError:
@@ -39,15 +41,15 @@ def name_of(given: Record) -> FormatName:
     if suffix not in _SUFFIXES[kind]:
         raise IllegalFormatName(f"a queue format of type {kind.name} has no suffix {suffix.name}")
     if given.name is None:
-        raise IllegalFormatName(f"a queue format of type {kind.name} without a name")
-    # Through the text, so that one set of rules decides.
+        raise IllegalFormatName(f"a queue format of type {kind.name} needs a name")
+    # Converts to text and parses it, so that the same rules apply to every format name.
     return parse_format_name(_text(kind, suffix, given.name))
 
 
 def _text(kind: NameKind, suffix: Suffix, value: Any) -> str:
     match kind:
         case NameKind.DIRECT | NameKind.SUBQUEUE:
-            # The suffix belongs to the text; where that lacks it, the field says the same.
+            # The suffix is part of the text. If the text has none, the suffix field gives it.
             told = ";" in value or suffix in (Suffix.NONE, Suffix.SUBQUEUE)
             return f"DIRECT={value}" if told else f"DIRECT={value};{suffix.name}"
         case NameKind.PRIVATE:
@@ -64,7 +66,7 @@ def _text(kind: NameKind, suffix: Suffix, value: Any) -> str:
 
 
 def queue_format(name: FormatName) -> Record:
-    """The QUEUE_FORMAT of a format name."""
+    """Returns the QUEUE_FORMAT of a format name."""
     value: Any = name.guid
     match name.kind:
         case NameKind.DIRECT | NameKind.SUBQUEUE:

@@ -1,9 +1,8 @@
-"""Reads of remote readers: waiting, delivered, ended (MS-MQQP 3.1.1.2, MS-MQRR 3.1.1.2).
+"""Reads by remote readers, from the call that starts one to its end (MS-MQQP 3.1.1.2, MS-MQRR 3.1.1.2).
 
-A read that removes its message has two phases. It is *delivered* when its message is locked and its reply is
-on the way, and *over* when the reader said what becomes of the message, or when it is known that the reader
-never will: then the message is available again. Whatever of this happens first is the only thing that
-happens.
+A read that removes its message has two phases. It is *delivered* when its message is locked and its reply has
+been queued. It is *over* when the reader has acknowledged or rejected the message, or when the reader can no
+longer do so; the message is then available again. Only the first of these events takes effect.
 """
 
 from __future__ import annotations
@@ -51,9 +50,9 @@ STATUS_ACCESS_DENIED = 0xC0000022
 STATUS_NOT_FOUND = 0xC0000225
 
 MOST_PENDING = 65_536
-"""Reads of one descriptor that wait at a time."""
+"""How many reads of one descriptor may wait at a time."""
 BEHIND_THE_LAST = 0xFFFF_FFFF_FFFF_FFFF
-"""What is previous to it is the last message (MS-MQQP 3.1.4.11)."""
+"""A LookupIdentifier above all others: the message before it is the last one (MS-MQQP 3.1.4.11)."""
 SEQUENTIAL = 0x00FF_FFFF_FFFF_FFFF
 """The part of a LookupIdentifier that remote readers see: SequentialId, pSequenceId."""
 
@@ -82,7 +81,7 @@ LOOKUPS = {
     Action.LOOKUP_RECEIVE_NEXT: (Lookup.NEXT, False),
     Action.LOOKUP_RECEIVE_PREV: (Lookup.PREVIOUS, False),
 }
-"""The actions that read by LookupIdentifier: where from, and whether the message stays."""
+"""The actions that read by LookupIdentifier: the direction, and whether the message stays in the queue."""
 
 
 class Ack(IntEnum):
@@ -93,7 +92,7 @@ class Ack(IntEnum):
 
 
 class RemoteQueue:
-    """OpenQueueEntry (MS-MQQP 3.1.1.4): an open queue, its cursors, and what is under way with it."""
+    """OpenQueueEntry (MS-MQQP 3.1.1.4): an open queue with its cursors and its reads."""
 
     __slots__ = (
         "caller",
@@ -114,7 +113,7 @@ class RemoteQueue:
         self.queue = opened.queue
         self.caller = caller  # the caller that opened it
         self.client = NULL_GUID  # ClientId
-        self.context = b""  # the context handle of the association that took it over
+        self.context = b""  # context handle of the association that took the queue over
         self.move_context = 0  # of R_OpenQueueForMove
         self.cursors: dict[int, Cursor] = {}
         self.pending: dict[int, RemoteRead] = {}  # reads that wait for a message, by their request ids
@@ -122,20 +121,22 @@ class RemoteQueue:
 
     @property
     def ready(self) -> bool:
-        """Whether it was taken over (RemoteReadState, MS-MQDMPR 3.1.1.16)."""
+        """Whether the reader's queue manager has taken the queue over (RemoteReadState, MS-MQDMPR
+        3.1.1.16).
+        """
         return self.opened.two_phase.state is RemoteReadState.READY_FOR_READ
 
     def cursor(self, handle: int) -> Cursor | None:
-        """The cursor of this descriptor with a handle."""
+        """Returns the cursor of this descriptor with a handle."""
         return self.cursors.get(handle)
 
 
 class RemoteRead(Pending):
     """RemoteReadEntry and PendingRequestEntry: one read, from the call that starts it to its end.
 
-    `answer(read, received)` answers the call when there is a message, `refuse(read, error)` when there will
-    be none. To answer with a message that is not only peeked, call `deliver` first and give `written`
-    to the reply.
+    `answer(read, received)` answers the call when there is a message. `refuse(read, error)` answers it when
+    there will be none. Before answering with a message that is not only peeked, call `deliver`, and pass
+    `written` to the reply.
     """
 
     __slots__ = (
@@ -175,19 +176,19 @@ class RemoteRead(Pending):
         self.answer = answer
         self.refuse = refuse
         self.peek = False
-        self.transaction: Transaction | None = None  # in which it receives
-        self.own_transaction = False  # of this read alone
-        self.request: ReadRequest | None = None  # as long as it waits
-        self.key: bytes | int = 0  # under which it is delivered
-        self.lookup_id: int | None = None  # LookupIdentifier, as long as it is delivered
+        self.transaction: Transaction | None = None  # in which the message is received
+        self.own_transaction = False  # the transaction has only this read
+        self.request: ReadRequest | None = None  # while it waits
+        self.key: bytes | int = 0  # the key under which it is delivered
+        self.lookup_id: int | None = None  # LookupIdentifier, while it is delivered
 
     # ---- the first phase
 
     def start(self, cursor: Cursor | None) -> None:
-        """Receive or peek the first message, or the cursor's.
+        """Receives or peeks the first message, or the message at the cursor.
 
         Raises what OpenQueue.begin, OpenQueue.receive and the cursor raise, TRANSACTION_… for a receive in a
-        transaction, INSUFFICIENT_RESOURCES when too many reads wait.
+        transaction, and INSUFFICIENT_RESOURCES if too many reads wait.
         """
         remote = self.remote
         opened = remote.opened
@@ -220,9 +221,9 @@ class RemoteRead(Pending):
         completion.add_done_callback(self._found)
 
     def look_up(self, lookup_id: int, operation: Lookup) -> None:
-        """Receive or peek by LookupIdentifier; `peek` says which.
+        """Receives or peeks by LookupIdentifier; `peek` selects which.
 
-        Raises what OpenQueue.lookup and TransactedQueue.lookup do.
+        Raises what OpenQueue.lookup and TransactedQueue.lookup raise.
         """
         opened, budget = self.remote.opened, self.call.reply_budget
         completion: Completion[Received]
@@ -239,11 +240,11 @@ class RemoteRead(Pending):
             completion.add_done_callback(lambda _: budget.leave(0))
 
     def cancel(self, error: MSMQError | None = None) -> bool:
-        """End it with `error` (OPERATION_CANCELLED); False if it does not wait."""
+        """Ends a waiting read with `error` (OPERATION_CANCELLED). Returns False if it does not wait."""
         return self.request is not None and self.request.cancel(error)
 
     def abandon(self) -> None:
-        """The caller no longer waits for the reply: the read takes nothing (RA-15)."""
+        """Called when the caller no longer waits for the reply: the read removes nothing (RA-15)."""
         self.cancel()
 
     def _found(self, done: Completion[Received]) -> None:
@@ -261,29 +262,32 @@ class RemoteRead(Pending):
     # ---- the second phase
 
     def deliver(self, key: bytes | int, lookup_id: int) -> None:
-        """The message is on its way to the reader, which will end the read by `key`."""
-        self.args = self.call = None  # with the packet and the connection
+        """Notes that the message is being sent to the reader, which will end the read by `key`."""
+        self.args = self.call = None  # releases the packet and the connection
         self.key = key
         self.lookup_id = lookup_id
         self.remote.delivered[key] = self
 
     def written(self, whole: bool) -> None:
-        """The reply was handed to the transport, or cannot be any more."""
+        """Called when the transport has accepted the reply, or has been lost before that."""
         if not whole:
             self.put_back()
 
     def put_back(self) -> None:
-        """RR_NACK, from any cause: the message is available again at its old place. Nothing happens if the
-        read is over.
+        """Makes the message available again at its old place (RR_NACK), for any reason.
+
+        Has no effect if the read is over.
         """
-        with suppress(MSMQError):  # it is over, or its queue is gone
+        with suppress(MSMQError):  # the read is over, or its queue has been deleted
             self.end(Ack.NACK)
 
     def end(self, ack: int) -> Completion[None]:
-        """Dequeue Message End: with RR_ACK the message is removed, or is its transaction's; else it is put
-        back. Resolved when that is durable; the read is over at once.
+        """Ends the read (Dequeue Message End).
 
-        Raises MESSAGE_NOT_FOUND: it is over already; what OpenQueue.end raises.
+        With RR_ACK the message is removed, or becomes part of its transaction; otherwise it is put back. The
+        read is over at once; the completion is resolved when the change is durable.
+
+        Raises MESSAGE_NOT_FOUND if the read is already over, and what OpenQueue.end raises.
         """
         lookup_id, self.lookup_id = self.lookup_id, None
         if lookup_id is None:
@@ -305,8 +309,9 @@ class RemoteRead(Pending):
 
 
 def full_lookup_id(core: QueueCore, lookup_id: int) -> int:
-    """The LookupIdentifier of the message that a remote reader calls by `lookup_id`: readers see the lower 7
-    bytes only (RA-08). `lookup_id` itself if there is no such message.
+    """Returns the LookupIdentifier of the message that a remote reader identifies by `lookup_id`.
+
+    Readers see only the lower 7 bytes (RA-08). Returns `lookup_id` itself if there is no such message.
     """
     state = core.positions.state
     if state(lookup_id) or lookup_id > SEQUENTIAL:

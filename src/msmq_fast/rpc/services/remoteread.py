@@ -1,8 +1,8 @@
-"""The interface RemoteRead (MS-MQRR): queue managers read the queues of this one, also in transactions.
+"""The interface RemoteRead (MS-MQRR): other queue managers read queues of this one, also in transactions.
 
-Without a transaction coordinator only transactions that this queue manager knows already can be enlisted in.
-A receive in an unknown one is a transaction of its own, as 3.1.4.13 says; R_EndTransactionalReceive, the only
-call that such a client still makes, commits or aborts it.
+There is no transaction coordinator, so a client can enlist only in transactions that this queue manager
+already knows. A receive in an unknown transaction gets a transaction of its own, as 3.1.4.13 requires.
+R_EndTransactionalReceive, the only further call of such a client, commits or aborts it.
 """
 
 from __future__ import annotations
@@ -110,12 +110,12 @@ _KINDS: Final = frozenset(
     (NameKind.PUBLIC, NameKind.PRIVATE, NameKind.DIRECT, NameKind.MACHINE, NameKind.SUBQUEUE)
 )
 _ENDED: Final = bytes(4)
-"""The stub of the results of an end that succeeded, in either syntax: the result 0."""
+"""The encoded results of a successful end, in either syntax: the result 0."""
 _NO_TRANSACTION: Final = bytes(16)
 
 
 class EntryRead(RemoteRead):
-    """A read that is ended by its request identifier, within the time that it has (PendingRequestEntry)."""
+    """A read that the reader ends by its request identifier, before its time-out (PendingRequestEntry)."""
 
     __slots__ = ("_timed",)
 
@@ -125,7 +125,7 @@ class EntryRead(RemoteRead):
         self._timed = timed
 
     def end(self, ack: int) -> Completion[None]:
-        """As RemoteRead.end; its Pending Request Cleanup Timer is off."""
+        """Ends the read as RemoteRead.end does, and stops its Pending Request Cleanup Timer."""
         self._timed.pop(self, None)
         return super().end(ack)
 
@@ -143,19 +143,19 @@ class RemoteReadService:
         policy: InterfacePolicy | None = None,
         cleanup: float = CLEANUP,
     ) -> None:
-        """Unless `policy` says otherwise, calls have to be encrypted, as Windows wants them (<19>)."""
+        """Unless `policy` allows less, calls must be encrypted, as on Windows (<19>)."""
         self._manager = manager
         self._queues = queues
         self._ports = ports
         self._cleanup = cleanup
-        self._timed: dict[EntryRead, float] = {}  # when it has taken too long; the next one first
+        self._timed: dict[EntryRead, float] = {}  # the time-out of each delivered read, the next one first
         self._moves: dict[int, RemoteQueue] = {}
         self.policy = policy or InterfacePolicy(
             PRIVACY, exempt=frozenset((Opnum.GET_SERVER_PORT,)), refuse_by_fault=True
         )
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
-        """The results of an operation that failed; opening a queue fails with an exception."""
+        """Returns the results of a failed operation. A failure to open a queue is an exception."""
         opnum = call.opnum
         if opnum in (Opnum.OPEN_QUEUE, Opnum.OPEN_QUEUE_FOR_MOVE):
             raise RpcFault(hresult)
@@ -169,9 +169,10 @@ class RemoteReadService:
         return next(iter(self._timed.values()), None)
 
     def expire(self, now: float) -> None:
-        """Pending Request Cleanup Timer Event (3.1.5.1): what readers did not end in time is available again.
+        """Pending Request Cleanup Timer Event (3.1.5.1): makes messages available again whose reads were not
+        ended in time.
 
-        The time runs from the delivery of the message: a read that waits for one has nothing to be ended.
+        The time begins with the delivery of the message, because a waiting read has nothing to end.
         """
         for read, due in list(self._timed.items()):
             if due > now:
@@ -272,11 +273,11 @@ class RemoteReadService:
                 own.leave()
             raise
         if own is not None and read.request is not None:
-            self._manager.transactions.rest(own)  # as long as the read waits
+            self._manager.transactions.rest(own)  # while the read waits
         return read
 
     def _read(self, call: Call, args: Any) -> tuple[EntryRead, Cursor | None]:
-        """Check all arguments of the client; return the read that the call starts, and its cursor."""
+        """Checks all arguments of the client. Returns the read that the call starts, and its cursor."""
         action, lookup_id = args.ulAction, args.LookupId
         lookup = LOOKUPS.get(action)
         if lookup is None:
@@ -330,7 +331,7 @@ class RemoteReadService:
     def _answer(self, read: EntryRead, received: Received) -> None:
         call, args = read.call, read.args
         if not read.peek and read.request_id in read.remote.delivered:
-            # Another one was delivered under this identifier while this one waited for the disk.
+            # While this read waited for the disk, another one was delivered under the same identifier.
             read.deliver(b"", received.lookup_id)
             read.put_back()
             call.reply(self.failed(call, args, InvalidParameter.default_code))
@@ -344,7 +345,9 @@ class RemoteReadService:
         stored, queue = received.packet, read.remote.queue
         tail = extension_headers(received, queue, self._path_of)
         wanted = args.dwMaxBodySize, args.dwMaxCompoundMessageSize
-        if len(stored) + len(tail) <= min(wanted):  # whichever counts, the section has the whole message
+        if len(stored) + len(tail) <= min(
+            wanted
+        ):  # the section has the whole message, whichever limit applies
             stub = whole_answer(stored, tail, received.arrived_time, sequence, call.ndr64)
             call.reply_stub(stub, written)
             return
@@ -377,7 +380,7 @@ class RemoteReadService:
         return CancelReceiveResults()
 
     def end_receive(self, call: Call, args: EndReceiveArgs) -> EndReceiveResults | None:
-        """R_EndReceive (3.1.4.9): with RR_ACK answered when the removal is durable."""
+        """R_EndReceive (3.1.4.9). With RR_ACK it is answered when the removal is durable."""
         return self._end(call, args, False, EndReceiveResults())
 
     def end_transactional_receive(
@@ -408,8 +411,10 @@ class RemoteReadService:
     def enlist_remote_transaction(
         self, call: Call, args: EnlistRemoteTransactionArgs
     ) -> EnlistRemoteTransactionResults:
-        """R_QMEnlistRemoteTransaction (3.1.4.12): there is no transaction coordinator to which the token
-        could be given, so that only a transaction that is known here already can be enlisted in.
+        """R_QMEnlistRemoteTransaction (3.1.4.12).
+
+        There is no transaction coordinator that could use the token, so only a transaction that is already
+        known here can be enlisted in.
         """
         try:
             self._manager.transactions.find(UUID(bytes_le=bytes(args.pTransactionId)))
@@ -440,7 +445,7 @@ class RemoteReadService:
     # ---- moving
 
     def move_message(self, call: Call, args: MoveMessageArgs) -> MoveMessageResults | None:
-        """R_MoveMessage (3.1.4.10), without a transaction answered when it is durable."""
+        """R_MoveMessage (3.1.4.10). Without a transaction it is answered when the move is durable."""
         remote: RemoteQueue = call.handles.get(args.phContextFrom, QUEUE)
         source = remote.opened.queue
         to = self._moves.get(args.ullContextTo)

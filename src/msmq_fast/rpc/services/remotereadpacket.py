@@ -48,9 +48,9 @@ class Section(NamedTuple):
 
 
 def _extensions(aborts: int, moves: int, subqueue: str, dead_letter: str) -> bytes:
-    """ExtensionHeader, SubqueueHeader, DeadLetterHeader, ExtendedAddressHeader.
+    """Returns ExtensionHeader, SubqueueHeader, DeadLetterHeader and ExtendedAddressHeader.
 
-    When a message was moved last is not kept: LastMoveTime is 0.
+    The time of the last move is not stored, so LastMoveTime is 0.
     """
     name = utf16z(subqueue) if subqueue else b""
     headers = struct.pack("<IIIII64s64x", 148, 0, aborts, moves, 0, name[:_SUBQUEUE_NAME])
@@ -67,9 +67,9 @@ _PLAIN = _extensions(0, 0, "", "")
 
 
 def extension_headers(received: Received, queue: Queue, path_of: Callable[[int], str]) -> bytes:
-    """Returns the headers after the packet of a message of `queue`, which only queue managers see.
+    """Returns the headers that follow the packet of a message of `queue`; only queue managers see them.
 
-    `path_of` gives the path name of the queue with an ordinal, empty if there is none.
+    `path_of` returns the path name of the queue with an ordinal, empty if there is none.
     """
     dead_letter = path_of(received.dead_letter) if received.dead_letter else ""
     subqueue = "" if queue.part is None else queue.part.subqueue
@@ -79,8 +79,9 @@ def extension_headers(received: Received, queue: Queue, path_of: Callable[[int],
 
 
 def message_packet(received: Received, queue: Queue, path_of: Callable[[int], str]) -> bytes:
-    """The Message Packet Structure of a message of `queue`: the packet as stored, with the time at which it
-    expires as TimeToReachQueue, and its `extension_headers`.
+    """Returns the Message Packet Structure of a message of `queue`.
+
+    It has the packet as stored, with the expiry time as TimeToReachQueue, and the `extension_headers`.
     """
     packet = received.packet
     within = int.from_bytes(packet[_TTRQ : _TTRQ + 4], "little")
@@ -92,12 +93,12 @@ def message_packet(received: Received, queue: Queue, path_of: Callable[[int], st
 
 
 def sections(stored: bytes, packet: bytes, max_body: int, max_compound: int) -> list[Section]:
-    """The sections of `packet`, the message packet of a `stored` one, for a reader that asks for so many
-    bytes of the body (dwMaxBodySize), or of the compound message if it came by HTTP
-    (dwMaxCompoundMessageSize).
+    """Returns the sections of `packet`, the message packet of a `stored` one.
 
-    The first has what stands before the body and the first bytes of it; a second one, without the rest of the
-    body and its padding, what stands behind it.
+    The reader limits the bytes of the body (dwMaxBodySize) or, for a message that arrived by HTTP, of the
+    compound message (dwMaxCompoundMessageSize). The first section has everything before the body and the
+    first bytes of the body. If that is not the whole body, a second section has what follows the body and its
+    padding.
     """
     size = len(packet)
     http = int.from_bytes(stored[_USER_FLAGS : _USER_FLAGS + 4], "little") & _HTTP

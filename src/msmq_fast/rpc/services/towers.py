@@ -1,4 +1,4 @@
-"""Protocol towers: how an endpoint mapper writes down an interface and its address (C706 Appendix L)."""
+"""Protocol towers, which encode an interface and its address for the endpoint mapper (C706 Appendix L)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _UUID, _CONNECTION_ORIENTED, _TCP, _IP = 0x0D, 0x0B, 0x07, 0x09  # protocol iden
 _COUNT = struct.Struct("<H")
 _VERSION = struct.Struct("<H")
 _SYNTAX = struct.Struct("<B16sH")  # identifier, UUID, major version
-_PORT = struct.Struct(">H")  # addresses are big-endian, all else in a tower little-endian
+_PORT = struct.Struct(">H")  # addresses are big-endian, the rest of a tower is little-endian
 _ANY_ADDRESS = bytes(4)
 
 
 class TowerError(ValueError):
-    """The octets are no tower."""
+    """The octets are not a valid tower."""
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """One floor: what it is (`left`, at least the protocol identifier) and its address data (`right`)."""
+    """One floor: `left` has at least the protocol identifier, `right` the address data."""
 
     left: bytes
     right: bytes
@@ -38,7 +38,7 @@ class Floor:
 
 
 def decode_floors(octets: bytes | memoryview) -> tuple[Floor, ...]:
-    """The floors of a tower. Raises TowerError unless the octets are exactly that."""
+    """Returns the floors of a tower. Raises TowerError unless the octets are exactly one tower."""
     data = bytes(octets)
     count, at = _half(data, 0)
     if count > MOST_FLOORS:
@@ -70,7 +70,7 @@ def _piece(data: bytes, at: int) -> tuple[bytes, int]:
 
 @dataclass(frozen=True, slots=True)
 class TcpTower:
-    """A tower of ncacn_ip_tcp: five floors."""
+    """A tower of the protocol sequence ncacn_ip_tcp, which has five floors."""
 
     interface: SyntaxId
     syntax: SyntaxId
@@ -80,7 +80,7 @@ class TcpTower:
 
     @classmethod
     def of_floors(cls, floors: tuple[Floor, ...]) -> TcpTower | None:
-        """The tower of these floors; None for any other protocol sequence. Raises TowerError."""
+        """Returns the tower of these floors; None for any other protocol sequence. Raises TowerError."""
         if len(floors) < 2:
             raise TowerError(f"{len(floors)} floors")
         interface, syntax = _syntax(floors[0]), _syntax(floors[1])
@@ -93,7 +93,7 @@ class TcpTower:
         return cls(interface, syntax, _PORT.unpack(port)[0], address)
 
     def encode(self) -> bytes:
-        """The octets."""
+        """Returns the octets of the tower."""
         pieces = [
             (_SYNTAX.pack(_UUID, syntax.uuid.bytes_le, syntax.major), _VERSION.pack(syntax.minor))
             for syntax in (self.interface, self.syntax)

@@ -1,6 +1,4 @@
-"""Fills the buffers of dependent clients: from a message to a CACTransferBufferV2 (MS-MQMP 3.1.1.11,
-3.1.5.3).
-"""
+"""Copies a message into a client's buffer, a CACTransferBufferV2 (MS-MQMP 3.1.1.11, 3.1.5.3)."""
 
 from __future__ import annotations
 
@@ -28,7 +26,9 @@ _WIDE: Final = 2  # bytes of a character
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The members of a buffer: the array, its size in `unit` bytes, and how long the content is."""
+    """The members of a buffer for one array: the array, its size in units of `unit` bytes, and the length of
+    the content.
+    """
 
     array: str
     size: str
@@ -73,10 +73,10 @@ _PROVIDER_NAME: Final = _Place(
 
 
 def fill(buffer: Record, received: Received, now_s: int) -> int:
-    """Put a message into the members that the client wants to have; `now_s` is Unix time.
+    """Copies a message into the members that the client requested. `now_s` is Unix time.
 
-    The result is 0, or the HRESULT of the first buffer that is too small: then it holds what has room,
-    and all lengths.
+    Returns 0, or the HRESULT of the first array that is too small. In that case the buffer has all lengths,
+    and each array as much content as fits.
     """
     message = Message.from_packet(received.packet)
     security = message.security or SecurityHeader()
@@ -145,14 +145,14 @@ def _values(
 
 
 def _set_values(record: Record, values: dict[str, Any]) -> None:
-    """NULL parameters stay NULL."""
+    """Sets the values. Members that are NULL stay NULL."""
     for name, value in values.items():
         if getattr(record, name) is not None:
             setattr(record, name, value)
 
 
 def _put(old: Record, place: _Place, content: bytes) -> int:
-    """An array whose size stays what it is."""
+    """Fills an array without changing its size."""
     _set_values(old, {place.length: len(content) // place.unit})
     if getattr(old, place.array) is None:
         return 0
@@ -176,7 +176,9 @@ def _all(one: FormatName | None, several: tuple[FormatName, ...]) -> str:
 
 
 def _put_wide(record: Record, place: _Place, content: bytes) -> int:
-    """Text, whose array is sent as long as it is. What the client has room for is its length on input."""
+    """Fills an array of characters, which is sent with the length of the text. On input, its length is the
+    client's room for it.
+    """
     needed = len(content) // _WIDE
     room = getattr(record, place.length)
     if room is not None:

@@ -1,4 +1,4 @@
-"""Private queues as dependent clients create, change and delete them (MS-MQMP 3.1.4.5 … 3.1.4.11)."""
+"""Creates, changes and deletes private queues for dependent clients (MS-MQMP 3.1.4.5 … 3.1.4.11)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["DependentObjects", "SecurityInformation"]
 
 
 class SecurityInformation(IntFlag):
-    """SECURITY_INFORMATION (MS-MQMQ 2.2.3): parts of a descriptor."""
+    """SECURITY_INFORMATION (MS-MQMQ 2.2.3): selects parts of a security descriptor."""
 
     OWNER = 1
     GROUP = 2
@@ -43,9 +43,9 @@ class SecurityInformation(IntFlag):
 
 
 class DependentObjects:
-    """Operations of clients on private queues of this computer, with the caller's token.
+    """Operations on private queues of this computer, with the client's token.
 
-    Besides what is said, everything raises ACCESS_DENIED and SERVICE_NOT_AVAILABLE.
+    In addition to the errors named below, each operation raises ACCESS_DENIED and SERVICE_NOT_AVAILABLE.
     """
 
     def __init__(self, manager: QueueManager) -> None:
@@ -56,10 +56,10 @@ class DependentObjects:
     def create(
         self, token: Token, path: str, descriptor: bytes | None, given: Sequence[tuple[int, Variant]]
     ) -> Completion[Any]:
-        """R_QMCreateObjectInternal: resolved when the queue is durable.
+        """R_QMCreateObjectInternal: creates a queue; resolved when the queue is durable.
 
-        Raises what properties.to_create and QueueAdmin.create do, ILLEGAL_QUEUE_PATHNAME: not the
-        path of a private queue of this computer, ILLEGAL_SECURITY_DESCRIPTOR.
+        Raises what properties.to_create and QueueAdmin.create raise, ILLEGAL_QUEUE_PATHNAME if the path is
+        not that of a private queue of this computer, and ILLEGAL_SECURITY_DESCRIPTOR.
         """
         values, named = to_create(given)
         part = self._part(path)
@@ -69,12 +69,14 @@ class DependentObjects:
         return self._manager.create_queue(f".\\{part}", token=token, security=security, **values)
 
     def delete(self, token: Token, name: FormatName) -> Completion[None]:
-        """R_QMDeleteObject: resolved when the deletion is durable."""
+        """R_QMDeleteObject: deletes a queue; resolved when the deletion is durable."""
         queue = self._find(name)
         return self._manager.delete_queue(queue.name, token=token)
 
     def format_name(self, path: str) -> FormatName:
-        """R_QMObjectPathToObjectFormat: the private format name of an existing queue. QUEUE_NOT_FOUND."""
+        """R_QMObjectPathToObjectFormat: returns the private format name of an existing queue. Raises
+        QUEUE_NOT_FOUND.
+        """
         queue = self._manager.registry.by_key(self._part(path).key)
         if queue is None:
             raise QueueNotFound(f"there is no queue {printable(path)}")
@@ -83,7 +85,9 @@ class DependentObjects:
     # ---- properties
 
     def properties(self, token: Token, name: FormatName, asked: Sequence[tuple[int, int]]) -> list[Variant]:
-        """R_QMGetObjectProperties: the values of properties, asked for by number and VARTYPE."""
+        """R_QMGetObjectProperties: returns the values of properties that are requested by number and
+        VARTYPE.
+        """
         queue = self._find(name)
         self._manager.guard.read_properties(token, queue)
         return read(self._manager, queue, asked)
@@ -91,16 +95,20 @@ class DependentObjects:
     def set_properties(
         self, token: Token, name: FormatName, given: Sequence[tuple[int, Variant]]
     ) -> Completion[None]:
-        """R_QMSetObjectProperties: resolved when durable. Raises what properties.to_set does."""
+        """R_QMSetObjectProperties: sets properties; resolved when durable. Raises what properties.to_set
+        raises.
+        """
         values = to_set(given)
         return self._manager.set_properties(self._find(name), token=token, **values)
 
     # ---- permissions
 
     def permissions(self, token: Token, name: FormatName, parts: int) -> bytes:
-        """R_QMGetObjectSecurityInternal: a self-relative descriptor with these parts of a queue's own.
+        """R_QMGetObjectSecurityInternal: returns a self-relative descriptor with these parts of a queue's
+        descriptor.
 
-        INVALID_PARAMETER: there are no such parts. PRIVILEGE_NOT_HELD: the SACL is for administrators.
+        Raises INVALID_PARAMETER if `parts` is invalid, PRIVILEGE_NOT_HELD if it includes the SACL and the
+        caller is not an administrator.
         """
         wanted = _parts(parts)
         queue = self._find(name)
@@ -112,10 +120,9 @@ class DependentObjects:
     def set_permissions(
         self, token: Token, name: FormatName, parts: int, descriptor: bytes | None
     ) -> Completion[None]:
-        """R_QMSetObjectSecurityInternal: these parts of a descriptor replace those of a queue; resolved when
-        durable.
+        """R_QMSetObjectSecurityInternal: replaces these parts of a queue's descriptor; resolved when durable.
 
-        ILLEGAL_SECURITY_DESCRIPTOR: it is none, or lacks one of the parts.
+        Raises ILLEGAL_SECURITY_DESCRIPTOR if the given descriptor is invalid, or lacks one of the parts.
         """
         wanted = _parts(parts)
         queue = self._find(name)
@@ -143,8 +150,10 @@ class DependentObjects:
         return part
 
     def _find(self, name: FormatName) -> Queue:
-        """The private queue of this computer with a name. QUEUE_NOT_FOUND; UNSUPPORTED_FORMATNAME_OPERATION:
-        it names something else.
+        """Returns the private queue of this computer with a name.
+
+        Raises QUEUE_NOT_FOUND, and UNSUPPORTED_FORMATNAME_OPERATION if the name is not that of a private
+        queue.
         """
         target = self._manager.registry.resolve(str(name))
         queue = self._manager.registry.find(target) if target.local else None
@@ -169,7 +178,7 @@ def _descriptor(data: bytes) -> SecurityDescriptor:
 
 
 def _selected(whole: SecurityDescriptor, parts: SecurityInformation) -> SecurityDescriptor:
-    """A descriptor with these parts only."""
+    """Returns a descriptor with only these parts."""
     dacl, sacl = bool(parts & SecurityInformation.DACL), bool(parts & SecurityInformation.SACL)
     return replace(
         whole,

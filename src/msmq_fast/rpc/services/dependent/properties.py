@@ -1,4 +1,6 @@
-"""Properties of queues by their numbers (MS-MQMP 3.1.1.12, MS-MQMQ 2.3.1), to and from those of a Queue."""
+"""Converts queue properties by number (MS-MQMP 3.1.1.12, MS-MQMQ 2.3.1) to and from the properties of a
+Queue.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ __all__ = ["PropId", "VarType", "Variant", "read", "to_create", "to_set"]
 
 
 class VarType(IntEnum):
-    """VARTYPE (MS-MQMQ 2.2.12), those that properties of queues have."""
+    """The values of VARTYPE (MS-MQMQ 2.2.12) that queue properties have."""
 
     EMPTY = 0
     NULL = 1
@@ -30,7 +32,7 @@ class VarType(IntEnum):
 
 
 class PropId(IntEnum):
-    """PROPID_Q_… (MS-MQMQ 2.3.1), those of the table in MS-MQMP 3.1.1.12."""
+    """The queue properties PROPID_Q_… (MS-MQMQ 2.3.1) of the table in MS-MQMP 3.1.1.12."""
 
     INSTANCE = 101
     TYPE = 102
@@ -52,7 +54,7 @@ class PropId(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The value of a property: a VARTYPE and what belongs to it: int, str, UUID, or None."""
+    """The value of a property: a VARTYPE, and an int, str, UUID or None."""
 
     type: int
     value: Any = None
@@ -60,14 +62,16 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class _Property:
-    """`name` is that of QueueProperties, empty for what a program cannot give; `of` reads a queue."""
+    """`name` is the name in QueueProperties, empty if a program cannot set the property. `of` reads it from a
+    queue.
+    """
 
     type: VarType
     of: Callable[[QueueManager, Queue], Any]
     name: str = ""
     given: Callable[[Any], Any] = lambda value: value
-    settable: bool = True  # else at creation only
-    may_lack: bool = False  # VT_EMPTY stands for no value
+    settable: bool = True  # otherwise only at creation
+    may_lack: bool = False  # VT_EMPTY means that there is no value
 
 
 def _flag(value: int) -> bool:
@@ -127,11 +131,11 @@ def _property(number: int) -> _Property:
 
 
 def to_create(given: Iterable[tuple[int, Variant]]) -> tuple[dict[str, Any], str | None]:
-    """Returns the arguments of QueueManager.create_queue, and the path name if PROPID_Q_PATHNAME is among
-    them.
+    """Returns the arguments of QueueManager.create_queue, and the path name if the properties include
+    PROPID_Q_PATHNAME.
 
-    Raises PROPERTY: no such property, twice the same, another type; PROPERTY_NOTALLOWED: one that is not
-    given at creation; ILLEGAL_PROPERTY_VALUE.
+    Raises PROPERTY for an unknown or repeated property or a wrong type, PROPERTY_NOTALLOWED for a property
+    that cannot be given at creation, and ILLEGAL_PROPERTY_VALUE.
     """
     values: dict[str, Any] = {}
     path: str | None = None
@@ -144,7 +148,7 @@ def to_create(given: Iterable[tuple[int, Variant]]) -> tuple[dict[str, Any], str
 
 
 def to_set(given: Iterable[tuple[int, Variant]]) -> dict[str, Any]:
-    """Returns the arguments of QueueManager.set_properties. Raises as `to_create`."""
+    """Returns the arguments of QueueManager.set_properties. Raises what `to_create` raises."""
     values: dict[str, Any] = {}
     for number, variant in _distinct(given):
         if not _property(number).settable:
@@ -156,9 +160,10 @@ def to_set(given: Iterable[tuple[int, Variant]]) -> dict[str, Any]:
 
 
 def read(manager: QueueManager, queue: Queue, asked: Iterable[tuple[int, int]]) -> list[Variant]:
-    """The values of properties, asked for by number and VARTYPE: theirs, or VT_NULL.
+    """Returns the values of properties that are requested by number and VARTYPE.
 
-    Raises PROPERTY: no such property, another type.
+    The type is either the property's own, or VT_NULL for any type. Raises PROPERTY for an unknown property or
+    another type.
     """
     values: list[Variant] = []
     for number, type_ in asked:

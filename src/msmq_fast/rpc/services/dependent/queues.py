@@ -1,4 +1,4 @@
-"""Queues that dependent clients have open (MS-MQMP 3.1.1.2, 3.1.1.3, 3.1.4.17 … 3.1.4.22, 3.1.7.1)."""
+"""Queues that dependent clients have opened (MS-MQMP 3.1.1.2, 3.1.1.3, 3.1.4.17 … 3.1.4.22, 3.1.7.1)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ if TYPE_CHECKING:
 __all__ = ["RESERVED_CURSOR", "DependentQueue", "DependentQueues"]
 
 RESERVED_CURSOR: Final = 0x0000000B
-"""A cursor handle that is closed by doing nothing (3.1.4.19); no cursor has it."""
+"""A reserved cursor handle. Closing it has no effect (3.1.4.19), and no cursor has it."""
 MOST_OPEN: Final = 65_536
 MOST_CURSORS: Final = 1_000
-"""The most cursors of one open queue."""
+"""The largest number of cursors of one open queue."""
 
 _KIND: Final = "RPC_QUEUE_HANDLE"
 _ORDER: Final = 1
 
 
 class DependentQueue:
-    """LocalQueueContextHandle (3.1.1.3). `context` is the number by which it is read from (pdwQMContext)."""
+    """LocalQueueContextHandle (3.1.1.3): an open queue. `context` is the number by which clients read it
+    (pdwQMContext).
+    """
 
     def __init__(
         self, context: int, opened: OpenQueue | MultipleQueue, association: Association, caller: Caller
@@ -58,13 +60,13 @@ class DependentQueue:
         return self.opened
 
     def purge(self) -> Completion[int]:
-        """Remove every message. Raises what OpenQueue.purge does."""
+        """Removes all messages. Raises what OpenQueue.purge raises."""
         return self.reader().purge()
 
     # ---- cursors
 
     def new_cursor(self) -> int:
-        """Open Cursor; its handle. INSUFFICIENT_RESOURCES: there are too many."""
+        """Open Cursor: returns its handle. Raises INSUFFICIENT_RESOURCES if there are too many cursors."""
         opened = self.reader()
         if len(opened.cursors) >= MOST_CURSORS:
             raise InsufficientResources(f"{MOST_CURSORS} cursors are open")
@@ -75,20 +77,22 @@ class DependentQueue:
         return cursor.number
 
     def cursor(self, number: int) -> Cursor:
-        """INVALID_HANDLE: this queue has no such cursor."""
+        """Returns a cursor. Raises INVALID_HANDLE if this queue has no such cursor."""
         cursor = self.reader().cursors.get(number)
         if cursor is None:
             raise InvalidHandle(f"there is no cursor {number}")
         return cursor
 
     def close_cursor(self, number: int) -> None:
-        """Close Cursor. INVALID_HANDLE: there is none."""
+        """Close Cursor. Raises INVALID_HANDLE if there is no such cursor."""
         if number != RESERVED_CURSOR:
             self.cursor(number).close()
 
 
 class DependentQueues:
-    """LocalQueueContextHandleTable. Handles and contexts are good for the association that opened a queue."""
+    """LocalQueueContextHandleTable. Only the association that opened a queue can use its handle and
+    context.
+    """
 
     def __init__(self, manager: QueueManager, *, anonymous_outgoing: bool) -> None:
         self._manager = manager
@@ -101,11 +105,11 @@ class DependentQueues:
     def open(
         self, call: Call, name: FormatName, access: Access, share: Share
     ) -> tuple[DependentQueue, bytes]:
-        """Open Queue for a client; the queue and its RPC_QUEUE_HANDLE.
+        """Open Queue for a client: returns the queue and its RPC_QUEUE_HANDLE.
 
-        Queues of other computers can be sent to, not read: that would take a connection to wherever the
-        client says. Raises REMOTE_MACHINE_NOT_AVAILABLE for the latter, what QueueManager.open does, and
-        INSUFFICIENT_RESOURCES, ACCESS_DENIED for outgoing queues.
+        Clients can send to queues of other computers but not read them, because a read would connect this
+        server to a host of the client's choice. Raises REMOTE_MACHINE_NOT_AVAILABLE for such a read, what
+        QueueManager.open raises, INSUFFICIENT_RESOURCES, and ACCESS_DENIED for outgoing queues.
         """
         if len(self._by_context) >= MOST_OPEN:
             raise InsufficientResources(f"{MOST_OPEN} queues are open for dependent clients")
@@ -128,8 +132,9 @@ class DependentQueues:
         return queue, handle
 
     def _check_destinations(self, caller: Caller, text: str) -> None:
-        """Raise an error if the caller may not send to the destinations: each name of another computer makes
-        this computer connect to it.
+        """Raises an error if the caller may not send to the destinations.
+
+        Each name of another computer makes this computer connect to it.
         """
         for element in self._manager.directory.expand(text).split(","):
             elsewhere = self._manager.elsewhere(element)
@@ -141,25 +146,25 @@ class DependentQueues:
                 raise InsufficientResources(f"{self._manager.answer_queues.most} outgoing queues")
 
     def check_admin_queue(self, caller: Caller, name: FormatName) -> None:
-        """ACCESS_DENIED: the caller may not have acknowledgments sent there."""
+        """Raises ACCESS_DENIED if the caller may not have acknowledgments sent to that queue."""
         bound = not caller.name and not self._anonymous_outgoing
         if bound and self._manager.elsewhere(str(name)) is not None:
             raise AccessDenied("anonymous callers may not have acknowledgments sent to other computers")
 
     def of_handle(self, call: Call, handle: bytes | None) -> DependentQueue:
-        """Raises RpcFault for a handle that is none."""
+        """Returns the queue with a handle. Raises RpcFault for an invalid handle."""
         queue: DependentQueue = call.handles.get(handle, _KIND)
         return queue
 
     def of_context(self, call: Call, context: int) -> DependentQueue:
-        """INVALID_HANDLE: the caller has no queue open by this number."""
+        """Returns the caller's queue with this number. Raises INVALID_HANDLE if the caller has none."""
         queue = self._by_context.get(context)
         if queue is None or queue.association is not call.association:
             raise InvalidHandle("the queue handle is not open")
         return queue
 
     def close(self, call: Call, handle: bytes) -> None:
-        """Close Queue: reads that wait end with OPERATION_CANCELLED. Raises RpcFault for no handle."""
+        """Close Queue: waiting reads end with OPERATION_CANCELLED. Raises RpcFault for an invalid handle."""
         self.closed(call.handles.close(handle, _KIND))
 
     def closed(self, queue: DependentQueue) -> None:

@@ -31,13 +31,14 @@ RECEIVE = 1
 _ACTIONS = (Action.RECEIVE, Action.PEEK_CURRENT, Action.PEEK_NEXT)
 
 Ended = Callable[[int], None]
-"""Called once, with MQ_OK or the HRESULT."""
+"""A function that is called once, with MQ_OK or the HRESULT."""
 
 
 class DependentRead(Pending):
-    """One read: of a queue, in a transaction if there is one, into a CACTransferBufferV2.
+    """One read from a queue into a CACTransferBufferV2, with or without a transaction.
 
-    Raises INVALID_PARAMETER: the buffer is not that of a receive; INVALID_HANDLE: no such cursor.
+    Raises INVALID_PARAMETER if the buffer is not the buffer of a receive, INVALID_HANDLE if the cursor does
+    not exist.
     """
 
     def __init__(
@@ -51,14 +52,14 @@ class DependentRead(Pending):
     ) -> None:
         old = buffer.old
         if old.uTransferType != RECEIVE or old.transfer.Action not in _ACTIONS:
-            raise InvalidParameter("the buffer is not one of a receive")
+            raise InvalidParameter("the buffer is not the buffer of a receive")
         self._opened = queue.reader()
         self._action = Action(old.transfer.Action)
         self._timeout: int = old.transfer.RequestTimeout
         self._cursor: Cursor | None = None
         if old.transfer.Cursor:
             self._cursor = queue.cursor(old.transfer.Cursor)
-        self._place: tuple[int, CursorState] | None = None  # of the cursor before
+        self._place: tuple[int, CursorState] | None = None  # the state of the cursor before the read
         self._transaction = transaction
         self._buffer = buffer
         self._now_s = now_s
@@ -67,7 +68,7 @@ class DependentRead(Pending):
         self._request: ReadRequest | None = None
 
     def start(self) -> None:
-        """Read, now or when there is a message. Raises what the queue refuses the read with."""
+        """Reads now, or when a message arrives. Raises what the queue raises."""
         request = self._begin()
         self._request = request
         request.completion.add_done_callback(self._got)
@@ -117,7 +118,7 @@ class DependentRead(Pending):
                 self._cursor.put_back(self._place)
             self._ended(problem)
         elif self._transaction is not None:
-            self._ended(0)  # received with the commit
+            self._ended(0)  # the message is received when the transaction commits
         else:
             self._opened.end(key, delete=True).add_done_callback(self._removed)
 

@@ -1,4 +1,6 @@
-"""Messages that dependent clients send: from a CACTransferBufferV1 to a queue (MS-MQMP 3.1.1.11, 3.1.5.2)."""
+"""Messages that dependent clients send: converts a CACTransferBufferV1 to a message and enqueues it (MS-MQMP
+3.1.1.11, 3.1.5.2).
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ __all__ = ["Sender", "message_of"]
 SEND: Final = 0
 """CACTB_SEND"""
 MOST_TITLE: Final = 250
-"""The most characters of a label that are read."""
+"""The largest number of characters of a label that are read."""
 PROV_RSA_FULL: Final = 1
 _ENHANCED: Final = 2  # MQMSG_PRIV_LEVEL_BODY_ENHANCED in MS-MQMP; it is 3 in packets, and in programs
 _REFUSALS: Final = {
@@ -55,12 +57,13 @@ _REFUSALS: Final = {
 
 
 def message_of(buffer: Any) -> Message:
-    """The message in a buffer of a send (CACTransferBufferV1), not stamped yet.
+    """Returns the message in the buffer of a send (CACTransferBufferV1), not stamped yet.
 
-    Raises INVALID_PARAMETER, ILLEGAL_PROPERTY_VALUE, ILLEGAL_FORMATNAME for what breaks the rules of 3.1.5.2.
+    Raises INVALID_PARAMETER, ILLEGAL_PROPERTY_VALUE or ILLEGAL_FORMATNAME if the buffer breaks a rule of
+    3.1.5.2.
     """
     if buffer.uTransferType != SEND:
-        raise InvalidParameter("the buffer is not one of a send")
+        raise InvalidParameter("the buffer is not the buffer of a send")
     send = buffer.transfer
     return Message(
         body=_array(buffer.ppBody, buffer.ulBodyBufferSizeInBytes),
@@ -104,7 +107,7 @@ def _bits(value: int | None, mask: int, name: str) -> int:
 
 
 def _array(data: bytes | memoryview | None, size: int) -> bytes:
-    """An array of which `size` bytes count."""
+    """Returns the first `size` bytes of an array."""
     return b"" if data is None else bytes(data[:size])
 
 
@@ -131,7 +134,7 @@ def _privacy(value: int | None) -> int:
 
 
 def _security(buffer: Any) -> SecurityHeader | None:
-    """The SecurityHeader, None where there is nothing for one."""
+    """Returns the SecurityHeader, or None if the buffer has nothing for one."""
     header = SecurityHeader(
         encrypted=bool(buffer.bEncrypted),
         sender_id=_array(buffer.ppSenderID, buffer.uSenderIDLen),
@@ -143,7 +146,7 @@ def _security(buffer: Any) -> SecurityHeader | None:
         raise InvalidParameter("pulSenderIDType is missing")
     header.sender_id_type = _bits(buffer.pulSenderIDType, 0x03, "pulSenderIDType")
     if not header.sender_id_type:
-        header.sender_id = b""  # of no type: there is none
+        header.sender_id = b""  # without a type, there is no sender identifier
     if len(header.certificate) > _MOST_CERTIFICATE:
         raise InvalidParameter(f"a certificate has {_MOST_CERTIFICATE} bytes at most")
     if header.signature:
@@ -161,8 +164,8 @@ def _security(buffer: Any) -> SecurityHeader | None:
 
 
 def _signature(buffer: Any) -> bytes:
-    """Return the signature that counts. If there are two, it is the MSMQ 2.0 signature, which follows the
-    MSMQ 1.0 signature.
+    """Returns the signature to use. Of two signatures, that is the MSMQ 2.0 signature, which follows the MSMQ
+    1.0 signature.
     """
     data = _array(buffer.ppSignature, buffer.ulSignatureSize)
     if buffer.pulAuthProvNameLenProp is None:
@@ -182,12 +185,14 @@ class Sender:
         self._queues = queues
 
     def send(self, queue: DependentQueue, buffer: Any, transaction: Transaction | None) -> Completion[int]:
-        """Enqueue the message of a buffer; the ordinal of its identifier, when it is kept or the transaction
-        has taken it up. For several queues that of the first copy.
+        """Enqueues the message of a buffer.
 
-        Raises what `message_of`, the open queue and signing refuse it with, ACCESS_DENIED: the queue is not
-        open for sending, or the caller may not name that administration queue;
-        UNSUPPORTED_FORMATNAME_OPERATION: nothing is encrypted for direct names.
+        The completion returns the ordinal of the message identifier when the message is durable or has become
+        part of the transaction. With several queues it is the ordinal of the first copy.
+
+        Raises what `message_of`, the open queue and signing raise. Raises ACCESS_DENIED if the queue is not
+        open for sending, or if the caller may not use the administration queue that the message names. Raises
+        UNSUPPORTED_FORMATNAME_OPERATION if the message is to be encrypted for a direct name.
         """
         opened = queue.opened
         message = message_of(buffer)
@@ -229,8 +234,10 @@ class Sender:
         return opened.send_packets([packet]).then(lambda sent: kept(sent[0]))
 
     def _finish(self, packet: bytes, queue: Queue, token: Token) -> bytes:
-        """The packet as it goes into a queue. One that the client has signed or encrypted for a queue of this
-        computer is verified and decrypted as one from another computer.
+        """Returns the packet as it is enqueued.
+
+        A packet that the client has signed, or encrypted for a queue of this computer, is verified and
+        decrypted like a packet from another computer.
         """
         security = security_of(parse(packet))
         protected = security is not None and (security.encrypted or security.signature)

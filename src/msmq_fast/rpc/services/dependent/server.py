@@ -1,5 +1,7 @@
-"""Dependent clients: programs that have no queue manager of their own and use this one by qmcomm and qmcomm2
-(MS-MQMP). What both interfaces share: the policy, and the queues and transactions that clients have open.
+"""The state that qmcomm and qmcomm2 share for dependent clients (MS-MQMP): the policy, open queues and
+transactions.
+
+Dependent clients are programs that have no queue manager of their own and use this one.
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ class DependentPolicy:
     """The policy for dependent clients."""
 
     enabled: bool = True
-    """LocalQueueManager.SupportingServer: False refuses everything that is for them (MS-MQMP 3.1.4)."""
+    """LocalQueueManager.SupportingServer: False rejects all operations for dependent clients (MS-MQMP
+    3.1.4).
+    """
     anonymous_outgoing: bool = False
-    """Whether callers without a name may send to other computers, and have acknowledgments sent there."""
+    """Whether callers without a name may send to other computers and have acknowledgments sent there."""
 
 
 class SupportingServer:
-    """The server of dependent clients; one for qmcomm and qmcomm2."""
+    """The server for dependent clients. qmcomm and qmcomm2 share one."""
 
     def __init__(self, manager: QueueManager, policy: DependentPolicy) -> None:
         self.manager = manager

@@ -23,7 +23,7 @@ __all__ = ["DependentTransactions", "InternalTransaction"]
 
 _KIND: Final = "RPC_INT_XACT_HANDLE"
 _ORDER: Final = 0
-"""A transaction is run down before the queues of its messages."""
+"""The order of the rundown: transactions are run down before the queues of their messages."""
 
 
 class InternalTransaction:
@@ -45,9 +45,10 @@ class DependentTransactions:
         return len(self._open)
 
     def enlist(self, call: Call, identifier: UUID) -> bytes:
-        """Begin a transaction with the identifier that the client chose; its context handle.
+        """Begins a transaction with the identifier that the client chose. Returns its context handle.
 
-        Raises TRANSACTION_SEQUENCE: there is one with this identifier; RpcFault: too many handles.
+        Raises TRANSACTION_SEQUENCE if a transaction with this identifier exists, RpcFault if there are too
+        many handles.
         """
         transaction = self._transactions.begin(call.caller.name, identifier)
         entry = InternalTransaction(transaction, call.association)
@@ -60,25 +61,30 @@ class DependentTransactions:
         return handle
 
     def named(self, call: Call, identifier: UUID) -> Transaction:
-        """The transaction in which a client sends or receives. TRANSACTION_SEQUENCE: it has enlisted none."""
+        """Returns the transaction in which a client sends or receives. Raises TRANSACTION_SEQUENCE if the
+        client has not enlisted it.
+        """
         if not self.knows(call, identifier):
             raise TransactionSequence(f"there is no transaction {identifier}")
         return self._open[identifier].transaction
 
     def knows(self, call: Call, identifier: UUID) -> bool:
-        """Whether the client has enlisted it."""
+        """Whether the client has enlisted the transaction."""
         entry = self._open.get(identifier)
         return entry is not None and entry.association is call.association
 
     def commit(self, call: Call, handle: bytes) -> Completion[None]:
-        """Commit, and close the handle; resolved when it is durable.
+        """Commits the transaction and closes the handle. The completion is resolved when the commit is
+        durable.
 
-        Raises RpcFault for a handle that is none, TRANSACTION_SEQUENCE: it has ended already.
+        Raises RpcFault for an invalid handle, TRANSACTION_SEQUENCE if the transaction has already ended.
         """
         return self._close(call, handle).commit()
 
     def abort(self, call: Call, handle: bytes) -> Completion[None]:
-        """Abort, and close the handle; resolved when it is durable. Raises as `commit`."""
+        """Aborts the transaction and closes the handle. The completion is resolved when the abort is durable.
+        Raises what `commit` raises.
+        """
         return self._close(call, handle).abort()
 
     def _close(self, call: Call, handle: bytes) -> Transaction:
@@ -91,7 +97,9 @@ class DependentTransactions:
         entry.transaction.leave()
 
     def _forget(self, entry: InternalTransaction) -> None:
-        """One that was aborted for idleness may have a successor with its identifier."""
+        """Removes a transaction from the table, unless its identifier belongs to a later one, after an abort
+        for idleness.
+        """
         identifier = entry.transaction.identifier
         if self._open.get(identifier) is entry:
             del self._open[identifier]
