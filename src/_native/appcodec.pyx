@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""Messages of application frames (docs/reference/application-protocol.md 4) to UserMessage packets; see appcodec.pxd.
+"""Converts messages of application frames (docs/reference/application-protocol.md 4) to UserMessage packets; see appcodec.pxd.
 
-A frame that breaks the layout raises FrameFault; a message that the queue manager would refuse is reported by its HRESULT.
+A frame that breaks the layout raises FrameFault. A message that the queue manager would reject is reported by its HRESULT.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -31,9 +31,10 @@ cdef uint32_t LABEL_TOO_LONG = 0xC00E005D
 cdef class PacketBuilder:
     """Builds UserMessage packets (MS-MQMQ 2.2.20) for one destination.
 
-    `source` is the GUID of this queue manager and `address` that of the destination's (zeros for a direct name), 16 bytes each; `dest_type` and `destination` are the
-    DQ value and the DestinationQueue field of the UserHeader as packet.names writes it. `resolve(text)` gives the same pair for a response or
-    admin queue as (type as AQ value, field) and raises an exception with an HRESULT as `code` for a name that is none. `long_lived`: seconds of TimeToReachQueue for messages without one.
+    `source` is the GUID of this queue manager, `address` the GUID of the destination's queue manager (zeros for a direct name), 16 bytes
+    each. `dest_type` and `destination` are the DQ value and the DestinationQueue field of the UserHeader, as packet.names writes them.
+    `resolve(text)` returns the same pair for a response or admin queue (type as AQ value, field). For an invalid name it raises an
+    exception whose `code` is an HRESULT. `long_lived` is the TimeToReachQueue, in seconds, of messages that have none.
     """
 
     def __init__(self, bytes source not None, bytes address not None, int dest_type, bytes destination not None,
@@ -94,7 +95,7 @@ cdef class PacketBuilder:
         size += PyBytes_GET_SIZE(self.destination)
         if transaction != NULL:
             size += TRANSACTION_HEADER
-        # AdminQueue is present only when an acknowledgment is asked (MS-MQMQ 2.2.19.2).
+        # AdminQueue is present only if the sender requests an acknowledgment (MS-MQMQ 2.2.19.2).
         if m.acknowledge:
             admin = self._name(m.admin, m.admin_size)
             if admin is None:
@@ -141,7 +142,7 @@ cdef class PacketBuilder:
         f.hash_algorithm = m.hash_algorithm
         f.encryption_algorithm = m.encryption_algorithm
         if transaction != NULL:
-            # Transactional messages are recoverable and of priority 0 (MS-MQMQ 2.2.20.5).
+            # Transactional messages are recoverable and have priority 0 (MS-MQMQ 2.2.20.5).
             memset(header, 0, TRANSACTION_HEADER)
             put_u32(header, transaction[0])
             f.transaction = header
@@ -152,10 +153,11 @@ cdef class PacketBuilder:
 
     def packets(self, payload not None, uint32_t first_ordinal, uint32_t now_s, transaction=None, uint32_t following=0,
                 uint32_t step=0):
-        """All messages of a SEND payload: a list of packet bytes, or of HRESULTs for those refused.
+        """Builds all messages of a SEND payload. Returns a list of packets as bytes, or HRESULTs for rejected messages.
 
-        Raises FrameFault. Ordinals count on from `first_ordinal`; a refused message uses none. `transaction`: TransactionHeader.Flags of
-        the first message that is not refused; those of the next one are `following`, which grow by `step`.
+        Raises FrameFault. Message ordinals begin at `first_ordinal`; a rejected message uses none. `transaction` is the
+        TransactionHeader.Flags of the first message that is not rejected. The flags of the next message are `following`, which grow by
+        `step`.
         """
         cdef const uint8_t[::1] view = payload
         cdef Cursor cursor
@@ -164,19 +166,19 @@ cdef class PacketBuilder:
         cdef bint transactional = transaction is not None
         cdef bytes packet
         if not view.shape[0]:
-            raise FrameFault("an empty SEND")
+            raise FrameFault("the SEND frame is empty")
         cursor.at = &view[0]
         cursor.end = cursor.at + view.shape[0]
         if transactional:
             header = transaction
         if read_send(&cursor, &handle, &flags, &count, &number, &message):
-            raise FrameFault("a SEND that does not have the layout of section 4")
+            raise FrameFault("the SEND frame does not have the layout of section 4")
         result = []
         self.dead_letters = {}
         self.signatures = {}
         for i in range(count):
             if i:
-                read_message(&cursor, &message)     # read_send has checked it
+                read_message(&cursor, &message)     # cannot fail: read_send has checked it
             packet = self.build(&message, first_ordinal, now_s, &header if transactional else NULL)
             if packet is None:
                 result.append(self.refusal)

@@ -1,4 +1,4 @@
-# Writing msgpack: bytes that grow, and what every frame is made of.
+# Writes msgpack: a growing buffer, and functions that all frames use.
 
 from cpython.object cimport PyObject
 from libc.stddef cimport size_t
@@ -9,11 +9,11 @@ cdef enum:
 
 
 cdef class Buffer:
-    """Bytes that grow. `take` hands them over as they are, without a copy, and leaves an empty buffer."""
-    cdef PyObject* _bytes           # no other object has seen it; or NULL
+    """A growing buffer. `take` returns the bytes without a copy and leaves an empty buffer."""
+    cdef PyObject* _bytes           # not visible to any other object; or NULL
     cdef uint8_t* data              # of _bytes
     cdef size_t size, capacity
-    cdef size_t _expected           # a little more than what was taken last
+    cdef size_t _expected           # slightly more than the size that was taken last
     cdef int reserve(self, size_t more) except -1
     cdef bytes take(self)
 

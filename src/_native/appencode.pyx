@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""Stored packets to MESSAGE and DELIVERY frames (docs/reference/application-protocol.md 5.1); see appencode.pxd."""
+"""Encodes stored packets as MESSAGE and DELIVERY frames (docs/reference/application-protocol.md 5.1); see appencode.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
@@ -18,7 +18,7 @@ cdef enum:
     IN_FIELDS = 26
     SMALLEST_BUFFER = 4096
     AUTHENTICATION = 0x0F           # SecurityHeader.Flags.AS, in its second byte
-    LARGE_BODY = 32768              # bodies from this size are handed over as views, not copied
+    LARGE_BODY = 32768              # bodies of at least this size are returned as views, not copied
     FRAME_DELIVERY = 0x85
     FRAME_MESSAGE = 0x84
 
@@ -32,7 +32,7 @@ cdef class Buffer:
         if capacity - self.size >= more:
             return 0
         capacity = max(2 * capacity, self.size + more, self._expected, <size_t>SMALLEST_BUFFER)
-        self.capacity = 0       # if the next call raises, it has let go of the bytes
+        self.capacity = 0       # resize frees the bytes if it raises
         if self._bytes == NULL:
             self._bytes = new_bytes(NULL, capacity)
         else:
@@ -75,7 +75,7 @@ cdef inline uint8_t* put_bin(uint8_t* p, const uint8_t* data, uint32_t size) noe
 
 
 cdef uint8_t* put_text(uint8_t* p, const char* prefix, const uint8_t* utf16, size_t units) noexcept nogil:
-    """`prefix` and UTF-16LE text as one msgpack str, whose length is known last and so has a fixed width."""
+    """Writes `prefix` and UTF-16LE text as one msgpack str. Its length is known only at the end, so the length field has a fixed width."""
     cdef size_t n = strlen(prefix)
     cdef int width = 2 if n + 3 * units <= 0xFFFF else 4
     p[0] = 0xDA if width == 2 else 0xDB
@@ -108,7 +108,7 @@ cdef uint8_t* put_guid(uint8_t* p, const uint8_t* g) noexcept nogil:
 
 
 cdef uint8_t* put_private(uint8_t* p, const uint8_t* manager, uint32_t number) noexcept nogil:
-    """PRIVATE=guid\\number as msgpack str."""
+    """Writes PRIVATE=guid\\number as a msgpack str."""
     cdef uint8_t* start = p
     cdef uint8_t le[4]
     cdef int i
@@ -125,7 +125,7 @@ cdef uint8_t* put_private(uint8_t* p, const uint8_t* manager, uint32_t number) n
 
 cdef uint8_t* put_queue(uint8_t* p, const uint8_t* packet, int kind, uint32_t offset, uint32_t length,
                         const uint8_t* host) noexcept nogil:
-    """A queue name of the UserHeader as format name; `host` is the manager that the short private forms mean."""
+    """Writes a queue name of the UserHeader as a format name. `host` is the queue manager that the short private forms refer to."""
     cdef uint8_t* start = p
     cdef uint32_t units
     if kind == 7:
@@ -154,12 +154,12 @@ cdef inline bytes packet_of(object message):
 
 
 cdef class Encoder:
-    """Stored packets to MESSAGE and DELIVERY frames, as a list of buffers to be written in order.
+    """Encodes stored packets as MESSAGE and DELIVERY frames: a list of buffers to be written in order.
 
-    Large bodies are handed over as views of the stored packet, not copied.
+    Large bodies are returned as views of the stored packet, not copied.
     """
     cdef Buffer _buffer
-    cdef object _large          # view of the body that belongs behind _split, or None
+    cdef object _large          # view of the body that follows _split, or None
     cdef size_t _split
 
     def __init__(self):
@@ -187,8 +187,8 @@ cdef class Encoder:
             raise ValueError("a stored packet is malformed")
         head = data + m.properties_offset
         split = may_split and m.body_length >= LARGE_BODY
-        # Text grows to at most 3 bytes a UTF-16 unit; 512 covers the fixed fields and the heads of the others.
-        # The admin queue counts twice: it may be the response queue too.
+        # Text grows to at most 3 bytes per UTF-16 unit. 512 covers the fixed fields and the headers of the other values. The admin queue
+        # counts twice, since it may also be the response queue.
         self._buffer.reserve(512 + (0 if split else m.body_length) + <size_t>m.extension_length
                              + 3 * <size_t>m.label_chars + m.sender_id_length
                              + 2 * (<size_t>m.dest_length + m.response_length + 2 * <size_t>m.admin_length) + 3 * 64)
@@ -212,7 +212,7 @@ cdef class Encoder:
         p = put_uint(p, m.app_specific)
         p = put_bin(p, head + 4, 20)
         p = put_bin(p, data + m.extension_offset, m.extension_length)
-        # RQ 1: the admin queue; 2: a private queue of the sender; 3: of the destination; 4: of the admin queue's host.
+        # RQ is 1: the admin queue; 2: a private queue of the sender; 3: of the destination; 4: of the admin queue's host.
         if m.response_type == 1:
             p = put_queue(p, data, m.admin_type, m.admin_offset, m.admin_length,
                           data + 16 if m.admin_type == 2 else data + 32)
@@ -278,12 +278,12 @@ cdef class Encoder:
             local = <Received>message
             return self._message(local.packet, local.lookup_id, local.arrival_seq, <uint32_t>(local.arrived_us // 1000000),
                                  local.abort_count, local.move_count, local.reason, may_split)
-        # What another computer sent: an object of Python.
+        # A message of another computer is a Python object.
         return self._message(message.packet, message.lookup_id, message.arrival_seq, <uint32_t>message.arrived_time,
                              message.abort_count, message.move_count, message.reason, may_split)
 
     def message(self, uint32_t request_id, received) -> list:
-        """One MESSAGE frame."""
+        """Encodes one MESSAGE frame."""
         out = []
         self._begin(FRAME_MESSAGE, request_id)
         self._received(received, True)
@@ -291,7 +291,7 @@ cdef class Encoder:
         return out
 
     def delivery(self, uint32_t subscription, uint64_t first_tag, list messages not None, size_t target) -> list:
-        """DELIVERY frames for `messages`, whose tags count from `first_tag`; a frame that passes `target` bytes is closed."""
+        """Encodes `messages` as DELIVERY frames, with tags from `first_tag`. A frame ends when it exceeds `target` bytes."""
         cdef Py_ssize_t i = 0, n = len(messages), j
         cdef size_t head
         cdef uint8_t* p
@@ -301,7 +301,7 @@ cdef class Encoder:
             p = self._begin(FRAME_DELIVERY, subscription)
             p[0] = 0x92
             p = put_uint(p + 1, first_tag + i)
-            p[0] = 0xDD                       # the number of messages is known last
+            p[0] = 0xDD                       # the number of messages is known only at the end
             head = p + 1 - self._buffer.data
             self._buffer.size = head + 4
             j = i

@@ -1,4 +1,4 @@
-# The plain path of SEND frames: scan, check, build, enqueue, answer.
+# The fast path of SEND frames: scan, check, build, enqueue, answer.
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -16,8 +16,8 @@ cdef class LaneTarget:
     cdef PacketBuilder _builder
     cdef QueueCore _core
     cdef Counter _ordinals          # of message identifiers
-    cdef object _take_numbers       # count -> the first of as many TransactionIdentifiers; None where there are no transactions
-    cdef bint _plain                # messages outside transactions are taken
+    cdef object _take_numbers       # count -> the first of that many TransactionIdentifiers; None if the queue is not transactional
+    cdef bint _plain                # accepts messages outside transactions
 
 
 cdef struct Send:
@@ -28,17 +28,17 @@ cdef struct Send:
 
 
 cdef class SendLane(CommitListener):
-    """The plain path of the SEND frames of one connection."""
+    """The fast path of the SEND frames of one connection."""
     cdef Ledger _ledger
     cdef RequestIds _pending
     cdef dict _reads, _deliveries, _targets
-    cdef uint32_t _last_handle          # of the frame before, and its target: it seldom changes
+    cdef uint32_t _last_handle          # handle and target of the previous frame, which rarely change
     cdef LaneTarget _last_target
     cdef object _answered, _failed
     cdef list _failures
     cdef Buffer _answers
     cdef uint64_t _messages, _frames
-    cdef uint64_t _bytes, _max_bytes    # of packets that wait for the disk
+    cdef uint64_t _bytes, _max_bytes    # bytes of packets that wait for the disk
     cdef uint32_t _max_frame, _max_batch, _max_pending
     cdef Send* _sends
     cdef uint32_t _capacity, _free

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""The plain path of SEND frames; see applane.pxd."""
+"""The fast path of SEND frames; see applane.pxd."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -29,8 +29,9 @@ cdef enum:
 
 
 cdef class LaneTarget:
-    """A queue that a connection has open for sending: for messages outside transactions (`plain`), for transactions of one message, whose
-    numbers `take_numbers` gives, or for both.
+    """A queue that a connection has open for sending.
+
+    It accepts messages outside transactions (`plain`), transactions of one message, whose numbers `take_numbers` returns, or both.
     """
 
     def __init__(self, PacketBuilder builder not None, QueueCore core not None, Counter ordinals not None, take_numbers=None,
@@ -43,13 +44,13 @@ cdef class LaneTarget:
 
 
 cdef class SendLane:
-    """Takes the SEND frames of one connection that have no special case, from the frame to the SENT frame.
+    """Processes the SEND frames of one connection that need no special handling, up to the SENT frame that answers them.
 
-    A frame is plain if it asks for no SENT_ONE frames and names no transaction, its handle is in `targets`, and every message in it can be built and has room.
-    The first frame that is not plain ends a run and is for Python. Runs end while frames of
-    `max_bytes` or more wait for the disk. `pending` (ids of requests without a reply), `reads` and `deliveries`
-    (dicts whose keys are request ids) are shared with the session. When messages are kept, `answered(frames, messages)` gets
-    the SENT frames of a batch; `failed(request_id, flags, messages, status)` tells of a frame that could not be stored.
+    A frame is plain if it requests no SENT_ONE frames and names no transaction, its handle is in `targets`, and every message in it can be
+    built and has room. The first frame that is not plain ends a run and is left to Python. A run also ends while frames of `max_bytes` or
+    more wait for the disk. The session shares `pending` (ids of requests without a reply), `reads` and `deliveries` (dicts whose keys are
+    request ids). When messages are durable, `answered(frames, messages)` gets the SENT frames of a batch. `failed(request_id, flags,
+    messages, status)` reports a frame that could not be stored.
     """
 
     def __init__(
@@ -75,30 +76,30 @@ cdef class SendLane:
         PyMem_Free(self._sends)
 
     def open(self, uint32_t handle, LaneTarget target not None) -> None:
-        """SEND frames for `handle` go to this target."""
+        """Sends the messages of SEND frames for `handle` to this target."""
         self._targets[handle] = target
         self._last_target = None
 
     def close(self, uint32_t handle) -> None:
-        """SEND frames for `handle` are for Python; what was sent is answered all the same."""
+        """Leaves SEND frames for `handle` to Python. Frames already processed are still answered."""
         self._targets.pop(handle, None)
         self._last_target = None
 
     @property
     def frames(self) -> int:
-        """Frames taken since it was made."""
+        """The number of frames processed so far."""
         return self._frames
 
     @property
     def full(self) -> bool:
-        """Whether as many bytes wait for the disk as may, or as many requests for their reply; `reads` do not count."""
+        """Whether the limit of bytes that wait for the disk, or of requests that wait for a reply, is reached. `reads` do not count."""
         return self._full()
 
     cdef bint _full(self):
         return self._bytes >= self._max_bytes or self._pending.count - PyDict_Size(self._reads) >= self._max_pending
 
     def run(self, bytearray buffer not None, Py_ssize_t start, Py_ssize_t end) -> int:
-        """Take plain frames between `start` and `end`; returns where the first frame stands that was not taken."""
+        """Processes plain frames between `start` and `end`. Returns the position of the first frame that was not processed."""
         cdef const uint8_t* data = <const uint8_t*>PyByteArray_AS_STRING(buffer)
         cdef uint64_t length
         cdef uint32_t request_id
@@ -120,7 +121,7 @@ cdef class SendLane:
         return start
 
     cdef bint _send(self, uint32_t request_id, const uint8_t* payload, size_t size) except -1:
-        """One frame; False, with nothing done, if it is not plain."""
+        """Processes one frame. Returns False, without any effect, if the frame is not plain."""
         cdef Cursor cursor
         cdef OutMessage message
         cdef uint32_t handle, flags, count, i, transaction
@@ -129,7 +130,7 @@ cdef class SendLane:
         cdef uint64_t total = 0
         cdef LaneTarget target
         cdef bytes packet
-        cdef list packets = None        # more than one packet; a lone one needs no list
+        cdef list packets = None        # more than one packet; a single one needs no list
         cursor.at = payload
         cursor.end = payload + size
         if read_send(&cursor, &handle, &flags, &count, &transaction, &message) or flags & ~(FLAG_IDS | FLAG_SINGLE):
@@ -151,7 +152,7 @@ cdef class SendLane:
             packets = []
         for i in range(count):
             if i:
-                read_message(&cursor, &message)     # read_send has checked it
+                read_message(&cursor, &message)     # cannot fail: read_send has checked it
             packet = target._builder.build(&message, 0, self._ledger.now_s, &header if single else NULL)
             if packet is None or target._builder.dead_letter is not None or target._builder.signature is not None:
                 return False
@@ -166,7 +167,7 @@ cdef class SendLane:
 
     cdef int _enqueue(self, LaneTarget target, uint32_t request_id, uint32_t count, bytes packet, list packets, uint64_t size,
                       uint32_t flags) except -1:
-        """One unit for the messages of a frame: `packet`, or `packets` if that is not None."""
+        """Enqueues the messages of a frame in one unit: `packet`, or `packets` if that is not None."""
         cdef UserMessage m
         cdef Send* send
         cdef uint32_t i, first = <uint32_t>target._ordinals.next(count), ordinal = first
@@ -179,11 +180,11 @@ cdef class SendLane:
             for i in range(count):
                 if packets is not None:
                     packet = packets[i]
-                # No other object has seen the packet yet.
+                # Safe to modify, because no other object has a reference to the packet yet.
                 put_u32(<uint8_t*>PyBytes_AS_STRING(packet) + IDENTIFIER_OFFSET, ordinal)
                 ordinal += 1
                 if parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m):
-                    raise ValueError("a packet was built that is none")
+                    raise ValueError("an invalid packet was built")
                 if m.transaction_offset:
                     put_u32(<uint8_t*>PyBytes_AS_STRING(packet) + m.transaction_offset, TRANSACTION_WHOLE | transaction << 4)
                     transaction += 1
@@ -211,7 +212,7 @@ cdef class SendLane:
         return 0
 
     cdef uint32_t _place(self) except? 0xFFFFFFFF:
-        """A free entry of the table of frames that wait for the disk."""
+        """Returns a free entry in the table of frames that wait for the disk."""
         cdef uint32_t i, place, capacity = self._capacity
         cdef Send* grown
         if self._free == NO_PLACE:

@@ -1,6 +1,6 @@
-# Reading msgpack: SEND frames and the messages in them, and text between UTF-8 and UTF-16.
-#
-# Every size in a frame is checked before it is used, in 64 bits. Functions that return int return -1 for what breaks the layout.
+# Reads msgpack: SEND frames and their messages. Converts text between UTF-8 and UTF-16.
+
+# Every size in a frame is checked, in 64 bits, before it is used. Functions that return int return -1 if the layout is broken.
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -15,7 +15,7 @@ cdef struct Cursor:
 
 
 cdef struct OutMessage:
-    # One message of a SEND frame; the pointers lead into the frame.
+    # One message of a SEND frame. The pointers point into the frame.
     const uint8_t* body
     const uint8_t* label            # UTF-8
     const uint8_t* extension
@@ -30,15 +30,15 @@ cdef struct OutMessage:
     uint64_t delivery, priority, acknowledge, journal, message_class, authentication, sender
 
 
-# One message array. Values are range-checked by the builder.
+# Reads one message array. The builder checks the ranges of values.
 cdef int read_message(Cursor* c, OutMessage* m) noexcept nogil
-# The head of a SEND payload and its first message, after checking all of it; the cursor is left behind that message. `transaction` is
-# the number of a transaction, or NO_TRANSACTION.
+# Reads the header of a SEND payload and its first message, after checking the whole payload. Leaves the cursor behind that message.
+# `transaction` is the number of a transaction, or NO_TRANSACTION.
 cdef int read_send(Cursor* c, uint32_t* handle, uint32_t* flags, uint32_t* count, uint32_t* transaction,
                    OutMessage* first) noexcept nogil
-# UTF-16 units that this UTF-8 text takes, -1 when it is malformed or holds a NUL, as labels end with one.
+# Returns the number of UTF-16 units of this UTF-8 text. Returns -1 if it is malformed or contains a NUL, since a NUL ends a label.
 cdef int64_t utf16_units(const uint8_t* p, size_t size) noexcept nogil
-# Bytes written (at most 3 a unit). Lone surrogates, which a peer may send, become U+FFFD.
+# Returns the number of bytes written (at most 3 per unit). Lone surrogates, which a peer may send, become U+FFFD.
 cdef size_t utf16_to_utf8(const uint8_t* p, size_t units, uint8_t* out) noexcept nogil
 
 
@@ -51,5 +51,5 @@ cdef inline uint64_t get_be(const uint8_t* p, int n) noexcept nogil:
 
 
 cdef inline uint32_t long_lived() noexcept nogil:
-    """TimeToReachQueue: what the queue manager gives to messages without one (X-77)."""
+    """Returns the TimeToReachQueue that the queue manager gives to messages without one (X-77)."""
     return 0xFFFFFFFE

@@ -24,7 +24,7 @@ cdef int read_uint(Cursor* c, uint64_t* out) noexcept nogil:
         out[0] = b
         c.at += 1
         return 0
-    if b == 0xC2 or b == 0xC3:              # a bool where a small number stands
+    if b == 0xC2 or b == 0xC3:              # a bool instead of a small number
         out[0] = b & 1
         c.at += 1
         return 0
@@ -104,7 +104,7 @@ cdef int read_u32(Cursor* c, uint32_t* out) noexcept nogil:
 
 
 cdef int read_message(Cursor* c, OutMessage* m) noexcept nogil:
-    """One message array; -1 when it breaks the layout. Values are range-checked by the builder."""
+    """Reads one message array. Returns -1 if it breaks the layout. The builder checks the ranges of values."""
     cdef uint32_t fields, i, size
     cdef int bad = 0
     memset(m, 0, sizeof(OutMessage))
@@ -176,7 +176,7 @@ cdef int read_message(Cursor* c, OutMessage* m) noexcept nogil:
 # ---------------------------------------------------------------------------------------------- text
 
 cdef int64_t utf16_units(const uint8_t* p, size_t size) noexcept nogil:
-    """UTF-16 units that this UTF-8 text takes, -1 when it is malformed or holds a NUL, as labels end with one."""
+    """Returns the number of UTF-16 units of this UTF-8 text. Returns -1 if it is malformed or contains a NUL, since a NUL ends a label."""
     cdef size_t i = 0
     cdef int64_t units = 0
     cdef uint32_t cp, k, need
@@ -212,10 +212,10 @@ cdef int64_t utf16_units(const uint8_t* p, size_t size) noexcept nogil:
 
 
 cdef size_t utf16_to_utf8(const uint8_t* p, size_t units, uint8_t* out) noexcept nogil:
-    """Bytes written (at most 3 a unit). Lone surrogates, which a peer may send, become U+FFFD."""
+    """Returns the number of bytes written (at most 3 per unit). Lone surrogates, which a peer may send, become U+FFFD."""
     cdef size_t i = 0, n = 0
     cdef uint32_t cp, low, two, next_two
-    # Most labels and names are ASCII: four units at once.
+    # Most labels and names are ASCII: converts four units at once.
     while units - i >= 4:
         two, next_two = get_u32(p + 2 * i), get_u32(p + 2 * i + 4)
         if (two | next_two) & 0xFF80FF80U:
@@ -263,7 +263,7 @@ cdef size_t utf16_to_utf8(const uint8_t* p, size_t units, uint8_t* out) noexcept
 
 cdef int read_send(Cursor* c, uint32_t* handle, uint32_t* flags, uint32_t* count, uint32_t* transaction,
                    OutMessage* first) noexcept nogil:
-    """The head of a SEND payload and its first message, after checking all of it; the cursor is left behind that message.
+    """Reads the header of a SEND payload and its first message, after checking the whole payload; leaves the cursor behind that message.
 
     `transaction` is the number of a transaction, or NO_TRANSACTION.
     """
@@ -285,7 +285,9 @@ cdef int read_send(Cursor* c, uint32_t* handle, uint32_t* flags, uint32_t* count
 
 
 def send_head(payload not None):
-    """(handle, flags, count, transaction) of a SEND payload, all of which is checked; 0: no transaction. Raises FrameFault."""
+    """Returns (handle, flags, count, transaction) of a SEND payload after checking all of it. Transaction 0 means none. Raises
+    FrameFault.
+    """
     cdef const uint8_t[::1] view = payload
     cdef Cursor cursor
     cdef OutMessage first
@@ -297,5 +299,5 @@ def send_head(payload not None):
         with nogil:
             bad = read_send(&cursor, &handle, &flags, &count, &transaction, &first)
     if bad:
-        raise FrameFault("a SEND that does not have the layout of section 4")
+        raise FrameFault("the SEND frame does not have the layout of section 4")
     return handle, flags, count, transaction

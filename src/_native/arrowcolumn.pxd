@@ -1,11 +1,11 @@
-# Arrow columns of foreign bytes, checked. The contract: a View of a Column may be read without any further check,
-# for rows 0 to length - 1, while the Column lives.
+# Checked Arrow columns whose bytes come from outside. The contract: while a Column lives, its View may be read for the rows 0 to length - 1
+# without any further check.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 
 cdef struct View:
-    # A column without its Python objects; all zeros for one that is not there.
+    # A column without its Python objects. All zeros stand for a missing column.
     const uint8_t* validity     # NULL: no nulls
     const uint8_t* values       # int64, or int32 offsets
     const uint8_t* data

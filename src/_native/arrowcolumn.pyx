@@ -1,13 +1,13 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Buffers of an Arrow record batch to columns of three kinds: 64-bit integers, texts and bytes with 32-bit offsets.
+"""Converts buffers of an Arrow record batch to three kinds of columns: 64-bit integers, texts and bytes, both with 32-bit offsets.
 
 The buffers come from the network. The steps for each column:
 
-1. `integers`, `strings`, `fixed` or `views` makes a `Column` of the buffers, by the type that the schema names.
-2. Each of them compares every length and offset with the buffers before it reads what they point to, null rows included.
-3. `gather` replaces dictionary indices by what they stand for; `places` numbers the different texts of a column.
+1. `integers`, `strings`, `fixed` or `views` makes a `Column` of the buffers, according to the type in the schema.
+2. Each of them checks every length and offset against the buffers before reading the data, null rows included.
+3. `gather` replaces dictionary indices by their values. `places` numbers the distinct texts of a column.
 
-All of them raise ValueError, and OverflowError(size) where rows that share bytes would take more than `most` bytes.
+All of them raise ValueError, and OverflowError(size) if rows that share bytes would need more than `most` bytes.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -16,9 +16,10 @@ from libc.string cimport memcmp, memcpy, memset
 
 
 cdef class Column:
-    """``Column(kind, length, offset, validity, values, data)``: one Arrow array. `kind` is "int" (64 bits), "text" or "binary" (32-bit offsets).
+    """``Column(kind, length, offset, validity, values, data)``: one Arrow array. `kind` is "int" (64 bits), "text" or "binary" (32-bit
+    offsets).
 
-    The buffers are those of the array, None where it has none. ValueError: they do not hold what they should.
+    The buffers are those of the array, or None if the array has no such buffer. Raises ValueError if they are too small or inconsistent.
     """
 
     def __init__(self, str kind not None, size_t length, size_t offset, validity, values, data):
@@ -26,7 +27,7 @@ cdef class Column:
         cdef const int32_t* offsets
         cdef int64_t before = 0
         if kind not in ("int", "text", "binary"):
-            raise ValueError(f"no kind of column: {kind}")
+            raise ValueError(f"unknown kind of column: {kind}")
         if end < length or end >> 32:
             raise ValueError("an Arrow array is too long")
         self.kind = kind
@@ -57,16 +58,16 @@ cdef class Column:
         offsets = <const int32_t*>self.view.values
         for i in range(offset, end + 1):
             if offsets[i] < before:
-                raise ValueError("the offsets of an Arrow array go backwards")
+                raise ValueError("the offsets of an Arrow array decrease")
             before = offsets[i]
         if before > (0 if data is None else self._data.shape[0]):
-            raise ValueError("the offsets of an Arrow array lead behind its data")
+            raise ValueError("the offsets of an Arrow array exceed its data")
 
     def slice(self, size_t start, size_t count):
-        """`count` rows from `start`, over the same buffers. ValueError: there are fewer."""
+        """Returns `count` rows from `start`, over the same buffers. Raises ValueError if the column has fewer."""
         cdef Column part = Column.__new__(Column)
         if start > self.length or count > self.length - start:
-            raise ValueError("a slice leads behind the end of its column")
+            raise ValueError("a slice exceeds its column")
         part.kind = self.kind
         part.length = count
         part.view = self.view
@@ -76,13 +77,15 @@ cdef class Column:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the texts of all rows; 0 for integers."""
+        """The total size of the texts of all rows in bytes; 0 for integers."""
         cdef const int32_t* offsets = <const int32_t*>self.view.values + self.view.offset
         return 0 if self.kind == "int" or not self.length else offsets[self.length] - offsets[0]
 
 
 def integers(size_t length, validity, values not None, int width, bint signed) -> Column:
-    """A column of integers of `width` bytes each (1, 2, 4 or 8). ValueError: one does not fit into 64 bits with sign."""
+    """Returns a column of integers of `width` bytes each (1, 2, 4 or 8). Raises ValueError if one does not fit into a signed 64-bit
+    integer.
+    """
     cdef const uint8_t[::1] given
     cdef const uint8_t* at
     cdef bytes wide
@@ -90,7 +93,7 @@ def integers(size_t length, validity, values not None, int width, bint signed) -
     cdef size_t i
     cdef uint64_t high = 0
     if width not in (1, 2, 4, 8):
-        raise ValueError(f"integers of {width} bytes")
+        raise ValueError(f"integers cannot have {width} bytes")
     if length >> 32:
         raise ValueError("an Arrow array is too long")
     given = memoryview(values).cast("B")
@@ -100,7 +103,7 @@ def integers(size_t length, validity, values not None, int width, bint signed) -
         if not signed and length:
             if <size_t>&given[0] & 7:
                 raise ValueError("the values of an Arrow array are not aligned")
-            for i in range(length):     # null rows included: nothing is left to chance
+            for i in range(length):     # also checks null rows
                 high |= (<const uint64_t*>&given[0])[i]
             if high > <uint64_t>INT64_MAX:
                 raise ValueError("a number is too large")
@@ -134,7 +137,7 @@ def integers(size_t length, validity, values not None, int width, bint signed) -
 
 
 def strings(str kind not None, size_t length, validity, offsets not None, data, bint large) -> Column:
-    """A column of texts or bytes; `large`: its offsets have 64 bits."""
+    """Returns a column of texts or bytes. `large` is whether its offsets have 64 bits."""
     cdef const uint8_t[::1] given
     cdef const int64_t* at
     cdef bytes narrow
@@ -152,13 +155,13 @@ def strings(str kind not None, size_t length, validity, offsets not None, data, 
     out = <int32_t*>PyBytes_AS_STRING(narrow)
     for i in range(length + 1):
         if not 0 <= at[i] <= INT32_MAX:
-            raise ValueError("the offsets of an Arrow array lead behind its data")
+            raise ValueError("the offsets of an Arrow array exceed its data")
         out[i] = <int32_t>at[i]
     return Column(kind, length, 0, validity, narrow, data)
 
 
 def fixed(str kind not None, size_t length, validity, values not None, size_t width) -> Column:
-    """A column of texts or bytes, `width` of them in each row."""
+    """Returns a column of texts or bytes with `width` bytes in each row."""
     cdef bytes offsets
     cdef int32_t* out
     cdef size_t i
@@ -174,12 +177,12 @@ def fixed(str kind not None, size_t length, validity, values not None, size_t wi
 
 
 cdef enum:
-    INLINE = 12                 # bytes that a view holds itself
-    VIEW = 16                   # bytes of a view: length, then the bytes, or a prefix, a buffer and an offset
+    INLINE = 12                 # bytes that fit into a view itself
+    VIEW = 16                   # bytes of a view: a length, then either the bytes, or a prefix, a buffer number and an offset
 
 
 def views(str kind not None, size_t length, validity, views not None, list buffers not None, int64_t most) -> Column:
-    """A column of views, each row with bytes of its own. Null rows have none, whatever their view says."""
+    """Returns a column from views, copying the bytes of each row. Null rows get no bytes, whatever their view contains."""
     cdef const uint8_t[::1] given, data
     cdef const uint8_t[::1] valid
     cdef const uint8_t* view
@@ -203,7 +206,7 @@ def views(str kind not None, size_t length, validity, views not None, list buffe
     offsets = PyBytes_FromStringAndSize(NULL, 4 * (length + 1))
     out = <int32_t*>PyBytes_AS_STRING(offsets)
     out[0] = 0
-    for i in range(length):     # measure and check
+    for i in range(length):     # measures and checks
         if not masked or valid[i >> 3] >> (i & 7) & 1:
             view = &given[VIEW * i]
             memcpy(&size, view, 4)
@@ -213,9 +216,9 @@ def views(str kind not None, size_t length, validity, views not None, list buffe
                 memcpy(&index, view + 8, 4)
                 memcpy(&start, view + 12, 4)
                 if not 0 <= index < len(kept):
-                    raise ValueError("a view of an Arrow array names a buffer that is not there")
+                    raise ValueError("a view of an Arrow array refers to a missing buffer")
                 if start < 0 or <int64_t>start + size > <int64_t>len(kept[index]):
-                    raise ValueError("a view of an Arrow array leads behind its buffer")
+                    raise ValueError("a view of an Arrow array exceeds its buffer")
             total += size
         out[i + 1] = <int32_t>min(total, <int64_t>INT32_MAX)
     if total > most or total > INT32_MAX:
@@ -238,9 +241,9 @@ def views(str kind not None, size_t length, validity, views not None, list buffe
 
 
 def gather(Column indices not None, Column values not None, int64_t most) -> Column:
-    """For each row what its index stands for; null where the index is null or stands for a null.
+    """Returns for each row the value of its index; null if the index is null or refers to a null.
 
-    ValueError: an index leads out of the dictionary. OverflowError: the texts have more than `most` bytes in all.
+    Raises ValueError if an index is not in the dictionary, OverflowError if the texts have more than `most` bytes in all.
     """
     cdef size_t rows = indices.length, i
     cdef int64_t place, total = 0
@@ -251,7 +254,7 @@ def gather(Column indices not None, Column values not None, int64_t most) -> Col
     cdef int32_t* out
     cdef int64_t* numbers
     if indices.kind != "int":
-        raise ValueError("indices are integers")
+        raise ValueError("indices must be integers")
     validity = PyBytes_FromStringAndSize(NULL, (rows + 7) >> 3)
     bits = <uint8_t*>PyBytes_AS_STRING(validity)
     memset(bits, 0, (rows + 7) >> 3)
@@ -289,10 +292,10 @@ def gather(Column indices not None, Column values not None, int64_t most) -> Col
 
 
 def places(Column texts not None, bint nulls) -> tuple:
-    """The different texts of a column, numbered in the order in which they come: ``(numbers, names, each)``.
+    """Numbers the distinct texts of a column in order of appearance: ``(numbers, names, each)``.
 
-    `numbers` is a column of integers, `each` the same as a memoryview of 32-bit numbers. With `nulls`, rows without a text have a
-    number too, whose name is None; without, they are null. UnicodeDecodeError (a ValueError): a text is not UTF-8.
+    `numbers` is a column of integers, `each` a memoryview of the same as 32-bit numbers. With `nulls`, rows without a text also get a
+    number, whose name is None; without it, they are null. Raises UnicodeDecodeError (a ValueError) if a text is not UTF-8.
     """
     cdef size_t rows = texts.length, i
     cdef dict known = {}
@@ -310,7 +313,7 @@ def places(Column texts not None, bint nulls) -> tuple:
     cdef uint8_t* bits = <uint8_t*>PyBytes_AS_STRING(validity)
     cdef uint32_t small
     if texts.kind == "int":
-        raise ValueError("names are texts")
+        raise ValueError("names must be texts")
     memset(bits, 0, (rows + 7) >> 3)
     for i in range(rows):
         if not has(&texts.view, i):
@@ -323,7 +326,7 @@ def places(Column texts not None, bint nulls) -> tuple:
             numbers[i] = none
         else:
             text = bytes_at(&texts.view, i, &size)
-            if number < 0 or size != last_size or (size and memcmp(text, last, size)):  # names mostly repeat
+            if number < 0 or size != last_size or (size and memcmp(text, last, size)):  # consecutive names are mostly equal
                 key = PyBytes_FromStringAndSize(<const char*>text, size) if size else b""
                 found = known.get(key)
                 if found is None:

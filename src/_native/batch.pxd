@@ -1,11 +1,11 @@
-# The writer that gathers operations into batches: declarations for the native modules that feed it.
-#
-# One Batch is one LMDB transaction. The event loop fills the current batch; `submit` hands it to a native
-# thread that never takes the GIL; when it is on disk the thread signals an eventfd and `complete` runs,
-# on the loop, every completion in the order in which it was added.
-#
-# To be told what became of something: 1. derive the class from CommitListener; 2. call `notify` with it inside the unit; 3. do in
-# `committed` what depends on the status; 4. put back in `undone` what the unit changed in memory (undo.pxd).
+# The writer that gathers operations into batches: declarations for the native modules that add operations.
+
+# One Batch is one LMDB transaction. The event loop fills the current batch. `submit` passes it to a native thread that never takes the GIL.
+# When it is on disk, the thread signals an eventfd, and `complete` calls every completion on the loop, in the order in which they were
+# added.
+
+# To be notified of the outcome: 1. derive the class from CommitListener; 2. call `notify` with it inside the unit; 3. in `committed`, do
+# what depends on the status; 4. in `undone`, restore what the unit changed in memory (undo.pxd).
 
 cimport cython
 from libc.stddef cimport size_t
@@ -16,31 +16,31 @@ from msmq_fast._native.undo cimport Undoable, UndoLog
 
 
 cdef enum:
-    PUT_APPEND = 1          # the key is greater than every key of the table
-    STATUS_OK = 0           # anything else handed to a listener is a negative errno or an MDB_* code
+    PUT_APPEND = 1          # the key is greater than all keys of the table
+    STATUS_OK = 0           # any other status that a listener gets is a negative errno or an MDB_* code
 
 
 cdef class CommitListener(Undoable):
-    """Told, on the event loop, what became of what it put into a batch."""
+    """Notified, on the event loop, of the outcome of the batches to which it has added operations."""
     cdef bint _settling
-    # Once for each completion registered with Writer.notify, in registration order.
+    # Called once for each completion registered with Writer.notify, in registration order.
     cdef int committed(self, uint64_t token, int status) except -1
-    # Once after the completions of a batch, or of several that ended together, if this listener had one among them.
+    # Called once after the completions of a batch, or of several batches that ended together, if one of them was this listener's.
     cdef int settled(self) except -1
 
 
 @cython.final
 cdef class Callback(CommitListener):
-    """Calls a Python function with the status; for cold operations."""
+    """Calls a Python function with the status. For rare operations."""
     cdef object function
 
 
-# What was raised before, or None, and one more exception: an exception group. For loops that give everybody a turn.
+# Adds an exception to an earlier one (or None): an exception group. For loops that must process every item before they raise.
 cdef object also(object fault, object error)
 
 
 cdef struct Savepoint:
-    # Where a unit began.
+    # The fill level of the batch when a unit began.
     Mark mark
     uint64_t next_number[2]
     size_t undo_count
@@ -48,58 +48,58 @@ cdef struct Savepoint:
 
 cdef class Writer(Undoable):
     cdef Batch* _current
-    cdef Batch* _spare              # one kept for reuse
-    cdef int _depth                 # nesting of begin_unit
-    cdef uint64_t _refused          # a bit for each open unit of which an operation was refused
-    cdef Savepoint* _savepoints     # of the open units
+    cdef Batch* _spare              # an ended one, kept for reuse
+    cdef int _depth                 # nesting depth of begin_unit
+    cdef uint64_t _refused          # one bit for each open unit in which an operation failed
+    cdef Savepoint* _savepoints     # the savepoints of the open units
     cdef int _savepoint_room
-    cdef uint64_t _handles          # grows when places in the batch end: with the batch, and with a unit that is rolled back
-    cdef readonly UndoLog undo      # of the open units
+    cdef uint64_t _handles          # grows when positions in the batch become invalid: with each batch, and when a unit is rolled back
+    cdef readonly UndoLog undo      # the undo log of the open units
     cdef bint _closed
-    cdef bint _strict               # operations are to be checked: the writer has failed or is closed, or a test counts them
-    cdef uint64_t _last_content     # greatest content id so far: a greater one is appended
-    cdef uint64_t _next_number[2]   # next free entry number of TABLE_FEED and TABLE_HISTORY
-    cdef readonly bint failed       # an I/O or sync error: nothing more is accepted
+    cdef bint _strict               # operations must be checked: the writer has failed or is closed, or a test counts them
+    cdef uint64_t _last_content     # the greatest content id so far; greater ones are appended
+    cdef uint64_t _next_number[2]   # the next entry numbers of TABLE_FEED and TABLE_HISTORY
+    cdef readonly bint failed       # after an I/O or sync error: the writer accepts nothing more
     cdef readonly object on_failure     # Signal: emitted once, with the status, when `failed` becomes true
-    cdef readonly object before_seal    # Signal: emitted before a batch that submit() or complete() seals (fused receive)
+    cdef readonly object before_seal    # Signal: emitted before submit() or complete() seals a batch (fused receive)
     cdef size_t _max_bytes
     cdef uint32_t _max_units
     cdef size_t _flying_bytes, _flying_units
-    cdef uint64_t _reported         # number of the last batch whose end its listeners know
+    cdef uint64_t _reported         # number of the last batch whose listeners have been notified
     cdef list _settling
     cdef list _waiting              # (pending bytes, function)
     cdef GatherStats _stats
 
-    # To be called before a unit of about `size` bytes: one that would make the batch too large gets its own.
+    # Call before a unit of about `size` bytes. If it would make the batch too large, the unit gets a new batch.
     cdef int make_room(self, size_t size) except -1
-    # A unit of work: everything from begin_unit to keep_unit lands in one batch, all or nothing; a unit may be empty. Units nest.
+    # A unit of work: everything from begin_unit to keep_unit is in one batch, all or nothing. A unit may be empty. Units nest.
     cpdef int begin_unit(self) except -1
-    # StoreError: an operation of the unit was refused and its caller went on; the unit is rolled back.
+    # Raises StoreError if an operation of the unit failed and its caller continued; the unit is then rolled back.
     cpdef int keep_unit(self) except -1
-    # Instead of keep_unit: as if the unit had never begun, in the batch and, by the undo log, in memory. The units around it are open
-    # as before. A unit ends in one of the two ways, whatever raises in it.
+    # Call instead of keep_unit: restores the batch and, by the undo log, the memory to the state before the unit began. Outer units stay
+    # open. Every unit must end in one of the two ways, even if its code raises.
     cpdef int roll_back(self) except -1
-    # `head` is copied; `body` (bytes or None) is referenced until the batch is durable, never copied on the loop.
-    # The stored value is head followed by body.
+    # `head` is copied. `body` (bytes or None) is referenced until the batch is durable, and never copied on the loop. The stored value is
+    # head followed by body.
     cdef int put(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len,
                  object body, int flags) except -1
     cdef int delete(self, int table, const uint8_t* key, size_t key_len) except -1
-    # Content is chunked and read back by content id: one call each way.
+    # Content is stored in chunks and read back by content id.
     cpdef int put_content(self, uint64_t content_id, bytes packet) except -1
     cpdef int delete_content(self, uint64_t content_id, uint32_t size) except -1
-    # Position records are packed by the caller; these build the key. `is_new`: it was never stored under this key.
+    # The caller packs the position record; these functions build its key. `is_new` means that the key was never stored before.
     cdef int put_position(self, uint32_t queue, uint64_t lookup_id, const PositionRecord* record, bint is_new=*) except -1
     cdef int delete_position(self, uint32_t queue, uint64_t lookup_id) except -1
-    # Appended to the one packed record that this commit writes to TABLE_FEED or TABLE_HISTORY; an entry
-    # added with lazy=1 does not by itself cause a commit. All entries of a table have one length (record.h).
-    # Returns the number that the entry gets if no earlier commit fails.
+    # Appends an entry to the one packed record that this commit writes to TABLE_FEED or TABLE_HISTORY. An entry added with lazy=1 does not
+    # by itself cause a commit. All entries of a table have the same length (record.h). Returns the number that the entry gets if no earlier
+    # commit fails.
     cdef uint64_t append_entry(self, int table, const uint8_t* entry, size_t length, bint lazy) except? 0
     cdef int notify(self, CommitListener listener, uint64_t token) except -1
-    # Hands the current batch to the disk unless one is under way or it holds only lazy entries.
+    # Starts writing the current batch, unless another batch is being written or it has only lazy entries.
     cpdef int submit(self) except -1
-    # As submit, but a lone batch may be committed on the calling thread, and is told then: 1 if it was.
+    # Like submit, but may commit a lone batch on the calling thread and call its listeners at once. Returns 1 if it did.
     cpdef int submit_or_commit(self) except -1
-    # Runs what became durable; call when fileno() is readable.
+    # Calls the listeners of ended batches. Call it when fileno() is readable.
     cpdef int complete(self) except -1
     # for subclasses
     cdef int _check(self) except -1
@@ -111,25 +111,25 @@ cdef class Writer(Undoable):
     cdef bint _busy(self)
     cdef int _tell(self, Batch* batch) except -1
     cdef int _settle(self) except -1
-    cdef object _fault              # what a listener raised while others had still to be told
-    # The number of the batch that is being gathered; later ones have greater numbers.
+    cdef object _fault              # an exception from a listener, kept until all listeners were called
+    # The number of the batch that is being gathered. Later batches have greater numbers.
     cdef uint64_t batch_number(self) noexcept
-    # What is gathered builds on batch `number`: the current batch fails if that one, or one between them, fails.
+    # The current batch depends on batch `number`: it fails if that batch, or one between them, fails.
     cdef int depends_on(self, uint64_t number) except -1
-    # The same for every batch whose end has not been told: what is known of them only in memory is made use of.
+    # The same for every batch whose outcome has not been reported: the caller uses state in memory that those batches changed.
     cdef int depends_on_unreported(self) except -1
-    # As put, without a body; returns where the head stands in the batch. `head_at` gives it, and `patch_head` changes it in place, as
-    # long as `handles` is what it was.
+    # Like put, without a body. Returns the position of the head in the batch. `head_at` returns its address, and `patch_head` changes it in
+    # place. Valid while `handles` does not change.
     cdef uint64_t put_head(self, int table, const uint8_t* key, size_t key_len, const uint8_t* head, size_t head_len) except 0
     cdef const uint8_t* head_at(self, uint64_t place) noexcept
     cdef int patch_head(self, uint64_t place, const void* head, size_t size) except -1
     cdef uint64_t handles(self) noexcept
 
 
-# For assertions at the borders of what has to be called inside a unit.
+# For assertions in functions that must be called inside a unit.
 cdef inline bint in_unit(Writer writer) noexcept:
     return writer._depth > 0
 
 
-# The store is closed before all of a held batch was gathered: then none of it is kept.
+# Discards a held batch, because the store is closed before the batch was complete.
 cdef int break_hold(Writer writer) except -1

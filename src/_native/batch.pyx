@@ -1,7 +1,7 @@
-"""The durable batch writer: gathering, units of work, and what becomes of a batch.
+"""The durable batch writer: gathers units of work into batches and reports the outcome of each batch.
 
-One batch is one LMDB transaction. The loop gathers operations (arena in C, bodies by reference); a native thread that never
-takes the GIL commits (lmdbstore.pyx); an eventfd tells the loop, where `complete` informs the listeners.
+One batch is one LMDB transaction. The loop gathers operations (an arena in C, bodies by reference). A native thread that never takes the
+GIL commits them (lmdbstore.pyx). An eventfd notifies the loop, where `complete` calls the listeners.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -48,7 +48,7 @@ DEFAULT_BATCH_UNITS = 4096
 
 
 cdef object also(object fault, object error):
-    """What was raised before, or None, and one more: everybody has a turn first, and no fault gets lost."""
+    """Combines an earlier exception, or None, with another one, so that a loop can process every item and lose no exception."""
     if fault is None:
         return error
     if isinstance(fault, ExceptionGroup):
@@ -74,7 +74,7 @@ cdef class Callback(CommitListener):
 
 
 cdef int _refuse(Writer writer) except -1:
-    writer._refused |= <uint64_t>1 << min(writer._depth, 63)    # the unit is not whole any more, and must not be kept
+    writer._refused |= <uint64_t>1 << min(writer._depth, 63)    # the unit is incomplete and must not be kept
     PyErr_NoMemory()
 
 
@@ -107,7 +107,7 @@ cdef int _more_savepoints(Writer writer) except -1:
 
 @cython.final
 cdef class Unit:
-    """Made by `Writer.unit`."""
+    """A unit of work as a context manager; created by `Writer.unit`."""
     cdef Writer _writer
 
     def __enter__(self):
@@ -122,7 +122,7 @@ cdef class Unit:
 
 
 cdef class Writer:
-    """Gathers operations into batches; subclasses make them durable."""
+    """Gathers operations into batches. Subclasses make the batches durable."""
 
     def __cinit__(self, *args, size_t max_bytes=DEFAULT_BATCH_BYTES, uint32_t max_units=DEFAULT_BATCH_UNITS, **kwargs):
         self._max_bytes = max_bytes
@@ -155,7 +155,7 @@ cdef class Writer:
         return 0
 
     cdef int _room(self) except -1:
-        # Between units, a full batch goes to the disk, so that a big one never holds up small ones for long.
+        # Between units, a full batch is submitted, so that a large batch does not delay small ones for long.
         cdef Batch* batch = self._current
         if self._strict:
             self._check()
@@ -205,23 +205,23 @@ cdef class Writer:
         self._handles += 1
         self._depth -= 1
         self.undo.depth = self._depth
-        self._refused &= (<uint64_t>1 << min(self._depth + 1, 63)) - 1  # those around it are whole
+        self._refused &= (<uint64_t>1 << min(self._depth + 1, 63)) - 1  # the outer units are complete
         if self._depth == 0:
             self._current.units -= 1
         if fault is not None:
-            # Memory and store do not agree any more.
+            # Memory and store now disagree.
             _fail(self, ENOMEM)
             raise fault
         return 0
 
     def unit(self):
-        """A unit of work as a context manager: kept at the end, rolled back if something raises. Gives the writer."""
+        """A unit of work as a context manager: kept at the end, rolled back if an exception is raised. Returns the writer."""
         cdef Unit unit = Unit.__new__(Unit)
         unit._writer = self
         return unit
 
     def on_roll_back(self, function):
-        """Calls function() if the open unit is rolled back, the latest one first: it undoes what was done in memory."""
+        """Calls function() if the open unit is rolled back, the latest one first, to undo changes in memory."""
         log_call(self.undo, function)
 
     cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
@@ -258,10 +258,10 @@ cdef class Writer:
         cdef const char* data
         cdef size_t left, part
         cdef uint16_t chunk = 0
-        # Content identifiers are never used again.
+        # Content identifiers are never reused.
         cdef int flags = PUT_IS_LAST | PUT_IS_NEW if content_id > self._last_content else 0
         if packet is None or len(packet) >= <Py_ssize_t>65535 * CHUNK_BYTES:
-            raise ValueError("content must be bytes of a size that chunks can number")
+            raise ValueError("content must be bytes, not larger than its chunk numbers allow")
         self._room()
         data = PyBytes_AS_STRING(packet)
         left = PyBytes_GET_SIZE(packet)
@@ -367,15 +367,15 @@ cdef class Writer:
     # -- the same for Python callers (cold operations, tests)
 
     def put_record(self, int table, bytes key not None, bytes value not None):
-        """Puts one record; the value is copied later, so it must not change (bytes never do)."""
+        """Stores one record. The value is copied later, so it must not change (bytes never do)."""
         return self.put(table, <const uint8_t*>PyBytes_AS_STRING(key), len(key), NULL, 0, value, 0)
 
     def delete_record(self, int table, bytes key not None):
-        """Deletes one record; one that is not there is no error."""
+        """Deletes one record. A missing record is not an error."""
         return self.delete(table, <const uint8_t*>PyBytes_AS_STRING(key), len(key))
 
     def add_entry(self, int table, bytes entry not None, bint lazy=False):
-        """Appends to the feed or the history; returns the number it gets if no earlier commit fails."""
+        """Appends to the feed or the history. Returns the number that the entry gets if no earlier commit fails."""
         return self.append_entry(table, <const uint8_t*>PyBytes_AS_STRING(entry), len(entry), lazy)
 
     def when_durable(self, function):
@@ -383,29 +383,29 @@ cdef class Writer:
         self.notify(Callback(function), 0)
 
     def when_room(self, size_t pending_bytes, function):
-        """Calls function() on the loop, as part of a complete(), when no more than `pending_bytes` are pending."""
-        self._current.needs_commit = True   # lazy entries alone would never make room
+        """Calls function() on the loop, in a complete(), when no more than `pending_bytes` are pending."""
+        self._current.needs_commit = True   # lazy entries alone would never be written
         self._waiting.append((pending_bytes, function))
 
     cdef int make_room(self, size_t size) except -1:
-        # Something large stands apart: it holds up nothing that was gathered before it.
+        # A large item gets a batch of its own, so that it does not delay what was gathered before it.
         cdef Batch* batch = self._current
         if self._depth == 0 and not batch.held and batch.units and batch.bytes + size > self._max_bytes:
             self._seal()
         return 0
 
-    # A caller gathers, over several turns of the loop, what has to be in one batch. Writes of other callers join it.
+    # A caller may need several turns of the loop to gather what must be in one batch. Writes of other callers join the batch.
 
     def pin(self):
-        """The current batch does not leave before `unpin`."""
+        """Keeps the current batch from being submitted before `unpin`."""
         self._current.held += 1
 
     def unpin(self):
-        """The other end of `pin`."""
+        """Ends a `pin`."""
         self._current.held -= 1
 
     def fail_batch(self, int status):
-        """Nothing of the current batch is kept: it ends with `status`, as for lack of space."""
+        """Discards the current batch: it ends with `status`, as after a full disk."""
         self._current.status = status
 
     # -- to the disk and back
@@ -437,7 +437,7 @@ cdef class Writer:
         try:
             self.before_seal()
         except Exception as error:
-            fault = error   # what others have gathered leaves all the same
+            fault = error   # the batch is still submitted for the other callers
         fields = self._current
         if (fields.needs_commit or fields.bytes >= self._max_bytes) and not self._busy():
             self._seal()
@@ -449,7 +449,7 @@ cdef class Writer:
         return self.submit()
 
     def flush(self):
-        """Like submit, for lazy entries as well; it waits for no `unpin`: for start-up and shutdown."""
+        """Like submit, also for lazy entries and regardless of pins. For start-up and shutdown."""
         break_hold(self)
         if not self._closed and not batch_empty(self._current):
             self._current.needs_commit = True
@@ -460,7 +460,7 @@ cdef class Writer:
         while batch != NULL:
             self._tell(batch)
             batch = self._take()
-        # The next batch goes out before Python code runs for this one.
+        # Submits the next batch before calling Python code for this one.
         try:
             if self._depth == 0:
                 self.submit()
@@ -545,27 +545,27 @@ cdef class Writer:
 
     @property
     def busy(self):
-        """True while a batch is on its way to the disk."""
+        """True while a batch is being written."""
         return bool(self._busy())
 
     @property
     def pending_bytes(self):
-        """Bytes gathered or on their way that are not durable yet: what back-pressure looks at."""
+        """Bytes that are gathered or being written, but not durable yet. Back-pressure depends on them."""
         return self._current.bytes + self._flying_bytes
 
     @property
     def pending_units(self):
-        """Units gathered or on their way."""
+        """Units that are gathered or being written."""
         return self._current.units + self._flying_units
 
     @property
     def pending_ops(self):
-        """Operations of the gathering batch."""
+        """Operations of the batch that is being gathered."""
         return self._current.op_count
 
     @property
     def needs_commit(self):
-        """True when the gathering batch holds something that may not wait for a later commit."""
+        """True if the batch that is being gathered has an operation that must not wait for a later commit."""
         return bool(self._current.needs_commit)
 
     def next_entry(self, int table):

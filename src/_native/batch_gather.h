@@ -1,4 +1,4 @@
-/* A batch as the loop gathers it: operations in an arena, bodies by reference, packed entries, and who wants to hear of it. */
+/* A batch while the loop gathers it: operations in an arena, bodies by reference, packed entries, and the listeners to notify. */
 #ifndef MSMQ_FAST_BATCH_GATHER_H
 #define MSMQ_FAST_BATCH_GATHER_H
 
@@ -39,7 +39,7 @@ typedef struct {
     uint16_t entry_size;
 } Pack;
 
-/* How far a batch was filled when a unit began. */
+/* How full a batch was when a unit began. */
 typedef struct {
     size_t used, op_count, ref_count, notice_count, bytes, pack_used[PACKS];
     uint32_t pack_count[PACKS];
@@ -62,11 +62,11 @@ typedef struct Batch {
     uint32_t units;
     int needs_commit; /* holds something that may not wait for a later commit */
     uint64_t number; /* batches are numbered in the order in which they go to the disk */
-    uint64_t after; /* this one fails if the batch of this number, or a later one, has failed; 0: it stands alone */
+    uint64_t after; /* this batch fails if the batch of this number, or a later one, has failed; 0: no dependency */
     uint64_t first_ns, taken_ns, done_ns;
     uint32_t missing; /* deletions of keys that were not there */
-    uint32_t held;    /* by how many who gather over several turns of the loop: it does not leave before they let go */
-    int status;       /* not 0 before it leaves: it is doomed to fail so */
+    uint32_t held;    /* number of callers that still gather for it; it is not submitted before they release it */
+    int status;       /* nonzero before it is submitted: it must fail with this status */
 } Batch;
 
 typedef struct {
@@ -76,8 +76,8 @@ typedef struct {
 typedef struct {
     uint64_t batches, failed_batches, units, operations, bytes, missing;
     uint64_t commit_ns_total, commit_ns_max, wait_ns_total;
-    uint64_t commit_histogram[32]; /* [i]: commits that took less than 2^i microseconds, and at least half of it */
-    uint64_t unit_histogram[16];   /* [i]: commits with less than 2^i units, and at least half of it */
+    uint64_t commit_histogram[32]; /* [i]: commits that took between 2^(i-1) and 2^i microseconds */
+    uint64_t unit_histogram[16];   /* [i]: commits with between 2^(i-1) and 2^i units */
 } GatherStats;
 
 static inline uint64_t monotonic_ns(void) {
@@ -125,7 +125,7 @@ static inline void batch_touch(Batch *batch) {
         batch->first_ns = monotonic_ns();
 }
 
-/* Adds one operation; `body` stays the caller's (see batch_hold). 0, or -1 when memory is short. */
+/* Adds one operation; the caller keeps ownership of `body` (see batch_hold). Returns 0, or -1 if out of memory. */
 static int batch_op(Batch *batch, int kind, int table, int flags, const uint8_t *key, size_t key_len, const uint8_t *head,
                     size_t head_len, const char *body, size_t body_len) {
     if (grow((void **)&batch->arena, &batch->room, batch->used + key_len + head_len, 1) < 0 ||
@@ -154,7 +154,7 @@ static int batch_op(Batch *batch, int kind, int table, int flags, const uint8_t 
 }
 
 static inline Op *cancel_slot(Batch *batch, const uint32_t *slots, size_t mask, const Op *op, size_t *at) {
-    uint64_t tail; /* keys of one table differ in their last bytes, which a multiplication alone would leave at the top */
+    uint64_t tail; /* keys of one table differ in their last bytes, whose differences a multiplication alone would leave in the high bits */
     const uint8_t *key = batch->arena + op->at;
     memcpy(&tail, key + op->key_len - 8, 8);
     tail = (tail ^ tail >> 32 ^ op->table) * 0x9E3779B97F4A7C15u;
@@ -166,8 +166,8 @@ static inline Op *cancel_slot(Batch *batch, const uint32_t *slots, size_t mask, 
     return NULL;
 }
 
-/* What the batch both brings and takes away never goes into a table: a message that a waiting reader gets with the commit that keeps it.
- * When memory is short, the batch is applied as it stands. */
+/* Drops records that the batch both adds and deletes, for example a message that a waiting reader receives in the commit that stores it.
+ * If memory is short, the batch is applied unchanged. */
 static void batch_cancel(Batch *batch) {
     size_t mask = 64, at;
     if (!batch->new_count || !batch->delete_count || batch->op_count >= UINT32_MAX)
@@ -183,7 +183,7 @@ static void batch_cancel(Batch *batch) {
             continue;
         Op *other = cancel_slot(batch, slots, mask, op, &at);
         if (op->kind == OP_PUT && other) {
-            other->is_new = 0; /* what is put twice is left alone */
+            other->is_new = 0; /* a key that is put twice is left unchanged */
         } else if (op->kind == OP_PUT && op->is_new) {
             slots[at] = (uint32_t)i + 1;
         } else if (op->kind == OP_DELETE && other && other->kind == OP_PUT && other->is_new) {
@@ -241,7 +241,7 @@ static inline void batch_mark(const Batch *batch, Mark *mark) {
     }
 }
 
-/* Needs the GIL: takes everything back that came after the mark. */
+/* Requires the GIL. Undoes everything that was added after the mark. */
 static void batch_rewind(Batch *batch, const Mark *mark) {
     while (batch->ref_count > mark->ref_count)
         Py_DECREF(batch->refs[--batch->ref_count]);
@@ -266,7 +266,7 @@ static int batch_empty(const Batch *batch) {
     return !batch->op_count && !batch->notice_count && !batch->packs[0].count && !batch->packs[1].count;
 }
 
-/* Needs the GIL: gives up the references and makes the batch ready for reuse; a grown one gives its memory back. */
+/* Requires the GIL. Releases the references and prepares the batch for reuse; frees the memory of a batch that has grown. */
 static void batch_clear(Batch *batch) {
     for (size_t i = 0; i < batch->ref_count; i++)
         Py_DECREF(batch->refs[i]);

@@ -89,7 +89,7 @@ typedef struct {
 
 static LmdbApi lmdb;
 
-/* Fills `lmdb` from the shared object at `path`. Returns NULL, or what is wrong, written to `problem`. */
+/* Fills `lmdb` from the shared object at `path`. Returns NULL, or an error text, written to `problem`. */
 static const char *lmdb_load(const char *path, char *problem, size_t room) {
     const char *const prefixes[] = {"mdb09_", "mdb_"};
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

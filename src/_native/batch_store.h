@@ -1,4 +1,4 @@
-/* The LMDB environment of a store, and what its native threads share. */
+/* The LMDB environment of a store, and the state that its native threads share. */
 #ifndef MSMQ_FAST_BATCH_STORE_H
 #define MSMQ_FAST_BATCH_STORE_H
 
@@ -24,13 +24,13 @@ typedef struct {
     struct RedoStore *redo; /* the log in front of it (redostore.h), or NULL */
 } LmdbStore;
 
-/* A full disk, a full map: nothing of the batch was kept, and the next one may succeed. */
+/* The disk or the map is full: nothing of the batch was stored, and the next one may succeed. */
 static int status_is_space(int status) {
     return status == MDB_MAP_FULL || status == MDB_TXN_FULL || status == ENOSPC || status == EDQUOT || status == EFBIG ||
            status == ENOMEM;
 }
 
-/* liblmdb reports a short write as EIO, which is also how a disk that has just become full shows itself. */
+/* liblmdb reports a short write as EIO. A disk that has just become full causes a short write, too. */
 static int explain_eio(LmdbStore *store, size_t bytes) {
     struct statvfs disk;
     struct stat file;
@@ -43,7 +43,7 @@ static int explain_eio(LmdbStore *store, size_t bytes) {
     return EIO;
 }
 
-/* Signals belong to the loop's thread. */
+/* Starts a thread with all signals blocked: the loop's thread handles signals. */
 static int start_thread(pthread_t *thread, void *(*run)(void *), void *argument) {
     sigset_t all, before;
     sigfillset(&all);
@@ -86,7 +86,7 @@ fail:
     return status;
 }
 
-/* Sum of the pages that wait for reuse (the record of each transaction starts with their number). */
+/* Returns the number of pages that wait for reuse (the record of each transaction begins with its number of pages). */
 static int free_pages(LmdbStore *store, size_t *pages) {
     MDB_txn *txn;
     MDB_cursor *cursor;

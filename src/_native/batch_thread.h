@@ -6,12 +6,12 @@
 #include "redoreplay.h"
 #include <sys/eventfd.h>
 
-#define LOOK_NS 150000u /* how long the writer looks for the next batch */
-#define SOON_NS 400000u /* a batch that came within this time after the last one came at once */
-#define LONE_UNITS 4u   /* a batch of at most so many units and bytes is a lone one */
+#define LOOK_NS 150000u /* how long the writer polls for the next batch */
+#define SOON_NS 400000u /* a batch that follows the last one within this time arrived immediately */
+#define LONE_UNITS 4u   /* a batch with at most this many units and bytes is a lone one */
 #define LONE_BYTES ((size_t)32 << 10)
-#define LONE_BATCHES 4u /* so many lone ones in a row: the loop has little else to do */
-#define SLOW_NS 10000000000u /* so long after a slow commit the loop leaves all to the thread */
+#define LONE_BATCHES 4u /* after this many consecutive lone batches, the loop has little else to do */
+#define SLOW_NS 10000000000u /* after a slow commit, the loop leaves all commits to the thread for this time */
 
 typedef struct {
     pthread_t thread;
@@ -20,14 +20,14 @@ typedef struct {
     LmdbStore *store;
     BatchList waiting, done;
     int busy, stop, event_fd, fatal;
-    uint64_t failed_number; /* of the last batch that failed, and why */
+    uint64_t failed_number; /* number and status of the last batch that failed */
     int failed_status;
-    int looking; /* the thread looks for work without being woken */
+    int looking; /* the thread polls for work and need not be woken */
     uint64_t next_number[PACKS];
-    /* Of the loop: whether it commits a lone batch itself. */
+    /* Used by the loop to decide whether it commits a lone batch itself. */
     uint64_t inline_ns; /* a commit that takes longer is slow; 0: never */
     uint64_t not_before_ns, inline_commits;
-    unsigned lone; /* batches in a row */
+    unsigned lone; /* consecutive lone batches */
 } WriterThread;
 
 typedef struct ReadRequest {
@@ -81,7 +81,7 @@ static int apply_op(LmdbStore *store, MDB_txn *txn, Batch *batch, const Op *op) 
     }
     MDB_val value = {op->head_len + op->body_len, NULL};
     status = lmdb.put(txn, dbi, &key, &value, MDB_RESERVE | (op->append ? MDB_APPEND : 0));
-    if (status == MDB_KEYEXIST && op->append) { /* not the greatest after all */
+    if (status == MDB_KEYEXIST && op->append) { /* not the greatest key, against expectation */
         value.mv_size = op->head_len + op->body_len;
         status = lmdb.put(txn, dbi, &key, &value, MDB_RESERVE);
     }
@@ -104,7 +104,7 @@ static int apply_pack(LmdbStore *store, MDB_txn *txn, Batch *batch, int which, u
     return lmdb.put(txn, store->dbi[STORE_FEED + which], &key, &value, MDB_APPEND);
 }
 
-/* One batch is one transaction. `number`: as log_applied of a store with a log, or 0. */
+/* Commits one batch as one transaction. `number` is log_applied for a store with a log, otherwise 0. */
 static int commit_to_lmdb(WriterThread *writer, Batch *batch, uint64_t number) {
     LmdbStore *store = writer->store;
     MDB_txn *txn;
@@ -126,7 +126,7 @@ static int commit_to_lmdb(WriterThread *writer, Batch *batch, uint64_t number) {
 typedef struct {
     size_t length;
     uint32_t ops;
-    int brings; /* content, which needs room in LMDB */
+    int brings; /* whether it adds content, which needs room in LMDB */
 } RecordSize;
 
 static RecordSize measure_record(const Batch *batch) {
@@ -148,7 +148,7 @@ static RecordSize measure_record(const Batch *batch) {
     return size;
 }
 
-/* Writes the batch's operations behind `at`; returns where they end. */
+/* Writes the batch's operations from `at` on. Returns the end of what was written. */
 static uint8_t *build_record(uint8_t *at, Batch *batch, const uint64_t next_number[PACKS]) {
     for (size_t i = 0; i < batch->op_count; i++) {
         const Op *op = &batch->ops[i];
@@ -171,7 +171,7 @@ static uint8_t *build_record(uint8_t *at, Batch *batch, const uint64_t next_numb
     return at;
 }
 
-/* One batch is one record of the log, unless it is too large. */
+/* Commits one batch as one record of the log, unless it is too large. */
 static int commit_to_log(WriterThread *writer, RedoStore *redo, Batch *batch) {
     RecordSize size = measure_record(batch);
     if (!size.ops)
@@ -193,7 +193,7 @@ static int commit_to_log(WriterThread *writer, RedoStore *redo, Batch *batch) {
     return redo_appended(redo, record_close(seg, end, redo->last + 1, size.ops));
 }
 
-/* 0 means that the batch is on the disk, as a whole; otherwise nothing of it is. */
+/* Returns 0 if the whole batch is on the disk; otherwise nothing of it is. */
 static int commit_batch(WriterThread *writer, Batch *batch) {
     RedoStore *redo = __atomic_load_n(&writer->store->redo, __ATOMIC_ACQUIRE);
     int status;
@@ -202,9 +202,9 @@ static int commit_batch(WriterThread *writer, Batch *batch) {
     if (batch->status)
         return batch->status;
     if (batch->after && batch->after <= writer->failed_number)
-        return writer->failed_status; /* what it builds on is not there */
+        return writer->failed_status; /* a batch that it depends on has failed */
     if (!batch->op_count && !batch->packs[0].count && !batch->packs[1].count)
-        return 0; /* only notices: everything before it is durable */
+        return 0; /* it has only notifications, and everything before it is durable */
     batch_cancel(batch);
     status = redo ? commit_to_log(writer, redo, batch) : commit_to_lmdb(writer, batch, 0);
     if (!status) {
@@ -219,7 +219,7 @@ static int commit_batch(WriterThread *writer, Batch *batch) {
     return status;
 }
 
-/* By the thread, or by the loop while the thread has nothing to do. */
+/* Called by the thread, or by the loop while the thread is idle. */
 static void commit_and_note(WriterThread *writer, Batch *batch) {
     batch->taken_ns = monotonic_ns();
     batch->status = commit_batch(writer, batch);
@@ -238,8 +238,8 @@ static void relax(void) {
 #endif
 }
 
-/* Called with the lock held. Waking a thread takes as long as a short sync: when the last batch came at once, the next one
- * is looked for a moment before sleeping. */
+/* Call with the lock held. Waking a thread takes as long as a short sync. If the last batch arrived immediately, the thread therefore
+ * polls for the next one before it sleeps. */
 static void writer_wait(WriterThread *writer, int look) {
     if (look && !writer->waiting.head && !writer->stop) {
         uint64_t until = monotonic_ns() + LOOK_NS;
@@ -271,7 +271,7 @@ static void *writer_main(void *argument) {
         pthread_mutex_lock(&writer->lock);
         list_push(&writer->done, batch);
         writer->busy--;
-        /* Whoever is woken wants the lock. */
+        /* Unlock first: the thread that is woken needs the lock. */
         pthread_mutex_unlock(&writer->lock);
         signal_event(writer->event_fd);
         idle_since = monotonic_ns();
@@ -327,8 +327,8 @@ static Batch *writer_take(WriterThread *writer) {
     return batch;
 }
 
-/* Commits a lone batch on the loop's thread: two wake-ups of a thread take as long as a quick sync. 0: it has to be given to
- * the writer's thread, since there is other work, the disk is slow, or the log has to wait for its applier. */
+/* Commits a lone batch on the loop's thread, since waking a thread and the loop takes as long as a quick sync. Returns 0 if the batch
+ * must be passed to the writer's thread: there is other work, the disk is slow, or the log must wait for its applier. */
 static int writer_commit_here(WriterThread *writer, Batch *batch) {
     RedoStore *redo = writer->store->redo;
     if (!redo || writer->lone < LONE_BATCHES || !batch_is_lone(batch) || batch->first_ns < writer->not_before_ns ||
@@ -349,7 +349,7 @@ static int writer_busy(WriterThread *writer) {
     return busy;
 }
 
-/* Commits what was given, then ends the thread; what is done stays to be taken. */
+/* Commits the submitted batches, then ends the thread. Ended batches can still be taken. */
 static void writer_stop(WriterThread *writer) {
     pthread_mutex_lock(&writer->lock);
     writer->stop = 1;
@@ -404,7 +404,8 @@ static int read_content(LmdbStore *store, MDB_txn *txn, uint64_t content_id, uin
     return 0;
 }
 
-/* The same, in a transaction that may be older than what the log has given to LMDB meanwhile: then again in a new one. */
+/* Like read_content, in a transaction that may be older than what the log has meanwhile moved to LMDB. In that case retries in a new
+ * one. */
 static int read_content_anew(LmdbStore *store, MDB_txn *txn, uint64_t content_id, uint32_t size, char *target) {
     int status = read_content(store, txn, content_id, size, target);
     if (status != MDB_NOTFOUND || !__atomic_load_n(&store->redo, __ATOMIC_ACQUIRE))
@@ -480,7 +481,7 @@ static void reader_give(ReaderThread *reader, ReadRequest *request) {
     pthread_mutex_unlock(&reader->lock);
 }
 
-/* Everything that has been read so far, as a chain. */
+/* Returns everything that has been read so far, as a linked list. */
 static ReadRequest *reader_take(ReaderThread *reader) {
     pthread_mutex_lock(&reader->lock);
     ReadRequest *chain = reader->done.head;

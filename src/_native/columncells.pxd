@@ -1,7 +1,8 @@
-# Columns while they are made: a buffer for each that grows, and what becomes of them.
-#
-# `begin_cells`, one put for each row, `Encoded.take`, `end_cells`. What is called for each value is inline here: a call into another
-# module goes by a pointer. All of it runs without the GIL but `Encoded`; functions that return int return 0 or ENOMEM.
+# Columns under construction: a growing buffer for each, and their conversion to Arrow buffers.
+
+# Call `begin_cells`, one put function for each row, `Encoded.take`, and `end_cells`. The functions that are called for each value are
+# inline here, because a call into another module goes through a pointer. Everything except `Encoded` runs without the GIL. Functions that
+# return int return 0 or ENOMEM.
 
 cimport cython
 from libc.errno cimport ENOMEM
@@ -21,54 +22,54 @@ cdef struct Growing:
 
 
 cdef struct Cells:
-    # One column while it is made.
+    # One column under construction.
     int what                    # which column: a Field
     int width                   # bytes of a value; 0: variable; -1: bits
     size_t rows, nulls, room
     Growing data
     int32_t* offsets
-    uint8_t* validity           # NULL as long as nothing is null
+    uint8_t* validity           # NULL while nothing is null
 
 
 @cython.final
 cdef class Segment:
-    """Memory that native code has filled, as a buffer of bytes that is not changed any more."""
+    """Memory that native code has filled, exposed as a read-only buffer."""
     cdef uint8_t* _data
     cdef Py_ssize_t _size
 
 
 @cython.final
 cdef class Encoded:
-    """Columns of one batch, as Arrow lays them out: for each (nulls, [validity or None, offsets if variable, data])."""
+    """The columns of one batch in Arrow's layout; for each (nulls, [validity or None, offsets if variable, data])."""
     cdef readonly size_t rows
     cdef readonly list columns
     cdef readonly size_t bytes          # of all buffers
     cdef readonly size_t gone           # messages that were removed before they were read
     cdef readonly size_t damaged        # messages and records that could not be read
-    cdef readonly uint64_t next         # events: the number of the first that is not in it
-    cdef readonly uint64_t first        # events: the number of the first that the store has at or behind the start
-    cdef readonly bint finished         # events: there are no more before the end that was asked for
-    # The next column; `c` is empty afterwards.
+    cdef readonly uint64_t next         # events: the number of the first event after the batch
+    cdef readonly uint64_t first        # events: the number of the first event in the store from the start on
+    cdef readonly bint finished         # events: the requested range has no more events
+    # Adds the next column; `c` is empty afterwards.
     cdef int take(self, Cells* c) except -1
 
 
-# Makes room for `more` bytes where `make_room` found none.
+# Makes room for `more` bytes if `make_room` found none.
 cdef int grow(Growing* g, size_t more) noexcept nogil
-# An empty column of at most `room` values; `expected` bytes if they are variable.
+# Creates an empty column of at most `room` values, and `expected` bytes if they are variable.
 cdef int begin_cells(Cells* c, int what, int width, size_t room, size_t expected) noexcept nogil
 cdef void end_cells(Cells* c) noexcept nogil
 cdef int put_null(Cells* c) noexcept nogil
-# The same value for all rows; NULL: null.
+# Sets the same value for all rows; NULL means null.
 cdef int put_same(Cells* c, const char* data, size_t size, size_t rows) noexcept nogil
 
 
 cdef inline int make_room(Growing* g, size_t more) noexcept nogil:
-    """Room for `more` bytes behind those that are used."""
+    """Makes room for `more` bytes after the used ones."""
     return 0 if g.used + more <= g.capacity else grow(g, more)
 
 
 cdef inline void close_value(Cells* c) noexcept nogil:
-    """The bytes behind the last value are the next one."""
+    """Ends a value: it has the bytes added since the last one ended."""
     c.rows += 1
     c.offsets[c.rows] = <int32_t>c.data.used
 

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Columns while they are made; see columncells.pxd."""
+"""Columns under construction; see columncells.pxd."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.errno cimport ENOMEM
@@ -29,7 +29,7 @@ cdef int grow(Growing* g, size_t more) noexcept nogil:
 
 
 cdef int begin_cells(Cells* c, int what, int width, size_t room, size_t expected) noexcept nogil:
-    """An empty column of at most `room` values; `expected` bytes if they are variable. Returns 0 or ENOMEM."""
+    """Creates an empty column of at most `room` values, and `expected` bytes if they are variable. Returns 0 or ENOMEM."""
     memset(c, 0, sizeof(Cells))
     c.what = what
     c.width = width
@@ -75,7 +75,7 @@ cdef int put_null(Cells* c) noexcept nogil:
 
 
 cdef int put_same(Cells* c, const char* data, size_t size, size_t rows) noexcept nogil:
-    """The same value for all rows; NULL: null."""
+    """Sets the same value for all rows; NULL means null."""
     cdef size_t row
     cdef int fault
     if c.width == WIDTH_VARIABLE and data != NULL and make_room(&c.data, rows * size):
@@ -104,7 +104,7 @@ cdef class Segment:
 
 
 cdef Segment segment(uint8_t** data, size_t size):
-    """Takes the memory over."""
+    """Takes ownership of the memory."""
     cdef Segment result = Segment.__new__(Segment)
     result._data = data[0]
     result._size = size
@@ -117,7 +117,7 @@ cdef class Encoded:
         self.columns = []
 
     cdef int take(self, Cells* c) except -1:
-        """The next column; `c` is empty afterwards."""
+        """Adds the next column; `c` is empty afterwards."""
         cdef list parts = [None]
         cdef size_t size = c.data.used
         if c.nulls:

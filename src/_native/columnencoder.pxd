@@ -1,4 +1,4 @@
-# What encoders of messages and of events share: the columns that were asked for, and tables of names.
+# The base of the encoders of messages and of events: the requested columns, and tables of names.
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t
@@ -11,7 +11,7 @@ cdef enum:
 
 
 cdef struct Word:
-    # What a number is called.
+    # A number and its name.
     uint32_t value
     size_t size
     const char* text
@@ -25,11 +25,11 @@ cdef class Words:
 
 
 cdef class Encoder:
-    """The columns of a stream: (name, kind) in order, and those whose value is the same for all rows. Used by one thread at a time."""
+    """The columns of a stream: (name, kind) in order, and constant columns. Only one thread may use an encoder at a time."""
     cdef list fields            # (what, width, bytes or None)
     cdef Words classes
     cdef Contents contents
-    # Cells for `rows` values each; `bulk` bytes for those that hold most of a packet.
+    # Returns Cells for `rows` values each. The columns that hold most of a packet get `bulk` bytes.
     cdef Cells* begin(self, size_t rows, size_t bulk) except NULL
     cdef void drop(self, Cells* cells)
     cdef int finish(self, Cells* cells, Encoded encoded) except -1
@@ -40,7 +40,7 @@ cdef int check(int status) except -1
 
 
 cdef inline int put_word(Cells* c, const Word* words, size_t count, uint32_t value) noexcept nogil:
-    """What the number stands for, or null."""
+    """Adds the name of the number, or null."""
     cdef size_t i
     for i in range(count):
         if words[i].value == value:

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""What encoders of messages and of events share; see columnencoder.pxd."""
+"""The base of the encoders of messages and of events; see columnencoder.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.errno cimport ENOMEM
@@ -10,7 +10,7 @@ from msmq_fast._native.columnstore cimport Contents
 from msmq_fast._native.lmdbstore import status_text
 from msmq_fast._native.tables import StoreError
 
-# Bytes of a value by the kind of its column.
+# The width of a value in bytes, by the kind of its column.
 _WIDTHS = {"string": WIDTH_VARIABLE, "binary": WIDTH_VARIABLE, "int8": 1, "int32": 4, "int64": 8, "timestamp": 8, "bool": WIDTH_BIT}
 
 
@@ -58,7 +58,7 @@ cdef class Encoder:
         return ()
 
     cdef Cells* begin(self, size_t rows, size_t bulk) except NULL:
-        """Cells for `rows` values each; `bulk` bytes of packets."""
+        """Returns Cells for `rows` values each; the columns that hold most of a packet get `bulk` bytes."""
         cdef Cells* cells = <Cells*>calloc(max(len(self.fields), 1), sizeof(Cells))
         cdef size_t i, expected
         large = self._large()

@@ -43,7 +43,7 @@ from msmq_fast._native.record cimport PACK_VERSION, FeedEntry, PackHead, load_be
 from msmq_fast._native.tablenumbers cimport TABLE_FEED
 
 cdef enum:
-    FIRST_ENTRY_SIZE = 56       # of events, before they had a place in a sequence
+    FIRST_ENTRY_SIZE = 56       # of events in stores from before events had a position in a sequence
     ASK_QUEUE = -2
 
 cdef enum Field:
@@ -95,7 +95,7 @@ load_liblmdb()
 
 
 cdef struct Place:
-    # What is known of a queue: texts that the encoder keeps; NULL where there is none.
+    # What is known about a queue: texts that the encoder keeps, NULL if there is none.
     uint32_t ordinal
     const char* name
     const char* guid
@@ -117,7 +117,7 @@ cdef struct Stretch:
     Place* places               # sorted by ordinal
     size_t place_count
     const Place* latest
-    uint32_t unknown            # ordinal of the queue that has to be asked for
+    uint32_t unknown            # ordinal of the queue that `resolve` must be called for
     uint64_t start, stop
     uint64_t next, first
     size_t rows, damaged
@@ -147,7 +147,7 @@ cdef inline int put_known(Cells* c, const char* text, size_t size) noexcept nogi
 cdef int put_event(Cells* c, Stretch* s, uint64_t number, const FeedEntry* e, const Place* place, const Place* origin) noexcept nogil:
     cdef int what = c.what
     cdef bint in_queue = e.lookup_id != 0
-    cdef bint of_message = in_queue or not_taken(e.kind)
+    cdef bint of_message = in_queue or e.kind == KIND_NACKED or e.kind == KIND_DUPLICATE  # otherwise the message never entered a queue
     if what == FIELD_CONSTANT:
         return 0
     elif what == EVENT_FEED_SEQ:
@@ -200,7 +200,7 @@ cdef int put_event(Cells* c, Stretch* s, uint64_t number, const FeedEntry* e, co
 
 
 cdef int encode_record(Stretch* s, uint64_t number, const uint8_t* data, size_t size) noexcept nogil:
-    """The events of one commit from `s.next` on. Returns 0, ENOMEM, MDB_CORRUPTED, or ASK_QUEUE for a queue that is not known."""
+    """Encodes the events of one commit from `s.next` on. Returns 0, ENOMEM, MDB_CORRUPTED, or ASK_QUEUE for an unknown queue."""
     cdef const PackHead* head = <const PackHead*>data
     cdef FeedEntry entry
     cdef const Place* place
@@ -239,14 +239,14 @@ cdef int encode_record(Stretch* s, uint64_t number, const uint8_t* data, size_t 
 
 
 cdef void pass_over(Stretch* s, uint64_t number) noexcept nogil:
-    """Counts a damaged record. Records before the stretch do not count."""
+    """Counts a damaged record. Records before the requested range do not count."""
     if number >= s.next:
         s.damaged += 1
         s.next = number + 1
 
 
 cdef int encode_here(Stretch* s, const uint8_t* key, size_t key_size, const uint8_t* value, size_t size) noexcept nogil:
-    """One record of the feed; a damaged one is passed over."""
+    """Encodes one record of the feed; skips a damaged one."""
     cdef uint64_t number = load_be64(key) if key_size == 8 else 0
     cdef int status
     if number >= s.stop:
@@ -260,7 +260,7 @@ cdef int encode_here(Stretch* s, const uint8_t* key, size_t key_size, const uint
 
 
 cdef bint is_trimmed(const RedoView* over, const MDB_val* key) noexcept nogil:
-    """Whether the log deletes this record; those that it deletes are before those that it adds."""
+    """Whether the log deletes this record. Deleted records precede the records that the log adds."""
     cdef size_t i
     for i in range(over.view.count):
         if item_is_value(&over.view.items[i]):
@@ -273,8 +273,9 @@ cdef bint is_trimmed(const RedoView* over, const MDB_val* key) noexcept nogil:
 
 
 cdef int encode_feed(Stretch* s) noexcept nogil:
-    """Events from `s.next` on: those in LMDB, in one read transaction, then those that only the redo log has. Returns as
-    encode_record, or another status.
+    """Encodes events from `s.next` on: first those in LMDB, in one read transaction, then those that only the redo log has.
+
+    Returns what encode_record returns, or another status.
     """
     cdef RedoView over
     cdef MemItem* item
@@ -302,7 +303,7 @@ cdef int encode_feed(Stretch* s) noexcept nogil:
 
 
 cdef int encode_applied(Stretch* s, const RedoView* over) noexcept nogil:
-    """Events from `s.next` on that LMDB holds; `finished`: there are no more."""
+    """Encodes the events in LMDB from `s.next` on. Sets `finished` if there are no more."""
     cdef MDB_txn* txn
     cdef MDB_cursor* cursor
     cdef MDB_val key, value
@@ -316,7 +317,7 @@ cdef int encode_applied(Stretch* s, const RedoView* over) noexcept nogil:
     if status:
         lmdb_api.txn_abort(txn)
         return status
-    # The record that holds the event begins at or before it.
+    # The record with this event begins at the event's number or before it.
     store_be64(name, s.next)
     key.mv_size = 8
     key.mv_data = &name[0]
@@ -346,10 +347,10 @@ cdef int encode_applied(Stretch* s, const RedoView* over) noexcept nogil:
 
 @cython.final
 cdef class EventEncoder(Encoder):
-    """``EventEncoder(contents, columns, constants, classes, kinds, transports, resolve)``: the feed to columns.
+    """``EventEncoder(contents, columns, constants, classes, kinds, transports, resolve)``: encodes the feed as columns.
 
-    `kinds` and `transports`: what the numbers of events and transports are called. `resolve(ordinal)` gives (name, GUID, kind) of
-    a queue, or None; it is called once for each queue, on the thread that encodes.
+    `kinds` and `transports` map numbers to names. `resolve(ordinal)` returns (name, GUID, kind) of a queue, or None. It is called once for
+    each queue, on the encoding thread.
     """
     cdef Words kinds, transports
     cdef object resolve
@@ -370,7 +371,7 @@ cdef class EventEncoder(Encoder):
         return _FIELDS
 
     cdef int learn(self, uint32_t ordinal) except -1:
-        """One queue more."""
+        """Looks up one more queue."""
         cdef Place* places
         cdef bytes text
         cdef size_t i
@@ -400,10 +401,10 @@ cdef class EventEncoder(Encoder):
         return 0
 
     def encode(self, uint64_t start, uint64_t stop, size_t max_rows) -> Encoded:
-        """Durable events with start <= number < stop, at most `max_rows`; the next call starts at `next`.
+        """Encodes durable events with start <= number < stop, at most `max_rows`. The next call starts at `next`.
 
-        `first` is the number of the first one here: greater than `start` where events are missing. `finished`: the feed, or the
-        stretch, ends at `next`. A damaged record is passed over and counted. StoreError: the store failed.
+        `first` is the number of the first event found: greater than `start` if events are missing. `finished` is True if the feed, or the
+        requested range, ends at `next`. A damaged record is skipped and counted. Raises StoreError if the store failed.
         """
         cdef Stretch s
         cdef Encoded encoded = Encoded.__new__(Encoded)
@@ -442,7 +443,7 @@ cdef class EventEncoder(Encoder):
         return encoded
 
     cdef int _from_memory(self, Stretch* s) except? -1:
-        """A store in memory: all of its records that may matter."""
+        """For a store in memory: encodes all records that may be in the range."""
         cdef bytes key, value
         cdef int status
         for key, value in self.contents.tables.scan(TABLE_FEED, b"", s.stop.to_bytes(8, "big"), 1 << 30):

@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Messages as Arrow columns: `MessageEncoder`, for a thread that runs nearly all of the time without the GIL.
+"""Encodes messages as Arrow columns: `MessageEncoder`, for a thread that runs almost always without the GIL.
 
-To add a column: 1. name it in protocol/columns.py; 2. number it in `Field` and in `_FIELDS` below; 3. put its value in `put_row`, if the
-position of the message says it, else in `put_packet`; packet/ has the model that tests compare it with.
+To add a column: 1. name it in protocol/columns.py; 2. number it in `Field` and in `_FIELDS` below; 3. set its value in `put_row` if the
+position of the message has it, otherwise in `put_packet`. packet/ has the model that tests compare it with.
 """
 
 cimport cython
@@ -187,17 +187,17 @@ cdef inline uint16_t security_flags(const uint8_t* packet, const UserMessage* m)
 
 
 cdef inline int put_part(Cells* c, const uint8_t* packet, uint32_t offset, uint32_t length) noexcept nogil:
-    """A part of the packet; null where there is none."""
+    """Adds a part of the packet; null if the packet does not have it."""
     return put_bytes(c, packet + offset, length) if offset else put_null(c)
 
 
 cdef inline int put_seconds(Cells* c, uint32_t value) noexcept nogil:
-    """A duration; null for an infinite one."""
+    """Adds a duration; null for an infinite one."""
     return put_null(c) if value == INFINITE else put_number(c, value)
 
 
 cdef int put_transactional(Cells* c, const uint8_t* packet, const UserMessage* m, const Row* row) noexcept nogil:
-    """A column of the TransactionHeader. A place in a sequence that this queue manager gave is not in the packet."""
+    """Adds a column of the TransactionHeader. A sequence number that this queue manager assigned is not in the packet."""
     cdef const uint8_t* h = packet + m.transaction_offset
     cdef uint32_t flags
     cdef uint64_t value = 0
@@ -245,7 +245,7 @@ cdef int put_moved(Cells* c, Work* work, const Row* row) noexcept nogil:
 
 
 cdef int put_row(Cells* c, Work* work, const Row* row) noexcept nogil:
-    """A column that the packet has no part in. Returns FIELD_OF_PACKET for one of the others."""
+    """Adds a column that does not depend on the packet. Returns FIELD_OF_PACKET for any other column."""
     cdef int what = c.what
     cdef uint8_t key[POSITION_KEY_SIZE]
     if what == FIELD_ARRIVAL_SEQ:
@@ -359,7 +359,7 @@ cdef int put_packet(Cells* c, const Work* work, const Row* row, const uint8_t* p
 
 
 cdef int put_damaged(Work* work, const Row* row, const uint8_t* packet) noexcept nogil:
-    """A message without a readable packet: what its position says, and the bytes themselves."""
+    """Adds a message without a readable packet: the values of its position, and the raw bytes."""
     cdef Cells* c
     cdef size_t i
     cdef int fault
@@ -379,7 +379,7 @@ cdef int put_damaged(Work* work, const Row* row, const uint8_t* packet) noexcept
 
 
 cdef int encode_rows(Work* work, const Row* rows, size_t count) noexcept nogil:
-    """All rows; counts those that cannot be had. Returns 0, ENOMEM or another status."""
+    """Encodes all rows, and counts the messages that cannot be read. Returns 0, ENOMEM or another status."""
     cdef UserMessage m
     cdef const Row* row
     cdef const uint8_t* packet
@@ -431,11 +431,11 @@ cdef int encode_rows(Work* work, const Row* rows, size_t count) noexcept nogil:
 
 @cython.final
 cdef class MessageEncoder(Encoder):
-    """``MessageEncoder(contents, columns, constants, classes)``: rows of one queue to columns.
+    """``MessageEncoder(contents, columns, constants, classes)``: encodes rows of one queue as columns.
 
-    `columns`: pairs of name and kind (protocol/columns.py); besides those there are delivery_seq, state, store_key and _corrupt: with
-    the last one, messages that cannot be read are kept, with nulls for what their packet would say. `constants`: column names
-    and their values. `classes`: message classes and their names.
+    `columns` are pairs of name and kind (protocol/columns.py), and may also include delivery_seq, state, store_key and _corrupt. With
+    _corrupt, messages that cannot be read are kept, with nulls for the values of their packet. `constants` maps column names to values,
+    `classes` message classes to names.
     """
 
     def _known(self):
@@ -445,9 +445,9 @@ cdef class MessageEncoder(Encoder):
         return FIELD_BODY, FIELD_RAW_PACKET
 
     def encode(self, Rows rows not None, holders=None) -> Encoded:
-        """The columns of these messages. `holders`: names for the owners of locks, for lease_holder.
+        """Encodes these messages. `holders` maps owners of locks to names, for lease_holder.
 
-        StoreError: the store failed. May be called without being on the loop; no other thread may use this encoder or `rows` then.
+        Raises StoreError if the store failed. May be called on any thread, but no other thread may use this encoder or `rows` meanwhile.
         """
         cdef Work work
         cdef Encoded encoded = Encoded.__new__(Encoded)

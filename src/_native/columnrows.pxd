@@ -1,4 +1,4 @@
-# Which messages are to be encoded: noted on the event loop, in bounded work a call, without a Python object for each message.
+# Collects the messages to encode on the event loop: a bounded amount of work per call, and no Python object per message.
 
 cimport cython
 from cpython.object cimport PyObject
@@ -9,8 +9,8 @@ from msmq_fast._native.queue cimport QueueCore
 
 
 cdef enum:
-    MOVE_UNKNOWN = 0xFFFFFFFF   # Row.last_move_s: the stored record says it
-    SEQUENCE_BITS = 56          # of a LookupIdentifier; the others are the priority, reversed
+    MOVE_UNKNOWN = 0xFFFFFFFF   # Row.last_move_s: read it from the stored record
+    SEQUENCE_BITS = 56          # bits of the arrival sequence in a LookupIdentifier; the others hold the inverted priority
 
 
 cdef enum RowState:
@@ -26,7 +26,7 @@ cdef struct Row:
     uint64_t content_id
     uint64_t arrived            # Unix microseconds
     uint64_t delivery           # number in a lease
-    uint64_t sequence_id        # its place in the sequence of an outgoing queue, 0: see the packet
+    uint64_t sequence_id        # position in the sequence of an outgoing queue; 0: read it from the packet
     PyObject* body              # packet bytes, owned, or NULL: in the store only
     const uint8_t* packet       # of `body`
     uint32_t size               # bytes of the packet
@@ -42,32 +42,32 @@ cdef struct Row:
 
 @cython.final
 cdef class Rows:
-    """Messages of one queue that are to be encoded; they hold the packets that are in memory."""
+    """Messages of one queue that are to be encoded, with references to the packets in memory."""
     cdef Row* _rows
     cdef size_t _count, _capacity
     cdef readonly uint32_t ordinal      # of the queue
     cdef readonly uint64_t bytes        # of the packets
-    cdef readonly uint64_t next         # everything before this sequence (or LookupIdentifier) has been looked at
-    cdef readonly bint finished         # nothing is left behind `next`
-    cdef readonly size_t gone           # of those asked for by LookupIdentifier
-    cdef readonly list damaged          # keys of stored positions that are none
+    cdef readonly uint64_t next         # everything before this sequence (or LookupIdentifier) has been examined
+    cdef readonly bint finished         # nothing is left after `next`
+    cdef readonly size_t gone           # how many of the requested LookupIdentifiers no longer exist
+    cdef readonly list damaged          # keys of invalid position records
     cdef Row* _add(self) except NULL
 
 
 cdef struct Walk:
-    # The messages of a queue in the order of their arrival: one cursor for each priority.
+    # The messages of a queue in the order of arrival: one cursor for each priority.
     uint64_t index[BANDS]
-    uint64_t sequence[BANDS]    # of the message (or of the first unseen slot) at the cursor; WALK_ENDED behind the last
-    size_t examined, limit      # slots looked at
+    uint64_t sequence[BANDS]    # of the message (or of the first unexamined slot) at the cursor; WALK_ENDED after the last one
+    size_t examined, limit      # number of slots examined, and its limit
     uint64_t stop
 
 
 @cython.final
 cdef class Tally:
-    """Counts what a stretch of a queue holds, a bounded number of messages a call."""
+    """Counts the messages in a range of a queue, a bounded number per call."""
     cdef QueueCore _core
     cdef uint64_t _stop, _max_rows, _max_bytes
-    cdef uint64_t _every, _since        # rows between two marks, and since the latest
-    cdef list _marks                    # (sequence that a range may begin at, rows before it, bytes before it)
+    cdef uint64_t _every, _since        # rows between two marks, and since the last mark
+    cdef list _marks                    # (sequence at which a range may begin, rows before it, bytes before it)
     cdef readonly uint64_t start, next, rows, bytes
     cdef readonly bint finished

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Which messages are to be encoded; see columnrows.pxd."""
+"""Collects the messages to encode; see columnrows.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
@@ -25,7 +25,7 @@ from msmq_fast._native.positions cimport (
 from msmq_fast._native.queue cimport QueueCore
 
 cdef enum:
-    EXAMINED = 16384            # slots that a call may pass over
+    EXAMINED = 16384            # number of slots that a call may skip
     MOST_MARKS = 4096
 
 cdef uint64_t SEQUENCE_MASK = (<uint64_t>1 << SEQUENCE_BITS) - 1
@@ -33,14 +33,14 @@ cdef uint64_t WALK_ENDED = <uint64_t>0xFFFFFFFFFFFFFFFF
 
 
 cdef inline bint seen_in_bulk(const Slot* slot) noexcept nogil:
-    """Available, or locked by a reader that may return it; and durable, if it is to be stored."""
+    """Whether the message is available, or locked by a reader that may return it. A stored message must also be durable."""
     if slot.state == STATE_AVAILABLE:
         return True
     return slot.state == STATE_LOCKED and (slot.flags & FLAG_COUNTED != 0 or not slot.flags & FLAG_REMOVING)
 
 
 cdef void walk_on(Walk* walk, PositionList positions, int number) noexcept nogil:
-    """Moves the cursor of a priority to the next message, or over the limit to a slot that is none; at least by one such slot."""
+    """Advances the cursor of a priority to the next message, or by the limit over slots without one; at least by one such slot."""
     cdef Band* band = &positions._bands[number]
     cdef Slot* slot
     cdef bint moved = False
@@ -71,7 +71,7 @@ cdef void walk_from(Walk* walk, PositionList positions, uint64_t start, uint64_t
 
 
 cdef int walk_first(const Walk* walk) noexcept nogil:
-    """The priority with the earliest message, or BANDS if there is none before `stop`."""
+    """Returns the priority with the earliest message, or BANDS if there is none before `stop`."""
     cdef int number, best = BANDS
     cdef uint64_t earliest = WALK_ENDED
     for number in range(BANDS):
@@ -95,7 +95,7 @@ cdef class Rows:
         return self._count
 
     def keys(self):
-        """Their LookupIdentifiers."""
+        """The LookupIdentifiers of the messages."""
         cdef size_t i
         return [self._rows[i].key for i in range(self._count)]
 
@@ -143,9 +143,9 @@ cdef int add_slot(Rows rows, QueueCore core, const Slot* slot) except -1:
 
 
 def scan(QueueCore core not None, uint64_t start, uint64_t stop, size_t max_rows, uint64_t max_bytes) -> Rows:
-    """Messages of a queue with start <= arrival sequence < stop, in the order of their arrival: those that are available or locked.
+    """Returns the available or locked messages of a queue with start <= arrival sequence < stop, in the order of arrival.
 
-    At most `max_rows`, and packets of `max_bytes` together unless the first is greater. The next call starts at `next`.
+    At most `max_rows`, and packets of `max_bytes` in total unless the first one is larger. The next call starts at `next`.
     """
     cdef Rows rows = Rows.__new__(Rows)
     cdef PositionList positions = core.positions
@@ -171,16 +171,16 @@ def scan(QueueCore core not None, uint64_t start, uint64_t stop, size_t max_rows
 
 def pick(QueueCore core not None, const uint64_t[::1] keys not None, const uint64_t[::1] numbers not None, size_t begin,
          size_t max_rows, uint64_t max_bytes) -> Rows:
-    """The messages with these LookupIdentifiers from the one at `begin` on, each with its delivery number.
+    """Returns the messages with these LookupIdentifiers from index `begin` on, each with its delivery number.
 
-    Limits as for `scan`; `next` is an index here. `gone` says how many are not there.
+    The limits are those of `scan`. `next` is an index here. `gone` is the number of messages that no longer exist.
     """
     cdef Rows rows = Rows.__new__(Rows)
     cdef Slot* slot
     cdef size_t i = begin
     rows.ordinal = core.ordinal
     if numbers.shape[0] != keys.shape[0]:
-        raise ValueError("every message has a delivery number")
+        raise ValueError("every message needs a delivery number")
     while i < <size_t>keys.shape[0] and rows._count < max_rows:
         slot = core.positions.find(keys[i])
         if slot != NULL and seen_in_bulk(slot):
@@ -197,9 +197,9 @@ def pick(QueueCore core not None, const uint64_t[::1] keys not None, const uint6
 
 
 def first_sequence(QueueCore core not None, uint64_t stop) -> int:
-    """The arrival sequence of the first message that `scan` would find before `stop`, or `stop`.
+    """Returns the arrival sequence of the first message that `scan` would find before `stop`, or `stop`.
 
-    Behind many slots of messages that are not to be seen it is a sequence before which there is none.
+    After many slots without a visible message, returns a sequence before which there is none.
     """
     cdef Walk walk
     cdef int number
@@ -209,7 +209,7 @@ def first_sequence(QueueCore core not None, uint64_t stop) -> int:
 
 
 cdef class Tally:
-    """``Tally(core, start, stop, max_rows, max_bytes)``: counts what `scan` would find, and where to part it."""
+    """``Tally(core, start, stop, max_rows, max_bytes)``: counts what `scan` would find, and where to split it."""
 
     def __init__(self, QueueCore core not None, uint64_t start, uint64_t stop, uint64_t max_rows, uint64_t max_bytes):
         self._core = core
@@ -221,7 +221,7 @@ cdef class Tally:
         self._marks = []
 
     def advance(self, size_t limit=65536) -> bool:
-        """Looks at about `limit` more messages. True when all are counted; `next` is where the stretch ends then."""
+        """Examines about `limit` more messages. Returns True when all are counted; `next` is then the end of the range."""
         cdef PositionList positions = self._core.positions
         cdef Walk walk
         cdef Slot* slot
@@ -246,7 +246,7 @@ cdef class Tally:
                 if len(self._marks) >= MOST_MARKS:
                     self._marks = self._marks[::2]
                     self._every *= 2
-                    self._since = self._every // 2  # the mark that was just made has gone
+                    self._since = self._every // 2  # the mark that was just made has been removed
             self._since += 1
             if self._since == self._every:
                 self._since = 0
@@ -257,7 +257,9 @@ cdef class Tally:
         return self.finished
 
     def ranges(self, size_t parts) -> list:
-        """The stretch in at most `parts` pieces of about as many messages, as (from, to, rows, bytes); none if it is empty."""
+        """Splits the range into at most `parts` pieces with about the same number of messages: (from, to, rows, bytes). Empty if there are
+        none.
+        """
         cdef list result = []
         cdef size_t part, at_mark, i
         if self.rows == 0:
@@ -278,9 +280,9 @@ cdef class Tally:
 
 
 def packets(list found not None) -> Rows:
-    """Kept packets as rows, for the columns that packets alone can fill; `priority` is theirs.
+    """Returns kept packets as rows, for the columns that depend only on packets. `priority` is that of the packet.
 
-    TypeError: something among them is not bytes.
+    Raises TypeError if an item is not bytes.
     """
     cdef Rows rows = Rows.__new__(Rows)
     cdef Row* row
@@ -288,7 +290,7 @@ def packets(list found not None) -> Rows:
     rows.finished = True
     for packet in found:
         if packet is None:
-            raise TypeError("a packet is bytes")
+            raise TypeError("a packet must be bytes")
         row = rows._add()
         Py_INCREF(packet)
         row.body = <PyObject*>packet

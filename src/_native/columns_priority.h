@@ -1,5 +1,7 @@
-/* Runs the calling thread at SCHED_IDLE, where the system has that policy. Never call this while holding the GIL or a lock: on a busy machine the
-   thread would keep it until all others rest. A read transaction pins its pages meanwhile, and the file grows: so another thread can boost this one. */
+/* Runs the calling thread at SCHED_IDLE if the system has that policy.
+ *
+ * Never call this while holding the GIL or a lock: on a busy machine, the thread would keep it until all other threads are idle.
+ * Meanwhile a read transaction pins its pages, and the file grows. Therefore another thread can boost this one. */
 #ifndef MSMQ_FAST_COLUMNS_PRIORITY_H
 #define MSMQ_FAST_COLUMNS_PRIORITY_H
 
@@ -7,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Returns whether the thread is in the background now: `leave_background` brings it back. `thread` gets its id for `boost`, 0: none. If the system
-   refuses, or the thread has a policy of its own, its policy does not change. */
+/* Returns whether the thread now runs in the background; `leave_background` ends this. `thread` is set to its id for `boost`, 0 for
+ * none. If the system refuses, or the thread already has another policy, its policy does not change. */
 static inline int enter_background(int background, int *thread) {
 #ifdef SCHED_IDLE
     struct sched_param none = {0};
@@ -27,7 +29,7 @@ static inline void leave_background(int away, int *thread) {
     sched_setscheduler(0, SCHED_OTHER, &none);
 }
 
-/* From another thread: ends the background at once. It may have ended meanwhile. Returns whether there was a thread to boost. */
+/* Called from another thread: ends the background mode at once. It may have ended already. Returns whether there was a thread to boost. */
 static inline int boost(int *thread) {
     struct sched_param none = {0};
     int id = __atomic_load_n(thread, __ATOMIC_ACQUIRE);

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Two elements of an envelope; see columnsoap.pxd. packet/soapparts.py does the same in plain Python; keep the two alike."""
+"""Finds two elements of an envelope; see columnsoap.pxd. packet/soapparts.py does the same in Python; keep both equal."""
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memcmp
@@ -8,7 +8,7 @@ from msmq_fast._native.columntext cimport put_text
 from msmq_fast._native.framing cimport UserMessage, get_u16, get_u32
 
 cdef enum:
-    DEEPEST = 512               # elements in each other; readers of envelopes refuse about 256
+    DEEPEST = 512               # nesting depth of elements; readers of envelopes reject about 256
     SOAP_BODY_SECTION = 0x0384
 
 
@@ -18,7 +18,7 @@ cdef struct Xml:
 
 
 cdef inline uint16_t peek(const Xml* x) noexcept nogil:
-    """The next code unit; 0 at the end."""
+    """Returns the next code unit; 0 at the end."""
     return get_u16(x.text + 2 * x.at) if x.at < x.size else 0
 
 
@@ -33,7 +33,7 @@ cdef inline bint ends_name(uint16_t unit) noexcept nogil:
 
 
 cdef bint pass_word(Xml* x, const char* word) noexcept nogil:
-    """Moves behind `word` if it is next."""
+    """Moves behind `word` if it is next. Returns whether it was."""
     cdef size_t i = 0
     while word[i]:
         if x.at + i >= x.size or get_u16(x.text + 2 * (x.at + i)) != <uint8_t>word[i]:
@@ -44,7 +44,7 @@ cdef bint pass_word(Xml* x, const char* word) noexcept nogil:
 
 
 cdef bint pass_until(Xml* x, const char* word) noexcept nogil:
-    """Moves behind the next `word`. False: there is none."""
+    """Moves behind the next `word`. Returns False if there is none."""
     while x.at < x.size:
         if pass_word(x, word):
             return True
@@ -58,7 +58,7 @@ cdef inline void pass_space(Xml* x) noexcept nogil:
 
 
 cdef inline size_t pass_name(Xml* x) noexcept nogil:
-    """Moves behind a name; its length, 0 if there is none."""
+    """Moves behind a name. Returns its length, 0 if there is none."""
     cdef size_t start = x.at
     while not ends_name(peek(x)):
         x.at += 1
@@ -66,7 +66,7 @@ cdef inline size_t pass_name(Xml* x) noexcept nogil:
 
 
 cdef bint pass_attributes(Xml* x) noexcept nogil:
-    """Moves to the end of a start tag, its `>` or `/`. False: these are no attributes."""
+    """Moves to the end of a start tag, its `>` or `/`. Returns False if the attributes are malformed."""
     cdef size_t start
     cdef uint16_t quote
     while True:
@@ -92,7 +92,9 @@ cdef bint pass_attributes(Xml* x) noexcept nogil:
 
 
 cdef bint pass_markup(Xml* x, bint inside) noexcept nogil:
-    """Moves behind a comment, a processing instruction or, inside of an element, a CDATA section. False: it is none, or has no end."""
+    """Moves behind a comment, a processing instruction or, inside an element, a CDATA section. Returns False if there is none, or if it
+    does not end.
+    """
     if pass_word(x, b"<?"):
         return pass_until(x, b"?>")
     if pass_word(x, b"<!--"):
@@ -112,8 +114,10 @@ cdef bint is_local(const Xml* x, size_t at, size_t length, const char* name) noe
 
 
 cdef bint find_child(Xml* x, const char* name, size_t* start, size_t* end) noexcept nogil:
-    """Where the first child of the root with this local name is. False: there is none, or the tags of the whole text do not fit each other."""
-    cdef uint32_t names[DEEPEST]        # of the elements that are open
+    """Finds the first child of the root with this local name. Returns False if there is none, or if tags anywhere in the text do
+    not match.
+    """
+    cdef uint32_t names[DEEPEST]        # the names of the open elements
     cdef size_t depth = 0, begin, at, length
     cdef bint rooted = False, begun = False
     end[0] = 0
@@ -163,7 +167,7 @@ cdef bint find_child(Xml* x, const char* name, size_t* start, size_t* end) noexc
 
 
 cdef int put_child(Cells* c, const uint8_t* text, size_t chars, const char* name) noexcept nogil:
-    """An element of an envelope, or null."""
+    """Adds an element of an envelope, or null."""
     cdef Xml x
     cdef size_t start = 0, end = 0
     x.text, x.at, x.size = text, 0, 0
@@ -175,7 +179,7 @@ cdef int put_child(Cells* c, const uint8_t* text, size_t chars, const char* name
 
 
 cdef int put_soap(Cells* c, const uint8_t* packet, const UserMessage* m, bint body) noexcept nogil:
-    """soap_header or soap_body; both headers were checked by the parser."""
+    """Adds soap_header or soap_body. The parser has checked both headers."""
     cdef size_t at = m.envelope_offset
     if at:
         return put_child(c, packet + at + 8, get_u32(packet + at + 4), b"Body" if body else b"Header")

@@ -1,4 +1,4 @@
-# What the store has, for a thread without the GIL: packets and position records, in short read transactions.
+# Reads packets and position records from the store on a thread without the GIL, in short read transactions.
 
 cimport cython
 from libc.stddef cimport size_t
@@ -14,7 +14,7 @@ cdef extern from "columns_priority.h" nogil:
     void leave_background(int away, int* thread)
 
 cdef enum:
-    READ_BYTES = 16 << 20       # of one read transaction
+    READ_BYTES = 16 << 20       # bytes that one read transaction may read
     READ_NS = 250000000
 
 
@@ -27,38 +27,39 @@ cdef struct Lookup:
     size_t bytes                # read in this transaction
     unsigned int calls
     Growing scratch
-    Generation* pinned          # of the redo log, that the last packet stands in
+    Generation* pinned          # the generation of the redo log that has the last packet
 
 
 @cython.final
 cdef class Contents:
-    """``Contents(tables, background=False)``: packets and position records of a store, for one thread. The store stays open until `close`.
+    """``Contents(tables, background=False)``: reads packets and position records of a store, for one thread. The store stays open until
+    `close`.
 
-    In the `background` the thread gives way to all others while it reads and encodes, which it does without the GIL.
+    With `background`, the thread yields to all others while it reads and encodes, which it does without the GIL.
     """
-    cdef int _away              # the thread that gives way, 0: none
+    cdef int _away              # id of the thread in the background, 0: none
     cdef readonly Tables tables
     cdef readonly bint background
-    cdef LmdbStore* _store      # NULL: in memory
+    cdef LmdbStore* _store      # NULL for a store in memory
     cdef bint _closed
     # Raises StoreError after `close`.
     cdef int check(self) except -1
-    # Of a store in memory: takes the packets out now.
+    # For a store in memory: copies the packets now.
     cdef int fill(self, Rows rows) except -1
 
 
-# Lets the redo log go on from the last packet.
+# Releases the generation of the redo log that the last packet pinned.
 cdef void lookup_unpin(Lookup* lookup) noexcept nogil
 # Ends the read transaction, if there is one.
 cdef void lookup_end(Lookup* lookup) noexcept nogil
-# Where the packet of a message stands until the next call. Returns 0, MDB_NOTFOUND, MDB_CORRUPTED or another status.
+# Sets the address of a message's packet, valid until the next call. Returns 0, MDB_NOTFOUND, MDB_CORRUPTED or another status.
 cdef int find_packet(Lookup* lookup, const Row* row, const uint8_t** packet) noexcept nogil
-# When a stored message was moved for the last time, 0 if its record does not say it. Returns a status.
+# Sets the time at which a stored message was last moved, 0 if its record does not have it. Returns a status.
 cdef int find_move(Lookup* lookup, uint32_t queue, const Row* row, uint32_t* seconds) noexcept nogil
 
 
 cdef inline void lookup_breathe(Lookup* lookup) noexcept nogil:
-    """Between two messages: nothing points into the map. A long transaction ends, so that its pages can be used again."""
+    """Call between two messages, when no pointer into the map is in use. Ends a long transaction, so that its pages can be reused."""
     lookup.calls += 1
     lookup_unpin(lookup)
     if lookup.txn != NULL and (

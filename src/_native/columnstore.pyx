@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""What the store has, for a thread without the GIL, and rows out of a store that no server runs on; see columnstore.pxd."""
+"""Reads the store on a thread without the GIL, and reads rows from a store that no server has open; see columnstore.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.object cimport PyObject
@@ -60,7 +60,7 @@ cdef extern from "columns_priority.h" nogil:
     bint boost(int* thread)
 
 cdef enum:
-    LARGEST_PACKET = 1 << 26    # no stored packet is greater; a record that says so is damaged
+    LARGEST_PACKET = 1 << 26    # no stored packet is larger; a record with a larger size is damaged
 
 
 load_liblmdb()
@@ -100,7 +100,7 @@ cdef void lookup_end(Lookup* lookup) noexcept nogil:
 
 
 cdef int find_stored(Lookup* lookup, const Row* row, const uint8_t** packet) noexcept nogil:
-    """As find_packet: in the redo log, or in the transaction of the lookup."""
+    """Like find_packet: searches the redo log or the transaction of the lookup."""
     cdef uint8_t name[CONTENT_KEY_SIZE]
     cdef MDB_val key, value
     cdef MemItem item
@@ -119,7 +119,7 @@ cdef int find_stored(Lookup* lookup, const Row* row, const uint8_t** packet) noe
     else:
         status = lookup_begin(lookup)
         if status == 0:
-            # Contents lie in the order of arrival: a cursor finds the next one beside the last.
+            # Contents are stored in the order of arrival, so the next one is usually beside the last.
             status = lmdb_api.cursor_get(lookup.cursor, &key, &value, MDB_SET)
     if status:
         return status
@@ -130,7 +130,7 @@ cdef int find_stored(Lookup* lookup, const Row* row, const uint8_t** packet) noe
 
 
 cdef int find_packet(Lookup* lookup, const Row* row, const uint8_t** packet) noexcept nogil:
-    """Where the packet of a message stands until the next call. MDB_NOTFOUND, MDB_CORRUPTED or another status if it does not."""
+    """Sets the address of a message's packet, valid until the next call. Returns 0, MDB_NOTFOUND, MDB_CORRUPTED or another status."""
     cdef bint begun = lookup.txn != NULL or row.size > WHOLE_BYTES
     cdef int status
     if row.body != NULL:
@@ -155,7 +155,7 @@ cdef int find_packet(Lookup* lookup, const Row* row, const uint8_t** packet) noe
 
 
 cdef int find_move(Lookup* lookup, uint32_t queue, const Row* row, uint32_t* seconds) noexcept nogil:
-    """When a stored message was moved for the last time, 0 if its record does not say it. Returns a status."""
+    """Sets the time at which a stored message was last moved, 0 if its record does not have it. Returns a status."""
     cdef uint8_t name[POSITION_KEY_SIZE]
     cdef MDB_val key, value
     cdef MemItem item
@@ -197,23 +197,25 @@ cdef class Contents:
         self.close()
 
     def close(self):
-        """Nothing is read any more; closing twice is fine."""
+        """Ends reading. Closing twice has no effect."""
         if not self._closed and self._store != NULL:
             (<LmdbTables>self.tables)._users -= 1
         self._closed = True
 
     def boost(self):
-        """From another thread: ends the background of the encoding thread until it has done what it does. False: it was not there."""
+        """Called from another thread: ends the background mode of the encoding thread for its current work. Returns False if the thread was
+        not in the background.
+        """
         return boost(&self._away)
 
     cdef int check(self) except -1:
-        """StoreError: it was closed."""
+        """Raises StoreError if the reader was closed."""
         if self._closed:
             raise StoreError("the store is closed")
         return 0
 
     cdef int fill(self, Rows rows) except -1:
-        """A store in memory: takes the packets out now."""
+        """For a store in memory: copies the packets now."""
         cdef size_t i
         cdef Row* row
         cdef bytes packet
@@ -264,9 +266,9 @@ cdef int add_stored(Rows rows, uint64_t key, const PositionRecord* record, size_
 
 
 def stored(Tables tables not None, uint32_t queue, uint64_t start, uint64_t stop, size_t max_rows, uint64_t max_bytes) -> Rows:
-    """Messages of a queue in a store, start <= LookupIdentifier < stop, in queue order; `next` is a LookupIdentifier here.
+    """Returns messages of a queue in a store with start <= LookupIdentifier < stop, in queue order; `next` is a LookupIdentifier here.
 
-    Limits as for `scan`. A position record that is none is not among them: `damaged` has its key.
+    The limits are those of `scan`. Invalid position records are left out; `damaged` has their keys.
     """
     cdef Rows rows = Rows.__new__(Rows)
     cdef const PositionRecord* record

@@ -1,4 +1,4 @@
-# Text of packets as UTF-8: labels, identifiers, format names. Each function ends one value; they return 0 or ENOMEM.
+# Converts text of packets to UTF-8: labels, identifiers, format names. Each function adds one whole value and returns 0 or ENOMEM.
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
@@ -9,9 +9,9 @@ from msmq_fast._native.framing cimport UserMessage
 cdef int put_guid(Cells* c, const uint8_t* guid) noexcept nogil
 # {guid}\ordinal
 cdef int put_identifier(Cells* c, const uint8_t* guid, uint32_t ordinal) noexcept nogil
-# UTF-16LE up to a NUL as UTF-8; what is no character becomes U+FFFD.
+# Converts UTF-16LE up to a NUL to UTF-8. Invalid units become U+FFFD.
 cdef int put_text(Cells* c, const uint8_t* text, size_t chars) noexcept nogil
-# The format name that a field of the UserHeader stands for (packet/fields.py), or null.
+# Adds the format name of a field of the UserHeader (packet/fields.py), or null.
 cdef int put_name(Cells* c, const uint8_t* packet, int kind, uint32_t offset, const UserMessage* m) noexcept nogil
-# The list behind `skip` others of a MultiQueueFormatHeader (checked by the parser), its names parted by commas; null if it is empty.
+# Adds the list after `skip` other lists of a MultiQueueFormatHeader (checked by the parser): names separated by commas, null if empty.
 cdef int put_names(Cells* c, const uint8_t* packet, uint32_t at, int skip) noexcept nogil

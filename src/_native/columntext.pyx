@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Text of packets as UTF-8; see columntext.pxd."""
+"""Converts text of packets to UTF-8; see columntext.pxd."""
 
 from libc.errno cimport ENOMEM
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -30,7 +30,7 @@ cdef inline uint8_t* put_hex(uint8_t* out, uint8_t value) noexcept nogil:
 
 
 cdef uint8_t* write_guid(uint8_t* out, const uint8_t* guid) noexcept nogil:
-    """The 36 characters of a GUID as packets hold it."""
+    """Writes the 36 characters of a GUID in packet order."""
     cdef int i
     for i in range(4):
         out = put_hex(out, guid[3 - i])
@@ -51,7 +51,7 @@ cdef uint8_t* write_guid(uint8_t* out, const uint8_t* guid) noexcept nogil:
 
 
 cdef uint8_t* write_number(uint8_t* out, uint32_t value) noexcept nogil:
-    """In decimal digits."""
+    """Writes decimal digits."""
     cdef uint8_t digits[10]
     cdef int count = 0
     while True:
@@ -93,7 +93,7 @@ cdef int put_identifier(Cells* c, const uint8_t* guid, uint32_t ordinal) noexcep
 
 
 cdef int add_text(Growing* g, const uint8_t* text, size_t chars) noexcept nogil:
-    """UTF-16LE up to a NUL as UTF-8, without ending the value; what is no character becomes U+FFFD."""
+    """Converts UTF-16LE up to a NUL to UTF-8, without ending the value. Invalid units become U+FFFD."""
     cdef uint8_t* out
     cdef uint64_t four
     cdef uint32_t unit, low
@@ -182,7 +182,7 @@ cdef int add_private_name(Growing* g, const uint8_t* guid, uint32_t number) noex
 
 
 cdef int put_name(Cells* c, const uint8_t* packet, int kind, uint32_t offset, const UserMessage* m) noexcept nogil:
-    """The format name that a field of the UserHeader stands for (packet/fields.py), or null."""
+    """Adds the format name of a field of the UserHeader (packet/fields.py), or null."""
     cdef Growing* g = &c.data
     cdef const uint8_t* field = packet + offset
     cdef int fault = 0
@@ -212,7 +212,9 @@ cdef int put_name(Cells* c, const uint8_t* packet, int kind, uint32_t offset, co
 
 
 cdef int put_names(Cells* c, const uint8_t* packet, uint32_t at, int skip) noexcept nogil:
-    """The list behind `skip` others of a MultiQueueFormatHeader (checked by the parser), its names parted by commas; null if it is empty."""
+    """Adds the list after `skip` other lists of a MultiQueueFormatHeader (checked by the parser): names separated by commas, null
+    if empty.
+    """
     cdef Growing* g = &c.data
     cdef uint32_t count, end
     cdef int kind, fault = 0

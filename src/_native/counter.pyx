@@ -1,4 +1,4 @@
-"""Numbers that are never given out twice, from blocks that the store has reserved."""
+"""Numbers that are never issued twice, from blocks that are reserved in the store."""
 
 from libc.stdint cimport uint64_t
 
@@ -6,10 +6,10 @@ cdef uint64_t LAST_OF_32_BITS = 0xFFFFFFFF
 
 
 cdef class Counter:
-    """``Counter(last, block, wraps=False)``: `last` was given out by an earlier life of the process; nothing is reserved yet.
+    """``Counter(last, block, wraps=False)``: an earlier process issued the numbers up to `last`; nothing is reserved yet.
 
-    Derive from it: `reserve_more` reserves the next block in the store and raises `limit` when that is durable, and
-    `exhausted` makes the exception for a caller that cannot have its numbers.
+    Derive from it: `reserve_more` reserves the next block in the store and raises `limit` when that is durable. `exhausted` returns the
+    exception for a caller that cannot get its numbers.
     """
 
     def __init__(self, uint64_t last, uint64_t block, bint wraps=False):
@@ -18,11 +18,11 @@ cdef class Counter:
         self.wraps = wraps
 
     def reserve_more(self, uint64_t count) -> None:
-        """Less than half a block is left. `count`: numbers that are wanted now."""
+        """Called when less than half a block is left. `count` is how many numbers are needed now."""
         raise NotImplementedError
 
     def exhausted(self) -> Exception:
-        """Numbers are wanted and none are reserved."""
+        """Called when numbers are needed but none are reserved. Returns the exception to raise."""
         raise NotImplementedError
 
     cdef uint64_t next(self, uint64_t count) except 0:
@@ -37,5 +37,5 @@ cdef class Counter:
         return (last + 1) & LAST_OF_32_BITS if self.wraps else last + 1
 
     def take(self, uint64_t count=1) -> int:
-        """Give out `count` consecutive numbers; returns the first."""
+        """Issues `count` consecutive numbers. Returns the first."""
         return self.next(count)

@@ -1,4 +1,4 @@
-# Ciphers of message bodies, and what OpenSSL keeps only in its legacy module, or not at all: RC2, RC4; MD2, MD4.
+# Ciphers of message bodies, and algorithms that OpenSSL has only in its legacy provider or not at all: RC2, RC4, MD2, MD4.
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 

@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""RC2 and RC4 for message bodies (MS-MQMQ 2.2.19.3): a key is expanded once and then used for any number of bodies; MD2 and MD4.
+"""RC2 and RC4 for message bodies (MS-MQMQ 2.2.19.3), with a key that is expanded once for any number of bodies; MD2 and MD4.
 
-security/ciphers.py takes AES from OpenSSL. RC2 and RC4 do not run in constant time: their tables are looked up by the key, as in every
-implementation in software. They are broken, as MD2 and MD4 are, and exist for peers that know nothing else.
+security/ciphers.py takes AES from OpenSSL. RC2 and RC4 do not run in constant time: the key determines which table cells are read, as in
+every software implementation. They are broken, as are MD2 and MD4, and exist for peers that support nothing else.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -48,7 +48,7 @@ cdef class RC2:
         memset(self._words, 0, sizeof(self._words))
 
     def encrypt(self, data not None) -> bytes:
-        """The padded and encrypted body: 1 to 8 bytes longer."""
+        """Returns the padded and encrypted body: 1 to 8 bytes longer."""
         cdef const uint8_t[::1] view = data
         cdef uint64_t size = view.shape[0]
         cdef size_t whole = size & ~<uint64_t>(BLOCK - 1)
@@ -67,14 +67,14 @@ cdef class RC2:
         return out
 
     def decrypt(self, data not None) -> bytes:
-        """The body without its padding. Raises ValueError where that is wrong."""
+        """Returns the body without its padding. Raises ValueError if the padding is wrong."""
         cdef const uint8_t[::1] view = data
         cdef size_t size = view.shape[0]
         cdef bytes out
         cdef uint8_t* target
         cdef uint8_t wrong = 0, pad, i
         if not size or size & (BLOCK - 1):
-            raise ValueError("not a whole number of blocks")
+            raise ValueError("the data is not a whole number of blocks")
         out = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
         target = <uint8_t*>PyBytes_AS_STRING(out)
         with nogil:
@@ -89,7 +89,7 @@ cdef class RC2:
 
 
 cdef class RC4:
-    """RC4, from the start of the key stream for every body. `key` has 1 to 256 bytes; ValueError."""
+    """RC4; every body begins at the start of the key stream. `key` has 1 to 256 bytes; raises ValueError."""
 
     def __init__(self, bytes key not None):
         cdef size_t size = len(key)
@@ -101,7 +101,7 @@ cdef class RC4:
         memset(self._cells, 0, sizeof(self._cells))
 
     def apply(self, data not None) -> bytes:
-        """The body encrypted, or decrypted: of the same length."""
+        """Encrypts or decrypts a body. The result has the same length."""
         cdef const uint8_t[::1] view = data
         cdef uint32_t[256] cells
         cdef size_t size = view.shape[0]
@@ -130,10 +130,10 @@ cdef bytes _digest(data, Digest digest):
 
 
 def md2(data not None) -> bytes:
-    """The MD2 digest (RFC 1319): 16 bytes."""
+    """Returns the MD2 digest (RFC 1319): 16 bytes."""
     return _digest(data, md2_digest)
 
 
 def md4(data not None) -> bytes:
-    """The MD4 digest (RFC 1320): 16 bytes."""
+    """Returns the MD4 digest (RFC 1320): 16 bytes."""
     return _digest(data, md4_digest)

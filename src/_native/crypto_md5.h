@@ -1,6 +1,5 @@
-/* MD5 (RFC 1321) and HMAC-MD5 (RFC 2104). A key is taken in once and then used for any number of messages.
-
-   NTLM knows no other digest. Libraries that are built for FIPS refuse it. */
+/* MD5 (RFC 1321) and HMAC-MD5 (RFC 2104). A key is processed once and then used for any number of messages. NTLM requires MD5, but
+ * libraries that are built for FIPS refuse it. */
 
 #ifndef MSMQ_FAST_CRYPTO_MD5_H
 #define MSMQ_FAST_CRYPTO_MD5_H
@@ -27,7 +26,7 @@ static inline uint32_t md5_word(const uint8_t *p)
     a += mix(b, c, d) + x[k] + constant; \
     a = (a << turn | a >> (32 - turn)) + b;
 
-/* The 64 steps; `between(n)` stands after each eighth of them, for work that has nothing to do with them. */
+/* The 64 steps. `between(n)` follows each eighth of them, for interleaved work that does not depend on them. */
 #define MD5_STEPS(between) \
     MD5_STEP(MD5_F, a, b, c, d, 0, 7, 0xD76AA478) MD5_STEP(MD5_F, d, a, b, c, 1, 12, 0xE8C7B756) \
     MD5_STEP(MD5_F, c, d, a, b, 2, 17, 0x242070DB) MD5_STEP(MD5_F, b, c, d, a, 3, 22, 0xC1BDCEEE) \
@@ -87,7 +86,7 @@ static void md5_block(uint32_t *state, const uint8_t *block)
 
 typedef struct {
     uint32_t state[4];
-    uint64_t size;       /* what was taken in so far, in bytes */
+    uint64_t size;       /* number of bytes processed so far */
     uint8_t rest[64];    /* the last size % 64 of them */
 } md5_stream;
 
@@ -130,7 +129,7 @@ static void md5_final(md5_stream *md, uint8_t *out)
 }
 
 typedef struct {
-    uint32_t inner[4], outer[4];   /* the states behind the padded key */
+    uint32_t inner[4], outer[4];   /* the states after the padded key */
 } hmac_md5_key;
 
 static void hmac_md5_take_key(hmac_md5_key *hmac, const uint8_t *key, size_t size)

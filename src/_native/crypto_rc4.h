@@ -1,7 +1,7 @@
 /* The RC4 loop (RFC 6229 has vectors): eight bytes of key stream at a time.
-
-   The first index of RC4 counts 1, 2, 3 …: within a run of eight its cells stand at fixed offsets from one
-   pointer, so that it costs no arithmetic, except in the one run of 32 in which it wraps around. */
+ *
+ * The first index of RC4 counts 1, 2, 3 …: within a run of eight, its cells are at fixed offsets from one pointer, so it costs no
+ * arithmetic, except in the one run of 32 in which it wraps around. */
 
 #ifndef MSMQ_FAST_CRYPTO_RC4_H
 #define MSMQ_FAST_CRYPTO_RC4_H
@@ -10,10 +10,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Eight bytes of key stream, the first one lowest; `p` points to the cell before the eight. */
+/* Returns eight bytes of key stream, the first one lowest. `p` points to the cell before the eight. */
 #if defined(__x86_64__) && defined(__GNUC__)
 
-/* Compilers widen the byte sums, and that costs a third of the speed. */
+/* Compilers would widen the byte sums, which costs a third of the speed. */
 #define RC4_CELL(offset) \
     "movl " offset "(%[p]), %k[tx]\n\t" \
     "addb %b[tx], %b[y]\n\t" \
@@ -59,7 +59,7 @@ static inline uint64_t rc4_run(uint32_t *s, uint32_t *p, uint64_t *index)
 
 #endif
 
-/* One byte of key stream; `x` and `y` are the two indices of RC4, 0 for a key that has produced nothing yet. */
+/* Returns one byte of key stream. `x` and `y` are the two indices of RC4, 0 for an unused key. */
 static inline uint8_t rc4_byte(uint32_t *s, uint32_t *x, uint64_t *y)
 {
     uint32_t tx, ty;
@@ -92,7 +92,7 @@ static inline void rc4_eight(uint32_t *s, uint32_t *x, uint64_t *y, const uint8_
     }
 }
 
-/* out := in ^ key stream; goes on where the last call stopped. */
+/* out := in ^ key stream; continues where the last call ended. */
 static void rc4_continue(uint32_t *s, uint32_t *x, uint64_t *y, const uint8_t *in, uint8_t *out, size_t size)
 {
     for (; size >= 8; size -= 8, in += 8, out += 8)
@@ -101,7 +101,7 @@ static void rc4_continue(uint32_t *s, uint32_t *x, uint64_t *y, const uint8_t *i
         *out++ = *in++ ^ rc4_byte(s, x, y);
 }
 
-/* The same from the state of a key that has produced nothing yet; the state is used up. */
+/* The same from the state of an unused key; the state cannot be used again. */
 static void rc4_apply(uint32_t *s, const uint8_t *in, uint8_t *out, size_t size)
 {
     uint32_t x = 0;
