@@ -1,4 +1,4 @@
-# The ledger of all queues: what needs them all, their timers, and what is deleted bit by bit.
+# The ledger of all queues: operations on all of them, their timers, and deferred deletions.
 
 cimport cython
 from msmq_fast._native.ledgerbase cimport LedgerBase
@@ -6,4 +6,4 @@ from msmq_fast._native.ledgerbase cimport LedgerBase
 
 @cython.final
 cdef class Ledger(LedgerBase):
-    """What all queues of one queue manager share."""
+    """The state that all queues of one queue manager share."""

@@ -13,11 +13,11 @@ from msmq_fast._native.wheel cimport Timer
 
 
 cdef class Ledger(LedgerBase):
-    """``Ledger(guid, writer, reader, seed=0)``: `guid` is the queue manager's, 16 bytes as on the wire; `seed` is random."""
+    """``Ledger(guid, writer, reader, seed=0)``: `guid` is the GUID of the queue manager, 16 bytes as on the wire; `seed` is random."""
 
     @property
     def pending_deletes(self) -> int:
-        """Messages of purged or deleted queues, or whose removal failed, that are not surely out of the store."""
+        """Messages of purged or deleted queues, or with a failed removal, that may still be in the store."""
         cdef Drain drain
         cdef uint64_t count = self._pending_count + self._reaped + self._deleting
         for drain in self._drains:
@@ -25,10 +25,10 @@ cdef class Ledger(LedgerBase):
         return count
 
     def reap(self, size_t limit=1000, sink=None) -> int:
-        """Delete up to `limit` messages whose removal was deferred from the store in one unit (DU-08). Returns how many are left.
+        """Deletes up to `limit` messages whose removal was deferred, in one unit (DU-08). Returns how many are left.
 
-        `sink(status)` is called when that is durable. Until then another call does nothing: the deletions of a great queue
-        never crowd out what others commit. Those whose packets are needed for what follows are read first, in smaller numbers.
+        `sink(status)` is called when that is durable. Until then another call does nothing, so that the deletions of a large queue never
+        delay other commits for long. Packets that side effects need are read first, in smaller numbers.
         """
         cdef PendingDelete entry
         cdef DeferredDelete deferred = None
@@ -85,11 +85,13 @@ cdef class Ledger(LedgerBase):
 
     @property
     def returned(self) -> int:
-        """Messages that were given back but could not be stored again: in no queue until return_again() succeeds."""
+        """Messages that were given back but could not be stored again: they are in no queue until return_again() succeeds."""
         return len(self._returned)
 
     def return_again(self) -> None:
-        """Give back once more what could not be stored. A message for which that raises waits for the next time, and none but it."""
+        """Gives back again the messages that could not be stored. A message for which that raises stays in the list; it does not affect the
+        others.
+        """
         cdef QueueReading core
         cdef object fault = None
         returned, self._returned = self._returned, []
@@ -102,7 +104,9 @@ cdef class Ledger(LedgerBase):
             raise fault
 
     def serve(self) -> None:
-        """Call `ready` of every queue that got something since the last call. What one raises, or `on_poison`, is raised after all were called."""
+        """Calls `ready` of every queue with new messages since the last call. Calls all of them, then raises what one of them, or
+        `on_poison`, has raised.
+        """
         cdef QueueReading core
         cdef object fault = None
         while self._dirty:
@@ -124,9 +128,9 @@ cdef class Ledger(LedgerBase):
             raise fault
 
     def expire(self, uint32_t limit=1000) -> int:
-        """Remove up to `limit` messages whose time is over (DM-213, X-04). Returns how many timers fired.
+        """Removes up to `limit` expired messages (DM-213, X-04). Returns how many timers fired.
 
-        A message whose removal raises is tried again after EXPIRE_AGAIN seconds and holds up no other one; what was raised is raised at the end.
+        A message whose removal raises is retried after EXPIRE_AGAIN seconds and does not delay others. The exception is raised at the end.
         """
         cdef object fault = None
         cdef Timer timer
@@ -154,7 +158,7 @@ cdef class Ledger(LedgerBase):
         return fired
 
     def _disarm(self, uint32_t queue, uint64_t key):
-        """The timer of a message that is being drained went off."""
+        """Called when the timer of a message that is being drained fires."""
         cdef Drain drain
         cdef Slot* slot = NULL
         for drain in self._drains:

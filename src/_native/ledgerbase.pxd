@@ -44,8 +44,8 @@ from msmq_fast._native.wheel cimport TimerWheel
 
 
 cpdef enum EnqueueResult:
-    # What became of a message that was to be enqueued. Functions return it as a plain int.
-    ENQUEUED = 0                # express: available now, nothing more will be heard
+    # The result of enqueuing a message. Functions return it as a plain int.
+    ENQUEUED = 0                # express: available now, no notification follows
     QUEUE_QUOTA = 1             # DM-097
     MACHINE_QUOTA = 2           # DM-096: throttled, or the queue manager's quota
     EXPIRED = 3                 # DM-098
@@ -54,37 +54,37 @@ cpdef enum EnqueueResult:
 
 
 cdef enum Owner:
-    # Owners of locks; sessions and subscriptions take numbers from OWNER_FIRST on (Ledger.new_owner).
+    # Owners of locks. Sessions and subscriptions get numbers from OWNER_FIRST on (Ledger.new_owner).
     OWNER_NONE = 0
     OWNER_STORE = 1             # a plain receive whose removal is not durable yet
-    OWNER_DAMAGED = 2           # its body could not be read from the store, or was not kept by it
+    OWNER_DAMAGED = 2           # its body could not be read from the store, or the store failed to keep it
     OWNER_RETURNED = 3          # pending: given back, not durable yet
     OWNER_PURGED = 4            # as OWNER_STORE, and the queue was purged meanwhile
-    OWNER_POISON = 5            # its last abort was one too many: it is about to be moved
+    OWNER_POISON = 5            # aborted too often: it is about to be moved
     OWNER_FINAL = 7             # sent and ordered: it waits for its FinalAck
     OWNER_FIRST = 16
-    OWNER_LEASE = 0x40000000    # bit of the numbers of leases: a purge takes what they lock
-    OWNER_TRANSFER = 0x80000000     # bit of the numbers of sessions to other queue managers: what they lock is under way
+    OWNER_LEASE = 0x40000000    # bit of the numbers of leases: a purge removes what they lock
+    OWNER_TRANSFER = 0x80000000     # bit of the numbers of sessions to other queue managers: the messages that they lock are in transit
 
 
 cdef enum Memory:
-    # How full the memory is with express messages.
+    # How full the memory for express messages is.
     MEMORY_ENOUGH = 0
-    MEMORY_SHORT = 1            # above the mark in the middle: senders are slowed down
-    MEMORY_FULL = 2             # above the high mark, until the low one is reached: nothing is let in
+    MEMORY_SHORT = 1            # above the middle watermark: senders are slowed down
+    MEMORY_FULL = 2             # above the high watermark, until the low one is reached: no message is accepted
 
 
 cdef enum Role:
-    # What a queue is to what follows from a removal.
-    ROLE_NONE = 0               # nothing follows: journals, dead-letter queues, internal queues
+    # The role of a queue, which determines the side effects of a removal.
+    ROLE_NONE = 0               # no side effects: journals, dead-letter queues, internal queues
     ROLE_DESTINATION = 1
     ROLE_OUTGOING = 2
 
 
 cdef enum Reason:
-    # Why a message leaves, or what became of it: values of protocol.classes.MessageClass.
-    REASON_NONE = -1            # nothing follows
-    REASON_SENT = 0             # the next queue manager keeps it
+    # Why a message leaves, or its outcome: values of protocol.classes.MessageClass.
+    REASON_NONE = -1            # no side effects
+    REASON_SENT = 0             # the next queue manager has stored it
     REASON_ARRIVED = 0x0002
     REASON_RECEIVED = 0x4000
     REASON_UNSENT = 0x8001      # purged before it was sent
@@ -93,7 +93,7 @@ cdef enum Reason:
     REASON_PURGED = 0xC001
     REASON_TIMEOUT = 0xC002
     REASON_REJECTED = 0xC004    # by its application
-    REASON_UNANSWERED = 0xC003  # its receiver never said what became of it
+    REASON_UNANSWERED = 0xC003  # its receiver never reported the outcome
     REASON_NEGATIVE = 0x8000    # bit of every failure
 
 
@@ -106,66 +106,69 @@ cdef enum AckRequest:
 
 
 cdef enum:
-    SEQUENCE_MARGIN = 1 << 19   # a new block is reserved when fewer are left
+    SEQUENCE_MARGIN = 1 << 19   # a new block is reserved when fewer numbers are left
     COUNT_LIMIT = 0xFFFF        # of AbortCount and MoveCount in memory
     EVERY_STATE = 1 << STATE_AVAILABLE | 1 << STATE_LOCKED | 1 << STATE_PENDING | 1 << STATE_PURGE_PENDING
-    MDB_CORRUPTED = -30796      # the status of what cannot be a packet; lmdbapi.pxd has it for those that call liblmdb
+    MDB_CORRUPTED = -30796      # the status of bytes that cannot be a packet; lmdbapi.pxd has it for modules that call liblmdb
 
 
 cdef struct PendingDelete:
-    # A stored message that is out of every list and has to leave the store.
+    # A stored message that is in no list any more and must be deleted from the store.
     uint64_t key, content_id
     uint32_t queue, size, source, ordinal, dead_letter
     uint16_t message_class, reason, abort_count, move_count
     uint8_t event               # that the feed gets in the commit of the removal
     uint8_t role, ack_flags
-    bint has_side_effects       # its packet is needed for what follows from the removal
+    bint has_side_effects       # its packet is needed for the side effects of the removal
 
 
 @cython.final
 cdef class Removals(CommitListener):
-    """What has left the lists and is leaving the store: a pending delete again when the commit of the removal fails."""
+    """Messages that were removed from the lists and are being deleted from the store. If the commit fails, they become pending deletes
+    again.
+    """
     cdef LedgerBase _ledger
     cdef PendingDelete* _entries    # ring of `_capacity` (a power of two)
     cdef uint64_t _capacity, _head, _tail, _told
     cdef readonly uint64_t failed
     cdef int add(self, const PendingDelete* entry) except -1
-    # Has the next commit tell of everything that was added.
+    # Makes the next commit report the outcome of everything that was added.
     cdef int watch(self) except -1
 
 
 cdef class LedgerBase(Undoable):
-    """What all queues of one queue manager share, but the queues themselves."""
+    """The state that all queues of one queue manager share, except the queues themselves."""
     cdef public Writer writer
     cdef public Reader reader
-    cdef public Tables tables               # what is durable
-    cdef public uint64_t sequence           # last SequentialID given out (DM-099); also the arrival sequence
-    cdef public uint64_t sequence_limit     # reserved durably up to here (DU-18)
+    cdef public Tables tables               # the stored data
+    cdef public uint64_t sequence           # last SequentialID issued (DM-099); also the arrival sequence
+    cdef public uint64_t sequence_limit     # durably reserved up to here (DU-18)
     cdef public uint64_t bytes, quota_bytes     # DM-096
     cdef public uint64_t cached_bytes, cache_limit
     cdef public bint throttled              # Begin and End Flow Control, set from outside
-    cdef readonly uint64_t express_bytes    # of express messages in queues: the memory is their only place
+    cdef readonly uint64_t express_bytes    # bytes of express messages in queues, which exist only in memory
     cdef public uint64_t express_low, express_mid, express_high     # watermarks of express_bytes (X-38)
     cdef readonly int memory                # MEMORY_…
     cdef public object on_memory            # called with `memory` when it has changed
     cdef public bint feed
-    cdef readonly uint64_t watermark        # readers in bulk look for nothing new below this sequence, see VisibilityWatermark
+    cdef readonly uint64_t watermark        # bulk readers look for no new messages below this sequence, see VisibilityWatermark
     cdef readonly uint32_t now_s            # Unix seconds, wall clock; set by tick()
     cdef readonly uint64_t now_us           # Unix microseconds, wall clock
     cdef public object reserve              # called with the new limit when the sequence runs low
     cdef public object on_poison            # called with (queue ordinal, lookup ids) of locked messages, see OWNER_POISON
     cdef public object on_read_error        # called with (queue ordinal, lookup id, status)
-    # Called inside a unit with (role, packet, reason, ack_flags, ordinal of the chosen dead-letter queue or 0) when one of the
-    # flags may apply to what becomes of a message. It sends acknowledgments and returns (MessageClass, whether it sent one, QueueBase for the copy or None).
+    # Called inside a unit with (role, packet, reason, ack_flags, ordinal of the chosen dead-letter queue or 0) if one of the flags may
+    # apply to the outcome of a message. It sends acknowledgments and returns (MessageClass, whether it sent one, QueueBase for the copy or
+    # None).
     cdef public object on_removed
-    # Called for the TxSequenceID (TimeStamp << 32 | Ordinal) of a sequence that begins. None: messages get no numbers.
+    # Called for the TxSequenceID (TimeStamp << 32 | Ordinal) of a new sequence. None: messages get no numbers.
     cdef public object open_stream
-    cdef public uint64_t final_grace        # seconds after TimeToBeReceived in which a FinalAck may come (AMB-35)
+    cdef public uint64_t final_grace        # seconds after TimeToBeReceived in which a FinalAck may still arrive (AMB-35)
     cdef dict _streams                      # TxSequenceID -> QueueBase: the current sequence of each outgoing queue
     cdef dict _finals                       # ordinal of the message identifier -> tuples (QueueBase, key, TxSequenceID, number)
     cdef readonly TimerWheel wheel
     cdef readonly SourceTable sources
-    cdef readonly bint reaping              # a reap is not durable yet
+    cdef readonly bint reaping              # whether a reap is not durable yet
     cdef bint _reserving
     cdef dict _cores
     cdef list _dirty
@@ -178,8 +181,8 @@ cdef class LedgerBase(Undoable):
     cdef uint32_t _own_source
     cdef list _side_effects                 # (QueueBase, key) of each message that a removal creates; None: not recorded
     cdef list _drains
-    cdef list _returned                     # (QueueBase, Received) whose return was not kept
-    cdef readonly uint64_t discarded        # journal copies and dead letters for which there was no room
+    cdef list _returned                     # (QueueBase, Received) whose return could not be stored
+    cdef readonly uint64_t discarded        # journal copies and dead letters that were discarded for lack of room
     cdef public object on_discard           # called with the ordinal of a queue that had no room for a copy, once a minute
     cdef uint32_t _discard_told
     cdef readonly Removals removals
@@ -188,33 +191,33 @@ cdef class LedgerBase(Undoable):
     cdef int empty(self, uint32_t size) except -1
     cdef int _set_memory(self, int memory) except -1
     cdef int defer_delete(self, const PendingDelete* entry) except -1
-    # `moved`: the content belongs to another queue now.
+    # `moved`: the content now belongs to another queue.
     cdef int _delete_stored(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1
-    # One feed event about a message; `reason` is a Reason. `outgoing`: of a queue that leads elsewhere.
+    # Adds one feed event about a message. `reason` is a Reason. `outgoing`: the queue is an outgoing queue.
     cdef int event(self, int kind, uint32_t queue, bint outgoing, const Slot* slot, bint lazy, int reason=*, uint64_t identifier=*,
                    uint32_t number=*) except -1
-    # One about a message that came and was not taken; `source` has 16 bytes. It causes no commit.
+    # Adds one feed event about a message that arrived but was not accepted; `source` has 16 bytes. It causes no commit.
     cdef int untaken(self, int kind, int transport, uint32_t queue, const uint8_t* source, uint32_t ordinal, uint32_t size,
                      uint16_t message_class, uint16_t reason, uint64_t identifier, uint32_t number) except -1
 
 
-# How queues and their ledger take back what a unit of work did to them, see undo.pxd.
-#
-# To make one more change undoable: 1. add a kind; 2. log it before the change, with what the change overwrites; 3. put that back in
-# `undo_in_queue` or `undo_in_ledger`. Entries run in reverse order: when one runs, everything is as it was right behind its change.
+# How queues and their ledger undo what a unit of work did to them, see undo.pxd.
+
+# To make one more change undoable: 1. add a kind; 2. log it before the change, with the state that the change overwrites; 3. restore that
+# state in `undo_in_queue` or `undo_in_ledger`. Entries run in reverse order: when one runs, the state is that directly after its change.
 
 cdef enum UndoKind:
-    UNDO_PLACED = 1             # a message came into the list
-    UNDO_COMMITTED = 2          # the same in a transaction, whose reservation comes back
+    UNDO_PLACED = 1             # a message was added to the list
+    UNDO_COMMITTED = 2          # the same in a transaction, whose reservation is restored
     UNDO_CHANGED = 3            # state, lock and counts of a message
     UNDO_REMOVED = 4            # a message left the list; `kept` is its packet
-    UNDO_SHARED = 5             # so many bytes are counted in two queues of the family
-    UNDO_EXPECTED = 6           # how many moves come here
+    UNDO_SHARED = 5             # bytes that are counted in two queues of the family
+    UNDO_EXPECTED = 6           # the number of expected moves to this queue
     UNDO_PENDING_DELETE = 7             # a message waits for reap()
     UNDO_REAPED = 8             # one of them was taken
     UNDO_FINALS = 9             # the messages that wait for the FinalAcks of an ordinal; `kept` is the tuple
-    UNDO_STREAM = 10            # which queue sends a sequence; `kept` is the queue
-    UNDO_RESERVING = 11         # a block of SequentialIDs is asked for
+    UNDO_STREAM = 10            # the queue that sends a sequence; `kept` is the queue
+    UNDO_RESERVING = 11         # a block of SequentialIDs was requested
 
 
 cdef struct QueueUndo:
@@ -236,21 +239,21 @@ cdef struct ReapUndo:
 cdef int log_in_ledger(LedgerBase ledger, int kind, uint64_t token, object kept) except -1
 cdef int log_reaped(LedgerBase ledger, const PendingDelete* entry) except -1
 cdef int reserve_sequence(LedgerBase ledger) except -1
-# What is to be remembered of a message that leaves the store.
+# Fills in what is needed to delete a message from the store later.
 cdef void pending_delete_of(PendingDelete* entry, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason) noexcept
-# Something follows from the removal, for which the packet is needed.
+# Notes that the removal has side effects, for which the packet is needed.
 cdef void mark_side_effects(PendingDelete* entry, uint8_t role, const Slot* slot, int reason) noexcept
-# The slot that a message had, as far as it matters for its removal.
+# Restores the fields of a message's slot that its removal needs.
 cdef void slot_of(Slot* slot, const PendingDelete* entry) noexcept
 
 
 cdef inline bint stopped(LedgerBase ledger) noexcept:
-    # Whether flow control lets nothing in (DM-096, X-38).
+    # Whether flow control blocks new messages (DM-096, X-38).
     return ledger.throttled or ledger.memory == MEMORY_FULL
 
 
 cdef inline bint sequence_left(LedgerBase ledger) except -1:
-    # Whether there is a SequentialID; if not, the reservation that failed is tried again.
+    # Whether a SequentialID is available; if not, retries the reservation that failed.
     if ledger.sequence < ledger.sequence_limit:
         return True
     reserve_sequence(ledger)
@@ -258,7 +261,7 @@ cdef inline bint sequence_left(LedgerBase ledger) except -1:
 
 
 cdef inline int flags_for(uint8_t role, int reason) noexcept nogil:
-    """The flags that matter when a message leaves (or reaches) a queue for a reason."""
+    """Returns the flags that matter when a message leaves (or reaches) a queue for a reason."""
     cdef int final = POSITION_FINAL if role == ROLE_DESTINATION else 0
     if role == ROLE_NONE or reason < 0:
         return 0
@@ -270,5 +273,5 @@ cdef inline int flags_for(uint8_t role, int reason) noexcept nogil:
 
 
 cdef inline uint16_t failure(int reason) noexcept nogil:
-    """What the feed is told of why a message left: 0 if it did not fail."""
+    """Returns the reason for the feed event of a message that left: 0 if it did not fail."""
     return <uint16_t>(reason if reason > 0 and reason & REASON_NEGATIVE else 0)

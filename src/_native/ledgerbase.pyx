@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""What all queues share: sequence numbers, the budget, the feed, and the removals that are still to be made durable."""
+"""The state that all queues share: sequence numbers, the budget, the feed, and removals that are not durable yet."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stddef cimport size_t
@@ -60,7 +60,7 @@ cdef int undo_in_ledger(LedgerBase ledger, uint64_t token, const QueueUndo* undo
 
 
 cdef int reserve_sequence(LedgerBase ledger) except -1:
-    """Asks for the next block of SequentialIDs, unless that is under way."""
+    """Requests the next block of SequentialIDs, unless a request is in progress."""
     if ledger._reserving or ledger.reserve is None:
         return 0
     ledger._reserving = True
@@ -74,7 +74,7 @@ cdef int reserve_sequence(LedgerBase ledger) except -1:
 
 
 cdef class LedgerBase:
-    """``LedgerBase(guid, writer, reader, seed=0)``: `guid` is the queue manager's, 16 bytes as on the wire; `seed` is random."""
+    """``LedgerBase(guid, writer, reader, seed=0)``: `guid` is the GUID of the queue manager, 16 bytes as on the wire; `seed` is random."""
 
     def __init__(self, bytes guid, Writer writer, Reader reader, uint64_t seed=0, owner=None):
         if len(guid) != 16:
@@ -112,16 +112,16 @@ cdef class LedgerBase:
         free(self._pending)
 
     def tick(self, uint64_t now_us) -> None:
-        """The wall clock, Unix microseconds. To be called at the start of every turn of the loop that does work."""
+        """Sets the wall clock, in Unix microseconds. Call it at the start of every turn of the loop that does work."""
         self.now_us = now_us
         self.now_s = <uint32_t>(now_us // 1000000)
 
     cdef int fill(self) except -1:
-        """Express messages take more memory than the mark in the middle."""
+        """Called when express messages use more memory than the middle watermark."""
         return self._set_memory(MEMORY_FULL if self.express_bytes > self.express_high or self.memory == MEMORY_FULL else MEMORY_SHORT)
 
     cdef int empty(self, uint32_t size) except -1:
-        """An express message has left the memory."""
+        """Called when an express message has left the memory."""
         self.express_bytes -= size
         if self.memory and self.express_bytes <= self.express_low:
             self._set_memory(MEMORY_ENOUGH)
@@ -135,10 +135,10 @@ cdef class LedgerBase:
         return 0
 
     def new_owner(self, bint transfer=False, bint lease=False) -> int:
-        """A number under which a session or subscription locks positions, not given to another one while it could still matter.
+        """Returns a number under which a session or subscription locks positions. It is not reused while it could still matter.
 
-        `transfer`: for a session with another queue manager. What it locks still expires, all others' locks are theirs to end; but a
-        purge takes along what is locked for a `lease`.
+        `transfer`: for a session with another queue manager; messages that it locks still expire. Only its holder ends any other lock,
+        except that a purge removes messages that are locked for a `lease`.
         """
         self._last_owner += 1
         if not OWNER_FIRST <= self._last_owner < <uint32_t>OWNER_LEASE:
@@ -146,7 +146,7 @@ cdef class LedgerBase:
         return self._last_owner | (<uint32_t>OWNER_TRANSFER if transfer else 0) | (<uint32_t>OWNER_LEASE if lease else 0)
 
     cdef uint64_t next_sequence(self) except 0:
-        """The next SequentialID (DM-099), and with it the reservation of the next block in good time (DU-18)."""
+        """Returns the next SequentialID (DM-099), and reserves the next block in time (DU-18)."""
         if not sequence_left(self):
             raise OverflowError("no SequentialID is reserved: the store does not keep up")
         self.sequence += 1
@@ -155,13 +155,13 @@ cdef class LedgerBase:
         return self.sequence
 
     def reserved(self, uint64_t limit) -> None:
-        """The reservation up to `limit` is durable; 0: it failed, and is tried again."""
+        """Called when the reservation up to `limit` is durable. 0 means that it failed; it is retried."""
         self._reserving = False
         if limit > self.sequence_limit:
             self.sequence_limit = limit
 
     cdef int defer_delete(self, const PendingDelete* entry) except -1:
-        """A stored message that reap() has to delete; the reference to its source goes along."""
+        """Adds a stored message that reap() must delete; takes over the reference to its source."""
         cdef size_t capacity
         cdef PendingDelete* grown
         if self._pending_count == self._pending_capacity:
@@ -180,7 +180,7 @@ cdef class LedgerBase:
         return undo_in_ledger(self, token, <const QueueUndo*>data, kept)
 
     cdef int _delete_stored(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1:
-        """Deletes a stored message with the current unit, and again, with what follows, should its commit fail.
+        """Deletes a stored message with the current unit, and again, with its side effects, if the commit fails.
 
         The source gets a reference.
         """
@@ -248,10 +248,10 @@ cdef class LedgerBase:
 
     def turned_away(self, int kind, uint32_t queue, bytes source not None, uint32_t ordinal, uint32_t size, uint16_t message_class,
                     uint16_t reason=0, uint64_t identifier=0, uint32_t number=0) -> None:
-        """The feed hears of a message that came by SRMP and was not taken: NACKED or DUPLICATE (store.schema.EventKind).
+        """Adds a feed event for a message that arrived by SRMP and was not accepted: NACKED or DUPLICATE (store.schema.EventKind).
 
-        `queue` is the ordinal of the local queue that it is for, or 0; `source` the GUID of its identifier, as on the wire; `identifier`
-        and `number` its place in its stream. With the next commit, which it does not cause.
+        `queue` is the ordinal of its local queue, or 0; `source` the GUID of its identifier, as on the wire; `identifier` and `number` its
+        position in its stream. The event is written with the next commit, but does not cause one.
         """
         if PyBytes_GET_SIZE(source) != 16:
             raise ValueError("a GUID has 16 bytes")
@@ -260,7 +260,7 @@ cdef class LedgerBase:
         )
 
     def next_deadline(self) -> int | None:
-        """Unix seconds, not later than the first message expires; None if none does."""
+        """Unix seconds, not later than the first expiry of a message; None if none expires."""
         return self.wheel.next_deadline()
 
 
@@ -287,7 +287,7 @@ cdef class Removals(CommitListener):
         return 0
 
     cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
-        """Takes the latest entry back; the end of `token` was told of before."""
+        """Undoes the latest entry; the end of `token` was already being reported."""
         self._tail -= 1
         self._told = token
         self._ledger.sources.release(self._entries[self._tail & (self._capacity - 1)].source)
@@ -317,7 +317,7 @@ cdef class Removals(CommitListener):
 
 
 cdef void pending_delete_of(PendingDelete* entry, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason) noexcept:
-    """What is to be remembered of a message that leaves the store."""
+    """Fills in what is needed to delete a message from the store later."""
     memset(entry, 0, sizeof(entry[0]))
     entry.key = slot.key
     entry.content_id = slot.content_id
@@ -337,7 +337,7 @@ cdef void pending_delete_of(PendingDelete* entry, uint32_t queue, uint8_t role, 
 
 
 cdef void mark_side_effects(PendingDelete* entry, uint8_t role, const Slot* slot, int reason) noexcept:
-    """Something follows from the removal, for which the packet is needed."""
+    """Notes that the removal has side effects, for which the packet is needed."""
     entry.has_side_effects = True
     entry.role = role
     entry.reason = <uint16_t>reason
@@ -345,7 +345,7 @@ cdef void mark_side_effects(PendingDelete* entry, uint8_t role, const Slot* slot
 
 
 cdef void slot_of(Slot* slot, const PendingDelete* entry) noexcept:
-    """The slot that a message had, as far as it matters for its removal."""
+    """Restores the fields of a message's slot that its removal needs."""
     memset(slot, 0, sizeof(slot[0]))
     slot.key = entry.key
     slot.content_id = entry.content_id

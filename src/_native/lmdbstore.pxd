@@ -1,4 +1,4 @@
-# The store on disk: an LMDB environment, with what its redo log holds in front of it. Its writer and its reader: lmdbthreads.pxd.
+# The store on disk: an LMDB environment with a redo log in front of it. lmdbthreads.pxd has its writer and its reader.
 
 from msmq_fast._native.lmdbapi cimport LmdbStore, MDB_cursor, MDB_stat, MDB_txn, RedoStore, RedoView
 from msmq_fast._native.tables cimport Tables
@@ -13,8 +13,8 @@ cdef class LmdbTables(Tables):
     cdef MDB_txn* _begin(self) except NULL
     cdef MDB_cursor* _cursor(self, MDB_txn* txn, int table) except NULL
     cdef MDB_stat _stat(self, int table) except *
-    cdef int _users                 # writers and readers that have not been closed, copies under way
+    cdef int _users                 # number of open writers and readers, and of copies in progress
 
 
-# A StoreError of `doing`, with the words for its status.
+# Returns the StoreError of an action `doing`, with the text of its status.
 cdef object store_error(str doing, int status)

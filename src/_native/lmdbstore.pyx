@@ -1,4 +1,4 @@
-"""The store on disk: an LMDB environment, with what its redo log holds in front of it."""
+"""The store on disk: an LMDB environment with a redo log in front of it."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -56,14 +56,14 @@ from msmq_fast._native.tables import DATABASES, FIRST_TABLES, StoreError
 
 
 def status_text(int status):
-    """What a commit status means, in words."""
+    """Returns the text of a commit status."""
     if status == 0:
         return "ok"
     return lmdb_api.strerror(status).decode()
 
 
 def status_is_full(int status):
-    """True for a full disk or map: nothing was kept, and a later commit may succeed (flow control)."""
+    """Whether the status means a full disk or map: nothing was stored, and a later commit may succeed (flow control)."""
     return bool(status_is_space(status))
 
 
@@ -75,10 +75,11 @@ load_liblmdb()
 
 
 cdef class LmdbTables(Tables):
-    """The LMDB environment of a directory. One process opens an environment once; `close` needs its writer and reader closed and no copy under way.
+    """The LMDB environment of a directory.
 
-    Opening it for writing first brings in what a redo log holds that was left behind; `settled` says that it is a copy that holds
-    all of it. With read_only=True the log is not looked at: see store/redotail.py.
+    A process opens an environment only once. `close` requires that its writer and reader are closed and no copy is in progress. Opening it
+    for writing first applies a redo log that was left behind. `settled` states that it is a copy that already has everything. With
+    read_only=True the log is ignored: see store/redotail.py.
     """
 
     def __cinit__(
@@ -122,7 +123,7 @@ cdef class LmdbTables(Tables):
     def start_log(self, size_t size):
         """Puts a redo log of `size` bytes in front of the store until its writer is closed.
 
-        Returns the number under which a log of another state of the store was set aside, or 0. Raises StoreError.
+        Returns the number in the new name of a log of another state of the store, which it moves away, or 0. Raises StoreError.
         """
         cdef const char* path = self._path
         cdef int status, moved = 0
@@ -137,7 +138,7 @@ cdef class LmdbTables(Tables):
         return moved
 
     def settle(self):
-        """Waits, without the GIL, until LMDB holds all that is durable now; a store without a redo log always does."""
+        """Waits, without the GIL, until LMDB has everything that is durable now. Without a redo log it always has."""
         cdef RedoStore* redo = self._store.redo
         cdef int status
         if redo == NULL:
@@ -148,7 +149,7 @@ cdef class LmdbTables(Tables):
             raise store_error("cannot apply the redo log", status)
 
     cdef RedoStore* _view(self, int table, bytes lower, bytes upper, RedoView* over) except? NULL:
-        """What the log says about a range; the read transaction has to begin after it. `redo_view_end` must follow."""
+        """Collects the log's records of a range. The read transaction must begin after it, and `redo_view_end` must follow."""
         cdef RedoStore* redo = self._store.redo
         cdef const char* end = NULL if upper is None else PyBytes_AS_STRING(upper)
         cdef int status
@@ -236,9 +237,7 @@ cdef class LmdbTables(Tables):
             lmdb_api.txn_abort(txn)
 
     def scan(self, int table, bytes lower=b"", bytes upper=None, size_t limit=1000):
-        """At most `limit` records with lower <= key < upper, in key order; one short read transaction."""
-        if self._lacks(table):
-            return []
+        """Returns at most `limit` records with lower <= key < upper, in key order, from one short read transaction."""
         cdef RedoView over
         cdef RedoStore* redo = self._view(table, lower, upper, &over)
         cdef MDB_txn* txn = NULL
@@ -257,7 +256,7 @@ cdef class LmdbTables(Tables):
             while <size_t>len(found) < limit:
                 if more and step:
                     status = lmdb_api.cursor_get(cursor, &key, &value, step)
-                    step = 0        # the record is looked at until it was taken
+                    step = 0        # a record is examined until it was added
                     if status and status != MDB_NOTFOUND:
                         raise store_error("cannot read the store", status)
                     more = status == 0 and (upper is None or (<char*>key.mv_data)[:key.mv_size] < upper)
@@ -322,7 +321,7 @@ cdef class LmdbTables(Tables):
             redo_view_end(redo, &over)
 
     def read_content(self, uint64_t content_id, uint32_t size):
-        """A stored packet; raises StoreError when it is not there or damaged."""
+        """Returns a stored packet. Raises StoreError if it is missing or damaged."""
         cdef bytes packet = PyBytes_FromStringAndSize(NULL, size)
         cdef MDB_txn* txn = self._begin()
         cdef int status = read_content_anew(&self._store, txn, content_id, size, PyBytes_AS_STRING(packet))
@@ -372,9 +371,9 @@ cdef class LmdbTables(Tables):
         return found
 
     def space(self):
-        """Pages of the file: {"page_size", "pages", "free_pages", "map_size", "last_transaction", "log_bytes", "tables": {…}}.
+        """Returns sizes of the file: {"page_size", "pages", "free_pages", "map_size", "last_transaction", "log_bytes", "tables": {…}}.
 
-        "log_bytes" are in the redo log and will come to the file; the other figures do not wait for them: see `settle`.
+        "log_bytes" are in the redo log and will be moved to the file; the other values do not include them: see `settle`.
         """
         cdef MDB_envinfo info
         cdef MDB_stat one
@@ -406,7 +405,7 @@ cdef class LmdbTables(Tables):
         }
 
     def copy(self, int fd, bint compact=False):
-        """Writes a consistent copy to the descriptor without the GIL; the pages in use meanwhile are not reused."""
+        """Writes a consistent copy to the descriptor without the GIL. Pages in use meanwhile are not reused."""
         cdef int status
         cdef unsigned int flags = MDB_CP_COMPACT if compact else 0
         cdef MDB_env* env = self._store.env
@@ -423,7 +422,7 @@ cdef class LmdbTables(Tables):
             raise store_error("cannot copy the store", status)
 
     def close(self):
-        """Closes the environment; closing twice is fine."""
+        """Closes the environment. Closing twice has no effect."""
         if self._users:
             raise StoreError("the store's writer and reader must be closed first, and a copy must have ended")
         self._end()

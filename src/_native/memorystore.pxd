@@ -11,7 +11,7 @@ cdef class MemoryTables(Tables):
 
 
 cdef class MemoryWriter(Writer):
-    """For tests and simulators: keeps nothing when it crashes, commits when told to."""
+    """For tests and simulators: loses uncommitted batches in a crash, and commits on request."""
     cdef readonly MemoryTables tables
     cdef BatchList _flying, _done
     cdef uint64_t _calls, _fail_call, _commits, _fail_commit

@@ -67,11 +67,11 @@ cdef class MemoryTables(Tables):
         return packet
 
     def close(self):
-        """Nothing to close; here so that a store can be closed either way."""
+        """Does nothing; provided so that both kinds of stores can be closed in the same way."""
 
 
 cdef class MemoryWriter(Writer):
-    """For tests and simulators: a batch becomes durable when `complete_one` is called, and can be told to fail."""
+    """For tests and simulators: a batch becomes durable when `complete_one` is called, and can be made to fail."""
 
     def __cinit__(self, MemoryTables tables=None, **kwargs):
         self.tables = MemoryTables() if tables is None else tables
@@ -130,7 +130,7 @@ cdef class MemoryWriter(Writer):
         return self._flying.head != NULL
 
     def complete_one(self, int status=0):
-        """Ends the oldest sealed batch, with its listeners told; False when there is none."""
+        """Ends the oldest sealed batch and calls its listeners. Returns False if there is none."""
         cdef Batch* batch = list_pop(&self._flying)
         if batch == NULL:
             return False
@@ -165,7 +165,7 @@ cdef class MemoryWriter(Writer):
         return self.tables
 
     def close(self):
-        """Commits what was gathered and tells its listeners."""
+        """Commits the gathered batch and calls its listeners."""
         if self._closed:
             return
         while self._depth:
@@ -237,5 +237,5 @@ cdef class MemoryReader(Reader):
         return 0
 
     def close(self):
-        """Answers what was asked for."""
+        """Answers the requests that wait."""
         self.complete()

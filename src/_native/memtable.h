@@ -1,14 +1,11 @@
-/* What the redo log holds and LMDB does not yet: the records of one segment, by table and key. No Python, no LMDB.
+/* The records that the redo log has and LMDB does not have yet: the records of one segment, by table and key. No Python, no LMDB.
  *
  * A Generation belongs to one segment and points into its memory. Several records about one key leave one entry, the last:
- *
  *     put of a new key, then delete   nothing: the table never had it
  *     put, then delete                a tombstone
  *     put or delete, then put         the last value
- *
- * The caller serializes all calls. A reader that wants to go on without the caller's lock counts itself in `pins`; entries' keys
- * and values do not move, and stay until the generation is cleared.
- */
+ * The caller serializes all calls. A reader that continues without the caller's lock increments `pins`: keys and values of entries then
+ * stay at their addresses until the generation is cleared. */
 #ifndef MSMQ_FAST_MEMTABLE_H
 #define MSMQ_FAST_MEMTABLE_H
 
@@ -16,7 +13,7 @@
 
 #define MEM_TABLES 16 /* at most, as STORE_TABLES */
 
-#define MEM_GONE 0       /* nothing: what is below counts */
+#define MEM_GONE 0       /* nothing: the tables below decide */
 #define MEM_PUT 1        /* a value; the tables below may have the key */
 #define MEM_PUT_NEW 2    /* a value; the tables below do not have the key */
 #define MEM_DELETED 3    /* a tombstone */
@@ -37,11 +34,11 @@ typedef struct {
     size_t mask;
     uint32_t head[MEM_TABLES]; /* the last entry of each table, + 1 */
     uint32_t pins;
-    int unknown; /* an operation is of a table that this version does not have */
-    uint64_t missing; /* deletes of keys that were not there, as far as this generation can tell */
+    int unknown; /* one operation has a table that this version does not know */
+    uint64_t missing; /* deletes of missing keys, as far as this generation can know */
 } Generation;
 
-/* One entry, as it is applied and read. */
+/* One entry in the form in which it is applied and read. */
 typedef struct {
     const uint8_t *key;
     uint64_t prefix; /* of the key, for comparing */
@@ -189,7 +186,7 @@ static void fill_item(const Generation *gen, const MemEntry *entry, MemItem *ite
     item->state = entry->state;
 }
 
-/* 1 if the generation says what is under the key: a value or a tombstone. */
+/* Returns 1 if the generation has a value or a tombstone for the key. */
 static int gen_find(const Generation *gen, int table, const uint8_t *key, size_t key_len, MemItem *item) {
     size_t slot;
     if (!gen->count)
@@ -201,7 +198,7 @@ static int gen_find(const Generation *gen, int table, const uint8_t *key, size_t
     return 1;
 }
 
-/* Forgets everything; memory of a size that is seldom needed is given back. */
+/* Removes all entries, and frees memory of a size that is rarely needed. */
 static void gen_clear(Generation *gen) {
     if (gen->room > (size_t)1 << 17) {
         free(gen->entries);
@@ -275,7 +272,7 @@ static void view_sort(MemView *view) {
         qsort(view->items, view->count, sizeof(MemItem), compare_items);
 }
 
-/* Every entry, in the order in which LMDB takes them best. 0, or ENOMEM. */
+/* Collects every entry, in the order in which LMDB stores them fastest. Returns 0, or ENOMEM. */
 static int view_all(MemView *view, const Generation *gen) {
     for (size_t i = 0; i < gen->count; i++) {
         MemItem *item;

@@ -41,14 +41,14 @@ from msmq_fast._native.record cimport POSITION_PREPARED, POSITION_PURGE_PENDING,
 
 @cython.final
 cdef class Relocation(CommitListener):
-    """A message on its way to another queue: in both lists until the unit is durable, counted once."""
+    """A message that moves to another queue: it is in both lists until the unit is durable, but counted once."""
     cdef QueueCore _source, _target
     cdef uint32_t _owner            # of the lock: a transaction, or OWNER_STORE
     cdef uint32_t _size
 
     cdef int committed(self, uint64_t token, int status) except -1:
         cdef Slot* slot = self._source.positions.find(token)
-        # The accounts count it twice again, until one of the two slots is dropped.
+        # The accounts count it twice until one of the two slots is removed.
         in_two_queues(self._source, -<int64_t>self._size)
         self._target.expected -= 1
         if slot != NULL and slot.flags & FLAG_REMOVING:
@@ -57,7 +57,7 @@ cdef class Relocation(CommitListener):
             elif self._owner == OWNER_STORE or self._owner == OWNER_POISON:
                 self._source._return(slot)
             else:
-                slot.flags &= ~FLAG_REMOVING    # its transaction, told after this, knows whether it stays locked
+                slot.flags &= ~FLAG_REMOVING    # its transaction is notified after this, and decides whether it stays locked
         return 0
 
     cdef int settled(self) except -1:
@@ -65,7 +65,7 @@ cdef class Relocation(CommitListener):
 
 
 cdef int _relocate(QueueCore source, Slot* original, QueueCore target, uint32_t owner, object sink) except -1:
-    """Takes a message over, with the current unit."""
+    """Adds a message to the target, with the current unit."""
     cdef LedgerBase ledger = source.ledger
     cdef NumberedPosition record
     cdef Relocation relocation
@@ -75,7 +75,7 @@ cdef int _relocate(QueueCore source, Slot* original, QueueCore target, uint32_t 
     assert in_unit(source.ledger.writer), "call inside a unit"
     if recoverable:
         stored_record(source, original, &record)
-        record.position.arrival_seq = target._arrival(key)      # may raise: before anything is in two lists
+        record.position.arrival_seq = target._arrival(key)      # may raise: before the message is in two lists
     slot = target.positions.insert(key, STATE_PENDING)
     slot.content_id = original.content_id
     slot.arrived = original.arrived
@@ -136,17 +136,17 @@ cdef int _relocate(QueueCore source, Slot* original, QueueCore target, uint32_t 
 
 
 cdef int expect(QueueCore core, int more) except -1:
-    """So many more messages are about to move here."""
+    """Changes the number of expected moves to this queue by `more`."""
     log_number(core, UNDO_EXPECTED, core.expected)
     core.expected += more
     return 0
 
 
 def move(QueueCore source not None, uint64_t key, QueueCore target not None, sink=None) -> bool:
-    """Move an available message to another queue of the family (DM-142, DU-11); False if it is not available.
+    """Moves an available message to another queue of the family (DM-142, DU-11). Returns False if it is not available.
 
-    `sink(status)` is called when the move is durable: before this returns for an express message. If the store does not keep it
-    the message is where it was.
+    `sink(status)` is called when the move is durable; for an express message, before this returns. If the commit fails, the message is at
+    its old place.
     """
     cdef Slot* slot = source.positions.find(key)
     if slot == NULL or slot.state != STATE_AVAILABLE or target.gone:
@@ -162,7 +162,7 @@ def move(QueueCore source not None, uint64_t key, QueueCore target not None, sin
 
 
 def lock_for_move(QueueCore source not None, uint64_t key, uint32_t owner, QueueCore target not None) -> bool:
-    """Lock an available message that a transaction wants to move (DM-145); the target stays although it may be empty."""
+    """Locks an available message that a transaction will move (DM-145). The target queue is kept even if it is empty."""
     if target.gone or not source.claim(key, owner):
         return False
     target.expected += 1
@@ -170,16 +170,17 @@ def lock_for_move(QueueCore source not None, uint64_t key, uint32_t owner, Queue
 
 
 def move_locked(QueueCore source not None, uint64_t key, uint32_t owner, QueueCore target not None) -> bool:
-    """Move what `owner` has locked, within a unit; False if it is gone. If the unit is not kept it is available again.
+    """Moves a message that `owner` has locked, within a unit. Returns False if it has been removed. If the unit fails, it is available
+    again.
 
-    ValueError: the store has lost its record; it stays locked.
+    Raises ValueError if the store has lost its record; the message stays locked.
     """
     expect(target, 1)
     return complete_move(source, key, owner, target)
 
 
 def keep_counts(QueueCore core not None, const uint64_t[::1] keys not None) -> None:
-    """Has the counts of messages written that are available."""
+    """Writes the abort and move counts of the messages that are available."""
     cdef Py_ssize_t index
     core.ledger.writer.begin_unit()
     try:
@@ -192,9 +193,9 @@ def keep_counts(QueueCore core not None, const uint64_t[::1] keys not None) -> N
 
 
 cpdef bint complete_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1:
-    """The transaction commits: the move joins the current unit. False if the message or the target is gone.
+    """Called when the transaction commits: the move joins the current unit. Returns False if the message or the target has been removed.
 
-    What was purged meanwhile moves all the same (X-57). If the unit is not kept the message is locked as before.
+    A message that was purged meanwhile is moved all the same (X-57). If the unit fails, the message is locked as before.
     """
     cdef Slot* slot = source.positions.find(key)
     expect(target, -1)
@@ -208,7 +209,7 @@ cpdef bint complete_move(QueueCore source, uint64_t key, uint32_t owner, QueueCo
 
 
 cpdef bint abort_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1:
-    """The transaction aborts: the message is available again, with one more abort. False if it is gone."""
+    """Called when the transaction aborts: the message is available again, with one more abort. Returns False if it has been removed."""
     cdef Slot* slot = source.positions.find(key)
     target.expected -= 1
     if slot == NULL or slot.owner != owner or (slot.state != STATE_LOCKED and slot.state != STATE_PURGE_PENDING):

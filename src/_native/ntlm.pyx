@@ -47,7 +47,7 @@ cdef inline uint32_t _number(const uint8_t* p, bint little) noexcept nogil:
 
 
 cdef size_t _pdu(const uint8_t* pdu, size_t left, size_t header_size) noexcept nogil:
-    """The frag_length of a PDU whose lengths fit together and to a token of ours; else 0."""
+    """Returns the frag_length of a PDU whose lengths are consistent and leave room for a token, otherwise 0."""
     cdef size_t length
     cdef bint little
     if left < COMMON:
@@ -62,8 +62,8 @@ cdef size_t _pdu(const uint8_t* pdu, size_t left, size_t header_size) noexcept n
 cdef class MessageSecurity:
     """One direction of a session: its keys, of 16 bytes each, its key stream and its sequence number.
 
-    `key_exchange` tells whether NTLMSSP_NEGOTIATE_KEY_EXCH was agreed on. Messages are protected, or unprotected, in the order of their
-    sequence numbers. The first one that fails is the last: every later one fails, too. Raises ValueError.
+    `key_exchange` is whether NTLMSSP_NEGOTIATE_KEY_EXCH was negotiated. Messages are protected, or unprotected, in the order of their
+    sequence numbers. After the first failure, every later message fails, too. Raises ValueError.
     """
 
     def __init__(self, bytes sealing_key not None, bytes signing_key not None, bint key_exchange):
@@ -79,7 +79,7 @@ cdef class MessageSecurity:
         memset(&self._state, 0, sizeof(self._state))
 
     cdef void _finish(self, uint8_t* mac, uint8_t* token) noexcept nogil:
-        """The signature of the message whose checksum is `mac`."""
+        """Writes the signature of the message whose checksum is `mac`."""
         cdef int i
         memset(token, 0, TOKEN)
         token[0] = 1
@@ -102,7 +102,7 @@ cdef class MessageSecurity:
         return differs == 0
 
     def protect(self, header not None, stub not None, trailer not None, bint privacy) -> tuple[bytes, bytes]:
-        """The stub as it is sent, and its signature. The three parts are signed together; with privacy the stub is encrypted."""
+        """Returns the stub as it is sent, and its signature. The three parts are signed together; with privacy the stub is encrypted."""
         cdef const uint8_t[::1] head = header, body = stub, tail = trailer
         cdef bytes out = PyBytes_FromStringAndSize(NULL, body.shape[0]) if privacy else bytes(stub)
         cdef bytes token = PyBytes_FromStringAndSize(NULL, TOKEN)
@@ -114,7 +114,7 @@ cdef class MessageSecurity:
         return out, token
 
     def restart(self, bytes sealing_key not None) -> None:
-        """Begin the key stream anew, as SPNEGO does behind its mechListMIC; the sequence number goes on."""
+        """Restarts the key stream, as SPNEGO does after its mechListMIC. The sequence number continues."""
         if len(sealing_key) != KEY:
             raise ValueError("the keys of a session have 16 bytes")
         rc4_schedule(self._state.cells, <const uint8_t*>PyBytes_AS_STRING(sealing_key), KEY)
@@ -122,14 +122,14 @@ cdef class MessageSecurity:
         self._state.y = 0
 
     def unprotect(self, header not None, stub not None, trailer not None, signature not None, bint privacy) -> bytes:
-        """The stub in clear. Raises ValueError for a signature that is not that of the next message."""
+        """Returns the decrypted stub. Raises ValueError if the signature is not that of the next message."""
         cdef const uint8_t[::1] head = header, body = stub, tail = trailer, token = signature
         cdef bytes out = PyBytes_FromStringAndSize(NULL, body.shape[0]) if privacy else bytes(stub)
         cdef uint8_t* target = <uint8_t*>PyBytes_AS_STRING(out)
         cdef uint8_t[16] mac
         if self._failed or token.shape[0] != TOKEN:
             self._failed = True
-            raise ValueError("the signature of a PDU has no 16 bytes, or one before it was wrong")
+            raise ValueError("the signature of a PDU does not have 16 bytes, or an earlier one was wrong")
         ntlm_message(&self._state, self._sequence, _start(head), head.shape[0], _start(body), target, body.shape[0],
                      _start(tail), tail.shape[0], NTLM_UNSEAL if privacy else NTLM_SIGN, mac)
         if not self._matches(mac, &token[0]):
@@ -137,7 +137,7 @@ cdef class MessageSecurity:
         return out
 
     def protect_pdus(self, buffer not None, size_t header_size, bint privacy) -> None:
-        """Protect whole PDUs in place that stand one after the other; ValueError for lengths that do not fit."""
+        """Protects consecutive whole PDUs in place. Raises ValueError for inconsistent lengths."""
         cdef uint8_t[::1] view = buffer
         cdef size_t size = view.shape[0], at = 0, length = 1
         cdef uint8_t* pdu
@@ -157,7 +157,7 @@ cdef class MessageSecurity:
             raise ValueError("the lengths in a PDU do not match")
 
     def unprotect_pdus(self, buffer not None, size_t header_size, bint privacy) -> None:
-        """The reverse, in place. ValueError also for a signature that is not that of the next message."""
+        """Verifies and decrypts in place. Raises ValueError for inconsistent lengths or a wrong signature."""
         cdef uint8_t[::1] view = buffer
         cdef size_t size = view.shape[0], at = 0, length
         cdef uint8_t* pdu
@@ -190,7 +190,7 @@ def md5(data not None) -> bytes:
 
 
 def hmac_md5(key not None, *parts) -> bytes:
-    """HMAC-MD5 (RFC 2104) of the parts, one after the other: 16 bytes."""
+    """Returns the HMAC-MD5 (RFC 2104) of the concatenated parts: 16 bytes."""
     cdef const uint8_t[::1] secret = key, view
     cdef bytes out = PyBytes_FromStringAndSize(NULL, 16)
     cdef hmac_md5_key state

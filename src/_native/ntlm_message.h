@@ -1,7 +1,7 @@
-/* Signing and sealing of one message (MS-NLMP 3.4.3, 3.4.4.2): HMAC-MD5 over all of it, RC4 over its body.
-
-   Each of the two waits for its own last step most of the time. Run in turns, block by block, they take hardly
-   longer than one of them: twice as fast as one after the other. */
+/* Signs and seals one message (MS-NLMP 3.4.3, 3.4.4.2): HMAC-MD5 over all of it, RC4 over its body.
+ *
+ * Each algorithm mostly waits for its own last step. Interleaved block by block, both together take hardly longer than one: twice as
+ * fast as one after the other. */
 
 #ifndef MSMQ_FAST_NTLM_MESSAGE_H
 #define MSMQ_FAST_NTLM_MESSAGE_H

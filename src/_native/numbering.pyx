@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The transactional sequences of outgoing queues: numbers, and what is stored of them."""
+"""The transactional sequences of outgoing queues: assigns numbers and stores the state."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t, uint8_t
@@ -23,7 +23,7 @@ from msmq_fast._native.tablenumbers cimport TABLE_SEQUENCE
 
 
 cdef bint begin_stream(QueueBase core) except -1:
-    """A new transactional sequence of an outgoing queue (QB-112); False: no identifier is reserved."""
+    """Begins a new transactional sequence of an outgoing queue (QB-112). Returns False if no identifier is reserved."""
     cdef uint64_t identifier = core.ledger.open_stream()
     if not identifier:
         return False
@@ -34,7 +34,7 @@ cdef bint begin_stream(QueueBase core) except -1:
 
 
 cdef bint stream_left(QueueBase core) except -1:
-    """Whether the next message can have a number; a new sequence begins if no message of the one before waits for an OrderAck."""
+    """Whether the next message can get a number. A new sequence begins if no message of the previous one waits for an OrderAck."""
     cdef OutSequence sequence = core.sequence
     if sequence.unordered or (sequence.identifier and sequence.next_number == 1):
         return sequence.next_number <= LAST_NUMBER
@@ -42,7 +42,7 @@ cdef bint stream_left(QueueBase core) except -1:
 
 
 cdef int number(QueueBase core, const Slot* slot, NumberedPosition* record) except -1:
-    """Gives a message that comes into an outgoing queue its number, and completes its record (AMB-04, DU-19)."""
+    """Assigns a number to a message that enters an outgoing queue, and completes its record (AMB-04, DU-19)."""
     cdef OutSequence sequence = core.sequence
     if not to_be_numbered(core, slot):
         return 0
@@ -55,7 +55,7 @@ cdef int number(QueueBase core, const Slot* slot, NumberedPosition* record) exce
 
 
 cdef int stream_changed(QueueBase core) except -1:
-    """The state of a sequence joins the current batch: one record in each, which is brought up to date in place."""
+    """Stores the state of a sequence with the current batch: one record per batch, which is updated in place."""
     cdef uint8_t key[STREAM_KEY_SIZE]
     cdef RenamedStream whole
     cdef OutgoingStream* record = &whole.stream
@@ -84,7 +84,7 @@ cdef int stream_changed(QueueBase core) except -1:
 
 
 cdef int send_stream(LedgerBase ledger, uint64_t identifier, QueueBase core) except -1:
-    """A queue sends this sequence now; None: no queue does."""
+    """Notes that a queue now sends this sequence; None: no queue does."""
     log_in_ledger(ledger, UNDO_STREAM, identifier, ledger._streams.get(identifier))
     if core is None:
         ledger._streams.pop(identifier, None)
@@ -94,15 +94,17 @@ cdef int send_stream(LedgerBase ledger, uint64_t identifier, QueueBase core) exc
 
 
 cdef int expect_final(QueueBase core, uint32_t ordinal, uint64_t key, uint64_t identifier, uint32_t number) except -1:
-    """A FinalAck for this place in a sequence is for the message `key`."""
+    """Notes that a FinalAck for this position in a sequence is for the message `key`."""
     cdef LedgerBase ledger = core.ledger
-    forget_final(ledger, ordinal, core, key)    # its sequence may have ended before its session spoke
+    forget_final(ledger, ordinal, core, key)    # its sequence may have ended before its session acknowledged it
     # Copies for several destinations may share an identifier.
     return set_finals(ledger, ordinal, ledger._finals.get(ordinal, ()) + ((core, key, identifier, number),))
 
 
 cdef int leave_sequence(QueueBase core) except -1:
-    """The next sequence is about to begin: what is still here is ordered, and has to be found when its FinalAck is quicker than its session (QB-216)."""
+    """Called before the next sequence begins. The remaining messages are ordered; registers them, since a FinalAck may arrive before the
+    session's acknowledgment (QB-216).
+    """
     cdef OutSequence sequence = core.sequence
     cdef OutEntry* entry
     cdef uint64_t key

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Messages that an operator exports, imports, moves or copies: listed, put in with what they had before, taken out."""
+"""Messages that an operator exports, imports, moves or copies: lists them, enqueues them with their earlier state, removes them."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -36,7 +36,7 @@ from msmq_fast._native.record cimport SEQUENCE_MASK, NumberedPosition
 
 @cython.final
 cdef class Withdrawal(CommitListener):
-    """Messages that leave a queue with the current unit: gone when it is durable, back in their places if it is not kept."""
+    """Messages that leave a queue with the current unit: removed when it is durable, back at their places if it fails."""
     cdef QueueCore _core
     cdef list _keys
 
@@ -60,11 +60,10 @@ cdef class Withdrawal(CommitListener):
 
 
 def survey(QueueCore core not None, uint64_t after, uint64_t upto, size_t count) -> list:
-    """Available messages in the order of their arrival, as (lookup id, size, arrival in Unix microseconds, class).
+    """Returns available messages in the order of their arrival, as (lookup id, size, arrival in Unix microseconds, class).
 
-    The class is why a message is in a dead-letter queue, else its own.
-
-    At most `count` of those whose arrival sequence is greater than `after` and not greater than `upto`.
+    The class is why a message is in a dead-letter queue, otherwise its own. At most `count` messages whose arrival sequence is greater than
+    `after` and not greater than `upto`.
     """
     cdef Slot* heads[BANDS]
     cdef Slot* slot = NULL
@@ -93,35 +92,35 @@ def survey(QueueCore core not None, uint64_t after, uint64_t upto, size_t count)
 
 
 cdef Slot* _next_in_band(PositionList positions, uint64_t key) noexcept:
-    """The first available message behind `key` that has its priority."""
+    """Returns the first available message after `key` with the same priority."""
     cdef Slot* slot = positions.following(key, 1 << STATE_AVAILABLE)
     return slot if slot != NULL and slot.key >> 56 == key >> 56 else NULL
 
 
 cdef int _entire(bytes packet, UserMessage* m) except -1:
-    """Parses a packet that is to be kept as it is. ValueError: it is none."""
+    """Parses a packet that is to be stored unchanged. Raises ValueError if it is invalid."""
     cdef int code = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), m)
     if code:
         raise ValueError(f"not a UserMessage packet (fault {code})")
     if m.size != <uint64_t>PyBytes_GET_SIZE(packet) or m.wire_size != m.size:
-        raise ValueError("more or less than one UserMessage packet")
+        raise ValueError("not exactly one UserMessage packet")
     return 0
 
 
 def is_transactional(bytes packet not None) -> bool:
-    """Whether a message belongs into a transactional queue. ValueError: not one whole UserMessage packet."""
+    """Whether a message belongs in a transactional queue. Raises ValueError if it is not exactly one UserMessage packet."""
     cdef UserMessage m
     _entire(packet, &m)
     return m.transaction_offset != 0
 
 
 def place(QueueCore core not None, list entries not None) -> list:
-    """Enqueue messages with what they had elsewhere: (packet, arrival in Unix microseconds, abort count,
-    move count, why it is a dead letter or 0).
+    """Enqueues messages with their earlier state: (packet, arrival in Unix microseconds, abort count, move count, why it is a dead letter
+    or 0).
 
-    Each gets a new place at the end of its priority. To be called within a unit; what is recoverable is available when that is
-    durable. Returns an EnqueueResult for each up to the first that is refused, behind which none is enqueued. Raises
-    ValueError for a malformed packet; then none at all is enqueued.
+    Each gets a new place at the end of its priority. Call within a unit; recoverable messages are available when that is durable. Returns
+    an EnqueueResult for each message up to the first one that is rejected; later ones are not enqueued. Raises ValueError for a malformed
+    packet; then none is enqueued.
     """
     cdef LedgerBase ledger = core.ledger
     cdef UserMessage m
@@ -177,9 +176,9 @@ cdef int _refused(QueueCore core, uint64_t size) noexcept:
 
 
 def withdraw(QueueCore core not None, list keys not None, int event) -> int:
-    """Take available messages out of a queue with the current unit. Returns how many; others are passed over.
+    """Removes available messages from a queue with the current unit. Returns how many; others are skipped.
 
-    Recoverable ones are back in their places if the unit is not kept.
+    Recoverable ones are back at their places if the unit fails.
     """
     cdef LedgerBase ledger = core.ledger
     cdef Withdrawal withdrawal = Withdrawal.__new__(Withdrawal)
@@ -212,7 +211,7 @@ def withdraw(QueueCore core not None, list keys not None, int event) -> int:
 
 
 cdef class Identifiers:
-    """``Identifiers(core)``: the message identifiers (source GUID, ordinal) in a queue, and those that are added."""
+    """``Identifiers(core)``: the set of message identifiers (source GUID, ordinal) in a queue, and of those added later."""
     cdef uint64_t* _table           # open addressing; source number << 32 | ordinal, 0: empty
     cdef uint64_t _mask, _count
     cdef dict _sources              # GUID -> number from 1 on
@@ -240,7 +239,7 @@ cdef class Identifiers:
         return self._count
 
     def add(self, bytes packet not None) -> bool:
-        """Add the identifier of a whole UserMessage packet; False if it was there."""
+        """Adds the identifier of a whole UserMessage packet. Returns False if it was already in the set."""
         cdef UserMessage m
         _entire(packet, &m)
         if (self._count + 1) * 2 > self._mask:
@@ -276,7 +275,7 @@ cdef class Identifiers:
         return True
 
     cdef int _resize(self, uint64_t count) except -1:
-        """Room for `count` identifiers and as many more."""
+        """Makes room for `count` identifiers and as many more."""
         cdef uint64_t* old = self._table
         cdef uint64_t size = 64, index, length = self._mask + 1 if old != NULL else 0
         while size < count * 4:

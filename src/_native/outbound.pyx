@@ -1,5 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Transactional messages of outgoing queues: OrderAcks and FinalAcks, what is sent again, start; and the queues whose messages leave by SRMP."""
+"""Transactional messages of outgoing queues: OrderAcks, FinalAcks, retransmission and start-up; also queues whose messages are sent by
+SRMP.
+"""
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.errno cimport EAGAIN
@@ -21,14 +23,16 @@ from array import array
 
 
 def give_up(QueueCore core not None, uint64_t key, int reason) -> None:
-    """A message of an outgoing queue cannot be sent at all: it leaves, for a dead-letter queue if it asks for that. `reason` is a negative MessageClass."""
+    """Removes a message of an outgoing queue that cannot be sent at all, to a dead-letter queue if it requests that. `reason` is a negative
+    MessageClass.
+    """
     finish_outgoing(core, key, reason)
 
 
 def order_ack(Ledger ledger not None, uint64_t identifier, uint32_t number) -> "QueueCore | None":
-    """An OrderAck for a sequence up to `number`: what it covers leaves in the current unit. The queue that it is for.
+    """Processes an OrderAck for a sequence up to `number`: the messages that it covers leave in the current unit. Returns the queue.
 
-    None if no queue sends this sequence now, or if no message with this number was ever transmitted (AMB-14).
+    Returns None if no queue sends this sequence now, or if no message with this number was ever transmitted (AMB-14).
     """
     cdef QueueCore core = ledger._streams.get(identifier)
     if core is None or number > LAST_NUMBER - core.sequence.base:
@@ -51,7 +55,7 @@ def order_ack(Ledger ledger not None, uint64_t identifier, uint32_t number) -> "
 
 
 def sender_of(Ledger ledger not None, uint64_t identifier, uint32_t ordinal=0, uint32_t number=0) -> "QueueCore | None":
-    """The queue that sends a sequence, or in which the message `ordinal` with this place waits for its FinalAck."""
+    """Returns the queue that sends a sequence, or in which the message `ordinal` with this number waits for its FinalAck."""
     for waiting in ledger._finals.get(ordinal, ()):
         if (waiting[2], waiting[3]) == (identifier, number):
             return waiting[0]
@@ -59,9 +63,10 @@ def sender_of(Ledger ledger not None, uint64_t identifier, uint32_t ordinal=0, u
 
 
 def final_ack(Ledger ledger not None, uint32_t ordinal, uint64_t identifier, uint32_t number, int reason) -> bool:
-    """A FinalAck for the message with the identifier `ordinal` of this queue manager, of the class `reason`; False if none waits for it.
+    """Processes a FinalAck of class `reason` for the message with the identifier `ordinal` of this queue manager. Returns False if none
+    waits for it.
 
-    It may come before the OrderAck, and says as much as one about this message.
+    It may arrive before the OrderAck, and then counts as an OrderAck for this message, too.
     """
     cdef QueueCore core
     cdef OutEntry* entry = NULL
@@ -80,7 +85,9 @@ def final_ack(Ledger ledger not None, uint32_t ordinal, uint64_t identifier, uin
 
 
 def resend(QueueCore core not None) -> int:
-    """Everything that was transmitted and is covered by no OrderAck is to be sent again, in order, with the same numbers. Returns how many."""
+    """Marks for retransmission everything that was transmitted and that no OrderAck covers, in order, with the same numbers. Returns how
+    many.
+    """
     cdef Slot* slot = NULL
     cdef uint64_t key
     cdef int released = 0
@@ -92,7 +99,7 @@ def resend(QueueCore core not None) -> int:
 
 
 def resent(QueueCore core not None) -> None:
-    """ResendIntervalIndex has changed: it is kept."""
+    """Stores a changed ResendIntervalIndex."""
     core.ledger.writer.begin_unit()
     try:
         stream_changed(core)
@@ -103,7 +110,7 @@ def resent(QueueCore core not None) -> None:
 
 
 def session_ended(QueueCore core not None, uint32_t owner) -> int:
-    """As `resend`, of what a session had sent that has ended; what an OrderAck covers leaves. Returns how many are sent again."""
+    """Like `resend`, for what an ended session had sent. Messages that an OrderAck covers leave. Returns how many are sent again."""
     cdef Slot* slot = NULL
     cdef uint64_t key
     cdef list keys = []
@@ -115,12 +122,12 @@ def session_ended(QueueCore core not None, uint32_t owner) -> int:
 
 
 def may_continue(QueueCore core not None, sink) -> bool:
-    """Whether the next message of an SRMP queue may be sent. If not, `sink(status)` is called when that is to be asked again; a status other
-    than 0: the store does not keep up.
+    """Whether the next message of an SRMP queue may be sent. If not, `sink(status)` is called when the caller should ask again; a status
+    other than 0 means that the store fails to keep up.
 
-    A receiver takes a sequence from its message 1 on only, so that one of which nothing was ever answered and whose first message has left
-    begins again under an identifier of its own (A-14). What was answered is known for ever before anything else is sent: a sequence that
-    began again though its receiver has a part of it would be received twice.
+    A receiver accepts a sequence only from its message 1 on. Therefore a sequence of which nothing was ever answered, and whose first
+    message has left, begins again under an identifier of its own (A-14). The fact that the receiver has answered is made durable before
+    anything else is sent: if a sequence began again although its receiver has a part of it, that part would be received twice.
     """
     cdef OutSequence sequence = core.sequence
     cdef LedgerBase ledger = core.ledger
@@ -148,8 +155,11 @@ def may_continue(QueueCore core not None, sink) -> bool:
 
 
 def depart(QueueCore core not None, uint64_t key) -> tuple:
-    """A message that is locked is about to be sent: (identifier, number, previous) of its place in the sequence as its receiver knows it,
-    zeros if it has none. `previous`: the one before that is still here, else the last that a receipt covers, else 0."""
+    """Called before a locked message is sent. Returns (identifier, number, previous) of its position in the sequence as its receiver knows
+    it, zeros if it has none.
+
+    `previous` is the previous message that is still here, otherwise the last one that a receipt covers, otherwise 0.
+    """
     cdef OutSequence sequence = core.sequence
     cdef uint32_t previous = 0
     cdef OutEntry* entry = sequence.depart(key, &previous)
@@ -159,8 +169,10 @@ def depart(QueueCore core not None, uint64_t key) -> tuple:
 
 
 def answered(QueueCore core not None, uint64_t key, uint32_t owner, uint32_t keeper) -> bool:
-    """The receiver of a message that `owner` has locked says that it has it. Those of a sequence wait for a stream receipt, locked for `keeper`;
-    the others leave. Whether it waits."""
+    """Called when the receiver of a message that `owner` has locked confirms that it has the message. Returns whether the message waits.
+
+    Messages of a sequence wait for a stream receipt, locked for `keeper`. Others leave.
+    """
     cdef OutSequence sequence = core.sequence
     cdef Slot* slot = NULL
     cdef int answer = sequence.acknowledged(key)
@@ -168,7 +180,7 @@ def answered(QueueCore core not None, uint64_t key, uint32_t owner, uint32_t kee
         core.acked(array("Q", (key,)), owner)
         return False
     if answer == ANSWER_OVER:
-        retire_one(core, key)   # a receipt was quicker, and says more; it may be of the sequence before
+        retire_one(core, key)   # a receipt arrived first, and covers more; it may belong to the previous sequence
         return False
     sequence.state_not_durable = sequence.state_not_durable or not sequence.answered
     sequence.answered = True
@@ -185,7 +197,9 @@ def answered(QueueCore core not None, uint64_t key, uint32_t owner, uint32_t kee
 
 
 def resume_sequence(QueueCore core not None, bytes record) -> None:
-    """At start, before the positions are loaded: the stored state of a sequence, None if there is none. ValueError: it is damaged."""
+    """At start, before the positions are loaded: restores the stored state of a sequence, None if there is none. Raises ValueError if it is
+    damaged.
+    """
     cdef RenamedStream whole
     cdef OutgoingStream stream
     cdef bint renamed
@@ -207,9 +221,10 @@ def resume_sequence(QueueCore core not None, bytes record) -> None:
 
 
 def settle_sequence(QueueCore core not None, uint32_t stamp) -> None:
-    """At start, when the positions are loaded, in a unit: what is known to have arrived leaves, and what has no number gets one.
+    """At start, when the positions are loaded, in a unit: messages that are known to have arrived leave, and messages without a number get
+    one.
 
-    `stamp`: the TimeStamp of sequences that begin in this incarnation.
+    `stamp` is the TimeStamp of sequences that begin in this incarnation.
     """
     cdef Slot* slot = NULL
     cdef NumberedPosition record

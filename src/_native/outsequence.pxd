@@ -1,4 +1,4 @@
-# The transactional sequence of one outgoing queue: which message has which number, and what is known of each.
+# The transactional sequence of one outgoing queue: the number of each message, and its state.
 
 cimport cython
 from cpython.array cimport array
@@ -11,19 +11,19 @@ cdef enum EntryFlag:
     ENTRY_SENT = 1              # transmitted on a session that has not ended
     ENTRY_KEPT = 2              # acknowledged by that session
     ENTRY_ORDERED = 4           # covered by an OrderAck
-    ENTRY_GONE = 8              # out of the queue: a tombstone until it comes to the front
+    ENTRY_GONE = 8              # removed from the queue: a tombstone until it is at the front
 
 
 cdef enum Answer:
-    # What `acknowledged` and `returned` say of a message.
+    # What `acknowledged` and `returned` report about a message.
     ANSWER_OTHER = 0            # it has no number here
-    ANSWER_WAITS = 1            # it stays, or is to be sent again
+    ANSWER_WAITS = 1            # it stays, or must be sent again
     ANSWER_OVER = 2             # its receiver has it
 
 
 cdef enum:
     LAST_NUMBER = 0xFFFFFFFF
-    RESTART_GAP = 1 << 24             # more messages than a sequence has before it drains
+    RESTART_GAP = 1 << 24             # more messages than a sequence has before it ends
 
 
 cdef struct OutEntry:
@@ -40,7 +40,7 @@ cdef enum SequenceUndoKind:
 
 
 cdef struct SequenceUndo:
-    # The state before a change. `index` is where `entry` stood.
+    # The state before a change. `index` is the position of `entry`.
     int kind
     bint answered, state_not_durable
     OutEntry entry
@@ -56,42 +56,42 @@ cdef class OutSequence(Undoable):
     cdef OutEntry* _ring        # sorted by key, and from `_first` on by number
     cdef size_t _capacity       # a power of two
     cdef uint64_t _head, _tail  # logical indexes
-    cdef uint64_t _first        # where the entries of the current sequence begin
+    cdef uint64_t _first        # the index at which the entries of the current sequence begin
     cdef readonly uint64_t identifier       # TxSequenceID: TimeStamp << 32 | Ordinal; 0 before the first message
     cdef readonly uint64_t next_number      # TxSequenceNumber of the next message
     cdef readonly uint32_t last_ack         # LastAck.SeqNo
     cdef readonly uint32_t ack_count        # LastAckCount
     cdef readonly uint32_t highest          # the highest number that may have been transmitted
     cdef readonly uint64_t unordered        # messages that no OrderAck covers
-    cdef readonly uint64_t sent             # of them, those that were transmitted and not returned
+    cdef readonly uint64_t sent             # those of them that were transmitted and not returned
     cdef readonly uint64_t finals           # messages that wait for a FinalAck
     cdef readonly uint16_t stamp            # low bits of the time stamp of the incarnation that the numbers are of
     # Of a queue whose messages leave by SRMP, where message 1 must be the first that a receiver gets (MC-MQSRM 2.2.5.3.4):
     cdef readonly uint64_t alias            # the identifier that receivers know; 0: `identifier`
-    cdef readonly uint32_t base             # what is taken from a number for them
-    cdef public bint answered               # the receiver said that it has a message of this sequence
-    cdef public bint state_not_durable      # one of these has changed and is not known to be durable: nothing may be sent
+    cdef readonly uint32_t base             # subtracted from a number before it is sent
+    cdef public bint answered               # the receiver has confirmed a message of this sequence
+    cdef public bint state_not_durable      # one of these fields has changed and may not be durable: nothing may be sent
     cdef public uint32_t last_ack_s         # TimeOfLastAck, Unix seconds; 0: none yet
     cdef public uint32_t resend_index       # ResendIntervalIndex
     cdef public uint32_t resend_interval    # ResendInterval, seconds
     cdef public uint32_t resend_s           # ResendTime, Unix seconds; 0: the timer does not run
-    # To be called before a change; NULL: of the fields only.
+    # Call before a change. NULL: only the fields change.
     cdef int log(self, int kind, const OutEntry* entry) except -1
     cdef int count_final(self, int more) except -1
     cdef void _put_back(self, const OutEntry* entry, uint64_t index) noexcept
-    # Messages that are here, tombstones between them included.
+    # Number of messages, including tombstones between them.
     cdef uint64_t held(self) noexcept
     cdef OutEntry* find(self, uint64_t key) noexcept
     cdef OutEntry* numbered(self, uint64_t identifier, uint32_t number) noexcept
-    # Marks an entry as transmitted; NULL if the message has no number. PreviousTxSequenceNumber to `previous`.
+    # Marks an entry as transmitted. Returns NULL if the message has no number. Sets `previous` to PreviousTxSequenceNumber.
     cdef OutEntry* depart(self, uint64_t key, uint32_t* previous) noexcept
     cdef uint32_t previous_of(self, const OutEntry* entry) noexcept
     cpdef int begin(self, uint64_t identifier) except -1
     # The identifier on the wire.
     cdef uint64_t known_as(self) noexcept
-    # Receivers are to take the first message that is here for number 1 of the sequence `alias`.
+    # Makes the first remaining message number 1 of the sequence `alias` for receivers.
     cdef int rename(self, uint64_t alias) except -1
-    # Whether the first message here must become number 1, as nothing of the sequence has ever reached its receiver.
+    # Whether the first message here must become number 1, because nothing of the sequence has ever reached its receiver.
     cdef bint needs_restart(self) noexcept
     cpdef bint skip_numbers(self, uint32_t stamp) noexcept
     cpdef uint32_t assign(self, uint64_t key, uint32_t ordinal) except 0

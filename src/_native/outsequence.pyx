@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""The transactional sequence of one outgoing queue (MS-MQQB 3.1.1.5, 3.1.5.6): a ring of numbers. Knows nothing of the store.
+"""The transactional sequence of one outgoing queue (MS-MQQB 3.1.1.5, 3.1.5.6): a ring of numbers, independent of the store.
 
-A message gets its number once, when it becomes part of the queue (AMB-04); what it follows is computed whenever it is transmitted,
-so that gaps of messages that have left are bridged (AMB-40).
+A message gets its number once, when it enters the queue (AMB-04). Its previous number is computed at each transmission, so that gaps left
+by removed messages are bridged (AMB-40).
 """
 
 from cpython.array cimport array, clone, resize_smart
@@ -18,8 +18,8 @@ OVER = ANSWER_OVER
 cdef class OutSequence:
     """The numbered messages of one outgoing queue, in the order of their lookup identifiers.
 
-    A new sequence begins (`begin`) only when no message of the one before waits for an OrderAck (QB-112).
-    `undo`: the log of the units that its changes belong to; None: they are never taken back.
+    A new sequence begins (`begin`) only when no message of the previous one waits for an OrderAck (QB-112). `undo` is the log of the units
+    to which its changes belong; None: changes are never undone.
     """
 
     def __cinit__(self, UndoLog undo=None):
@@ -66,7 +66,7 @@ cdef class OutSequence:
         return 0
 
     cdef void _put_back(self, const OutEntry* entry, uint64_t index) noexcept:
-        """An entry as it was. Tombstones that were trimmed around it are tombstones again, with keys and numbers in order."""
+        """Restores an entry. Tombstones that were trimmed around it become tombstones again, with keys and numbers in order."""
         cdef OutEntry tombstone = entry[0]
         tombstone.flags = ENTRY_GONE
         if self._head == self._tail:
@@ -84,7 +84,7 @@ cdef class OutSequence:
         self._ring[index & (self._capacity - 1)] = entry[0]
 
     cdef int count_final(self, int more) except -1:
-        """So many more messages wait for a FinalAck."""
+        """Changes the number of messages that wait for a FinalAck by `more`."""
         self.log(UNDO_FIELDS, NULL)
         self.finals += more
         return 0
@@ -92,7 +92,7 @@ cdef class OutSequence:
     # ---- finding
 
     cdef uint64_t _index(self, uint64_t key) noexcept:
-        """Where `key` stands or would stand."""
+        """Returns the index of `key`, or the index where it would be inserted."""
         cdef uint64_t low = self._head, high = self._tail, middle
         while low < high:
             middle = low + (high - low) // 2
@@ -131,7 +131,7 @@ cdef class OutSequence:
         return entry if entry.number == number and not entry.flags & ENTRY_GONE else NULL
 
     cdef uint32_t previous_of(self, const OutEntry* entry) noexcept:
-        """PreviousTxSequenceNumber: the one before that is still held, else the last that was acknowledged."""
+        """Returns PreviousTxSequenceNumber: the previous message that is still held, otherwise the last one that was acknowledged."""
         cdef uint64_t index = self._index(entry.key), first = max(self._first, self._head)
         cdef const OutEntry* before
         while index > first:
@@ -144,9 +144,11 @@ cdef class OutSequence:
     # ---- coming
 
     cpdef int begin(self, uint64_t identifier) except -1:
-        """Start a new sequence. ValueError: messages of the current one wait for an OrderAck, or it is not a greater identifier."""
+        """Starts a new sequence. Raises ValueError if messages of the current one wait for an OrderAck, or the identifier is not
+        greater.
+        """
         if self.unordered or identifier <= self.identifier:
-            raise ValueError("the sequence before is not over")
+            raise ValueError("the previous sequence has not ended")
         self.log(UNDO_FIELDS, NULL)
         self.identifier = identifier
         self.stamp = <uint16_t>(identifier >> 32)
@@ -186,13 +188,13 @@ cdef class OutSequence:
         return 0
 
     def resume_alias(self, uint64_t alias, uint32_t base, bint answered) -> None:
-        """What is stored beside `resume` of a sequence that leaves by SRMP."""
+        """Restores the additional state of a sequence that is sent by SRMP."""
         self.alias = alias
         self.base = base
         self.answered = answered
 
     cpdef uint32_t assign(self, uint64_t key, uint32_t ordinal) except 0:
-        """The next number, for the message `key`, which stands behind all others. OverflowError: every number was used."""
+        """Assigns the next number to the message `key`, which is after all others. Raises OverflowError if all numbers are used."""
         if self.next_number > LAST_NUMBER:
             raise OverflowError("the sequence has no more numbers before its messages are acknowledged")
         self._append(key, <uint32_t>self.next_number, ordinal)
@@ -200,10 +202,10 @@ cdef class OutSequence:
         return <uint32_t>(self.next_number - 1)
 
     cpdef bint skip_numbers(self, uint32_t stamp) noexcept:
-        """After `restore`: whether the messages are those of another incarnation, which may have gone on in the sequence.
+        """Call after `restore`: returns whether the messages are those of another incarnation, which may have continued the sequence.
 
-        Then the numbers that follow are far from those that it may have given to others since, which receivers would take for
-        repetitions; and OrderAcks for its numbers cover the messages that were copied with the store.
+        If so, the following numbers are far from those that it may have assigned since, which receivers would take for repetitions; and
+        OrderAcks for its numbers cover the messages that were copied with the store.
         """
         if not self.unordered or self.stamp == <uint16_t>stamp:
             return False
@@ -215,19 +217,19 @@ cdef class OutSequence:
     def resume(
         self, uint64_t identifier, uint64_t next_number, uint32_t last_ack, uint32_t ack_count, uint16_t stamp=0
     ) -> None:
-        """The stored state, before the messages are given to `restore`."""
+        """Restores the stored state, before `restore` is called for the messages."""
         self.identifier = identifier
         self.stamp = stamp if stamp else <uint16_t>(identifier >> 32)
         self.next_number = max(next_number, 1)
         self.last_ack = last_ack
-        # Every number that was assigned may have been transmitted, also that of a message which has left the queue since.
+        # Every assigned number may have been transmitted, even the number of a message that has since been removed.
         self.highest = <uint32_t>(self.next_number - 1)
         self.ack_count = ack_count
 
     def restore(self, uint64_t key, uint32_t ordinal, uint64_t identifier, uint32_t number) -> bool:
-        """A stored message, in the order of keys; whether it is known that its receiver has it.
+        """Adds a stored message, in the order of keys. Returns whether its receiver is known to have it.
 
-        That is so when the sequence has gone on behind an OrderAck, or a later one has begun.
+        That is the case if the sequence has continued after an OrderAck, or a later one has begun.
         """
         cdef OutEntry* entry
         cdef uint64_t index
@@ -256,7 +258,7 @@ cdef class OutSequence:
         cdef OutEntry* grown
         cdef OutEntry* entry
         if self._tail != self._head and self._ring[(self._tail - 1) & (self._capacity - 1)].key >= key:
-            raise ValueError("a message comes behind the others of its sequence")
+            raise ValueError("a stored message is not in the order of its sequence")
         if self._tail - self._head == self._capacity:
             doubled = self._capacity * 2
             grown = <OutEntry*>malloc(doubled * sizeof(OutEntry))
@@ -292,14 +294,14 @@ cdef class OutSequence:
         return entry
 
     def transmit(self, uint64_t key) -> tuple:
-        """A message is written to a session: (its number, the one before); (0, 0) if it has none."""
+        """Called when a message is written to a session. Returns (its number, the previous number); (0, 0) if it has none."""
         cdef uint32_t previous = 0
         cdef OutEntry* entry = self.depart(key, &previous)
         number = 0 if entry == NULL else entry.number
         return number, previous
 
     cpdef int acknowledged(self, uint64_t key) except -1:
-        """The session has acknowledged a message: OVER if an OrderAck has, too (QB-211)."""
+        """Called when the session has acknowledged a message. Returns OVER if an OrderAck has, too (QB-211)."""
         cdef OutEntry* entry = self.find(key)
         if entry == NULL:
             return ANSWER_OTHER
@@ -310,7 +312,9 @@ cdef class OutSequence:
         return ANSWER_WAITS
 
     cpdef int returned(self, uint64_t key) except -1:
-        """The session of a message has ended, or its resend timer: WAITS, to be sent again, or OVER."""
+        """Called when the session of a message has ended, or its resend timer has fired. Returns WAITS if it must be sent again, otherwise
+        OVER.
+        """
         cdef OutEntry* entry = self.find(key)
         if entry == NULL:
             return ANSWER_OTHER
@@ -323,8 +327,8 @@ cdef class OutSequence:
         return ANSWER_WAITS
 
     def order(self, uint32_t number) -> array | None:
-        """An OrderAck for everything up to `number`: the keys of the messages that are over now, the others go with the
-        acknowledgment of their session. None for a number that was never transmitted.
+        """Processes an OrderAck for everything up to `number`. Returns the keys of the messages that are now over; the others leave with
+        the acknowledgment of their session. Returns None for a number that was never transmitted.
         """
         cdef array over
         cdef uint64_t index
@@ -356,7 +360,9 @@ cdef class OutSequence:
         return over
 
     def underway(self) -> array:
-        """Keys of the messages that were transmitted and that no OrderAck covers, and of those whose session has still to say so."""
+        """Keys of the messages that were transmitted and that no OrderAck covers, and of those that wait only for the acknowledgment of
+        their session.
+        """
         return self._keys(ENTRY_SENT, ENTRY_SENT, self._head)
 
     def covered(self) -> array:
@@ -384,7 +390,7 @@ cdef class OutSequence:
     # ---- going
 
     cpdef bint remove(self, uint64_t key) except -1:
-        """A message has left the queue; whether it had a number."""
+        """Called when a message has left the queue. Returns whether it had a number."""
         cdef OutEntry* entry = self.find(key)
         if entry == NULL:
             return False
@@ -408,7 +414,7 @@ cdef class OutSequence:
 
     @property
     def first_unordered(self) -> tuple | None:
-        """(number, the one before) of the first message that no OrderAck covers."""
+        """Returns (number, previous number) of the first message that no OrderAck covers."""
         cdef uint64_t index
         for index in range(max(self._first, self._head), self._tail):
             if not self._ring[index & (self._capacity - 1)].flags & (ENTRY_GONE | ENTRY_ORDERED):
@@ -417,7 +423,7 @@ cdef class OutSequence:
 
     @property
     def last_unordered(self) -> tuple | None:
-        """The same of the last one."""
+        """Returns the same for the last such message."""
         cdef uint64_t index = self._tail
         while index > max(self._first, self._head):
             index -= 1

@@ -1,5 +1,5 @@
-# Packets one behind the other in one piece of memory. The contract: packet i has the bytes from starts[i] up to starts[i + 1] of `data`, which
-# may be changed in place as long as nothing but the block has them.
+# Packets that are contiguous in one block of memory. The contract: packet i has the bytes from starts[i] up to starts[i + 1] of `data`.
+# They may be changed in place while only the block refers to them.
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t
@@ -11,6 +11,6 @@ cdef class PacketBlock:
     cdef size_t* starts         # one more than packets
 
 
-# The places are to be filled in, from starts[1] on; then `allocate_packets` gives the block its memory.
+# The caller fills in the positions from starts[1] on; then `allocate_packets` allocates the memory of the block.
 cdef PacketBlock block_of(size_t count)
 cdef uint8_t* allocate_packets(PacketBlock block) except NULL

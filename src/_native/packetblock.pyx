@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Many packets as one object: what a worker thread makes of a batch of rows, and a stage takes in."""
+"""Many packets as one object, which a worker thread builds from a batch of rows, and a stage stores."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stddef cimport size_t

@@ -1,4 +1,4 @@
-# The MessagePositionList of one queue: eight priority bands of sorted slots. Knows nothing of the store.
+# The MessagePositionList of one queue: eight priority bands of sorted slots, independent of the store.
 
 cimport cython
 from cpython.object cimport PyObject
@@ -6,7 +6,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 
 cpdef enum PositionState:
-    # Where a message is between its arrival and its removal. Functions return it as a plain int, 0 for no position.
+    # The state of a message between its arrival and its removal. Functions return it as a plain int, 0 for no position.
     STATE_DELETED = 0           # a tombstone, dropped by the next compaction
     STATE_AVAILABLE = 1
     STATE_LOCKED = 2            # by `owner`
@@ -20,7 +20,7 @@ cdef enum Flag:
     FLAG_COUNTED = 16           # part of TotalBytes
     FLAG_FETCHING = 32          # its body is being read from the store
     FLAG_REMOVING = 64          # its removal is in a batch that is not durable yet
-    FLAG_CACHED = 128           # its body could be dropped: the store has it
+    FLAG_CACHED = 128           # its body could be dropped from memory, because the store has it
 
 cdef enum:
     BANDS = 8
@@ -51,15 +51,15 @@ cdef struct Band:
     Slot* slots                 # ring of `capacity` (a power of two) slots
     uint64_t capacity
     uint64_t head, tail         # logical indexes; physical = index & (capacity - 1)
-    uint64_t available_hint     # no AVAILABLE slot stands before it
-    uint64_t pending_hint       # no PENDING slot stands before it
+    uint64_t available_hint     # no AVAILABLE slot is before it
+    uint64_t pending_hint       # no PENDING slot is before it
     uint64_t live, available, pending
 
 
 cdef inline Slot* at(Band* band, uint64_t index) noexcept nogil:
     return &band.slots[index & (band.capacity - 1)]
 
-# The logical index of the first slot whose key is not below `key`; from there to `tail` tombstones stand between live slots.
+# Returns the logical index of the first slot whose key is not below `key`. From there to `tail`, tombstones may be between live slots.
 cdef inline uint64_t lower_bound(Band* band, uint64_t key) noexcept nogil:
     cdef uint64_t low = band.head, high = band.tail, middle
     while low < high:
@@ -79,13 +79,13 @@ cdef class PositionList:
     cdef readonly uint64_t pending
     cdef readonly uint64_t purge_pending
 
-    # Pointers to slots hold until the next insert, remove or compact.
+    # Pointers to slots are valid until the next insert, remove or compact.
     cdef Slot* insert(self, uint64_t key, int state) except NULL
     cdef Slot* find(self, uint64_t key) noexcept nogil
     cdef Slot* first_available(self) noexcept nogil
     cdef Slot* first_takeable(self, bint pending) noexcept nogil
     cdef Slot* last_available(self) noexcept nogil
-    # The first one behind (before) `key`, which need not exist. `states` is a bit set: 1 << STATE_….
+    # Returns the first slot after (before) `key`, which need not exist. `states` is a bit set: 1 << STATE_….
     cdef Slot* following(self, uint64_t key, uint32_t states) noexcept nogil
     cdef Slot* preceding(self, uint64_t key, uint32_t states) noexcept nogil
     cdef void set_state(self, Slot* slot, int state) noexcept nogil
@@ -98,7 +98,7 @@ cdef class PositionList:
     cdef void _compact(self, Band* band) noexcept nogil
 
 
-# Whether a pointer still leads to a slot of this list: for assertions. One that was kept over an insert or a removal may not.
+# Whether a pointer still points to a slot of this list; for assertions. After an insert or a removal it may not.
 cdef inline bint has_slot(PositionList positions, const Slot* slot) noexcept:
     cdef Band* band = &positions._bands[(slot.key >> 56) & (BANDS - 1)]
     return band.slots <= slot < band.slots + band.capacity and slot.state != STATE_DELETED

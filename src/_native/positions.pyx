@@ -1,10 +1,10 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The MessagePositionList of one queue (MS-MQDMPR 3.1.1.11, 3.1.7.3.5): eight priority bands of sorted slots.
 
-A band is a ring of fixed slots in ascending order of LookupIdentifier. Appending and removing at the
-head are O(1), finding a key is O(log n), an insert out of order shifts the shorter side. A removed slot
-in the middle stays as a tombstone until half of the band consists of tombstones. Two hints per band keep
-the search for the first available (or pending) slot from walking over the same locked slots again.
+A band is a ring of fixed slots in ascending order of LookupIdentifier. Appending and removing at the head are O(1), finding a key is O(log
+n), and an insert out of order shifts the shorter side. A slot that is removed in the middle stays as a tombstone until half of the band
+consists of tombstones. Two hints per band keep the search for the first available (or pending) slot from examining the same locked slots
+again.
 """
 
 from cpython.object cimport PyObject
@@ -50,12 +50,12 @@ cdef class PositionList:
         return 0
 
     cdef Slot* insert(self, uint64_t key, int state) except NULL:
-        """A new slot for `key`, all fields but key and state zero. ValueError if the key is taken or has no band."""
+        """Inserts a slot for `key`, all other fields but the state zero. Raises ValueError if the key exists or has no band."""
         cdef Band* band
         cdef Slot* slot
         cdef uint64_t index, moved
         if (key >> 56) >= BANDS:
-            raise ValueError("the key names no priority band")
+            raise ValueError("the key has no priority band")
         band = &self._bands[key >> 56]
         if band.tail - band.head == band.capacity:
             if band.capacity >= 64 and band.live * 2 < band.capacity:
@@ -70,9 +70,9 @@ cdef class PositionList:
             slot = at(band, index)
             if slot.key == key:
                 if slot.state != STATE_DELETED:
-                    raise ValueError("the key is taken")
+                    raise ValueError("the key already exists")
             elif index - band.head < band.tail - index and band.head > 0:
-                # The side before `index` is the shorter one: it moves down by one.
+                # The side before `index` is shorter, so it moves down by one.
                 band.head -= 1
                 for moved in range(band.head, index - 1):
                     at(band, moved)[0] = at(band, moved + 1)[0]
@@ -205,7 +205,7 @@ cdef class PositionList:
         return NULL
 
     cdef void set_state(self, Slot* slot, int state) noexcept nogil:
-        """Changes the state of a live slot, with counts and hints; not to STATE_DELETED: see remove."""
+        """Changes the state of a live slot, with counts and hints. For STATE_DELETED call remove instead."""
         cdef Band* band = &self._bands[slot.key >> 56]
         if slot.state == STATE_AVAILABLE:
             band.available -= 1
@@ -218,7 +218,7 @@ cdef class PositionList:
         self._count_in(band, slot, index_of(band, slot), state)
 
     cdef inline void _count_in(self, Band* band, Slot* slot, uint64_t index, int state) noexcept nogil:
-        """A slot that is counted in no state gets one."""
+        """Counts a slot, which was counted in no state, in the given state."""
         slot.state = <uint8_t>state
         if state == STATE_AVAILABLE:
             band.available += 1
@@ -234,7 +234,7 @@ cdef class PositionList:
             self.purge_pending += 1
 
     cdef void set_body(self, Slot* slot, object body) noexcept:
-        """Gives the slot its packet (bytes), or takes it away (None)."""
+        """Sets the packet (bytes) of the slot, or removes it (None)."""
         cdef PyObject* old = slot.body
         if body is None:
             slot.body = NULL
@@ -244,7 +244,7 @@ cdef class PositionList:
         Py_XDECREF(old)
 
     cdef void remove(self, Slot* slot) noexcept:
-        """Takes a live slot out; its body is released."""
+        """Removes a live slot and releases its body."""
         cdef Band* band = &self._bands[slot.key >> 56]
         cdef PyObject* body = slot.body
         self.set_state(slot, STATE_DELETED)
@@ -263,7 +263,7 @@ cdef class PositionList:
         Py_XDECREF(body)
 
     cdef Slot* adopt(self, PositionList other, Slot* slot) except NULL:
-        """Moves a live slot of `other` into this list. ValueError if the key is taken."""
+        """Moves a live slot of `other` into this list. Raises ValueError if the key exists."""
         cdef Slot* mine = self.insert(slot.key, slot.state)
         mine[0] = slot[0]
         slot.body = NULL
@@ -305,7 +305,7 @@ cdef class PositionList:
                     result.append(at(band, index).key)
         return result
 
-    # Access by key, for code that handles single messages. State values are those of the declarations.
+    # Access by key, for code that handles single messages. The values of states are those of the declarations.
 
     def add(self, uint64_t key, int state=STATE_AVAILABLE, uint32_t size=0) -> None:
         """Insert a slot. ValueError: key taken, or its high byte is above 7."""

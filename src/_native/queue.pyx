@@ -66,7 +66,7 @@ TAKEN = (<int>ENQUEUED, <int>ENQUEUED_PENDING)  # plain numbers: `in` finds them
 
 
 cdef int keep_identity(LedgerBase ledger, const UserMessage* m, bytes packet, uint64_t fingerprint, bint lazy) except -1:
-    """The stored duplicate history gets a message; `lazy`: this does not by itself cause a commit."""
+    """Adds a message to the stored duplicate history. `lazy`: this does not by itself cause a commit."""
     cdef HistoryEntry entry
     entry.fingerprint = fingerprint
     memcpy(entry.source, PyBytes_AS_STRING(packet) + SOURCE_OFFSET, 16)
@@ -116,7 +116,7 @@ cdef class QueueCore(QueueReading):
             return MACHINE_QUOTA
         if recoverable or ack_flags_of(m, data):
             return self._enqueue_in_unit(packet, m, origin, token, fingerprint, dead_letter, recoverable)
-        # The path of most messages: without a unit, whose begin and end would cost as much as the rest.
+        # Most messages take this path, without a unit, since beginning and ending one would cost as much as the rest.
         self._enter_express(packet, m, fingerprint, dead_letter)
         return ENQUEUED
 
@@ -134,7 +134,7 @@ cdef class QueueCore(QueueReading):
                 if slot.ack_flags:
                     arrived(self, slot, packet)
         except BaseException:
-            # The caller hears that it did not come, so it must not be there.
+            # The caller learns that it was not accepted, so it must not be in the queue.
             writer.roll_back()
             raise
         writer.keep_unit()
@@ -154,7 +154,7 @@ cdef class QueueCore(QueueReading):
         return slot
 
     cdef inline Slot* _enter_express(self, bytes packet, const UserMessage* m, uint64_t fingerprint, uint32_t dead_letter) except NULL:
-        """An express message is in the list, and available. Call inside a unit if its arrival has side effects."""
+        """Adds an express message to the list as available. Call inside a unit if its arrival has side effects."""
         cdef Slot* slot = self._enter(packet, m, dead_letter)
         if fingerprint:
             keep_identity(self.ledger, m, packet, fingerprint, True)
@@ -167,7 +167,7 @@ cdef class QueueCore(QueueReading):
 
     cdef int _enter_stored(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
                            uint32_t dead_letter) except -1:
-        """A recoverable message is in the list, and available when the unit is durable. Call inside the unit."""
+        """Adds a recoverable message to the list; it is available when the unit is durable. Call inside the unit."""
         cdef Writer writer = self.ledger.writer
         cdef const char* data = PyBytes_AS_STRING(packet)
         cdef Slot* slot = self._enter(packet, m, dead_letter)
@@ -189,7 +189,7 @@ cdef class QueueCore(QueueReading):
         return 0
 
     cdef int commit_enqueue(self, uint64_t content_id, bytes packet, PositionRecord* record, uint64_t sequence) except -1:
-        """`content_id` 0: the packet has not been written yet. A `packet` of None has been, and is durable."""
+        """`content_id` 0: the packet has not been written yet. A `packet` of None has been written, and is durable."""
         cdef LedgerBase ledger = self.ledger
         cdef Slot* slot = NULL
         cdef NumberedPosition numbered
@@ -207,7 +207,7 @@ cdef class QueueCore(QueueReading):
         self.arrived_total += 1
         memset(&numbered, 0, sizeof(numbered))
         numbered.position = record[0]
-        # A commit in slices has its places from before: what was purged meanwhile does not take it along.
+        # A commit in slices reserved its places earlier, so a purge in the meantime does not remove its messages.
         numbered.position.arrival_seq = self._arrival(slot.key)
         number(self, slot, &numbered)
         ledger.writer.put_position(self.ordinal, slot.key, &numbered.position, True)
@@ -224,13 +224,13 @@ cdef class QueueCore(QueueReading):
         return 0
 
     cdef int committed(self, uint64_t token, int status) except -1:
-        """A recoverable message became durable, or could not be stored."""
+        """Called when a recoverable message became durable, or could not be stored."""
         cdef Slot* slot = self.positions.find(token)
         if slot == NULL:
             return 0
         if status != STATUS_OK:
             if slot.flags & FLAG_REMOVING:
-                # Taken before it was durable: the Delivery, perhaps of a later batch, must not hand it out.
+                # It was received before it was durable: the Delivery, perhaps of a later batch, must not return it.
                 slot.owner = OWNER_DAMAGED
             else:
                 if slot.owner == OWNER_RETURNED:
@@ -251,17 +251,19 @@ cdef class QueueCore(QueueReading):
     # ---- whole queues
 
     def purge(self) -> int:
-        """Remove every available message (DM-092, DM-093, DM-094). Returns how many.
+        """Removes every available message (DM-092, DM-093, DM-094). Returns how many.
 
-        They are out of sight at once; Ledger.reap lets go of them bit by bit. Locked ones go when they are released, pending
-        ones when they are durable, and one that is out with a reader does not come back.
+        They are invisible at once; Ledger.reap deletes them in small batches. Locked messages are removed when they are released, pending
+        ones when they are durable, and a message that a reader holds is not returned to the queue.
         """
         self.purged_to = self.ledger.sequence
         self._purges += 1
         return self._set_aside(False)
 
     def abandon(self) -> int:
-        """The queue is deleted: everything in it is deleted later, it takes nothing more, the ledger forgets it. Returns the number of messages."""
+        """Called when the queue is deleted: its messages are deleted later, it accepts no more, and the ledger forgets it. Returns the
+        number of messages.
+        """
         cdef uint64_t removed
         self.gone = True
         self.interested = False
@@ -275,7 +277,7 @@ cdef class QueueCore(QueueReading):
     cdef uint64_t _set_aside(self, bint everything) except? 0:
         """Replaces the position list. Locked messages stay in the new list; a Drain deletes the rest in the background.
 
-        Takes no longer for a million messages than for one, as long as those that are locked stand at the front.
+        Takes the same time for a million messages as for one if the locked ones are at the front.
         """
         cdef PositionList old = self.positions, kept
         cdef LedgerBase ledger = self.ledger
@@ -303,7 +305,7 @@ cdef class QueueCore(QueueReading):
                 continue
             slot = kept.adopt(old, slot)
             if slot.owner == OWNER_FINAL:
-                pass    # it has been sent, and nothing can take that back
+                pass    # it has been sent, which cannot be undone
             elif slot.owner == OWNER_STORE or slot.flags & FLAG_REMOVING:
                 slot.owner = slot.owner if slot.owner == OWNER_DAMAGED else OWNER_PURGED
             else:
@@ -337,12 +339,13 @@ cdef class QueueCore(QueueReading):
     # ---- by packet
 
     def enqueue_packets(self, list packets not None, sink=None, uint64_t fingerprint=0, list dead_letters=None) -> tuple:
-        """Enqueue UserMessage packets in one unit. Returns (results, lookup ids); a lookup id of a refused one is 0.
+        """Enqueues UserMessage packets in one unit. Returns (results, lookup ids); the lookup id of a rejected packet is 0.
 
-        With a `fingerprint` (`DuplicateHistory.fingerprint`) they are kept in the duplicate history.
+        With a `fingerprint` (`DuplicateHistory.fingerprint`) they are added to the duplicate history.
 
-        `sink(status)` is called once, when all that were accepted are durable: before this returns if none has to be stored.
-        `dead_letters`: for each the ordinal of the dead-letter queue that its application chose, or 0. Raises ValueError for a packet that is malformed; then none of them is enqueued.
+        `sink(status)` is called once, when all accepted messages are durable: before this returns if none must be stored. `dead_letters`
+        has for each the ordinal of the dead-letter queue that its application chose, or 0. Raises ValueError for a malformed packet; then
+        none of them is enqueued.
         """
         cdef UserMessage* parsed
         cdef bytes packet
@@ -352,7 +355,7 @@ cdef class QueueCore(QueueReading):
         cdef Writer writer = self.ledger.writer
         cdef list results = [], keys = []
         if dead_letters is not None and len(dead_letters) != len(packets):
-            raise ValueError("a dead-letter queue for each packet, or none at all")
+            raise ValueError("give a dead-letter queue for each packet, or none at all")
         if not packets:
             if sink is not None:
                 sink(STATUS_OK)
@@ -396,7 +399,7 @@ cdef class QueueCore(QueueReading):
 
 
 cdef int forget_purged(QueueCore core) except -1:
-    """The queue was purged: the numbers of the messages that are not in it any more lead to a gap (QB-113)."""
+    """Called when the queue was purged: the numbers of the removed messages leave a gap (QB-113)."""
     cdef uint64_t key
     cdef Slot* slot = NULL
     for key in core.sequence.keys():
