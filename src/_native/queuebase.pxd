@@ -1,4 +1,4 @@
-# What every layer of a queue builds on: its fields, its accounts, a message's way into the list and out of it, and how both are undone.
+# The base of all layers of a queue: its fields, its accounts, how a message enters and leaves the list, and how both are undone.
 
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
@@ -48,14 +48,14 @@ cdef enum:
 
 @cython.final
 cdef class Received:
-    """A message handed out (DM-118)."""
+    """A message that was handed out to a reader (DM-118)."""
     cdef readonly uint64_t lookup_id, arrival_seq
     cdef readonly uint64_t content_id
     cdef readonly uint64_t arrived_us
     cdef readonly bytes packet
     cdef readonly uint32_t abort_count, move_count
-    cdef readonly uint32_t reason           # a MessageClass: why it is in a dead-letter queue, else 0
-    cdef readonly uint32_t dead_letter      # ordinal of the queue its application chose for its failure, else 0
+    cdef readonly uint32_t reason           # a MessageClass: why it is in a dead-letter queue, otherwise 0
+    cdef readonly uint32_t dead_letter      # ordinal of the queue that its application chose for its failure, otherwise 0
     cdef uint32_t _purges                   # of its queue, when it was handed out
     cdef list _side_effects                 # (QueueBase, key) of each message that its removal created, or None
 
@@ -65,27 +65,27 @@ cdef class QueueBase(CommitListener):
     cdef readonly PositionList positions
     cdef readonly LedgerBase ledger
     cdef public uint64_t quota_bytes
-    cdef readonly bint outgoing             # TTRQ counts here
+    cdef readonly bint outgoing             # an outgoing queue: TTRQ applies
     cdef readonly OutSequence sequence      # of an outgoing queue
     cdef uint64_t _stream_handles, _stream_place    # where its state stands in the current batch, see Writer.put_head
     cdef public bint srmp                   # an outgoing queue whose messages leave by SRMP
-    cdef set _passing                       # source << 32 | ordinal of the transactional messages of others that wait here
+    cdef set _passing                       # source << 32 | ordinal of transactional messages of other queue managers that wait here
     cdef public uint8_t role                # a Role
-    cdef public bint timeless               # nothing expires: journals and dead-letter queues
-    cdef public QueueBase journal           # gets what is received from here (X-60), or None
-    cdef uint64_t _entered                  # key of the latest message that came
+    cdef public bint timeless               # messages do not expire: journals and dead-letter queues
+    cdef public QueueBase journal           # receives a copy of each message that is received from here (X-60), or None
+    cdef uint64_t _entered                  # key of the latest message that was added
     cdef readonly uint64_t bytes            # TotalBytes (Q-21): of messages that are not pending
-    cdef readonly uint64_t used_bytes       # what the quota counts: pending and reserved ones too
+    cdef readonly uint64_t used_bytes       # counted by the quota: includes pending and reserved messages
     cdef readonly uint64_t reserved_bytes   # of messages of transactions that are not committed (X-33)
-    cdef readonly QueueBase parent          # of a subqueue: its quota counts (X-34)
+    cdef readonly QueueBase parent          # of a subqueue: its quota applies (X-34)
     cdef readonly uint64_t sub_bytes        # used_bytes of the subqueues
     cdef readonly uint64_t moving_bytes     # of messages that are counted in two queues of the family
-    cdef readonly uint32_t expected         # moves to this queue that are under way
+    cdef readonly uint32_t expected         # moves to this queue that are in progress
     cdef readonly uint64_t messages         # number of messages that are not pending
     cdef readonly uint64_t arrived_total, removed_total, expired_total     # since start
-    cdef readonly uint64_t out_of_order     # messages that came behind the watermark: moved or given back
+    cdef readonly uint64_t out_of_order     # messages that became available below the watermark: moved or given back
     cdef readonly bint gone                 # deleted
-    cdef readonly uint64_t purged_to        # nothing that arrived up to this sequence is left or comes back
+    cdef readonly uint64_t purged_to        # no message that arrived up to this sequence is left or will be restored
     cdef public bint interested             # a reader waits: call `ready` when a message becomes available
     cdef public bint watched                # a cursor waits: fresh() tells what became available
     cdef uint32_t _purges
@@ -97,28 +97,28 @@ cdef class QueueBase(CommitListener):
     cdef uint32_t _fetching
     cdef uint32_t _consumed
     cdef object _fetcher
-    # The feed hears of a message: of one that came, with its place in its transactional sequence.
+    # Adds a feed event about a message; for an arrival, with its position in its transactional sequence.
     cdef int _tell(self, int kind, const Slot* slot, bint lazy, int reason=*) except -1
     cdef int _came(self, const Slot* slot, const UserMessage* m, const char* packet, const NumberedPosition* record) except -1
     cdef int _tell_of_abort(self, const Slot* slot) except -1
-    # Whether `count` messages of `size` bytes together would all be taken now.
+    # Whether `count` messages of `size` bytes in total would all be accepted now.
     cdef bint has_room(self, uint64_t count, uint64_t size) noexcept
-    # The arrival sequence to be stored for a message: behind the purge marker, so that it is not taken for a purged one.
+    # Returns the arrival sequence to store for a message: above the purge marker, so that the message does not count as purged.
     cdef uint64_t _arrival(self, uint64_t key) except 0
     cdef Slot* _place(self, uint64_t key, uint64_t content_id, uint64_t arrived, bytes packet, const UserMessage* m) except NULL
     cdef int _count(self, Slot* slot) except -1
     cdef int mark(self) except -1
     cdef int _drop(self, Slot* slot) except -1
-    # Whether a transactional message of another queue manager waits here to be passed on.
+    # Whether a transactional message of another queue manager waits here to be relayed.
     cdef bint passes(self, const uint8_t* source, uint32_t ordinal) except -1
-    # A transactional message leaves the list of an outgoing queue.
+    # Called when a transactional message leaves the list of an outgoing queue.
     cdef int _unnumber(self, Slot* slot) except -1
     cdef Received _received(self, Slot* slot)
-    # For transactions. ENQUEUED with the quota taken (X-33), or why the message cannot come.
+    # For transactions. Returns ENQUEUED with the quota reserved (X-33), or why the message cannot be accepted.
     cdef int reserve(self, const UserMessage* m, uint64_t size) except -1
     cdef void reserve_again(self, uint64_t size) noexcept
     cdef void unreserve(self, uint64_t size) noexcept
-    # Writes the record of a message whose counts have changed, or will be `more` greater, with the current unit.
+    # Writes the record of a message whose counts have changed, or will grow by `more`, with the current unit.
     cdef int put_counts(self, uint64_t key, uint32_t more) except -1
     cdef int shed_body(self, uint64_t key) except -1
     cdef Slot* _put_slot(self, uint64_t key, const PositionRecord* record, int state) except NULL
@@ -130,33 +130,33 @@ cdef struct RemovalUndo:
     uint8_t source[16]
 
 
-# Log what is about to change, see undo.pxd.
+# Functions that log a coming change, see undo.pxd.
 cdef int log_placed(QueueBase core, uint64_t key, int kind) except -1
 cdef int log_number(QueueBase core, int kind, uint64_t number) except -1
 cdef int log_changed(QueueBase core, const Slot* slot) except -1
 cdef int log_removed(Undoable owner, LedgerBase ledger, const Slot* slot, uint64_t total) except -1
 
 
-# A slot as it was when it was removed, without a timer and outside the accounts.
+# Restores a slot as it was when it was removed, without a timer and outside the accounts.
 cdef Slot* put_back(PositionList positions, LedgerBase ledger, const RemovalUndo* undo, object packet) except NULL
-# The stored record of a position, as far as it follows from the slot and the packet.
+# Fills in the stored record of a position, as far as the slot and the packet determine it.
 cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* m, const char* packet) noexcept nogil
-# The record of a message that is available, or was before it was locked. ValueError: there is none.
+# Reads the record of a message that is available, or was before it was locked. Raises ValueError if there is none.
 cdef int stored_record(QueueBase core, const Slot* slot, NumberedPosition* record) except -1
-# Whether what the store kept is still a UserMessage packet.
+# Whether stored bytes are still a UserMessage packet.
 cdef bint is_packet(bytes packet) noexcept
-# Of `note_passing`: the message is one of another queue manager.
+# For `note_passing`: the message is from another queue manager.
 cdef int add_passing(QueueBase core, const Slot* slot) except -1
-# `size` bytes more are counted in two queues of the family, and shall count once.
+# Notes that `size` more bytes are counted in two queues of the family, and must count once.
 cdef void in_two_queues(QueueBase core, int64_t size) noexcept
-# A dead letter does not expire, and nothing more follows from its removal.
+# Marks a dead letter: it does not expire, and its removal has no further side effects.
 cdef void mark_dead_letter(QueueBase core, Slot* slot) noexcept
 cdef int set_finals(LedgerBase ledger, uint32_t ordinal, tuple waiting) except -1
 cdef int forget_final(LedgerBase ledger, uint32_t ordinal, QueueBase core, uint64_t key) except -1
 
 
 cdef inline uint32_t deadline_of(uint32_t sent, uint32_t reach, uint32_t received, bint outgoing) noexcept nogil:
-    """When a message expires where it stands (DA-031): seconds, or NO_DEADLINE."""
+    """Returns when a message expires in its current queue (DA-031): seconds, or NO_DEADLINE."""
     cdef uint64_t best = NO_DEADLINE
     if received != INFINITE:
         best = <uint64_t>sent + received
@@ -171,7 +171,7 @@ cdef inline int effective_priority(const UserMessage* m) noexcept nogil:
 
 
 cdef inline uint8_t ack_flags_of(const UserMessage* m, const char* packet) noexcept nogil:
-    """What the sender asked for, as a position record has it."""
+    """Returns the acknowledgments that the sender requested, in the form of a position record."""
     return (
         (m.ack_flags & POSITION_ACK_MASK if m.admin_type else 0)
         | (POSITION_JOURNAL_NEGATIVE if m.user_flags & USER_JOURNAL_NEGATIVE else 0)
@@ -181,9 +181,10 @@ cdef inline uint8_t ack_flags_of(const UserMessage* m, const char* packet) noexc
 
 
 cdef inline uint8_t final_ack_flags(uint8_t role, bint transactional, bint own, uint8_t ack_flags) noexcept nogil:
-    """At its destination, a transactional message from elsewhere whose sender journals it wants a FinalAck (MS-MQQB 2.2.5).
+    """Returns the flag of a FinalAck: at its destination, a transactional message from another computer requires one if its sender journals
+    it (MS-MQQB 2.2.5).
 
-    So does one that this queue manager sent to itself over HTTP: it is kept in an outgoing queue meanwhile.
+    So does a message that this queue manager sent to itself over HTTP: meanwhile it is stored in an outgoing queue.
     """
     if role != ROLE_DESTINATION:
         return ack_flags
@@ -193,7 +194,7 @@ cdef inline uint8_t final_ack_flags(uint8_t role, bint transactional, bint own, 
 
 
 cdef inline int reason_of(QueueBase core, int event) noexcept:
-    """Why a message leaves a queue, by what the feed is told: a MessageClass, REASON_SENT or REASON_NONE."""
+    """Returns why a message leaves a queue, from the feed event: a MessageClass, REASON_SENT or REASON_NONE."""
     if event == EVENT_RECEIVED:
         return REASON_RECEIVED
     if event == EVENT_ACKED:
@@ -206,18 +207,18 @@ cdef inline int reason_of(QueueBase core, int event) noexcept:
 
 
 cdef inline void note_out_of_order(QueueBase core, const Slot* slot) noexcept:
-    """Counts a message that becomes available where readers in bulk do not look any more."""
+    """Counts a message that becomes available where bulk readers no longer look."""
     if slot.key & SEQUENCE_MASK < core.ledger.watermark:
         core.out_of_order += 1
 
 
 cdef inline uint64_t family_bytes(QueueBase core) noexcept:
-    # What the quota counts: the queue and its subqueues (X-34).
+    # Returns the bytes that the quota counts: those of the queue and its subqueues (X-34).
     return core.used_bytes + core.sub_bytes - core.moving_bytes
 
 
 cdef inline void use_room(QueueBase core, uint64_t size) noexcept:
-    # A message takes up room.
+    # Adds the bytes of a message to the accounts.
     core.used_bytes += size
     core.ledger.bytes += size
     if core.parent is not None:
@@ -232,14 +233,15 @@ cdef inline int arm(QueueBase core, Slot* slot) except -1:
 
 
 cdef inline int note_passing(QueueBase core, const Slot* slot) except -1:
-    # A transactional message waits here to be passed on, or to be numbered.
+    # Notes a transactional message that waits here to be relayed or numbered.
     if core.sequence is not None and slot.flags & FLAG_TRANSACTIONAL:
         add_passing(core, slot)
     return 0
 
 
 cdef inline int refusal(QueueBase core, const UserMessage* m, uint64_t size, bint in_any_case) noexcept:
-    # Why a message of `size` bytes cannot come (DM-096 … DM-098), else ENQUEUED. `in_any_case`: whatever the queue manager has room for.
+    # Returns why a message of `size` bytes cannot be accepted (DM-096 … DM-098), otherwise ENQUEUED. `in_any_case`: accept it if the queue
+    # manager has room.
     if core.gone:
         return QUEUE_GONE
     if (

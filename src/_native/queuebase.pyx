@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The fields and accounts of a queue, and a message's way into its list and out of it."""
+"""The fields and accounts of a queue, and how a message enters and leaves its list."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -65,7 +65,7 @@ from msmq_fast._native.tables import StoreError
 
 
 cdef bint is_packet(bytes packet) noexcept:
-    """Whether the stored bytes are still a UserMessage packet. Readers get nothing else."""
+    """Whether the stored bytes are still a UserMessage packet. Readers never get anything else."""
     cdef UserMessage m
     return parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m) == 0
 
@@ -94,7 +94,9 @@ cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* 
 
 
 cdef int stored_record(QueueBase core, const Slot* slot, NumberedPosition* record) except -1:
-    """The record of a message that is available, or was before it was locked: those are durable. ValueError: there is none."""
+    """Reads the record of a message that is available, or was before it was locked; both are durable. Raises ValueError if there is
+    none.
+    """
     cdef uint8_t key[POSITION_KEY_SIZE]
     position_key(&key[0], core.ordinal, slot.key)
     value = core.ledger.tables.get(TABLE_POSITION, PyBytes_FromStringAndSize(<const char*>&key[0], POSITION_KEY_SIZE))
@@ -112,14 +114,14 @@ cdef int add_passing(QueueBase core, const Slot* slot) except -1:
 
 
 cdef void in_two_queues(QueueBase core, int64_t size) noexcept:
-    """`size` bytes more are counted in two queues of the family, and shall count once."""
+    """Notes that `size` more bytes are counted in two queues of the family, and must count once."""
     cdef QueueBase family = core if core.parent is None else core.parent
     family.moving_bytes += size
     core.ledger.bytes -= size
 
 
 cdef void mark_dead_letter(QueueBase core, Slot* slot) noexcept:
-    """A dead letter, in whatever queue: it does not expire, and nothing more follows from its removal."""
+    """Marks a dead letter in any queue: it does not expire, and its removal has no further side effects."""
     slot.ack_flags = 0
     slot.deadline = NO_DEADLINE
     if slot.timer != NO_TIMER:
@@ -171,7 +173,7 @@ cdef int log_changed(QueueBase core, const Slot* slot) except -1:
 
 
 cdef int log_removed(Undoable owner, LedgerBase ledger, const Slot* slot, uint64_t total) except -1:
-    """`owner`: the QueueBase or the Drain that has the slot in its list."""
+    """`owner` is the QueueBase or the Drain that has the slot in its list."""
     cdef RemovalUndo undo
     cdef UndoLog log = ledger.writer.undo
     if log.depth:
@@ -224,7 +226,7 @@ cdef int _undo_change(QueueBase core, Slot* slot, const QueueUndo* undo) except 
 
 
 cdef Slot* put_back(PositionList positions, LedgerBase ledger, const RemovalUndo* undo, object packet) except NULL:
-    """A slot as it was when it was removed, without a timer and outside the accounts."""
+    """Restores a slot as it was when it was removed, without a timer and outside the accounts."""
     cdef Slot* slot = positions.insert(undo.slot.key, undo.slot.state)
     slot.content_id = undo.slot.content_id
     slot.arrived = undo.slot.arrived
@@ -274,7 +276,7 @@ cdef class Received:
 
     @property
     def priority(self) -> int:
-        """The effective priority: of the queue's order."""
+        """The effective priority, which determines the order in the queue."""
         return 7 - (self.lookup_id >> 56)
 
 
@@ -301,7 +303,9 @@ cdef class QueueBase(CommitListener):
         )
 
     cdef int _tell_of_abort(self, const Slot* slot) except -1:
-        """An abort never waits, and it is done even if its events cannot be written. The events of many aborts go into several commits."""
+        """Writes the event of an abort. An abort never waits, and is done even if its events cannot be written. The events of many aborts
+        are spread over several commits.
+        """
         cdef Writer writer = self.ledger.writer
         if not self.ledger.feed:
             return 0
@@ -334,7 +338,7 @@ cdef class QueueBase(CommitListener):
         return self.ledger.next_sequence()
 
     cdef Slot* _place(self, uint64_t key, uint64_t content_id, uint64_t arrived, bytes packet, const UserMessage* m) except NULL:
-        """A slot for a packet, within the quotas' accounts: pending if it has to be stored."""
+        """Inserts a slot for a packet and updates the quotas: pending if the packet must be stored."""
         cdef bint transactional = m.transaction_offset != 0
         cdef bint recoverable = transactional or m.delivery == 1
         cdef uint32_t source = self.ledger.sources.intern(<const uint8_t*>PyBytes_AS_STRING(packet) + SOURCE_OFFSET)
@@ -362,7 +366,7 @@ cdef class QueueBase(CommitListener):
         return slot
 
     cdef int _count(self, Slot* slot) except -1:
-        """Adds a message to TotalBytes, once (DA-023); from now on the store could give its body back."""
+        """Adds a message to TotalBytes, once (DA-023). From now on its body can be dropped from memory if the store has it."""
         if slot.flags & FLAG_COUNTED:
             return 0
         slot.flags |= FLAG_COUNTED
@@ -383,22 +387,22 @@ cdef class QueueBase(CommitListener):
         return 0
 
     cdef int mark(self) except -1:
-        """A message became available while a reader waits: the next Ledger.serve() calls `ready`."""
+        """Called when a message became available while a reader waits: the next Ledger.serve() calls `ready`."""
         if not self._dirty:
             self._dirty = True
             self.ledger._dirty.append(self)
         return 0
 
     def nudge(self) -> None:
-        """Have `ready` called by the next Ledger.serve()."""
+        """Makes the next Ledger.serve() call `ready`."""
         self.mark()
 
     # ---- removal
 
     cdef int _drop(self, Slot* slot) except -1:
-        """Takes a slot out of the list and of every account. Count the removal behind it."""
+        """Removes a slot from the list and from every account. The caller then counts the removal."""
         cdef LedgerBase ledger = self.ledger
-        assert has_slot(self.positions, slot), "a slot was kept over a change of its list"
+        assert has_slot(self.positions, slot), "a slot pointer was used after a change of its list"
         log_removed(self, ledger, slot, self.removed_total)
         if slot.timer != NO_TIMER:
             ledger.wheel.stop(slot.timer)
@@ -470,7 +474,7 @@ cdef class QueueBase(CommitListener):
         return refused
 
     cdef void reserve_again(self, uint64_t size) noexcept:
-        """What had its quota once has it again, whatever the quota is now."""
+        """Reserves quota that was already granted once, whatever the limit is now."""
         self.used_bytes += size
         self.reserved_bytes += size
         self.ledger.bytes += size
@@ -493,7 +497,7 @@ cdef class QueueBase(CommitListener):
         return 0
 
     cdef int shed_body(self, uint64_t key) except -1:
-        """The packet of a locked message leaves the memory, if the store has it."""
+        """Drops the packet of a locked message from memory, if the store has it."""
         cdef Slot* slot = self.positions.find(key)
         if slot != NULL and slot.state == STATE_LOCKED and slot.flags & FLAG_CACHED and slot.body != NULL:
             slot.flags &= ~FLAG_CACHED
@@ -502,7 +506,7 @@ cdef class QueueBase(CommitListener):
         return 0
 
     cdef Slot* _put_slot(self, uint64_t key, const PositionRecord* record, int state) except NULL:
-        """A slot for what a record describes, without its packet and outside the accounts; its timer runs."""
+        """Inserts the slot of a record, without its packet and outside the accounts, and starts its timer."""
         cdef uint32_t source = self.ledger.sources.intern(record.source)
         cdef Slot* slot = self.positions.insert(key, state)
         slot.source = source

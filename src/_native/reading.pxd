@@ -1,4 +1,4 @@
-# How messages are read: locked and released, received in bulk or one at a time, peeked, read ahead from the store, given back.
+# Reads messages: locks and releases them, receives one or many, peeks, reads ahead from the store, gives back.
 
 cimport cython
 from libc.stddef cimport size_t
@@ -25,13 +25,13 @@ cdef class QueueReading(QueueRemoval):
 
 @cython.final
 cdef class BodyFetcher(ReadListener):
-    """Packets that were read ahead."""
+    """Reads packets ahead."""
     cdef QueueReading _core
 
 
 @cython.final
 cdef class Delivery(CommitListener):
-    """One plain bulk receive: removed in the current batch, handed to the sink when that is durable."""
+    """One plain bulk receive: the messages are removed in the current batch, and passed to the sink when that is durable."""
     cdef QueueReading _core
     cdef list _messages
     cdef object _sink

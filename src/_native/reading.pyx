@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""How messages of a queue are read; see reading.pxd."""
+"""Reads messages of a queue; see reading.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.errno cimport ENOSPC
@@ -44,10 +44,10 @@ from msmq_fast._native.removal cimport QueueRemoval, retire, retire_one, undo_si
 from msmq_fast._native.tables cimport ReadListener
 
 cdef enum:
-    EXPIRE_AGAIN = 60           # seconds until a message is tried again whose expiry raised
+    EXPIRE_AGAIN = 60           # seconds after which the expiry of a message is retried if it raised
     AHEAD_COUNT = 4096          # bodies read ahead of a reader
     AHEAD_BYTES = 8 << 20
-    AHEAD_STEP = 1024           # messages consumed between two looks ahead
+    AHEAD_STEP = 1024           # messages consumed between two calls to read ahead
 
 
 cdef class BodyFetcher:
@@ -56,7 +56,7 @@ cdef class BodyFetcher:
 
 
 cdef class BodyRead(ReadListener):
-    """One packet read from the store for a peek or a lookup; no cache keeps it."""
+    """Reads one packet from the store for a peek or a lookup. The packet is not cached."""
     cdef Received _received
     cdef object _sink
 
@@ -75,11 +75,11 @@ cdef class QueueReading(QueueRemoval):
     """Locking, receiving and giving back."""
 
     def acked(self, const uint64_t[::1] keys not None, uint32_t owner, sink=None) -> int:
-        """Remove what `owner` locked and has got rid of: sent and acknowledged, or delivered and acknowledged.
+        """Removes messages that `owner` locked and has finished with: sent and acknowledged, or delivered and acknowledged.
 
-        Keys that it does not hold are passed over. `sink(status)` is called when the removal is durable. Returns how many were removed.
-        A removal that the store does not keep is repeated by reap(). If this raises nothing is locked any more: the messages are
-        available, and are sent or handed out again.
+        Skips keys that it does not hold. `sink(status)` is called when the removal is durable. Returns how many were removed. If the store
+        fails to keep a removal, reap() repeats it. If this raises, no message is locked any more: they are available, and are sent or
+        handed out again.
         """
         cdef size_t removed = 0
         cdef Writer writer = self.ledger.writer
@@ -99,7 +99,7 @@ cdef class QueueReading(QueueRemoval):
         return removed
 
     cdef size_t _transferred(self, const uint64_t[::1] keys, uint32_t owner) except? 0:
-        """The next queue manager keeps messages: those with a number wait for an OrderAck (QB-125), the others leave."""
+        """Called when the next queue manager has stored messages: numbered ones wait for an OrderAck (QB-125), the others leave."""
         cdef Py_ssize_t index, start = 0, count = keys.shape[0]
         cdef size_t removed = 0
         cdef int answer
@@ -114,7 +114,7 @@ cdef class QueueReading(QueueRemoval):
                 retire(self, keys[index])
                 removed += 1
             elif self.ledger.cached_bytes > self.ledger.cache_limit // 2:
-                self.shed_body(keys[index])     # it is seldom sent again
+                self.shed_body(keys[index])     # it is rarely sent again
         if count > start:
             removed += self.remove_keys(&keys[start], count - start, owner, EVENT_ACKED)
         self.ledger.removals.watch()
@@ -123,7 +123,7 @@ cdef class QueueReading(QueueRemoval):
     # ---- claims
 
     def claim(self, uint64_t key, uint32_t owner) -> bool:
-        """Lock an available message for `owner`; False if it is not available."""
+        """Locks an available message for `owner`. Returns False if it is not available."""
         cdef Slot* slot = self.positions.find(key)
         if slot == NULL or slot.state != STATE_AVAILABLE:
             return False
@@ -132,9 +132,9 @@ cdef class QueueReading(QueueRemoval):
         return True
 
     def release(self, const uint64_t[::1] keys not None, uint32_t owner) -> int:
-        """Make what `owner` locked available again at its old place (DM-125). Returns how many became available.
+        """Makes messages that `owner` locked available again at their old places (DM-125). Returns how many became available.
 
-        What raises for one message holds up no other one, and is raised at the end.
+        An exception for one message does not affect the others, and is raised at the end.
         """
         cdef size_t number
         cdef int released = 0
@@ -152,7 +152,7 @@ cdef class QueueReading(QueueRemoval):
         return released
 
     cdef bint _release(self, uint64_t key, uint32_t owner) except -1:
-        """Whether a message that `owner` locked is available."""
+        """Returns whether a message that `owner` locked is available now."""
         cdef Slot* slot = self.positions.find(key)
         if slot == NULL or slot.owner != owner:
             return False
@@ -168,7 +168,7 @@ cdef class QueueReading(QueueRemoval):
         return True
 
     cdef int _expire_later(self, uint64_t key) except -1:
-        """A message whose time is over could not be removed: that is tried again after EXPIRE_AGAIN seconds."""
+        """Schedules another attempt after EXPIRE_AGAIN seconds to remove an expired message."""
         cdef Slot* slot = self.positions.find(key)
         if slot == NULL or not (slot.flags & FLAG_EXPIRE_WHEN_UNLOCKED or slot.deadline <= self.ledger.now_s):
             return 0
@@ -178,10 +178,10 @@ cdef class QueueReading(QueueRemoval):
         return 0
 
     def take(self, uint32_t max_count, uint64_t max_bytes, uint32_t owner) -> list:
-        """Lock messages from the front for `owner` and return them (list of Received).
+        """Locks messages from the front for `owner` and returns them (list of Received).
 
-        Stops at a message whose packet must first be read from the store: reading starts, and `ready` is called when it can go on.
-        At least one message is returned whatever its size, if there is one whose packet is in memory.
+        Stops at a message whose packet must first be read from the store: reading starts, and `ready` is called when it can continue.
+        Returns at least one message of any size, if there is one whose packet is in memory.
         """
         cdef Slot* slot = NULL
         cdef list result = []
@@ -202,13 +202,13 @@ cdef class QueueReading(QueueRemoval):
         return result
 
     def receive_bulk(self, uint32_t max_count, uint64_t max_bytes, sink, bint pending=False, bint ordered=False, wanted=None) -> int:
-        """Receive messages from the front: remove them, and call `sink(list of Received, status)` when that is durable (DU-03).
+        """Receives messages from the front: removes them, and calls `sink(list of Received, status)` when that is durable (DU-03).
 
-        Without a recoverable one among them the sink is called before this returns, unless `ordered`: then it is called
-        behind the deliveries that are still under way. With `pending`, messages that are not durable yet are taken too; it is meant
-        for the moment before a batch is sealed. Stops as `take` does. Returns the number of messages taken.
-        If the store fails, the status is not 0 and the messages are where they were. If `wanted()` says False when the removal is
-        durable, the reader is gone: the messages go back, as `requeue` does it, and the sink gets none.
+        If none of them is recoverable, the sink is called before this returns, unless `ordered`: then it is called after the deliveries
+        that are still in progress. With `pending`, also receives messages that are not durable yet, for use just before a batch is sealed.
+        Stops as `take` does. Returns the number of messages received. If the store fails, the status is not 0 and the messages are at their
+        old places. If `wanted()` returns False when the removal is durable, the reader no longer exists: the messages are given back as by
+        `requeue`, and the sink gets none.
         """
         cdef Slot* slot = NULL
         cdef Delivery delivery
@@ -255,7 +255,7 @@ cdef class QueueReading(QueueRemoval):
             if (slot != NULL and slot.body == NULL) or self._consumed >= AHEAD_STEP:
                 self._read_ahead()
             if early:
-                ledger.writer.depends_on_unreported()     # it may be in a batch that has failed already
+                ledger.writer.depends_on_unreported()     # a message may be in a batch that has already failed
             if count and (stored or ordered):
                 delivery = Delivery.__new__(Delivery)
                 delivery._core = self
@@ -272,9 +272,9 @@ cdef class QueueReading(QueueRemoval):
         return count
 
     def receive_key(self, uint64_t key, sink, wanted=None) -> bool:
-        """Receive one available message by its key, as receive_bulk; False if it is not available.
+        """Receives one available message by its key, as receive_bulk does. Returns False if it is not available.
 
-        A packet that is not in memory is read first; the message is locked meanwhile.
+        A packet that is not in memory is read first; meanwhile the message is locked.
         """
         cdef Slot* slot = self.positions.find(key)
         cdef BodyRead read
@@ -339,7 +339,9 @@ cdef class QueueReading(QueueRemoval):
         return 0
 
     def peek(self, uint64_t key, sink) -> bool:
-        """Call `sink(Received, status)` for a message that is in the list, now if its packet is in memory; False if it is not there."""
+        """Calls `sink(Received, status)` for a message in the list, at once if its packet is in memory. Returns False if it is not in the
+        list.
+        """
         cdef Slot* slot = self.positions.find(key)
         cdef BodyRead read
         if slot == NULL or slot.state == STATE_PENDING:
@@ -355,14 +357,14 @@ cdef class QueueReading(QueueRemoval):
         return True
 
     def head_in_memory(self, bint pending=False) -> bool:
-        """Whether the first available message can be handed out without reading the store; if not, reading starts."""
+        """Whether the first available message can be handed out without reading the store. If not, starts reading."""
         cdef Slot* slot = self.positions.first_takeable(pending)
         if slot == NULL:
             return False
         if slot.body == NULL:
             self._read_ahead()
             return False
-        # What was sent in a transaction may be over before it is there (ST-1).
+        # A message that was sent in a transaction may expire before it becomes available (ST-1).
         return slot.state != STATE_PENDING or slot.deadline > self.ledger.now_s
 
     cdef int _read_ahead(self) except -1:
@@ -396,18 +398,19 @@ cdef class QueueReading(QueueRemoval):
                 self.positions.set_state(slot, STATE_LOCKED)
                 slot.owner = OWNER_DAMAGED
                 if self.sequence is not None:
-                    self._unnumber(slot)    # nothing behind it waits for it, nor for a repetition of it
+                    self._unnumber(slot)    # no message after it waits for it or for a repetition of it
                 self._report_damage(key, status)
         if self.interested:
             self.mark()
         return 0
 
     def requeue(self, list messages not None, bint received_is_in_feed=True) -> None:
-        """Put messages back in their old places that were received for a reader who is gone (DM-119).
+        """Puts messages back at their old places that were received for a reader that no longer exists (DM-119).
 
-        `received_is_in_feed`: or on its way there; then the feed hears of each that it is back. A message for which this raises waits in
-        `Ledger.returned`; the others are back. One that was out while the queue was purged counts as locked then: it is purged now (DM-093). In an outgoing queue a
-        transactional one has lost its number, and comes behind the others.
+        `received_is_in_feed`: the feed has, or will get, the event of the receive, so an event is added for each returned message. A
+        message for which this raises waits in `Ledger.returned`; the others are back. A message that a reader held while the queue was
+        purged counts as locked at that time: it is purged now (DM-093). In an outgoing queue, a transactional message has lost its number,
+        and is placed after the others.
         """
         cdef Received received
         cdef Writer writer = self.ledger.writer
@@ -439,7 +442,7 @@ cdef class QueueReading(QueueRemoval):
             raise fault
 
     cdef int _requeue(self, Received received, bint received_is_in_feed) except -1:
-        """One of them, within a unit of its own."""
+        """Gives back one of them, within a unit of its own."""
         cdef UserMessage m
         cdef Slot* slot = NULL
         cdef NumberedPosition record
@@ -454,7 +457,7 @@ cdef class QueueReading(QueueRemoval):
         if self.sequence is not None and m.transaction_offset:
             received.lookup_id = <uint64_t>7 << 56 | self.ledger.next_sequence()
         if received.content_id == 0:
-            received.content_id = self.ledger.next_sequence()   # what it had belongs to its journal copy
+            received.content_id = self.ledger.next_sequence()   # its old content belongs to its journal copy
         slot = self._place(received.lookup_id, received.content_id, received.arrived_us, received.packet, &m)
         slot.abort_count = <uint16_t>min(received.abort_count, COUNT_LIMIT)
         slot.move_count = <uint16_t>min(received.move_count, COUNT_LIMIT)
@@ -466,7 +469,7 @@ cdef class QueueReading(QueueRemoval):
             side_effects, received._side_effects = received._side_effects, None
             acknowledged = not undo_side_effects(side_effects)
             slot = self.positions.find(received.lookup_id)
-            if acknowledged:    # one acknowledgment for each message: this one has had its own
+            if acknowledged:    # each message gets one acknowledgment, and this one has had it
                 slot.ack_flags &= ~(ACK_POSITIVE_RECEIVE | ACK_NEGATIVE_RECEIVE | POSITION_FINAL)
         if recoverable:
             slot.owner = OWNER_RETURNED
@@ -487,7 +490,7 @@ cdef class QueueReading(QueueRemoval):
         return 0
 
     cdef int _purged_outside(self, Received received, const UserMessage* m) except -1:
-        """A message that is in no list and in no store any more was purged."""
+        """Purges a message that is no longer in any list or in the store."""
         cdef LedgerBase ledger = self.ledger
         cdef Slot slot
         if not ledger.feed:
@@ -525,7 +528,7 @@ cdef class Delivery:
             else:
                 core._return(slot)
         if status == STATUS_OK and self._wanted is not None and not self._wanted():
-            # Now, before a reader or a peer can see the side effects of the removal.
+            # Done now, before a reader or a peer can see the side effects of the removal.
             core.requeue(kept)
             self._messages = []
         elif status != STATUS_OK:
@@ -534,7 +537,7 @@ cdef class Delivery:
         elif kept:
             self._messages = kept
         else:
-            status = ENOSPC     # what else fails ends the store
+            status = ENOSPC     # any other failure ends the store
         self._status = status
         return 0
 

@@ -1,4 +1,4 @@
-# The inbound half of a session: scan, parse, count, duplicate check, enqueue, in one native loop (MS-MQQB 3.1.5.8).
+# The inbound half of a session: scans, parses, counts, checks for duplicates and enqueues, in one native loop (MS-MQQB 3.1.5.8).
 
 cimport cython
 from libc.stdint cimport uint8_t

@@ -1,9 +1,9 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""Receiver: the inbound half of a session, with the plain path of the receive pipeline (MS-MQQB 3.1.5.8).
+"""Receiver: the inbound half of a session, with the fast path of the receive pipeline (MS-MQQB 3.1.5.8).
 
-A message is plain if it is addressed to this queue manager, is not encrypted, is not traced and asks for no acknowledgment, and if
-its destination is in the table of routes, for all senders or for its own. All steps for it run here. For any other message `run` returns
-MESSAGE and mqqb/receive.py decides; both ways share the primitives `sight`, `order`, `expired`, `deliver`, `drop`, `reject`.
+A message is plain if it is addressed to this queue manager, is not encrypted, is not traced and requests no acknowledgment, and if its
+destination is in the table of routes, for all senders or for its sender. All steps for it run here. For any other message `run` returns
+MESSAGE and mqqb/receive.py decides. Both paths use the functions `sight`, `order`, `expired`, `deliver`, `drop`, `reject`.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -104,7 +104,7 @@ cdef enum:
     ASKS_NACK = 4               # MessagePropertiesHeader.Flags.NA
 
 cdef bint _multi_signed(const uint8_t* packet, const UserMessage* m) noexcept nogil:
-    # Whether the signature of a MultiQueueFormatHeader stands behind its three lists.
+    # Whether the signature of a MultiQueueFormatHeader follows its three lists.
     cdef uint64_t at = m.mqf_offset
     cdef int i
     if at == 0:
@@ -115,11 +115,11 @@ cdef bint _multi_signed(const uint8_t* packet, const UserMessage* m) noexcept no
 
 
 cdef class Receiver:
-    """Bytes go in by `buffer` and `commit`; `run` handles what is complete until Python has to decide something.
+    """Receives the bytes of a session by `buffer` and `commit`. `run` handles complete packets until Python must decide something.
 
-    `own` is the GUID of this queue manager in wire order; `routes` is shared by all sessions and filled by the general path.
-    `streams` are the transactional streams, which remember `address`, that of the peer. `origin`: the share of the duplicate history
-    that is used, see `DuplicateHistory.origin`.
+    `own` is the GUID of this queue manager in wire order. All sessions share `routes`, which the general path fills. `streams` are the
+    transactional streams, which record `address`, that of the peer. `origin` is the part of the duplicate history that this session uses,
+    see `DuplicateHistory.origin`.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ cdef class Receiver:
             raise ValueError("a GUID has 16 bytes")
         memcpy(self._own, PyBytes_AS_STRING(own), 16)
         self._transit = {}
-        self.hop_limit = USER_HOPS - 2  # 0x1D is the greatest number of hops that there is
+        self.hop_limit = USER_HOPS - 2  # 0x1D is the largest number of hops
         self._scanner = PacketScanner()
         self._window = window
         self._sent = sent
@@ -156,12 +156,12 @@ cdef class Receiver:
         return self._scanner.buffer(hint)
 
     def commit(self, Py_ssize_t count) -> None:
-        """`count` bytes were written to the view that `buffer` returned."""
+        """Notes that `count` bytes were written to the view that `buffer` returned."""
         self._scanner.commit(count)
 
     @property
     def fault(self) -> int:
-        """What was wrong with a malformed packet; packet.errors names the codes."""
+        """The fault of a malformed packet; packet.errors names the codes."""
         return self._scanner.fault
 
     @property
@@ -171,11 +171,11 @@ cdef class Receiver:
 
     @property
     def held(self) -> int:
-        """Bytes of a packet that is not complete yet."""
+        """The bytes of an incomplete packet."""
         return self._scanner.held
 
     def run(self) -> int:
-        """Handle complete packets until the input is used up or an event is for Python."""
+        """Handles complete packets until the input is used up or Python must handle an event."""
         cdef int kind, event
         while True:
             kind = self._scanner.next_packet()
@@ -205,11 +205,11 @@ cdef class Receiver:
         self.headers += 1
         self.header_result = self._sent.apply(header, self._window)
         if self.lingering and self.header_result == HEADER_COUNT_MISMATCH:
-            self.header_result = HEADER_OK      # the peer counts what is skipped here
+            self.header_result = HEADER_OK      # the peer also counts messages that are skipped here
         return 0
 
     cdef int _skip(self) except -1:
-        # Not counted, so that no header of ours ever acknowledges it: its sender will send it again.
+        # Not counted, so that no header of this session ever acknowledges it: its sender will send it again.
         cdef const UserMessage* m = &self._scanner.message
         self._number = 0
         self._taking = None
@@ -285,7 +285,7 @@ cdef class Receiver:
         return self._route
 
     cdef QueueCore _find_sender(self, bytes name):
-        # The route of this sender, for a queue that not every sender may send to. Not remembered beyond the message.
+        # Finds the route of this sender to a queue that not every sender may send to. The route is not kept for later messages.
         cdef const UserMessage* m = &self._scanner.message
         cdef Py_ssize_t size = PyBytes_GET_SIZE(name)
         cdef uint32_t length = 0
@@ -311,7 +311,7 @@ cdef class Receiver:
             return 0
         if self._scanner.message.transaction_offset:
             if self._taking is None:
-                return self._window.dispose(self._number)   # its sender waits for the OrderAck, whatever it hears now
+                return self._window.dispose(self._number)   # the sender waits for the OrderAck, whatever it receives now
             self._ledger.writer.begin_unit()
             try:
                 self._ledger.writer.notify(self._window, self._number)
@@ -323,7 +323,7 @@ cdef class Receiver:
             return 0
         if self._history.sight(identify(self), self._ledger.now_s) != SIGHTING_PENDING:
             return self._window.dispose(self._number)
-        # The first copy is not durable yet, perhaps on another session: say nothing of this one before it is.
+        # The first copy is not durable yet, perhaps on another session. Do not acknowledge this one before that.
         self._ledger.writer.begin_unit()
         try:
             repetition = Repetition.__new__(Repetition)
@@ -338,9 +338,9 @@ cdef class Receiver:
         return 0
 
     def sight(self, bytes packet=None) -> int:
-        """What the duplicate history knows of the current message: history.NEW, DURABLE or PENDING.
+        """Returns what the duplicate history knows of the current message: history.NEW, DURABLE or PENDING.
 
-        `packet` is what an encrypted one became. From then on the message is known by that. ValueError: it is malformed.
+        `packet` is the decrypted form of an encrypted message, which identifies it from then on. Raises ValueError if it is malformed.
         """
         cdef UserMessage m
         if packet is not None:
@@ -350,8 +350,8 @@ cdef class Receiver:
         return self._history.sight(identify(self), self._ledger.now_s)
 
     def order(self) -> int:
-        """Where the current transactional message stands in its stream: STORED if it is next, to be delivered, dropped or rejected now;
-        DUPLICATE; OUT_OF_ORDER; MACHINE_QUOTA if there are as many streams as there may be.
+        """Returns the order of the current transactional message in its stream: STORED if it is next, and must now be delivered, dropped or
+        rejected; DUPLICATE; OUT_OF_ORDER; MACHINE_QUOTA if there are too many streams.
         """
         cdef const UserMessage* m = &self._scanner.message
         cdef const char* packet = <const char*>self._scanner.packet
@@ -371,9 +371,9 @@ cdef class Receiver:
         return expired(self)
 
     def deliver(self, QueueCore core not None, uint16_t message_class=0, bytes packet=None) -> int:
-        """Put the current message into a queue: STORED, or why not. A `message_class` takes the place of its own.
+        """Puts the current message into a queue. Returns STORED, or why not. `message_class` replaces the class of the message.
 
-        `packet`, without SessionHeader, is kept in its place: decrypted, or with another hop count. ValueError: it is malformed.
+        `packet`, without SessionHeader, is stored in its place: decrypted, or with another hop count. Raises ValueError if it is malformed.
         """
         cdef UserMessage m
         cdef bytes copy
@@ -386,9 +386,9 @@ cdef class Receiver:
         return self.result
 
     def relay(self, QueueCore core not None, bint learn=True) -> int:
-        """Put the current message into an outgoing queue, with one hop more: STORED, or why not.
+        """Puts the current message into an outgoing queue, with one more hop. Returns STORED, or why not.
 
-        `learn`: what else this session brings for that destination goes the same way, as long as routes stay.
+        `learn`: later messages of this session for that destination take the same route, as long as routes stay valid.
         """
         self.result = relay_to(self, core)
         if learn and self.result == DELIVERY_STORED and self._scanner.message.dest_length <= MAX_NAME:
@@ -399,13 +399,13 @@ cdef class Receiver:
         return self.result
 
     def drop(self) -> None:
-        """The current message is disposed of without being stored; it is acknowledged as the others are."""
+        """Discards the current message. It is acknowledged as other messages are."""
         self._drop()
 
     def reject(self, nack, uint16_t reason) -> None:
-        """As `drop`, with what follows from the refusal in the same unit, if the message asks for something.
+        """Like `drop`, with the side effects of the rejection in the same unit, if the message requests any.
 
-        `nack(packet, reason)` says whether something followed; then the message is acknowledged when that is durable.
+        `nack(packet, reason)` returns whether there was a side effect; the message is then acknowledged when that is durable.
         """
         cdef const UserMessage* m = &self._scanner.message
         cdef Writer writer = self._ledger.writer
@@ -428,9 +428,10 @@ cdef class Receiver:
         writer.keep_unit()
 
     def tell(self, int kind, uint16_t reason=0) -> None:
-        """The feed hears that the current message was not taken: a store.schema.EventKind, and the MessageClass that says why, or 0.
+        """Adds a feed event for the current message, which was not accepted: a store.schema.EventKind, and the MessageClass with the
+        reason, or 0.
 
-        With the next commit, which it does not cause.
+        The event is written with the next commit, but does not cause one.
         """
         cdef const UserMessage* m = &self._scanner.message
         cdef const uint8_t* packet = self._scanner.packet
@@ -447,7 +448,7 @@ cdef class Receiver:
         )
 
     def consume(self, act) -> None:
-        """The current message is for the queue manager itself: `act()` does what it says, in the unit after which it is acknowledged."""
+        """Handles a current message that is for the queue manager itself: `act()` runs in the unit after which it is acknowledged."""
         cdef Writer writer = self._ledger.writer
         writer.begin_unit()
         try:
@@ -468,7 +469,7 @@ cdef class Receiver:
         return PyBytes_FromStringAndSize(<const char*>self._scanner.packet, self._scanner.packet_size)
 
     def describe(self) -> str:
-        """The identifier of the current message, for logs."""
+        """Returns the identifier of the current message, for logs."""
         cdef const uint8_t* packet = self._scanner.packet
         source = UUID(bytes_le=PyBytes_FromStringAndSize(<const char*>packet + SOURCE_OFFSET, 16))
         return f"{{{source}}}\\{self._scanner.message.message_id}"
@@ -482,7 +483,7 @@ cdef int parse_kept(bytes packet, UserMessage* m) except -1:
 
 
 cdef uint32_t told_queue(Receiver self) except? 0:
-    # The ordinal of the queue that the current message is for, 0 if that is not known without asking.
+    # Returns the ordinal of the queue that the current message is for, 0 if that is unknown without Python.
     cdef InStream stream
     cdef QueueCore core
     if not is_local(self):
@@ -495,7 +496,7 @@ cdef uint32_t told_queue(Receiver self) except? 0:
 
 
 def head(QueueCore core not None) -> tuple:
-    """(priority, number) of the available messages with the highest priority; (-1, 0) if there is none."""
+    """Returns (priority, number) of the available messages with the highest priority; (-1, 0) if there are none."""
     cdef int band
     for band in range(BANDS):
         if core.positions._bands[band].available:
@@ -504,7 +505,7 @@ def head(QueueCore core not None) -> tuple:
 
 
 def with_session_header(bytes packet not None, bytes header not None) -> bytes:
-    """A copy of a stored UserMessage packet that carries a SessionHeader behind it (2.2.20.4)."""
+    """Returns a copy of a stored UserMessage packet with a SessionHeader after it (2.2.20.4)."""
     cdef Py_ssize_t size = PyBytes_GET_SIZE(packet)
     cdef bytes copy
     if PyBytes_GET_SIZE(header) != SESSION_HEADER_SIZE:

@@ -1,8 +1,8 @@
-# What every part of a Receiver builds on: its fields, the identity of the current message, and how it is stored.
-#
-# The parts, from below: receivebase; receivestream (transactional messages) and receivetransit (messages for other queue managers);
-# receive, with the loop over packets and what Python calls. The functions here that take a ReceiverBase are inline, because the plain
-# path calls them for each message.
+# The base of all parts of a Receiver: its fields, the identity of the current message, and how it is stored.
+
+# The parts, from the lowest: receivebase; receivestream (transactional messages) and receivetransit (messages for other queue managers);
+# receive, with the loop over packets and the methods that Python calls. Functions here that take a ReceiverBase are inline, because the
+# fast path calls them for each message.
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp
@@ -21,13 +21,13 @@ cdef enum:
 
 cdef enum Event:
     EVENT_NEED_INPUT = 0        # everything complete was handled
-    EVENT_MESSAGE = 1           # a counted message with special demands
-    EVENT_REFUSED = 2           # a counted plain message that was not taken; `result` says why
+    EVENT_MESSAGE = 1           # a counted message that needs special handling
+    EVENT_REFUSED = 2           # a counted plain message that was not accepted; `result` has the reason
     EVENT_ESTABLISH = 3
     EVENT_PARAMETERS = 4
     EVENT_OUT_OF_STATE = 5      # a UserMessage or SessionAck outside OPEN
     EVENT_MALFORMED = 6
-    EVENT_HEADER_FAULT = 7      # `header_result` says what is wrong with a SessionHeader
+    EVENT_HEADER_FAULT = 7      # `header_result` has the fault of a SessionHeader
 
 
 cdef enum Delivery:
@@ -50,21 +50,21 @@ cdef class ReceiverBase:
     cdef uint32_t _origin       # the share of the history that this session uses
     cdef Ledger _ledger
     cdef Routes _routes
-    cdef InStreams _streams     # None: every transactional message is for Python
+    cdef InStreams _streams     # None: Python handles every transactional message
     cdef str _address           # of the peer
     cdef str _home              # of the streams that begin here
     cdef uint64_t _opening      # fingerprint of the current message if it begins a sequence, else 0
     cdef InStream _stream       # the last one used
     cdef bytes _stream_name
     cdef uint64_t _stream_generation
-    cdef InStream _taking       # of the current message, if that is the next one of its stream and is not decided yet
+    cdef InStream _taking       # the stream of the current message, if the message is the next one and is not decided yet
     cdef bytes _route_name      # the last one used
     cdef uint64_t _generation
     cdef QueueCore _route
     cdef uint8_t _own[16]
-    cdef dict _transit          # address, type byte and wire name of a destination elsewhere -> QueueCore on the way to it
+    cdef dict _transit          # address, type byte and wire name of a remote destination -> the QueueCore through which it is reached
     cdef uint64_t _transit_generation
-    cdef public int hop_limit   # a message with so many hops is passed on no more
+    cdef public int hop_limit   # a message with this many hops is not relayed
     cdef public bint lingering  # messages are skipped; only those for the queue manager itself become events
     cdef public bytes peer      # GUID of the queue manager at the other end in wire order, None before it is known
     cdef uint64_t _number       # recoverable number of the current message, 0 for an express one
@@ -76,18 +76,18 @@ cdef class ReceiverBase:
     cdef readonly uint64_t headers      # SessionHeaders applied
     cdef readonly uint64_t delivered    # messages that were put into local queues
     cdef readonly uint64_t relayed      # messages that were put into outgoing queues
-    # Puts the current message into a queue, with what is kept of its packet. Returns a Delivery.
+    # Puts the current message into a queue, with the part of its packet that is stored. Returns a Delivery.
     cdef int _enqueue(self, QueueCore core, uint16_t message_class) except -1
-    # The same with `packet`, which is not shared yet; `m` describes it.
+    # The same with `packet`, which has no other reference yet; `m` describes it.
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1
     cdef int _store_silent(self, QueueCore core, bytes packet, const UserMessage* m) except -1
     cdef int _put(self, QueueCore core, bytes packet, const UserMessage* m) except -1
     cdef int _put_in_unit(self, QueueCore core, bytes packet, const UserMessage* m) except -1
 
 
-# The message is stored or rejected, in the unit that ends now: its stream goes on behind it.
+# Called when the message is stored or rejected, in the unit that ends now: advances its stream.
 cdef int decide(ReceiverBase self, uint32_t queue) except -1
-# What is kept of a packet. AS says how a receiver authenticated the message: only this receiver may set it.
+# Returns the part of a packet that is stored. AS states how a receiver authenticated the message: only this receiver may set it.
 cdef bytes strip_authentication_status(const uint8_t* packet, const UserMessage* m)
 
 

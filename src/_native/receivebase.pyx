@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""What every part of a Receiver builds on; see receivebase.pxd."""
+"""The base of all parts of a Receiver; see receivebase.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memcmp
@@ -38,7 +38,7 @@ cdef class ReceiverBase:
         return self._store(core, strip_authentication_status(self._scanner.packet, m), m, message_class)
 
     cdef int _store(self, QueueCore core, bytes packet, const UserMessage* m, uint16_t message_class) except -1:
-        # `packet` is what is kept of the current message, not shared yet; `m` describes it.
+        # `packet` is the stored part of the current message, without other references; `m` describes it.
         if message_class:
             put_u16(<uint8_t*>PyBytes_AS_STRING(packet) + m.properties_offset + CLASS_OFFSET, message_class)
         if m.ack_flags and m.admin_type and memcmp(self._scanner.packet + SOURCE_OFFSET, self._own, 16) == 0:
@@ -46,8 +46,8 @@ cdef class ReceiverBase:
         return self._put(core, packet, m)
 
     cdef int _store_silent(self, QueueCore core, bytes packet, const UserMessage* m) except -1:
-        # Acknowledgments of messages of this queue manager have no budget and no time limit, and go everywhere. What a peer
-        # brings in its name asks for none.
+        # Acknowledgments for messages of this queue manager have no budget and no time limit, and may be sent anywhere. Therefore a message
+        # that a peer sends in the name of this queue manager requests none.
         cdef UserMessage silent = m[0]
         silent.ack_flags = 0
         (<uint8_t*>PyBytes_AS_STRING(packet))[m.properties_offset] &= 0xF0
@@ -58,7 +58,7 @@ cdef class ReceiverBase:
         if self._number or m.transaction_offset:
             result = self._put_in_unit(core, packet, m)
         else:
-            # An express message has no unit: its identity is remembered behind everything that can raise.
+            # An express message has no unit: its identity is remembered after everything that can raise.
             result = core.enqueue_with(packet, m, self._window, 0, 0, 0)
             if result == ENQUEUED or result == ENQUEUED_PENDING:
                 self._history.remember(identify(self), self._origin, self._ledger.now_s, None)
@@ -74,7 +74,7 @@ cdef class ReceiverBase:
         return DELIVERY_MACHINE_QUOTA
 
     cdef int _put_in_unit(self, QueueCore core, bytes packet, const UserMessage* m) except -1:
-        # An EnqueueResult. The message, its identity or its place in its stream, and its acknowledgment: all or nothing.
+        # Returns an EnqueueResult. The message, its identity or its position in its stream, and its acknowledgment: all or nothing.
         cdef Writer writer = self._ledger.writer
         cdef Identity* identity
         cdef int result

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""What a router passes on without asking; see receivetransit.pxd."""
+"""Messages that a router relays without help from Python; see receivetransit.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem
@@ -46,12 +46,12 @@ cdef bytes transit_key(const uint8_t* packet, const UserMessage* m):
 
 
 cdef int relay_message(ReceiverBase self) except -1:
-    """Pass the current message on if it is a plain one for a known way out; EVENT_MESSAGE: Python decides."""
+    """Relays the current message if it is a plain one with a known route; EVENT_MESSAGE: Python decides."""
     cdef const UserMessage* m = &self._scanner.message
     cdef const uint8_t* packet = self._scanner.packet
     cdef PyObject* found
     if memcmp(packet + SOURCE_OFFSET, self._own, 16) == 0:
-        return EVENT_MESSAGE    # it went round in a circle
+        return EVENT_MESSAGE    # it has been here before
     if m.base_flags & BASE_TRACE or packet[FLAGS_OFFSET] & USER_HOPS >= self.hop_limit or expired(self):
         return EVENT_MESSAGE
     if self._transit_generation != self._routes.generation:

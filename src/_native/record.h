@@ -1,7 +1,7 @@
-/* Fixed stored records, as they lie on disk: packed, little-endian. store/schema.py and store/decode.py hold the same layouts.
+/* Fixed stored records in the form in which they are on disk: packed, little-endian. store/schema.py and store/decode.py have the same
+ * layouts.
  *
- * The first byte of every record is its version. Fields are only ever added at the end, with a new version.
- */
+ * The first byte of every record is its version. A new version may only add fields at the end. */
 #ifndef MSMQ_FAST_RECORD_H
 #define MSMQ_FAST_RECORD_H
 
@@ -26,14 +26,14 @@
 #define POSITION_TRANSACTIONAL 0x02
 #define POSITION_PURGE_PENDING 0x04
 #define POSITION_PREPARED 0x08 /* held by a prepared transaction, see prepared_slot */
-#define POSITION_ORDERED 0x10  /* in an outgoing queue: its receiver has it, and will tell what becomes of it */
+#define POSITION_ORDERED 0x10  /* in an outgoing queue: its receiver has it, and will report the outcome */
 
-/* PositionRecord.ack_flags: the low four bits are MessagePropertiesHeader.Flags & 0x0F, the acknowledgments asked for; 0 without a
- * queue for them */
+/* PositionRecord.ack_flags: the low four bits are MessagePropertiesHeader.Flags & 0x0F, the requested acknowledgments; 0 without a queue
+ * for them */
 #define POSITION_ACK_MASK 0x0F
 #define POSITION_JOURNAL_POSITIVE 0x10
 #define POSITION_JOURNAL_NEGATIVE 0x20
-#define POSITION_FINAL 0x40 /* TransactionHeader.Flags.FA: its sender wants to know what becomes of it */
+#define POSITION_FINAL 0x40 /* TransactionHeader.Flags.FA: its sender requests the final outcome */
 
 #pragma pack(push, 1)
 
@@ -43,7 +43,7 @@ typedef struct {
     uint8_t priority;
     uint8_t ack_flags;
     uint16_t message_class;
-    uint16_t reason;        /* in a dead-letter queue: the Class that says why it is there, else 0 */
+    uint16_t reason;        /* in a dead-letter queue: the Class of the reason, else 0 */
     uint64_t content_id;    /* 0: the position has no content of its own */
     uint32_t content_bytes; /* size of the UserMessage packet */
     uint32_t sent_s;        /* Unix seconds, the sender's clock */
@@ -60,7 +60,7 @@ typedef struct {
     uint32_t prepared_slot; /* which prepared transaction holds it, else 0 */
 } PositionRecord;
 
-/* Version 2: a transactional message of an outgoing queue that was sent here, with its place in the sequence to its receiver. */
+/* Version 2: a transactional message of an outgoing queue that was sent here, with its position in the sequence to its receiver. */
 typedef struct {
     PositionRecord position;
     uint64_t sequence_id; /* TimeStamp << 32 | Ordinal */
@@ -79,16 +79,17 @@ typedef struct {
     uint32_t last_ack_s; /* TimeOfLastAck, Unix seconds; 0: none yet */
 } OutgoingStream;
 
-/* Version 2: of a queue whose messages leave by SRMP. Its receiver may know the sequence by another identifier and by numbers that begin later. */
+/* Version 2, for a queue whose messages are sent by SRMP. Its receiver may know the sequence by another identifier, and by numbers that
+ * begin later. */
 typedef struct {
     OutgoingStream stream;
     uint64_t alias;   /* the identifier on the wire; 0: sequence_id */
-    uint32_t base;    /* what is taken from a number for the wire */
-    uint8_t answered; /* 1: the receiver said that it has a message of the sequence */
+    uint32_t base;    /* subtracted from a number on the wire */
+    uint8_t answered; /* 1: the receiver has confirmed a message of the sequence */
     uint8_t reserved[3];
 } RenamedStream;
 
-/* A stream of transactional messages that arrives: the address of the peer, then the DestinationQueue field, follow. */
+/* An incoming stream of transactional messages. The address of the peer and the DestinationQueue field follow. */
 typedef struct {
     uint8_t version;
     uint8_t dest_type;    /* UserHeader.Flags.DQ */
@@ -101,10 +102,10 @@ typedef struct {
     uint32_t accessed_s; /* Unix seconds, our clock */
 } IncomingStream;
 
-/* One event of TABLE_FEED; the last four fields came later: entries of 56 bytes have none of them. */
+/* One event of TABLE_FEED. The last four fields were added later: entries of 56 bytes lack them. */
 typedef struct {
     uint8_t kind;
-    uint8_t flags; /* how it came or went: 0 local, 1 MQQB, 2 MQQP, 3 SRMP */
+    uint8_t flags; /* how it arrived or left: 0 local, 1 MQQB, 2 MQQP, 3 SRMP */
     uint16_t message_class;
     uint32_t queue;
     uint64_t arrival_seq;

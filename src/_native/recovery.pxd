@@ -1,4 +1,4 @@
-# The position lists at start, rebuilt from what is stored.
+# Rebuilds the position lists from the store at start.
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
@@ -19,6 +19,6 @@ cdef class Loader(PositionVisitor):
     cdef dict _purges
     cdef object _deleting, _silent, _held
     cdef readonly uint64_t highest_sequence
-    cdef readonly dict orphans              # queue ordinal -> number of messages of a queue that does not exist
+    cdef readonly dict orphans              # queue ordinal -> number of messages, for queues that do not exist
     cdef readonly list damaged              # keys of records that cannot be what they should be
     cdef int _mark_side_effects(self, PendingDelete* entry, const PositionRecord* record) except -1

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The position lists at start, rebuilt from what is stored."""
+"""Rebuilds the position lists from the store at start."""
 
 from libc.stdint cimport uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memset
@@ -36,7 +36,7 @@ cdef enum:
 
 
 cdef int restore_numbered(QueueCore core, Slot* slot, const NumberedPosition* record) except -1:
-    """A stored message of an outgoing queue that has a number."""
+    """Restores a stored message of an outgoing queue that has a number."""
     if record.position.flags & POSITION_ORDERED:
         core.positions.set_state(slot, STATE_LOCKED)
         return hold_for_final(core, slot, record)
@@ -45,7 +45,7 @@ cdef int restore_numbered(QueueCore core, Slot* slot, const NumberedPosition* re
 
 
 cdef int restore(QueueCore core, uint64_t key, const PositionRecord* record) except -1:
-    """A stored position at start: available, its packet on disk."""
+    """Restores a stored position at start: available, its packet on disk."""
     cdef Slot* slot = core._put_slot(key, record, STATE_AVAILABLE)
     use_room(core, slot.size)
     core._count(slot)
@@ -57,9 +57,9 @@ cdef int restore(QueueCore core, uint64_t key, const PositionRecord* record) exc
 cdef class Loader:
     """``Loader(ledger, purges, deleting=(), silent=())``: `purges` maps queue ordinals to the sequence up to which the queue was purged.
 
-    Positions of the queues in `deleting` become pending deletes, without further consequences if they are in `silent` too. Those of
-    queues that do not exist stay in the store, counted in `orphans`; so do damaged records, their keys in `damaged`. What is in `held`, pairs of queue ordinal and LookupIdentifier, is locked by
-    prepared transactions: if it was purged, they delete it when they end.
+    Positions of the queues in `deleting` become pending deletes, without side effects if they are also in `silent`. Positions of queues
+    that do not exist stay in the store and are counted in `orphans`. Damaged records also stay; their keys are in `damaged`. Messages in
+    `held`, pairs of queue ordinal and LookupIdentifier, are locked by prepared transactions, which delete purged ones when they end.
     """
 
     def __init__(self, Ledger ledger, dict purges, deleting=(), silent=(), held=()):
@@ -81,7 +81,7 @@ cdef class Loader:
         return tables.load_positions(self)
 
     cdef int _mark_side_effects(self, PendingDelete* entry, const PositionRecord* record) except -1:
-        """What follows from the removal of a position that a purge or the deletion of its queue left behind."""
+        """Sets the side effects of removing a position that an incomplete purge or deletion of its queue left behind."""
         cdef uint8_t role = ROLE_DESTINATION
         cdef int reason = REASON_DELETED
         cdef uint8_t ack_flags
@@ -105,7 +105,7 @@ cdef class Loader:
         return 0
 
     def damage(self, bytes key, str problem) -> None:
-        """A record that cannot be a position is passed over."""
+        """Skips a record that cannot be a position."""
         self.damaged.append(key)
 
     cdef int begin_queue(self, uint32_t queue) except -1:

@@ -1,17 +1,14 @@
 /* The redo log's files: segments, records, their checksums. No Python, no LMDB.
  *
- * DIRECTORY/segment-N is a slot of a fixed size that is used again and again. Its first page is a SegmentHead, which is written and
- * synced together with the first record behind it; the next records follow, each at a multiple of 8:
- *
+ * DIRECTORY/segment-N is a slot of a fixed size that is reused again and again. Its first page is a SegmentHead, which is written and
+ * synced together with the first record after it. The next records follow, each at a multiple of 8:
  *     RecordHead, then op_count times: RecordOp, key, value; then zeros up to a multiple of 8
- *
- * 1. A record has the number after that of the record before it; the first one has SegmentHead.first.
- * 2. A checksum begins with the log's id, the epoch and the sequence number of the segment, so that bytes of an earlier use of
- *    the slot, or of a message's body, are no record.
- * 3. The writer waits for the sync of a record before it writes the next one. So a torn record is the last one: a sound record
- *    behind a bad one means that the file was damaged.
- * 4. A slot is used again only after LMDB has synced all of its records.
- */
+ * 1. Records are numbered consecutively; the first one of a segment has the number SegmentHead.first.
+ * 2. A checksum begins with the log's id, the epoch and the sequence number of the segment, so that bytes of an earlier use of the slot,
+ *    or of a message's body, do not pass as a record.
+ * 3. The writer waits for the sync of a record before it writes the next one. Therefore a torn record is the last one: a valid record
+ *    after an invalid one means that the file was damaged.
+ * 4. A slot is reused only after LMDB has synced all of its records. */
 #ifndef MSMQ_FAST_REDOLOG_H
 #define MSMQ_FAST_REDOLOG_H
 
@@ -37,7 +34,7 @@
 #define REDO_SLOTS 2u
 #define REDO_ID 16u
 #define REDO_VERSION 1u
-#define REDO_STEP ((size_t)1 << 20)   /* how far small records zero the file ahead of them */
+#define REDO_STEP ((size_t)1 << 20)   /* how far small records zero the file ahead */
 #define REDO_SMALL ((size_t)64 << 10) /* a larger record takes the blocks that it needs with its own sync */
 #define REDO_LEAST ((size_t)1 << 16)  /* bytes of a segment */
 #define REDO_MOST ((size_t)1 << 30)
@@ -46,7 +43,7 @@
 #define REDO_DELETE 0x01
 #define REDO_NEW 0x02 /* of a put: the key has never been in the table */
 
-/* What segment_check finds, besides errno values. */
+/* Results of segment_check, besides errno values. */
 #define REDO_EMPTY (-1)   /* never used */
 #define REDO_FOREIGN (-2) /* of another log */
 #define REDO_DAMAGED (-3)
@@ -155,7 +152,7 @@ static uint32_t crc_by_hardware(uint32_t crc, const uint8_t *data, size_t size) 
 #define crc_by_hardware crc_by_table
 #endif
 
-/* CRC32C that goes on from `crc`; 0 begins one. */
+/* Computes a CRC32C that continues from `crc`; 0 begins one. */
 static uint32_t crc32c(uint32_t crc, const void *data, size_t size) {
     pthread_once(&crc_once, crc_prepare);
     return ~(crc_hardware ? crc_by_hardware(~crc, data, size) : crc_by_table(~crc, data, size));
@@ -178,7 +175,7 @@ static inline int segment_has_room(const Segment *seg, size_t length) {
     return (seg->used ? seg->used : REDO_PAGE) + record_padded(length) <= seg->size;
 }
 
-/* Makes an unused segment ready for its first record; only memory changes. */
+/* Prepares an unused segment for its first record; changes only memory. */
 static void segment_begin(Segment *seg, const uint8_t id[REDO_ID], uint64_t epoch, uint64_t sequence, uint64_t first) {
     SegmentHead head = {.version = REDO_VERSION, .size = (uint32_t)seg->size, .epoch = epoch, .sequence = sequence, .first = first};
     memcpy(head.magic, REDO_MAGIC, sizeof head.magic);
@@ -207,7 +204,7 @@ static inline uint8_t *record_op(uint8_t *at, int kind, int table, const void *k
     return at + head_len + body_len;
 }
 
-/* Fills in the head of the record whose ops end at `end`; returns its length. */
+/* Fills in the head of the record whose ops end at `end`. Returns its length. */
 static size_t record_close(Segment *seg, uint8_t *end, uint64_t number, uint32_t op_count) {
     uint8_t *start = seg->data + seg->used;
     size_t length = record_padded((size_t)(end - start));
@@ -221,7 +218,7 @@ static size_t record_close(Segment *seg, uint8_t *end, uint64_t number, uint32_t
 
 /* ---- files */
 
-/* Whole pages, in memory as well as in the file: the descriptor may bypass the page cache. */
+/* Writes whole pages, in memory as well as in the file: the descriptor may bypass the page cache. */
 static int write_whole(int fd, const uint8_t *data, size_t size, off_t at) {
     while (size) {
         ssize_t done = pwrite(fd, data, size, at);
@@ -238,7 +235,8 @@ static int write_whole(int fd, const uint8_t *data, size_t size, off_t at) {
 
 static inline size_t page_end(size_t at) { return (at + REDO_PAGE - 1) & ~(size_t)(REDO_PAGE - 1); }
 
-/* A block that a file gets costs the sync its metadata. Small records get theirs in steps, zeroed; that it fails does no harm. */
+/* Allocating a block for a file makes a sync write metadata. For small records, allocates and zeroes several blocks at a time. A failure
+ * does no harm. */
 static void zero_ahead(Segment *seg, size_t end, size_t length) {
     static const uint8_t zeros[1 << 16] __attribute__((aligned(REDO_PAGE)));
     struct iovec parts[REDO_STEP / sizeof zeros];
@@ -258,8 +256,8 @@ static void zero_ahead(Segment *seg, size_t end, size_t length) {
         seg->written += (size_t)done & ~(size_t)(REDO_PAGE - 1);
 }
 
-/* Writes and syncs the record of `length` bytes that record_close made. Nothing is kept unless it returns 0; when *lost is set,
- * a sync has failed, and what the file holds is unknown. Whole pages are written, so that none has to be read for that. */
+/* Writes and syncs the record of `length` bytes that record_close completed. Nothing is stored unless it returns 0. If *lost is set, a
+ * sync has failed, and the content of the file is unknown. Writes whole pages, so that none must be read first. */
 static int segment_append(Segment *seg, size_t length, uint64_t number, int *lost) {
     size_t from = seg->used == REDO_PAGE ? 0 : seg->used & ~(size_t)(REDO_PAGE - 1), end = seg->used + length, stop = page_end(end);
     *lost = 0;
@@ -279,7 +277,7 @@ static int segment_append(Segment *seg, size_t length, uint64_t number, int *los
     return 0;
 }
 
-/* Gives the memory of a segment without records back to the system; it is there again, zeroed, when it is written to. */
+/* Returns the memory of a segment without records to the system. It is available again, zeroed, when it is written to. */
 static void segment_discard(Segment *seg) { madvise(seg->data, seg->size, MADV_DONTNEED); }
 
 static void segment_close(Segment *seg) {
@@ -316,7 +314,7 @@ static int segment_create(Segment *seg, int directory, unsigned index, size_t si
         seg->fd = openat(directory, name, flags, 0600);
     if (seg->fd < 0)
         return errno;
-    /* A head that speaks of another size would look like a segment that was cut. */
+    /* A head with another size would look like a segment that was truncated. */
     if (fstat(seg->fd, &found) ||
         ((size_t)found.st_size != size && (ftruncate(seg->fd, 0) || ftruncate(seg->fd, (off_t)size))) || fsync(seg->fd))
         status = errno;
@@ -403,8 +401,8 @@ static int lost_its_head(const Segment *seg) {
     return second.number && second.number == first.number + 1;
 }
 
-/* Finds the records of a segment that was loaded. 0, REDO_EMPTY, REDO_FOREIGN (`id` NULL: none is foreign), REDO_DAMAGED, REDO_CUT.
- * A record up to `applied` need not be there any more. */
+/* Finds the records of a loaded segment. Returns 0, REDO_EMPTY, REDO_FOREIGN (`id` NULL: none is foreign), REDO_DAMAGED, REDO_CUT.
+ * Records up to `applied` may be missing. */
 static int segment_check(Segment *seg, const uint8_t *id, uint64_t applied) {
     static const char nothing[sizeof(SegmentHead)];
     SegmentHead head;

@@ -1,10 +1,12 @@
-/* Opening and closing a store with a redo log: what has to happen before and after the threads of redostore.h run.
+/* Opens and closes a store with a redo log: the steps before and after the threads of redostore.h run.
  *
- * redo_replay: LMDB gets what the log holds beyond log_applied, a segment after the other; a crash in it is followed by another
- * replay, which finds the same. Only then META gets SCHEMA_PLAIN. Nothing of a log is passed over in silence: a gap, damage, another
- * log, or a log that goes on from a later state of the data file is an error. redo_start: the slots are made, and only then META
- * gets SCHEMA_LOGGED and a new epoch. redo_finish: everything is applied, and META gets SCHEMA_PLAIN again.
- */
+ * redo_replay: applies the log's records beyond log_applied to LMDB, one segment after the other. A crash meanwhile is followed by
+ * another replay with the same result. Only then META gets SCHEMA_PLAIN. Nothing in a log is skipped silently: a gap, damage, another
+ * log, or a log that continues from a later state of the data file is an error.
+ *
+ * redo_start: creates the slots, and only then META gets SCHEMA_LOGGED and a new epoch.
+ *
+ * redo_finish: applies everything, and META gets SCHEMA_PLAIN again. */
 #ifndef MSMQ_FAST_REDOREPLAY_H
 #define MSMQ_FAST_REDOREPLAY_H
 
@@ -14,7 +16,7 @@
 
 #define MOST_SLOTS 8u /* of a log that another version wrote */
 
-/* A status for what the words in `problem` say. */
+/* A status whose text is in `problem`. */
 #define REDO_REFUSED INT_MIN
 
 typedef struct {
@@ -36,7 +38,7 @@ static int explain(char *problem, size_t room, const char *path, const char *wha
     return REDO_REFUSED;
 }
 
-/* Reads every slot, and orders those that hold records above `applied`. */
+/* Reads every slot, and sorts those with records above `applied`. */
 static int loaded_open(LoadedLog *log, const char *path, const RedoMeta *meta, char *problem, size_t room) {
     char name[PATH_MAX];
     int status = log_path(name, path, ""), directory;
@@ -67,10 +69,10 @@ static int loaded_open(LoadedLog *log, const char *path, const RedoMeta *meta, c
             status = explain(problem, room, path, "is damaged; restore a backup");
             break;
         case REDO_CUT:
-            status = explain(problem, room, path, "was cut; restore a backup");
+            status = explain(problem, room, path, "was truncated; restore a backup");
         }
         if (!status && seg->last >= seg->first && seg->epoch > meta->epoch)
-            status = explain(problem, room, path, "goes on from a later state of the data file; put that back, or move the log away");
+            status = explain(problem, room, path, "continues from a later state of the data file; put that back, or move the log away");
         if (seg->last <= meta->applied || seg->last < seg->first) {
             segment_close(seg);
             log->count--;
@@ -139,8 +141,8 @@ static int meta_write(LmdbStore *store, int schema, const RedoMeta *meta) {
     return status;
 }
 
-/* A store that is opened for writing gets what its log holds. `settled`: it is a copy that was made when LMDB held everything, and
- * has no log. 0, a status, or REDO_REFUSED with the reason in `problem`. */
+/* Applies the log of a store that is opened for writing. `settled`: it is a copy that was made when LMDB had everything, and has no log.
+ * Returns 0, a status, or REDO_REFUSED with the reason in `problem`. */
 static int redo_replay(LmdbStore *store, const char *path, int settled, char *problem, size_t room) {
     RedoMeta meta;
     LoadedLog log;
@@ -167,7 +169,7 @@ static int redo_replay(LmdbStore *store, const char *path, int settled, char *pr
     return status;
 }
 
-/* A log that does not belong to this state of the store is moved away. 0 or an errno; *moved: the number in its new name. */
+/* Moves away a log that does not belong to this state of the store. Returns 0 or an errno; *moved is the number in its new name. */
 static int set_aside(const char *path, const RedoMeta *meta, int *moved) {
     char name[PATH_MAX], target[PATH_MAX];
     int status = log_path(name, path, ""), foreign = 0;
@@ -245,7 +247,7 @@ static int make_slots(RedoStore *redo, const char *path, size_t log_size) {
     return status ? status : sync_path(path);
 }
 
-/* Puts a log of `log_size` bytes in front of an open store that has none. 0, a status, or REDO_REFUSED. */
+/* Puts a log of `log_size` bytes in front of an open store that has none. Returns 0, a status, or REDO_REFUSED. */
 static int redo_start(LmdbStore *store, const char *path, size_t log_size, int *moved) {
     RedoMeta meta;
     pthread_condattr_t clock;
@@ -273,7 +275,7 @@ static int redo_start(LmdbStore *store, const char *path, size_t log_size, int *
     memcpy(redo->id, meta.id, REDO_ID);
     redo->last = redo->applied = meta.applied;
     redo->epoch = ++meta.epoch;
-    redo->sequence = meta.epoch << 24; /* so that those of an epoch are above those of the one before */
+    redo->sequence = meta.epoch << 24; /* sequences of an epoch are above those of the previous one */
     status = make_slots(redo, path, log_size);
     if (!status)
         status = meta_write(store, SCHEMA_LOGGED, &meta);
@@ -286,8 +288,8 @@ static int redo_start(LmdbStore *store, const char *path, size_t log_size, int *
     return status;
 }
 
-/* Ends the applier; `keep`: as a crash would, with the records left in the log. Otherwise everything is applied first, if it can be,
- * and META gets the schema back. The memory stays for readers until redo_free. */
+/* Ends the applier. `keep`: as a crash would, with the records left in the log. Otherwise everything is applied first, if possible, and
+ * META gets the schema back. The memory stays for readers until redo_free. */
 static void redo_finish(RedoStore *redo, int keep) {
     RedoMeta meta;
     pthread_mutex_lock(&redo->lock);

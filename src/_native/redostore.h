@@ -1,19 +1,19 @@
 /* The redo log in front of LMDB. Neither of its threads ever takes the GIL.
  *
- * 1. The writer thread (batch_thread.h) builds a batch's record in the memory of the active segment, writes and syncs it
- *    (redo_take, redo_appended), and only then enters it into the active generation: from then on it is durable, and readers see it.
- * 2. When the segment is full, when its oldest record is APPLY_NS old, or when a thread waits in redo_settle, the active segment and
- *    its generation are frozen; the other one, which is free then, becomes the active one.
- * 3. The applier thread writes the frozen generation to LMDB, sorted, in one transaction that also stores the number of its last
- *    record as log_applied in META. LMDB's own sync covers both. Then the segment and the generation are free.
- * 4. A reader looks into the active generation, then into the frozen one, and begins its LMDB transaction only then: what was applied
- *    meanwhile is found there. A reader with an older transaction begins a new one when it does not find its key.
- * 5. While the log is in use META has the schema version LOGGED, which an older build refuses; redo_finish puts the old one back.
- *    Opening a store that still has LOGGED replays the records above log_applied first (redoreplay.h).
+ * 1. The writer thread (batch_thread.h) builds a batch's record in the memory of the active segment, then writes and syncs it
+ *    (redo_take, redo_appended). Only then it adds the record to the active generation: from then on the record is durable, and readers
+ *    see it.
+ * 2. The active segment and its generation are frozen when the segment is full, when its oldest record is APPLY_NS old, or when a thread
+ *    waits in redo_settle. The other segment, which is free at that time, becomes the active one.
+ * 3. The applier thread writes the frozen generation to LMDB, sorted, in one transaction that also stores the number of its last record
+ *    as log_applied in META. LMDB's own sync covers both. Then the segment and the generation are free.
+ * 4. A reader looks into the active generation, then into the frozen one, and only then begins its LMDB transaction, which has
+ *    everything that was applied meanwhile. A reader with an older transaction begins a new one if it does not find its key.
+ * 5. While the log is in use, META has the schema version LOGGED, which an older build rejects; redo_finish restores the old one.
+ *    Opening a store that still has LOGGED first replays the records above log_applied (redoreplay.h).
  *
- * `lock` protects everything here but the LMDB calls, the frozen generation that only the applier changes, and, while `appending`
- * is set, the memory and the file of the active segment.
- */
+ * `lock` protects everything here except the LMDB calls, the frozen generation, which only the applier changes, and, while `appending`
+ * is set, the memory and the file of the active segment. */
 #ifndef MSMQ_FAST_REDOSTORE_H
 #define MSMQ_FAST_REDOSTORE_H
 
@@ -22,7 +22,7 @@
 #include <time.h>
 
 #define APPLY_NS 1000000000u /* a record waits for its application at most this long, unless LMDB is behind */
-#define RETRY_NS 1000000000u /* between applications that find no room */
+#define RETRY_NS 1000000000u /* between two attempts to apply if the disk is full */
 #define LOG_DIRECTORY "log"
 
 /* Schema versions in META, as store/schema.py has them. */
@@ -46,9 +46,9 @@ typedef struct RedoStore {
     Segment segments[REDO_SLOTS];
     Generation generations[REDO_SLOTS];
     int active, frozen; /* frozen < 0: none */
-    int appending;      /* the writer is in the active segment */
-    int freeze;         /* the writer freezes the active segment before it appends */
-    int full;           /* the frozen segment had no more room: more is coming */
+    int appending;      /* the writer is using the active segment */
+    int freeze;         /* the writer must freeze the active segment before it appends */
+    int full;           /* the frozen segment was full, so more records are expected */
     int resident;       /* a free segment may still have its memory */
     int settling;       /* threads in redo_settle */
     int stop, keep, finished, ended, stalled, retry, fatal;
@@ -169,8 +169,8 @@ static int apply_table(LmdbStore *store, MDB_txn *txn, const MemView *view, size
     return status;
 }
 
-/* Applies what is in view, which is sorted, and stores `number` as the last one that LMDB holds. `above`: a generation whose
- * tombstones make puts needless. */
+/* Applies the sorted view, and stores `number` as the last record that LMDB has. `above`: a generation whose tombstones make puts
+ * unnecessary. */
 static int apply_view(LmdbStore *store, const MemView *view, uint64_t number, const Generation *above, uint64_t *missing) {
     MDB_txn *txn;
     size_t at = 0;
@@ -187,8 +187,8 @@ static int apply_view(LmdbStore *store, const MemView *view, uint64_t number, co
     return status;
 }
 
-/* There is no room: deletes ahead of their turn what will be deleted anyway. Replaying the log does the same once more. The second
- * commit lets LMDB use the pages again that the first one gave back. */
+/* Called when the disk is full: deletes in advance what will be deleted anyway. Replaying the log does the same again. The second commit
+ * lets LMDB reuse the pages that the first one freed. */
 static void make_space(LmdbStore *store, const Generation *gen, uint64_t epoch) {
     MDB_txn *txn;
     MemView view = {0};
@@ -227,14 +227,14 @@ static void redo_freeze(RedoStore *redo, int full) {
     pthread_cond_broadcast(&redo->changed);
 }
 
-/* The memory of the frozen segment, which holds nothing that is needed, goes back to the system; without the lock meanwhile. */
+/* Returns the memory of the frozen segment, which is not needed any more, to the system; releases the lock meanwhile. */
 static void discard_frozen(RedoStore *redo) {
     pthread_mutex_unlock(&redo->lock);
     segment_discard(&redo->segments[redo->frozen]);
     pthread_mutex_lock(&redo->lock);
 }
 
-/* Nothing is in the log and nothing comes: the active segment, which a load before this one may have filled, takes no memory. */
+/* Called when the log is empty and idle: releases the memory of the active segment, which an earlier load may have filled. */
 static void redo_rest(RedoStore *redo) {
     redo->resident = 0;
     segment_discard(&redo->segments[redo->active]);
@@ -249,7 +249,7 @@ static void redo_apply(RedoStore *redo) {
     redo->begun++;
     redo->retry = 0;
     if (again)
-        make_space(redo->store, active, redo->epoch); /* the active generation holds still only under the lock */
+        make_space(redo->store, active, redo->epoch); /* the active generation must not change, so keep the lock */
     const Generation *above = again ? active : NULL;
     if (!above)
         pthread_mutex_unlock(&redo->lock);
@@ -322,7 +322,7 @@ static void *applier_main(void *argument) {
     return NULL;
 }
 
-/* Waits for an application that begins after the call. 0: there is room again. */
+/* Waits for an application that begins after the call. Returns 0 if there is room again. */
 static int redo_retry(RedoStore *redo) {
     uint64_t target = redo->begun + 1;
     redo->retry = 1;
@@ -332,7 +332,7 @@ static int redo_retry(RedoStore *redo) {
     return redo->fatal ? redo->fatal : redo->stalled;
 }
 
-/* The same, for a caller with the lock: waits until LMDB holds everything up to `target`. */
+/* The same for a caller with the lock: waits until LMDB has everything up to `target`. */
 static int redo_wait_applied(RedoStore *redo, uint64_t target) {
     int status = redo->stalled ? redo_retry(redo) : 0;
     redo->settling++;
@@ -346,7 +346,7 @@ static int redo_wait_applied(RedoStore *redo, uint64_t target) {
     return redo->applied >= target ? 0 : status;
 }
 
-/* Waits until LMDB holds all that is durable now. 0, or why it cannot. */
+/* Waits until LMDB has everything that is durable now. Returns 0, or why it cannot. */
 static int redo_settle(RedoStore *redo) {
     pthread_mutex_lock(&redo->lock);
     int status = redo_wait_applied(redo, redo->last);
@@ -356,7 +356,7 @@ static int redo_settle(RedoStore *redo) {
 
 /* ---- appending; for the writer thread */
 
-/* Whether a record of `length` bytes can be appended without waiting, and beside no application, which shares the disk. */
+/* Whether a record of `length` bytes can be appended without waiting, and while no application is using the disk. */
 static int redo_has_room(RedoStore *redo, size_t length) {
     pthread_mutex_lock(&redo->lock);
     int room = redo->frozen < 0 && !redo->freeze && !redo->stalled && segment_has_room(&redo->segments[redo->active], length);
@@ -364,8 +364,8 @@ static int redo_has_room(RedoStore *redo, size_t length) {
     return room;
 }
 
-/* Takes the active segment for a record of `length` bytes and `ops` operations; `brings`: it needs room in LMDB. 0: redo_appended
- * must follow. Waits for the applier if both segments are full. */
+/* Reserves room in the active segment for a record of `length` bytes and `ops` operations. `brings`: it needs room in LMDB. If it
+ * returns 0, redo_appended must follow. Waits for the applier if both segments are full. */
 static int redo_take(RedoStore *redo, size_t length, size_t ops, int brings) {
     int status = 0, waited = 0;
     pthread_mutex_lock(&redo->lock);
@@ -393,7 +393,7 @@ static int redo_take(RedoStore *redo, size_t length, size_t ops, int brings) {
     return status;
 }
 
-/* Makes the record of `length` bytes durable, and visible. */
+/* Makes the record of `length` bytes durable and visible. */
 static int redo_appended(RedoStore *redo, size_t length) {
     Segment *seg = &redo->segments[redo->active];
     size_t at = seg->used;
@@ -418,8 +418,8 @@ static int redo_appended(RedoStore *redo, size_t length) {
     return status;
 }
 
-/* A batch that the log does not take is committed by the caller alone, with `*number` as log_applied: waits until LMDB holds
- * all before it. */
+/* For a batch that the log cannot hold, which the caller commits directly with `*number` as log_applied: waits until LMDB has everything
+ * before it. */
 static int redo_drain(RedoStore *redo, uint64_t *number) {
     pthread_mutex_lock(&redo->lock);
     int status = redo->fatal ? redo->fatal : redo_wait_applied(redo, redo->last);
@@ -434,7 +434,7 @@ static void redo_passed(RedoStore *redo, uint64_t number) {
     pthread_mutex_unlock(&redo->lock);
 }
 
-/* The largest record that the log takes. */
+/* Returns the size of the largest record that the log accepts. */
 static inline size_t redo_limit(const RedoStore *redo) { return (redo->segments[0].size - REDO_PAGE) / 4; }
 
 /* ---- reading */
@@ -446,8 +446,8 @@ static void redo_unpin(RedoStore *redo, Generation *gen) {
     pthread_mutex_unlock(&redo->lock);
 }
 
-/* 1 if the log says what is under the key; then the generation stays until redo_unpin. 0: LMDB says it, in a transaction that
- * begins after the call. */
+/* Returns 1 if the log has the key; the generation then stays until redo_unpin. Returns 0 if LMDB decides, in a transaction that begins
+ * after the call. */
 static int redo_find(RedoStore *redo, int table, const void *key, size_t key_len, MemItem *item, Generation **pinned) {
     int found = 0;
     pthread_mutex_lock(&redo->lock);
@@ -467,7 +467,7 @@ typedef struct {
     Generation *pinned[REDO_SLOTS];
 } RedoView;
 
-/* What the log says about lower <= key < upper of a table, sorted. 0, or ENOMEM; redo_view_end must follow. */
+/* Collects the log's records with lower <= key < upper of a table, sorted. Returns 0, or ENOMEM; redo_view_end must follow. */
 static int redo_view(RedoStore *redo, int table, const void *lower, size_t lower_len, const void *upper, size_t upper_len, RedoView *out) {
     const Generation *above = NULL;
     int status = 0;
@@ -494,7 +494,7 @@ static void redo_view_end(RedoStore *redo, RedoView *view) {
     view_free(&view->view);
 }
 
-/* Bytes of records that LMDB does not hold yet. */
+/* Returns the bytes of records that LMDB does not have yet. */
 static uint64_t redo_unapplied(RedoStore *redo) {
     uint64_t bytes = 0;
     pthread_mutex_lock(&redo->lock);

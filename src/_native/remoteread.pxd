@@ -1,1 +1,1 @@
-# The answer to a read of RemoteRead, encoded at one stroke; nothing of it is used from other native modules.
+# Encodes the answer to a read of RemoteRead in one step. No other native module uses it.
