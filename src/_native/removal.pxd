@@ -1,5 +1,5 @@
-# How messages leave: out of the list and the store with one unit, or bit by bit from a queue that was purged; and what an OrderAck or a
-# FinalAck says of those that were sent.
+# How messages leave a queue: removed from list and store in one unit, or in small batches after a purge; and how an OrderAck or a FinalAck
+# concludes sent messages.
 
 cimport cython
 from libc.stddef cimport size_t
@@ -17,31 +17,32 @@ cdef class QueueRemoval(QueueBase):
     cdef int _erase(self, Slot* slot, int event) except -1
     cdef int _take_out(self, Slot* slot, int event) except -1
     cdef int _postpone(self, Slot* slot, int event, int reason) except -1
-    # Deletes what is stored of a message that is received, inside a unit, with what follows. True: the content has moved.
+    # Deletes the stored record of a received message, inside a unit, with the side effects. Returns True if the content was moved.
     # `reason`: it was received, or rejected by its application.
     cdef bint forget(self, uint64_t key, bytes packet, int reason) except -1
     cdef bint _has_side_effects(self, const Slot* slot, int reason) noexcept
-    # A plain receive removes a message; what follows is remembered, in case its reader is gone by then.
+    # Removes a message for a plain receive. The side effects are recorded in case its reader no longer exists when the receive is durable.
     cdef int _leave(self, Slot* slot, Received received) except -1
-    # What was purged while it was locked or out goes; if the store takes nothing now, reap() repeats it.
+    # Deletes a message that was purged while it was locked or held by a reader. If the store fails, reap() tries again.
     cdef int _let_purged_go(self, Slot* slot) except -1
     cdef int _return(self, Slot* slot) except -1
     cdef int _back(self, Slot* slot) except -1
     cdef int _available(self, Slot* slot) except -1
     cdef int _expire(self, Slot* slot) except -1
     cdef int _late(self, Slot* slot) except -1
-    # Removes those of `keys` that `owner` holds (an acknowledged transfer, or an acknowledged delivery).
+    # Removes those of `keys` that `owner` has locked (an acknowledged transfer, or an acknowledged delivery).
     cdef size_t remove_keys(self, const uint64_t* keys, size_t count, uint32_t owner, int event) except? 0
-    # What `owner` locked leaves with the current unit; drop_locked() follows when that is durable. Whether it has to be stored.
+    # Removes a message that `owner` locked, with the current unit; drop_locked() follows when that is durable. Returns whether it must be
+    # stored.
     cdef bint commit_dequeue(self, Slot* slot, int reason) except -1
     cdef int drop_locked(self, uint64_t key, int status) except -1
-    # An aborted receive: back to its place, AbortCount + 1, unless the queue was purged or the message expired meanwhile.
+    # Undoes a receive: the message is back at its place with AbortCount + 1, unless the queue was purged or the message expired meanwhile.
     cdef int abort_dequeue(self, Slot* slot) except -1
 
 
 @cython.final
 cdef class Drain(Undoable):
-    """The messages of a purged or deleted queue, in no list any more, on their way out of memory and store."""
+    """The messages of a purged or deleted queue, which are in no list any more and are being removed from memory and store."""
     cdef LedgerBase _ledger
     cdef uint32_t _queue
     cdef uint8_t _role
@@ -53,27 +54,28 @@ cdef class Drain(Undoable):
 
 @cython.final
 cdef class DeferredDelete(ReadListener):
-    """Pending deletes of messages from whose removal something follows: their packets are read, then they go in one unit."""
+    """Pending deletes with side effects: their packets are read, then all are deleted in one unit."""
     cdef LedgerBase _ledger
     cdef PendingDelete* _entries
     cdef size_t _count, _left
     cdef uint64_t _bytes
     cdef list _packets
     cdef object _sink
-    # False: what is read at a time is enough.
+    # Returns False if no more packets are to be read at a time.
     cdef bint add(self, const PendingDelete* entry) except -1
     cdef int start(self, object sink) except -1
     cdef int _remove(self) except -1
     cdef int _remove_one(self, size_t number, bint has_side_effects) except -1
 
 
-# Takes back the side effects of a removal, with the current unit. False: an acknowledgment has left already.
+# Undoes the side effects of a removal, with the current unit. Returns False if an acknowledgment has already been sent.
 cdef bint undo_side_effects(list side_effects) except -1
-# The receiver has a message: it leaves, or waits for its FinalAck (DU-14). Inside a unit; the other two have one of their own.
+# Called when the receiver has a message: it leaves, or waits for its FinalAck (DU-14). Call inside a unit; the next two functions have
+# units of their own.
 cdef int retire(QueueRemoval core, uint64_t key) except -1
 cdef int retire_one(QueueRemoval core, uint64_t key) except -1
 cdef int retire_all(QueueRemoval core, uint64_t[::1] keys) except -1
-# Locked until its FinalAck comes, or until there is no hope of one (AMB-35).
+# Keeps a message locked until its FinalAck arrives, or can no longer arrive (AMB-35).
 cdef int hold_for_final(QueueRemoval core, Slot* slot, const NumberedPosition* record) except -1
-# It is known what became of a message, or will never be: `reason` is a MessageClass (DU-15).
+# Called when the outcome of a message is known, or will never be: `reason` is a MessageClass (DU-15).
 cdef int finish_outgoing(QueueRemoval core, uint64_t key, int reason) except -1

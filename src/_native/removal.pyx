@@ -82,7 +82,7 @@ cdef enum:
 
 
 cdef bint undo_side_effects(list side_effects) except -1:
-    """Takes back the side effects of a removal, with the current unit. False: an acknowledgment has left already."""
+    """Undoes the side effects of a removal, with the current unit. Returns False if an acknowledgment has already been sent."""
     cdef QueueRemoval core
     cdef Slot* slot
     cdef bint everything = True
@@ -96,18 +96,20 @@ cdef bint undo_side_effects(list side_effects) except -1:
 
 
 cdef int retire(QueueRemoval core, uint64_t key) except -1:
-    """The receiver has a message: it leaves, or waits for the FinalAck that its sender asked for (DU-14). Within a unit."""
+    """Called when the receiver has a message: it leaves, or waits for the FinalAck that its sender requested (DU-14). Call within a
+    unit.
+    """
     cdef Slot* slot = core.positions.find(key)
     assert in_unit(core.ledger.writer), "call inside a unit"
     if slot == NULL:
         core.sequence.remove(key)
         return 0
     if slot.flags & FLAG_REMOVING:
-        return 0    # its removal is under way already; `_return` asks again if that fails
+        return 0    # its removal is already in progress; `_return` calls this again if that fails
     if slot.ack_flags & (POSITION_JOURNAL_NEGATIVE if core.srmp else POSITION_JOURNAL_POSITIVE | POSITION_JOURNAL_NEGATIVE | POSITION_FINAL):
         return await_final(core, slot)
     if core.srmp and slot.ack_flags & POSITION_JOURNAL_POSITIVE:
-        return finish_outgoing(core, key, REASON_ARRIVED)     # no acknowledgment will tell what becomes of it (MC-MQSRM 3.1.1.3.3)
+        return finish_outgoing(core, key, REASON_ARRIVED)     # no acknowledgment will report its outcome (MC-MQSRM 3.1.1.3.3)
     return core._take_out(slot, EVENT_ACKED)
 
 
@@ -138,7 +140,7 @@ cdef int retire_all(QueueRemoval core, uint64_t[::1] keys) except -1:
 
 
 cdef int await_final(QueueRemoval core, Slot* slot) except -1:
-    """Its place in the store says from now on that the receiver has it, so that it is never sent again."""
+    """Stores that the receiver has the message, so that it is never sent again."""
     cdef NumberedPosition record
     stored_record(core, slot, &record)
     record.position.flags |= POSITION_ORDERED
@@ -146,7 +148,7 @@ cdef int await_final(QueueRemoval core, Slot* slot) except -1:
         record.sequence_id = core.sequence.alias
         record.sequence_number -= core.sequence.base
     for waiting in core.ledger._finals.get(slot.ordinal, ()):
-        if waiting[0] is core and waiting[1] == slot.key:   # its sequence is over, and with it what that was renamed to
+        if waiting[0] is core and waiting[1] == slot.key:   # its sequence has ended, and so has any renamed identifier
             record.sequence_id, record.sequence_number = waiting[2], waiting[3]
     core.ledger.writer.put_position(core.ordinal, slot.key, &record.position)
     log_changed(core, slot)
@@ -159,7 +161,7 @@ cdef int await_final(QueueRemoval core, Slot* slot) except -1:
 
 
 cdef int hold_for_final(QueueRemoval core, Slot* slot, const NumberedPosition* record) except -1:
-    """Locked until its FinalAck comes, or until there is no hope of one (AMB-35)."""
+    """Keeps a message locked until its FinalAck arrives, or can no longer arrive (AMB-35)."""
     cdef LedgerBase ledger = core.ledger
     cdef uint64_t end = <uint64_t>record.position.sent_s + record.position.time_to_be_received + ledger.final_grace
     slot.owner = OWNER_FINAL
@@ -175,7 +177,7 @@ cdef int hold_for_final(QueueRemoval core, Slot* slot, const NumberedPosition* r
 
 
 cdef int finish_outgoing(QueueRemoval core, uint64_t key, int reason) except -1:
-    """It is known what became of a message, or will never be: `reason` is a MessageClass (DU-15)."""
+    """Called when the outcome of a message is known, or will never be: `reason` is a MessageClass (DU-15)."""
     cdef LedgerBase ledger = core.ledger
     cdef Slot* slot = core.positions.find(key)
     cdef Slot left
@@ -185,7 +187,7 @@ cdef int finish_outgoing(QueueRemoval core, uint64_t key, int reason) except -1:
     if slot == NULL or slot.flags & FLAG_REMOVING:
         return 0
     left = slot[0]
-    # Acknowledgments were the receiver's to send: what follows here is the sender's own copy.
+    # The receiver sends acknowledgments; the only side effect here is the sender's own copy.
     left.ack_flags &= POSITION_JOURNAL_NEGATIVE if negative else POSITION_JOURNAL_POSITIVE
     if not negative:
         reason = REASON_ARRIVED
@@ -216,10 +218,10 @@ cdef class QueueRemoval(QueueBase):
     """The removal of messages."""
 
     cdef int _erase(self, Slot* slot, int event) except -1:
-        """Message Position Deleted: out of the list, and out of the store with the current batch."""
+        """Message Position Deleted: removes a message from the list, and from the store with the current batch."""
         cdef LedgerBase ledger = self.ledger
         if not slot.flags & FLAG_RECOVERABLE and not slot.ack_flags and self.journal is None:
-            return self._take_out(slot, event)  # nothing follows, and nothing is stored
+            return self._take_out(slot, event)  # no side effects, and nothing is stored
         ledger.writer.begin_unit()
         try:
             self._take_out(slot, event)
@@ -231,18 +233,18 @@ cdef class QueueRemoval(QueueBase):
         return 0
 
     cdef int _take_out(self, Slot* slot, int event) except -1:
-        """_erase as a part of a unit whose end watches over the removals. 1: it stays, see `packet_of`."""
+        """Like _erase, as a part of a unit whose end reports the removals. Returns 1 if the message stays, see `packet_of`."""
         cdef LedgerBase ledger = self.ledger
         cdef bint recoverable = slot.flags & FLAG_RECOVERABLE, moved = False
         cdef uint64_t key = slot.key
         cdef int reason = reason_of(self, event)
         cdef bytes packet
-        assert has_slot(self.positions, slot), "a slot was kept over a change of its list"
+        assert has_slot(self.positions, slot), "a slot pointer was used after a change of its list"
         if slot.ack_flags or self.journal is not None:
             if slot.ack_flags & flags_for(self.role, reason) or (self.journal is not None and reason == REASON_RECEIVED):
                 if slot.body == NULL and reason & REASON_NEGATIVE:
                     return self._postpone(slot, event, reason)
-                packet = packet_of(self, slot)  # now: a reader learns that it is gone when this unit is durable
+                packet = packet_of(self, slot)  # read now: a reader learns of the removal when this unit is durable
                 if packet is None:
                     return 1
                 moved = apply_side_effects(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
@@ -256,7 +258,7 @@ cdef class QueueRemoval(QueueBase):
         return 0
 
     cdef int _postpone(self, Slot* slot, int event, int reason) except -1:
-        """Out of the list; reap() reads the packet, which is needed for what follows, and removes it from the store."""
+        """Removes a message from the list. reap() reads the packet, which the side effects need, and deletes the message from the store."""
         cdef PendingDelete entry
         pending_delete_of(&entry, self.ordinal, self.role, slot, event, reason)
         mark_side_effects(&entry, self.role, slot, reason)
@@ -267,7 +269,7 @@ cdef class QueueRemoval(QueueBase):
         return 0
 
     cdef bint forget(self, uint64_t key, bytes packet, int reason) except -1:
-        """Message Position Deleted as far as the store is concerned, and what follows from it (X-60, X-67)."""
+        """Deletes a message from the store (Message Position Deleted), with the side effects (X-60, X-67)."""
         cdef LedgerBase ledger = self.ledger
         cdef Slot* slot = self.positions.find(key)
         cdef bint moved = False
@@ -310,22 +312,24 @@ cdef class QueueRemoval(QueueBase):
             return self._postpone(slot, EVENT_PURGED, reason_of(self, EVENT_PURGED))
 
     cdef int _return(self, Slot* slot) except -1:
-        """The removal of a received message was not kept: it is where it was, unless the queue was purged or deleted meanwhile."""
+        """Called when the removal of a received message failed: it is back at its place, unless the queue was purged or deleted
+        meanwhile.
+        """
         slot.flags &= ~FLAG_REMOVING
         if self.gone or slot.owner == OWNER_PURGED:
             return self._erase(slot, EVENT_PURGED)
         return self._back(slot)
 
     cdef int _back(self, Slot* slot) except -1:
-        """LOCKED -> AVAILABLE, unless an OrderAck has come meanwhile."""
+        """LOCKED -> AVAILABLE, unless an OrderAck has arrived meanwhile."""
         if self.sequence is not None and self.sequence.returned(slot.key) == ANSWER_OVER:
             return retire_one(self, slot.key)
         return self._available(slot)
 
     cdef int _available(self, Slot* slot) except -1:
-        """PENDING or LOCKED -> AVAILABLE, or gone if its time was over meanwhile (ST-1)."""
+        """PENDING or LOCKED -> AVAILABLE, or removed if it expired meanwhile (ST-1)."""
         cdef LedgerBase ledger = self.ledger
-        assert has_slot(self.positions, slot), "a slot was kept over a change of its list"
+        assert has_slot(self.positions, slot), "a slot pointer was used after a change of its list"
         self._count(slot)
         slot.owner = OWNER_NONE
         self.positions.set_state(slot, STATE_AVAILABLE)
@@ -336,7 +340,7 @@ cdef class QueueRemoval(QueueBase):
         return 0
 
     cdef int _expire(self, Slot* slot) except -1:
-        """TimeToBeReceived or TimeToReachQueue is over (DM-213, ST-1)."""
+        """Removes a message when TimeToBeReceived or TimeToReachQueue has passed (DM-213, ST-1)."""
         if slot.state == STATE_AVAILABLE:
             self._erase(slot, EVENT_EXPIRED)
             self.expired_total += 1
@@ -349,9 +353,9 @@ cdef class QueueRemoval(QueueBase):
         return 0
 
     cdef int _late(self, Slot* slot) except -1:
-        """A message that was transmitted has expired: its acknowledgments are not awaited any more (AMB-39).
+        """Removes a transmitted message that has expired: no acknowledgment is expected any more (AMB-39).
 
-        The session passes over it when they come.
+        The session ignores acknowledgments that still arrive.
         """
         cdef OutEntry* entry = NULL
         if self.sequence is not None and slot.flags & FLAG_TRANSACTIONAL:
@@ -374,7 +378,7 @@ cdef class QueueRemoval(QueueBase):
                     continue
                 if slot.state != STATE_LOCKED and slot.state != STATE_PURGE_PENDING:
                     continue
-                # DM-124: what was purged while it was out was purged, whatever its reader says.
+                # DM-124: a message that was purged while a reader held it counts as purged, whatever the reader reports.
                 purged = event == EVENT_RECEIVED and slot.state == STATE_PURGE_PENDING
                 if self._take_out(slot, EVENT_PURGED if purged else event) == 0:
                     removed += 1
@@ -442,7 +446,7 @@ cdef class QueueRemoval(QueueBase):
 
 cdef class Drain:
     cdef size_t run(self, size_t limit) except? 0:
-        """Lets go of up to `limit` messages, inside a unit. Returns how many."""
+        """Removes up to `limit` messages, inside a unit. Returns how many."""
         cdef LedgerBase ledger = self._ledger
         cdef PositionList positions = self._positions
         cdef size_t count = 0
@@ -454,7 +458,7 @@ cdef class Drain:
             if slot == NULL:
                 break
             count += 1
-            # The slot forgets what was let go of before anything can raise: the next run finds the same slot again.
+            # The slot drops its timer and body before anything can raise, so that the next run finds the same slot again.
             if slot.timer != NO_TIMER:
                 ledger.wheel.stop(slot.timer)
                 slot.timer = NO_TIMER
@@ -474,7 +478,7 @@ cdef class Drain:
                     log_removed(self, ledger, slot, 0)
                     positions.remove(slot)
                     continue
-                # An acknowledgment cannot come into this list: the queue has another one by now.
+                # The acknowledgment cannot enter this list: the queue has another list by now.
                 moved = apply_side_effects(ledger, self._queue, self._role, None, slot, <bytes>slot.body, self._reason)
             if recoverable:
                 ledger._delete_stored(self._queue, self._role, slot, EVENT_PURGED, self._reason, moved)
@@ -491,12 +495,12 @@ cdef class Drain:
 
 
 cdef class DeferredDelete:
-    """Pending deletes of messages from whose removal something follows: their packets are read, then they go in one unit."""
+    """Pending deletes with side effects: their packets are read, then all are deleted in one unit."""
     def __dealloc__(self):
         free(self._entries)
 
     cdef bint add(self, const PendingDelete* entry) except -1:
-        """False: what is read at a time is enough."""
+        """Adds a message. Returns False if no more packets are to be read at a time."""
         if self._entries == NULL:
             self._entries = <PendingDelete*>realloc(NULL, DEFERRED_DELETE_COUNT * sizeof(PendingDelete))
             if self._entries == NULL:
@@ -529,7 +533,9 @@ cdef class DeferredDelete:
         return 0
 
     cdef int _remove(self) except -1:
-        """Everything in one unit. A message of which nothing can follow leaves without that, and what raised is raised at the end."""
+        """Deletes all of them in one unit. A message without possible side effects is deleted without them. An exception is raised at the
+        end.
+        """
         cdef LedgerBase ledger = self._ledger
         cdef Writer writer = ledger.writer
         cdef object fault = None

@@ -8,7 +8,7 @@ from msmq_fast._native.window cimport ReceiveWindow
 
 @cython.final
 cdef class Repetition(CommitListener):
-    """A copy shares the fate of the first one, whichever batch tells of that."""
+    """A copy whose acknowledgment depends on the first copy, whichever batch reports the outcome of that."""
     cdef DuplicateHistory _history
     cdef ReceiveWindow _window
     cdef Identity _identity

@@ -9,7 +9,7 @@ from msmq_fast._native.batch cimport STATUS_OK
 cdef class Repetition:
     cdef int committed(self, uint64_t token, int status) except -1:
         if status == STATUS_OK and not self._history.knows(&self._identity):
-            status = ENOSPC     # what else fails ends the store
+            status = ENOSPC     # any other failure ends the store
         return self._window.committed(token, status)
 
     cdef int settled(self) except -1:

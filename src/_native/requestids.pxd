@@ -1,4 +1,4 @@
-# A set of request ids: what a set of Python does for ints, without an object for each.
+# A set of request ids, like a Python set of ints but without an object for each.
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""A set of request ids: what a set of Python does for ints, without an object for each."""
+"""A set of request ids, like a Python set of ints but without an object for each."""
 
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.stdint cimport uint32_t, uint64_t
@@ -27,11 +27,11 @@ cdef class RequestIds:
         return self.has(number)
 
     def add(self, uint32_t number) -> None:
-        """Add an id; one that is there stays."""
+        """Adds an id. Has no effect if it is in the set."""
         self.put(number)
 
     def discard(self, uint32_t number) -> None:
-        """Remove an id, if it is there."""
+        """Removes an id. Has no effect if it is not in the set."""
         self.drop(number)
 
     cdef inline uint32_t _home(self, uint64_t entry) noexcept:
@@ -68,7 +68,7 @@ cdef class RequestIds:
                 return
             place = (place + 1) & self._mask
         self.count -= 1
-        # Entries behind it move up, so that no gap ends a search too early.
+        # Entries after it move up, so that no gap ends a search too early.
         following = place
         while True:
             following = (following + 1) & self._mask

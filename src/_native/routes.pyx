@@ -4,9 +4,9 @@
 from msmq_fast._native.queue cimport QueueCore
 
 cdef enum:
-    MAX_SENDERS = 65536         # sender ids are what senders claim: they must not fill the memory
+    MAX_SENDERS = 65536         # senders choose their sender ids, which must not fill the memory
     MAX_SENDER_ID = 68          # bytes: no SID is longer
-    MAX_ROUTES = 65536          # nor the many ways to write one name
+    MAX_ROUTES = 65536          # one queue name has many spellings, which must not fill the memory
 
 
 cdef class Routes:
@@ -21,7 +21,7 @@ cdef class Routes:
         return len(self.table)
 
     def add(self, int dest_type, bytes name not None, QueueCore core not None) -> None:
-        """Plain messages for this DestinationQueue (UserHeader.Flags.DQ and wire form) go to `core`."""
+        """Makes `core` the destination of plain messages for this DestinationQueue (UserHeader.Flags.DQ and wire form)."""
         if len(self.table) >= MAX_ROUTES:
             self.table.clear()
         self.table[bytes((dest_type,)) + name] = core
@@ -35,7 +35,7 @@ cdef class Routes:
     def admit(
         self, int dest_type, bytes name not None, int sender_type, bytes sender_id not None, QueueCore core not None
     ) -> None:
-        """As `add`, for the messages of one sender only: SecurityHeader.Flags.ST and SecurityID, 0 and nothing without."""
+        """Like `add`, only for messages of one sender: SecurityHeader.Flags.ST and SecurityID, or 0 and nothing without a sender."""
         if len(sender_id) > MAX_SENDER_ID:
             return
         if len(self.senders) >= MAX_SENDERS:
@@ -43,7 +43,7 @@ cdef class Routes:
         self.senders[bytes((dest_type,)) + name + bytes((sender_type,)) + sender_id] = core
 
     def clear(self) -> None:
-        """Queues were created, deleted or changed: every destination is looked up anew."""
+        """Forgets all destinations, because queues were created, deleted or changed. They are looked up again."""
         self.table.clear()
         self.streams.clear()
         self.senders.clear()

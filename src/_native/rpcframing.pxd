@@ -1,4 +1,4 @@
-# Cutting a stream into connection-oriented PDUs, and stub data into fragments (C706 12.6, MS-RPCE 2.2.2).
+# Splits a stream into connection-oriented PDUs, and stub data into fragments (C706 12.6, MS-RPCE 2.2.2).
 
 cimport cython
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
@@ -6,8 +6,8 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t
 
 @cython.final
 cdef class Pdu:
-    """One PDU: the common header, and for requests and responses what follows it."""
-    cdef readonly bytes data                # the whole of it; of one that is too large the common header only
+    """One PDU: the common header, and for requests and responses the fields after it."""
+    cdef readonly bytes data                # the whole PDU; only the common header if the PDU is too large
     cdef readonly int fault                 # why it is malformed, 0 if it is not
     cdef readonly int type, flags, minor
     cdef readonly bint big_endian
@@ -27,7 +27,7 @@ cdef class Pdu:
 
 @cython.final
 cdef class PduScanner:
-    """A receive buffer that hands out whole PDUs."""
+    """A receive buffer that returns whole PDUs."""
     cdef object _store                      # bytearray, replaced and never resized; a memoryview handed out keeps it alive
     cdef uint8_t* _data
     cdef size_t _capacity, _start, _end

@@ -54,10 +54,10 @@ cdef inline bint is_big_endian(const uint8_t* p) noexcept nogil:
 
 
 cdef class Pdu:
-    """One PDU. Attributes after `fault` are set only where it is 0, those of the header always."""
+    """One PDU. The header's attributes are always set, the attributes after `fault` only if that is 0."""
 
     cdef int parse(self, const uint8_t* p) except -1:
-        """Find the parts of a PDU of `length` bytes; the common header has been read."""
+        """Finds the parts of a PDU of `length` bytes. The common header has been read."""
         cdef bint big = self.big_endian
         cdef Py_ssize_t body = COMMON_HEADER
         cdef Py_ssize_t room
@@ -87,19 +87,19 @@ cdef class Pdu:
             self.auth_level = p[room + 1]
             self.auth_pad = p[room + 2]
             self.auth_context_id = read_u32(p + room + 4, big)
-            # Windows measures the padding of every PDU against the header of a request.
+            # Windows compares the padding of every PDU with the header size of a request.
             if self.auth_pad and self.auth_pad > room - max(body, <Py_ssize_t>STUB_HEADER):
                 self.fault = BAD_AUTH_PAD
         return 0
 
     @property
     def body(self):
-        """What stands between the common header and the sec_trailer: a copy."""
+        """The bytes between the common header and the sec_trailer: a copy."""
         return self.data[COMMON_HEADER:self.trailer_offset]
 
     @property
     def header(self):
-        """A request or response up to its stub."""
+        """The header of a request or response, up to its stub."""
         return self.data[:self.stub_offset]
 
     @property
@@ -109,7 +109,7 @@ cdef class Pdu:
 
     @property
     def padded_stub(self):
-        """The stub with its authentication padding: what is protected."""
+        """The stub with its authentication padding: the part that is protected."""
         return self.data[self.stub_offset:self.trailer_offset]
 
     @property
@@ -131,11 +131,10 @@ cdef class Pdu:
 
 
 cdef class PduScanner:
-    """A receive buffer that hands out whole PDUs; never much larger than the largest one.
+    """A receive buffer that returns whole PDUs; never much larger than the largest one.
 
-    Bytes go in through `buffer` and `commit` (the shape of asyncio.BufferedProtocol) or `feed`, PDUs come out
-    of `take`. Requests and responses may have `max_fragment` bytes, other PDUs 65,535: before the sizes are
-    negotiated, a token may need them.
+    Write bytes with `buffer` and `commit` (as in asyncio.BufferedProtocol) or `feed`; `take` returns PDUs. Requests and responses may have
+    `max_fragment` bytes, other PDUs 65,535, since a token may need them before the sizes are negotiated.
     """
 
     def __cinit__(self, size_t max_fragment):
@@ -156,7 +155,7 @@ cdef class PduScanner:
         return 0
 
     def buffer(self, Py_ssize_t hint):
-        """A writable view of free room, never empty, if `take` was called until it gave None."""
+        """Returns a writable view of free room, never empty if `take` was called until it returned None."""
         cdef size_t held = self._end - self._start
         cdef size_t need
         if held == 0:
@@ -185,7 +184,7 @@ cdef class PduScanner:
         self._end += count
 
     def feed(self, data):
-        """Copy in as much of `data` as there is room for; how much that was."""
+        """Copies as much of `data` as there is room for. Returns how much that was."""
         rest = memoryview(data).cast("B")
         view = self.buffer(len(rest))
         count = min(len(view), len(rest))
@@ -194,9 +193,9 @@ cdef class PduScanner:
         return count
 
     def take(self):
-        """The next Pdu, or None: more bytes are needed, or nothing after a malformed PDU can be read.
+        """Returns the next Pdu. None: more bytes are needed, or a malformed PDU has ended the stream.
 
-        A PDU with a `fault` may be the last: the stream goes on only after one whose frag_length was right.
+        A PDU with a `fault` may be the last one: the stream continues only if its frag_length was valid.
         """
         cdef size_t held = self._end - self._start
         cdef const uint8_t* p = self._data + self._start
@@ -237,7 +236,7 @@ cdef class PduScanner:
 
     @property
     def capacity(self):
-        """Bytes of memory that the buffer occupies."""
+        """The memory of the buffer in bytes."""
         return self._capacity
 
 
@@ -254,14 +253,12 @@ def fragments(
     bytes trailer=None,
     Py_ssize_t overhead=0,
 ):
-    """Requests or responses that carry `stub` from `offset` on, one after the other in one buffer of about
-    `budget` bytes, in little-endian form: (the buffer, how far the stub has gone out with it, how many PDUs).
-    At least one.
+    """Builds requests or responses that carry `stub` from `offset` on, in one buffer of about `budget` bytes, in little-endian form.
+    Returns (the buffer, the end of the stub data in it, the number of PDUs). At least one PDU.
 
-    No PDU has more than `max_fragment` bytes. `flags` are those beside first and last fragment. With `trailer`,
-    the 8 bytes of a sec_trailer, each PDU has one, padding before it, and `overhead` zero bytes, one at least,
-    for the token after it; the buffer is a bytearray then, to be protected in place. alloc_hint is what is left of the stub
-    (MS-RPCE 2.2.2.6).
+    No PDU has more than `max_fragment` bytes. `flags` are added to the flags of the first and last fragment. With `trailer`, the 8 bytes of
+    a sec_trailer, each PDU has one, padding before it, and `overhead` zero bytes, at least one, for the token after it; the buffer is then
+    a bytearray, to be protected in place. alloc_hint is the remaining size of the stub (MS-RPCE 2.2.2.6).
     """
     cdef Py_ssize_t size = stub.shape[0]
     cdef Py_ssize_t extra = 0, align = 8, room, count, last, total, i, length, pad, left

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""What lookups, cursors and two-phase reads need of one queue: seeking, and handing out what stays locked."""
+"""Operations on one queue for lookups, cursors and two-phase reads: finds messages, and hands out messages that stay locked."""
 
 from libc.stdint cimport uint32_t, uint64_t
 from msmq_fast._native.ledgerbase cimport OWNER_DAMAGED
@@ -9,14 +9,14 @@ from msmq_fast._native.queuebase cimport Received
 
 
 def seek(QueueCore core not None, uint64_t key, bint forward=True) -> int | None:
-    """Key of the first available message behind `key`, or with ``forward=False`` of the last one before it (DM-221 … DM-224)."""
+    """Returns the key of the first available message after `key`, or with ``forward=False`` of the last one before it (DM-221 … DM-224)."""
     cdef uint32_t states = 1 << STATE_AVAILABLE
     cdef Slot* slot = core.positions.following(key, states) if forward else core.positions.preceding(key, states)
     return None if slot == NULL else slot.key
 
 
 def readable(QueueCore core not None, uint64_t key) -> bool:
-    """Whether a message can be received or peeked. No locked one can be: AllowPeekWhenLocked (M-03) is never set."""
+    """Whether a message can be received or peeked. Locked messages cannot: AllowPeekWhenLocked (M-03) is never set."""
     cdef Slot* slot = core.positions.find(key)
     return slot != NULL and slot.state == STATE_AVAILABLE
 
@@ -28,9 +28,9 @@ def holds(QueueCore core not None, uint64_t key, uint32_t owner) -> bool:
 
 
 def hand_out(QueueCore core not None, uint64_t key, uint32_t owner, sink) -> None:
-    """Call `sink(Received, status)` with a message that `owner` has locked, now if its packet is in memory.
+    """Calls `sink(Received, status)` with a message that `owner` has locked, at once if its packet is in memory.
 
-    One whose packet cannot be read stays locked as damaged: `sink(None, status)`.
+    A message whose packet cannot be read stays locked as damaged: `sink(None, status)`.
     """
     def read(Received message, int status):
         cdef Slot* slot = core.positions.find(key)
@@ -44,6 +44,6 @@ def hand_out(QueueCore core not None, uint64_t key, uint32_t owner, sink) -> Non
 
 
 def fresh(QueueCore core not None) -> list:
-    """Keys of the messages that became available since the last call, as far as `watched` was set."""
+    """Returns the keys of messages that became available since the last call, while `watched` was set."""
     keys, core._fresh = core._fresh, []
     return keys

@@ -1,4 +1,4 @@
-# The GUIDs of the queue managers from which the messages in memory come, each kept once.
+# The GUIDs of the queue managers that sent the messages in memory, each stored once.
 
 cimport cython
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -18,14 +18,14 @@ cdef class SourceTable:
     cdef uint32_t* _heads       # as many buckets as entries, a power of two
     cdef uint32_t _capacity
     cdef uint32_t _free
-    cdef uint32_t _latest       # the one asked for last: messages of one source come in runs
+    cdef uint32_t _latest       # the last result: messages of one source often arrive together
     cdef uint64_t _seed
     cdef readonly uint32_t live
-    # The number of `guid` (16 bytes), with one more reference to it.
+    # Returns the number of `guid` (16 bytes), with one more reference to it.
     cdef uint32_t intern(self, const uint8_t* guid) except 0
     cdef void retain(self, uint32_t number) noexcept nogil
     cdef void release(self, uint32_t number) noexcept nogil
-    # 16 bytes, until the next intern; zero for SOURCE_NONE.
+    # Returns 16 bytes, valid until the next intern; zeros for SOURCE_NONE.
     cdef const uint8_t* guid(self, uint32_t number) noexcept nogil
     cdef uint32_t _bucket(self, const uint8_t* guid) noexcept nogil
     cdef int _grow(self) except -1

@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Interned GUIDs of source queue managers, so that a slot of a position list names its source in four bytes.
+"""Interned GUIDs of source queue managers, so that a slot of a position list refers to its source in four bytes.
 
-References are counted: the table never holds more GUIDs than there are messages, whatever senders invent.
+References are counted: the table never has more GUIDs than there are messages, whatever GUIDs senders choose.
 """
 
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
@@ -29,7 +29,7 @@ cdef class SourceTable:
         return <uint32_t>(low >> 32) & (self._capacity - 1)
 
     cdef int _grow(self) except -1:
-        """Twice as many entries, all chained anew."""
+        """Doubles the number of entries and rebuilds all chains."""
         cdef uint32_t capacity = self._capacity * 2 if self._capacity else 16
         cdef uint32_t number, bucket
         cdef uint32_t* heads
@@ -104,19 +104,19 @@ cdef class SourceTable:
     # By value, for tests and code that handles single messages.
 
     def add(self, bytes guid not None) -> int:
-        """The number of a GUID (16 bytes), with one more reference. ValueError: another size."""
+        """Returns the number of a GUID (16 bytes), with one more reference. Raises ValueError for another size."""
         if len(guid) != 16:
             raise ValueError("a GUID has 16 bytes")
         return self.intern(<const uint8_t*><char*>guid)
 
     def drop(self, uint32_t number) -> None:
-        """One reference fewer. KeyError: nothing has this number."""
+        """Removes one reference. Raises KeyError if the number is unused."""
         if number == 0 or number >= self._capacity or self._entries[number].references == 0:
             raise KeyError(number)
         self.release(number)
 
     def get(self, uint32_t number) -> bytes:
-        """The GUID of a number. KeyError: nothing has this number."""
+        """Returns the GUID of a number. Raises KeyError if the number is unused."""
         if number == 0 or number >= self._capacity or self._entries[number].references == 0:
             raise KeyError(number)
         return (<const char*>self._entries[number].guid)[:16]

@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Arrow columns to UserMessage packets, for a worker thread: it holds the GIL for moments only.
+"""Converts Arrow columns to UserMessage packets on a worker thread, which rarely holds the GIL.
 
-Every size and offset of a column was checked when it was made (`arrowcolumn`).
+Every size and offset of a column was checked when the column was created (`arrowcolumn`).
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -61,14 +61,14 @@ _TEXTS = {
 }
 
 REPLAY_TAG = b"\0msmq-fast:replay_of="
-"""In an extension, before the identifier of the message that was sent again."""
+"""In an extension, precedes the identifier of the message that was sent again."""
 
 cdef const char* _tag = PyBytes_AS_STRING(REPLAY_TAG)
 cdef uint32_t _tag_size = <uint32_t>PyBytes_GET_SIZE(REPLAY_TAG)
 
 
 class RowError(Exception):
-    """A row that cannot be a message: `row` counts from 0, `code` is the HRESULT or its name, `problem` says what is wrong."""
+    """A row that cannot become a message: `row` counts from 0, `code` is the HRESULT or its name, `problem` is the error text."""
 
     def __init__(self, row: int, code: object, problem: str) -> None:
         super().__init__(f"row {row}: {problem}")
@@ -78,11 +78,11 @@ class RowError(Exception):
 
 
 cdef class Destination:
-    """``Destination(address, dest_type, field, transactional, resolve, keeps)``: a queue that rows go to.
+    """``Destination(address, dest_type, field, transactional, resolve, keeps)``: a destination queue of rows.
 
     `address` is the GUID of its queue manager (16 bytes), `dest_type` and `field` the DQ value and the DestinationQueue of the UserHeader.
-    `resolve(text)` gives type and field of a response or admin queue, and raises an error with `code` and `detail`. `keeps`: messages may
-    keep the identifiers that they bring.
+    `resolve(text)` returns type and field of a response or admin queue, and raises an error with `code` and `detail`. `keeps`: whether
+    messages may keep their own identifiers.
     """
 
     cdef bytes _address, _field
@@ -110,7 +110,7 @@ cdef class Destination:
 
 
 cdef struct Plan:
-    # What is found out about a row before its packet is made; the pointers lead into what destinations hold.
+    # The plan for a row, made before its packet. The pointers point into data that destinations own.
     const uint8_t* address
     const uint8_t* dest
     const uint8_t* admin
@@ -156,12 +156,13 @@ _PLACES = {
 
 
 cdef class RowBuilder:
-    """``RowBuilder(source, long_lived, defaults, replay="extension")``: `source` is the GUID of this queue manager, `long_lived` the seconds of
-    TimeToReachQueue of messages without.
+    """``RowBuilder(source, long_lived, defaults, replay="extension")``: `source` is the GUID of this queue manager, `long_lived` the
+    TimeToReachQueue, in seconds, of messages without one.
 
-    `defaults` are values for rows without: priority, delivery, acknowledge, journal, app_specific, body_type (none: by the kind of the body),
-    time_to_reach_queue, time_to_be_received (none: for ever), label, response_queue and admin_queue (text), extension (bytes). `replay` says what a
-    message_id does: "extension" notes it there, "keep" makes it the identifier of the message, "ignore" nothing.
+    `defaults` are values for rows without a value: priority, delivery, acknowledge, journal, app_specific, body_type (none: from the kind
+    of the body), time_to_reach_queue, time_to_be_received (none: for ever), label, response_queue and admin_queue (text), extension
+    (bytes). `replay` is the use of a message_id: "extension" notes it in the extension, "keep" makes it the identifier of the message,
+    "ignore" does nothing.
     """
 
     cdef bytes _source, _label, _extension
@@ -203,10 +204,10 @@ cdef class RowBuilder:
         self, size_t rows, dict columns not None, uint32_t now_s, list destinations not None, Column targets,
         Column responses=None, list response_names=None, Column admins=None, list admin_names=None,
     ) -> PacketBlock:
-        """One packet for each row, without transaction number, and without identifier unless it keeps its own.
+        """Builds one packet for each row, without a transaction number, and without an identifier unless the message keeps its own.
 
-        `columns` are by their names, each as long as `rows`. `targets` are places in `destinations` (None: all go to the first), `responses`
-        and `admins` places in lists of names. Raises RowError, and ValueError for columns that do not fit together.
+        `columns` maps names to columns with `rows` values each. `targets` are indices in `destinations` (None: all rows use the first),
+        `responses` and `admins` are indices in lists of names. Raises RowError, and ValueError for columns that do not fit together.
         """
         cdef Plan* plans = NULL
         cdef Scratch scratch
@@ -259,7 +260,7 @@ cdef class RowBuilder:
         for name, column in columns.items():
             place, kinds = _PLACES[name]
             if column.kind not in kinds:
-                raise ValueError(f"the column {name} is no {kinds[0]}")
+                raise ValueError(f"the column {name} is not of the type {kinds[0]}")
             self._views[<int>place] = column.view
         return 0
 
@@ -305,7 +306,7 @@ cdef class RowBuilder:
         self, Plan* plans, size_t rows, list destinations, Column targets, Column responses, list response_names, Column admins,
         list admin_names,
     ) except -1:
-        """Response queues, and admin queues where an acknowledgment is asked for (MS-MQMQ 2.2.19.2)."""
+        """Sets response queues, and admin queues if an acknowledgment is requested (MS-MQMQ 2.2.19.2)."""
         cdef Destination destination
         cdef size_t row
         cdef str text
@@ -319,7 +320,7 @@ cdef class RowBuilder:
                 text = self._name(admins, admin_names, row, self._admin)
                 if not text:
                     raise RowError(
-                        row, "MQ_ERROR_INSUFFICIENT_PROPERTIES", "an acknowledgment is asked for, but no admin_queue is given"
+                        row, "MQ_ERROR_INSUFFICIENT_PROPERTIES", "the row requests an acknowledgment, but has no admin_queue"
                     )
                 field = self._field(destination, text, row, "admin_queue")
                 plans[row].admin_type = field[0]
@@ -354,7 +355,7 @@ cdef class RowBuilder:
     # ---- without it: values
 
     cdef int _measure(self, size_t row, Plan* plan, Scratch* scratch) noexcept nogil:
-        """Checks a row and notes the size of its packet; a Problem if it cannot be a message."""
+        """Checks a row and notes the size of its packet. Returns a Problem if the row cannot become a message."""
         cdef MessageFields f
         cdef const uint8_t* text
         cdef const uint8_t* name
@@ -394,7 +395,7 @@ cdef class RowBuilder:
         return TOO_LARGE if plan.size > MAX_PACKET else OK
 
     cdef void _write(self, size_t row, const Plan* plan, Scratch* scratch, uint8_t* packet) noexcept nogil:
-        """The packet of a row that was measured."""
+        """Writes the packet of a row that was measured."""
         cdef MessageFields f
         cdef uint8_t identifier[20]
         cdef uint32_t size = 0, note
@@ -423,7 +424,7 @@ cdef class RowBuilder:
         write_packet(&f, packet, plan.size)
 
     cdef int _fields(self, size_t row, const Plan* plan, Scratch* scratch, MessageFields* f) noexcept nogil:
-        """Everything but body, extension and identifier."""
+        """Sets all fields except body, extension and identifier."""
         cdef View* views = self._views
         cdef int64_t value
         cdef uint32_t size
@@ -486,7 +487,7 @@ cdef class RowBuilder:
         return OK
 
     cdef inline bint _is_wide(self, const MessageFields* f) noexcept nogil:
-        """Whether a body is text that goes as UTF-16."""
+        """Whether a body is text that is sent as UTF-16."""
         return self._views[BODY].text and (f.body_type == LPWSTR or f.body_type == BSTR)
 
     cdef const uint8_t* _extension_of(self, size_t row, uint32_t* size) noexcept nogil:
@@ -496,7 +497,7 @@ cdef class RowBuilder:
         return self._extension_at
 
     cdef uint32_t _note_size(self, const uint8_t* extension, uint32_t length, uint32_t identifier) noexcept nogil:
-        """Bytes that are added to an extension: none if it says already what the original was."""
+        """Returns the number of bytes that are added to an extension: 0 if it already names the original."""
         cdef uint32_t at = length - _tag_size - LONGEST_IDENTIFIER if length > _tag_size + LONGEST_IDENTIFIER else 0
         if not self._note:
             return 0
@@ -508,7 +509,7 @@ cdef class RowBuilder:
 
 
 cdef int64_t to_utf16(const uint8_t* text, size_t length, uint8_t* out) noexcept nogil:
-    """UTF-8 to UTF-16LE at `out`, or only its length; bytes, or -1: it is not UTF-8."""
+    """Converts UTF-8 to UTF-16LE at `out`, or only computes its length. Returns bytes, or -1 if it is not UTF-8."""
     cdef size_t i = 0, size = 0
     cdef uint32_t code, more
     while i < length:
@@ -546,7 +547,7 @@ cdef inline int hex_digit(uint8_t c) noexcept nogil:
 
 
 cdef bint read_identifier(const uint8_t* text, uint32_t size, uint8_t* out) noexcept nogil:
-    """{GUID}\number to 16 bytes as on the wire and a number of 32 bits, 20 bytes in all; False: it is none."""
+    """Converts {GUID}\number to 16 bytes as on the wire and a 32-bit number, 20 bytes in all. Returns False if it is invalid."""
     cdef const char* order = b"\x03\x02\x01\x00\x05\x04\x07\x06\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f"
     cdef uint64_t number = 0
     cdef uint32_t at = 1, i

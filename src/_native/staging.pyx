@@ -1,9 +1,9 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Staged messages in the store: contents without positions, and rows of META that say what becomes of them.
+"""Staged messages in the store: contents without positions, and rows of META with the plan for them.
 
-A stage has an identifier of 16 bytes. Its rows have the keys ROW_PREFIX, identifier, number from 1 on; row 0 is its head (qm/bulk/staging.py). The
-content of a message and the row that names it are put by one unit, so that nothing in the store is ever without an owner. Publishing places
-the messages of some rows in their queues and deletes the rows, dropping deletes both.
+A stage has an identifier of 16 bytes. Its rows have the keys ROW_PREFIX, identifier, number from 1 on; row 0 is its head
+(qm/bulk/staging.py). One unit stores the content of a message and the row that names it, so that no content in the store is ever without an
+owner. Publishing places the messages of some rows in their queues and deletes the rows. Dropping deletes both.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -25,7 +25,7 @@ cdef enum:
     ROW_VERSION = 1
     ROW_MESSAGES = 1            # kind of a row
     ROW_HEAD = 2                # bytes before its entries
-    ACK_WEIGHT = 16             # a message from whose arrival something may follow is that much work
+    ACK_WEIGHT = 16             # a message whose arrival may have side effects counts as this many
     WRITE_BYTES = 1 << 20       # of packets in one unit
     FLAG_FIRST = 1 << 2         # TransactionHeader.Flags.FM
     FLAG_LAST = 1 << 3          # and LM
@@ -34,7 +34,7 @@ cdef enum:
 
 ROW_PREFIX = b"stg\x00"
 ROW_WEIGHT = WEIGHT
-"""Work of one row: as much as so many messages that ask for nothing."""
+"""Work of one row, in messages without side effects."""
 
 
 cdef packed struct StagedEntry:
@@ -54,7 +54,7 @@ cdef packed struct StagedEntry:
 
 
 class Refused(Exception):
-    """A queue has no room for a message: `index` is its place in the list, `result` an EnqueueResult."""
+    """Raised if a queue has no room for a message: `index` is its index in the list, `result` an EnqueueResult."""
 
     def __init__(self, index: int, result: int) -> None:
         super().__init__("a queue has no room for a staged message")
@@ -63,7 +63,7 @@ class Refused(Exception):
 
 
 def row_key(bytes identifier not None, uint32_t row) -> bytes:
-    """Key in META of a row of a stage; row 0 is its head."""
+    """Returns the key in META of a row of a stage; row 0 is its head."""
     return ROW_PREFIX + identifier + row.to_bytes(4, "big")
 
 
@@ -73,7 +73,9 @@ cdef inline uint8_t* _packet(PacketBlock packets, size_t index, size_t* size) no
 
 
 cdef int _put_held(Writer writer, uint64_t content_id, const char* data, size_t left) except -1:
-    """As Writer.put_content, for a packet inside a larger object that the batch holds already. Call inside a unit, which its caller rolls back."""
+    """Like Writer.put_content, for a packet inside a larger object that the batch already references. Call inside a unit, which the caller
+    rolls back on an error.
+    """
     cdef uint8_t key[CONTENT_KEY_SIZE]
     cdef uint8_t version = CONTENT_VERSION
     cdef size_t part = left if left <= WHOLE_BYTES else CHUNK_BYTES
@@ -96,8 +98,9 @@ cdef int _put_held(Writer writer, uint64_t content_id, const char* data, size_t 
 cdef class Intake(CommitListener):
     """``Intake(ledger, identifier, on_written, whole=0)``: writes the messages of one stage.
 
-    Their quota is taken at once. `whole`: they are one transaction of this number; 0: each is one, if it is any. `on_written` is called when
-    units have ended, until `close`; `status` is not 0 when one was not kept. What an exception leaves behind is the caller's to drop.
+    Their quota is reserved at once. `whole`: they form one transaction with this number; 0: each is one, if it is transactional.
+    `on_written` is called when units have ended, until `close`; `status` is not 0 if one failed. After an exception, the caller must drop
+    what was written.
     """
 
     cdef readonly Ledger ledger
@@ -131,10 +134,10 @@ cdef class Intake(CommitListener):
         self._holders = []
 
     def put(self, PacketBlock packets not None, const uint32_t[::1] targets not None, list cores not None, uint32_t ordinal, uint32_t number) -> None:
-        """Take messages in: packets whose block nothing else reads (they are changed in place), for the queues `cores[targets[i]]`.
+        """Adds messages: packets whose block nothing else reads (they are changed in place), for the queues `cores[targets[i]]`.
 
-        Those without an ordinal get consecutive ones from `ordinal` on, those with a TransactionHeader numbers from `number` on.
-        Raises Refused, ValueError for what is no packet or no queue, OverflowError and StoreError.
+        Packets without an ordinal get consecutive ones from `ordinal` on, packets with a TransactionHeader numbers from `number` on. Raises
+        Refused, ValueError for an invalid packet or queue, OverflowError and StoreError.
         """
         cdef QueueCore core
         cdef UserMessage m
@@ -142,7 +145,7 @@ cdef class Intake(CommitListener):
         cdef size_t index, size
         cdef int refused
         if <size_t>targets.shape[0] != packets.count:
-            raise ValueError("a queue for each packet")
+            raise ValueError("give a queue for each packet")
         try:
             for index in range(packets.count):
                 if targets[index] >= <size_t>len(cores):
@@ -169,7 +172,7 @@ cdef class Intake(CommitListener):
             self._hold(None, 0)
 
     cdef int _hold(self, QueueCore core, uint64_t size) except -1:
-        """Notes quota that was taken; None: what has been noted goes into `reserved`."""
+        """Notes reserved quota. None: adds what has been noted to `reserved`."""
         if core is not self._latest:
             if self._latest is not None:
                 self.reserved[self._latest] = self.reserved.get(self._latest, 0) + self._taken
@@ -182,7 +185,7 @@ cdef class Intake(CommitListener):
         return 0
 
     cdef int _follow(self, QueueCore core, PacketBlock packets, size_t index, UserMessage* m) except -1:
-        """One more of a transaction: each waits for the next to the same queue, since the last one says so (M-55)."""
+        """Adds one message of a transaction. Each waits for the next one to the same queue, since the last one is marked (M-55)."""
         cdef size_t size
         before = self._tails.get(core)
         put_u32(
@@ -230,7 +233,9 @@ cdef class Intake(CommitListener):
         return 0
 
     def end(self, head not None) -> bool:
-        """Write what is left; with the row that `head(rows)` gives if nothing else is on its way. False: call again when that has been written."""
+        """Writes the remaining messages, with the row that `head(rows)` returns if no other unit is in progress. Returns False if it must
+        be called again when that unit has been written.
+        """
         cdef QueueCore core
         cdef UserMessage m
         cdef PacketBlock packets
@@ -250,7 +255,7 @@ cdef class Intake(CommitListener):
         return False
 
     cdef int _write(self, bytes head) except -1:
-        """What has been gathered, as one unit."""
+        """Writes the gathered messages as one unit."""
         cdef Writer writer = self.ledger.writer
         cdef size_t index, count = self._count
         writer.make_room(self._size)
@@ -281,14 +286,14 @@ cdef class Intake(CommitListener):
         return 0
 
     def forget(self) -> None:
-        """Nothing that has not been written will be; the quota is given back."""
+        """Discards everything that has not been written, and releases its quota."""
         self._holders = []
         self._count = 0
         self._tails = {}
         release_reserved(self.reserved)
 
     def close(self) -> None:
-        """`on_written` is called no more."""
+        """Stops calls of `on_written`."""
         self._on_written = None
 
     cdef int committed(self, uint64_t token, int status) except -1:
@@ -304,7 +309,7 @@ cdef class Intake(CommitListener):
 
 
 def release_reserved(dict reserved not None) -> None:
-    """Quota that is not needed; `reserved` is empty afterwards."""
+    """Releases unused quota; `reserved` is empty afterwards."""
     cdef QueueCore core
     for core, size in reserved.items():
         core.unreserve(<uint64_t>size)
@@ -312,7 +317,7 @@ def release_reserved(dict reserved not None) -> None:
 
 
 def reserve_again(dict reserved not None) -> None:
-    """After a start: quota that was taken before has its place again, whatever it is now."""
+    """After a start: reserves quota that was reserved before, whatever the limit is now."""
     cdef QueueCore core
     for core, size in reserved.items():
         core.reserve_again(<uint64_t>size)
@@ -333,7 +338,7 @@ cdef inline void _entry(bytes row, size_t index, StagedEntry* out) noexcept:
 
 
 def sizes_by_queue(bytes row not None) -> dict:
-    """Bytes of packets by the ordinal of their queue. ValueError: the row is damaged."""
+    """Returns the bytes of packets by the ordinal of their queue. Raises ValueError if the row is damaged."""
     cdef StagedEntry entry
     cdef size_t index
     cdef dict sums = {}
@@ -344,7 +349,7 @@ def sizes_by_queue(bytes row not None) -> dict:
 
 
 def weigh(bytes row not None) -> int:
-    """How much work it is to place a row; ValueError: it is damaged."""
+    """Returns the work of placing a row. Raises ValueError if it is damaged."""
     cdef StagedEntry entry
     cdef size_t index, weight = 0
     for index in range(_count(row)):
@@ -374,11 +379,12 @@ cdef class Placement(CommitListener):
 
 
 def place(Ledger ledger not None, list rows not None, list keys not None, dict reserved not None, sink not None) -> tuple:
-    """Put the messages of rows, pairs of key and value, into their queues, in one unit that deletes the rows and the META records `keys`.
+    """Puts the messages of rows, pairs of key and value, into their queues, in one unit that also deletes the rows and the META records
+    `keys`.
 
-    `sink(status)` is called when it has ended; if it was not kept everything is as before. `reserved` (QueueCore to bytes) is what their stage holds
-    of quotas. Returns (messages, how many of them had lost their queue). What raises has done nothing: ValueError for a damaged row,
-    OverflowError, StoreError, MemoryError.
+    `sink(status)` is called when the unit has ended; if it failed, everything is as before. `reserved` (QueueCore to bytes) is the quota
+    that the stage has reserved. Returns (messages, how many of them had lost their queue). If it raises, nothing was changed: ValueError
+    for a damaged row, OverflowError, StoreError, MemoryError.
     """
     cdef Writer writer = ledger.writer
     cdef Placement placement = Placement.__new__(Placement)
@@ -440,9 +446,10 @@ cdef void _record(PositionRecord* record, const StagedEntry* entry) noexcept:
 
 
 def drop(Ledger ledger not None, list rows not None, sink not None) -> int:
-    """Delete rows, pairs of key and value, and what they name, in one unit; `sink(status)` as with `place`. Returns how many messages that were.
+    """Deletes rows, pairs of key and value, and the contents that they name, in one unit; `sink(status)` as with `place`. Returns the
+    number of messages.
 
-    A row that is no row of messages is deleted alone.
+    A row without messages is deleted alone.
     """
     cdef Writer writer = ledger.writer
     cdef StagedEntry entry

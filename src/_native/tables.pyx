@@ -1,4 +1,4 @@
-"""What is durable, for those who read it: the base classes, and what is common to stores on disk and in memory."""
+"""The stored data for readers: the base classes, and the code that stores on disk and in memory share."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from msmq_fast._native.lmdbapi cimport MDB_CORRUPTED
@@ -25,7 +25,7 @@ FIRST_TABLES = 9
 
 
 class StoreError(Exception):
-    """The store refused or failed; `status` is an errno, or an MDB_* code (negative)."""
+    """Raised if the store rejects an operation or has failed; `status` is an errno, or an MDB_* code (negative)."""
 
     def __init__(self, message, int status=0):
         super().__init__(message)
@@ -40,7 +40,7 @@ cdef class PositionVisitor:
         raise NotImplementedError
 
     def damage(self, bytes key, str problem):
-        """A record that cannot be a position; a visitor that knows better passes it over."""
+        """Called for a record that cannot be a position. Raises StoreError; a visitor may override this and skip the record."""
         raise StoreError(f"damaged position record, key {key.hex()}: {problem}", MDB_CORRUPTED)
 
 
@@ -67,7 +67,7 @@ cdef int visit(PositionVisitor visitor, const uint8_t* key, size_t key_size, con
     cdef const PositionRecord* record = <const PositionRecord*>value
     if key_size != POSITION_KEY_SIZE or size < sizeof(PositionRecord) or size < position_size(record) or \
             (record.version != POSITION_VERSION and record.version != POSITION_NUMBERED):
-        visitor.damage((<char*>key)[:key_size], "no position record of a known version")
+        visitor.damage((<char*>key)[:key_size], "not a position record of a known version")
         return 0
     ordinal = load_be32(key)
     if ordinal != queue[0]:
@@ -78,19 +78,19 @@ cdef int visit(PositionVisitor visitor, const uint8_t* key, size_t key_size, con
 
 
 cdef class Tables:
-    """What is durable, for cold reads on the loop: start-up, tools, tests."""
+    """The stored data, for direct reads on the loop: start-up, tools, tests."""
 
     cdef uint64_t load_positions(self, PositionVisitor visitor) except? 0:
         raise NotImplementedError
 
     def pack_positions(self):
-        """All positions, as {queue ordinal: rows of LookupIdentifier u64 and position record}."""
+        """Returns all positions, as {queue ordinal: rows of LookupIdentifier u64 and position record}."""
         cdef _Packer packer = _Packer()
         self.load_positions(packer)
         return {queue: bytes(rows) for queue, rows in packer.queues.items()}
 
     def next_number(self, int table):
-        """The number that the next entry of a packed table gets, as far as its records tell."""
+        """Returns the number of the next entry of a packed table, according to its records."""
         last = self.last(table)
         if last is None:
             return 1

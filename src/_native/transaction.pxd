@@ -1,4 +1,4 @@
-# A transaction as others use it: what it sends and receives, and its end.
+# A transaction: its operations, and its end.
 
 cimport cython
 from libc.stdint cimport uint64_t

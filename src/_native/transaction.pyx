@@ -1,10 +1,10 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""One transaction: its operations in their order (MS-MQDMPR 3.1.1.13), and commit, abort, prepare of all of them as one unit.
+"""One transaction: its operations in order (MS-MQDMPR 3.1.1.13), and commit, abort, prepare of all of them as one unit.
 
-What it sends is in no queue before the commit, only its quota is taken (X-33); what it receives stays locked in its place. Packets
-beyond `limit_bytes` are written to the store ahead of the commit, under content ids that no position has: a start drops them unless the
-transaction was prepared. Rows of the META table, whose keys begin with ROW_PREFIX and the identifier, name what was written ahead
-and, once it is prepared, the operations.
+A sent message is in no queue before the commit; only its quota is reserved (X-33). A received message stays locked in its place. Packets
+beyond `limit_bytes` are written to the store ahead of the commit, under content ids that no position has; a start deletes them unless the
+transaction was prepared. Rows of the META table, whose keys begin with ROW_PREFIX and the identifier, name what was written ahead and, once
+the transaction is prepared, the operations.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -51,8 +51,7 @@ LIMIT_BYTES = 1 << 20
 cdef class Transaction(TransactionBase):
     """``Transaction(ledger, identifier, number)``: active from the start, over when `commit` or `abort` has ended it.
 
-    `on_ahead` is called when what was written ahead is durable, or was not kept; `on_slices` when `slicing` begins.
-
+    `on_ahead` is called when what was written ahead is durable, or has failed; `on_slices` when `slicing` begins.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ cdef class Transaction(TransactionBase):
 
     @property
     def busy(self) -> bool:
-        """Whether a commit or prepare is under way."""
+        """Whether a commit or prepare is in progress."""
         return self._deferred is not None or self._sink is not None
 
     def first_for(self, QueueCore core not None) -> bool:
@@ -82,10 +81,10 @@ cdef class Transaction(TransactionBase):
         return core not in self._tails
 
     def enqueue(self, QueueCore core not None, bytes packet not None, uint32_t dead_letter=0) -> int:
-        """Send a packet at the commit: 0, or the EnqueueResult that refuses it.
+        """Sends a packet at the commit. Returns 0, or the EnqueueResult with which it is rejected.
 
-        The packet has a TransactionHeader with this transaction's number; `dead_letter` is the ordinal of the dead-letter queue that its
-        application chose, or 0. Raises ValueError for one that is malformed or has none.
+        The packet has a TransactionHeader with this transaction's number. `dead_letter` is the ordinal of the dead-letter queue that its
+        application chose, or 0. Raises ValueError for a packet that is malformed or has no such header.
         """
         cdef UserMessage m
         cdef Slot slot
@@ -94,7 +93,7 @@ cdef class Transaction(TransactionBase):
         cdef const char* data = PyBytes_AS_STRING(packet)
         cdef int refused
         if parse_user_message(<const uint8_t*>data, size, &m) or not m.transaction_offset:
-            raise ValueError("not a packet of a transaction")
+            raise ValueError("the packet has no TransactionHeader of this transaction")
         operation = self._add(OPERATION_ENQUEUE, core)
         refused = core.reserve(&m, size)
         if refused:
@@ -118,7 +117,7 @@ cdef class Transaction(TransactionBase):
         return <int>ENQUEUED  # without the class of the enumeration
 
     cpdef int lock(self, QueueCore core, uint64_t key) except -1:
-        """A message that `owner` has locked is received with the commit (reason AckReceive)."""
+        """Makes the commit receive a message that `owner` has locked (reason AckReceive)."""
         cdef Operation* operation = self._add(OPERATION_DEQUEUE, core)
         cdef Slot* slot = core.positions.find(key)
         operation.key = key
@@ -126,20 +125,20 @@ cdef class Transaction(TransactionBase):
         if slot != NULL:
             self.locked_bytes += slot.size
         if self.locked_bytes > LOCKED_BYTES and self._count > 1:
-            # The one before has been handed out; an abort or a journal reads it again.
+            # The previous message has been handed out; an abort or a journal reads it again.
             operation -= 1
             if operation.kind == OPERATION_DEQUEUE and operation.core != NULL:
                 (<QueueCore>operation.core).shed_body(operation.key)
         return 0
 
     def lock_many(self, QueueCore core not None, list messages not None) -> None:
-        """As `lock`, of messages (Received) that were taken together."""
+        """Like `lock`, for messages (Received) that were taken together."""
         cdef Received received
         for received in messages:
             self.lock(core, received.lookup_id)
 
     def unlock(self, QueueCore core not None, uint64_t key) -> bool:
-        """A message that was not handed out after all is available again, as if it had not been locked; False if it is not locked."""
+        """Makes a message that was not handed out available again, as if it had not been locked. Returns False if it is not locked."""
         cdef Operation* operation = self._received_as(core, key)
         if operation == NULL:
             return False
@@ -149,9 +148,9 @@ cdef class Transaction(TransactionBase):
         return bool(core.release(array("Q", (key,)), self.owner))
 
     def reject(self, QueueCore core not None, uint64_t key) -> bool:
-        """The application does not want a message that it has received: the commit removes it with NackReceiveRejected.
+        """Rejects a message that the application has received: the commit removes it with NackReceiveRejected.
 
-        False: this transaction has not received it, or it was purged meanwhile.
+        Returns False if this transaction has not received it, or if it was purged meanwhile.
         """
         cdef Operation* operation = self._received_as(core, key)
         if operation == NULL or self._locked(core, key) == NULL:
@@ -160,7 +159,7 @@ cdef class Transaction(TransactionBase):
         return True
 
     cdef Operation* _received_as(self, QueueCore core, uint64_t key) noexcept:
-        """The operation that has received a message, or NULL."""
+        """Returns the operation that has received a message, or NULL."""
         cdef Operation* operation
         cdef size_t index = self._count
         while index:
@@ -173,7 +172,7 @@ cdef class Transaction(TransactionBase):
         return NULL
 
     def move(self, QueueCore core not None, uint64_t key, QueueCore target not None) -> bool:
-        """Lock an available message, and move it with the commit (DM-145); False if it is not available."""
+        """Locks an available message, and moves it at the commit (DM-145). Returns False if it is not available."""
         cdef Operation* operation = self._add(OPERATION_MOVE, core)
         if not lock_for_move(core, key, self.owner, target):
             self._count -= 1
@@ -189,9 +188,10 @@ cdef class Transaction(TransactionBase):
     # ---- the end
 
     def commit(self, sink not None) -> None:
-        """Everything happens, in one unit; `sink(status)` is called when that is durable, or nothing has happened (DM-026 … DM-030).
+        """Applies all operations in one unit. `sink(status)` is called when that is durable, or has failed (DM-026 … DM-030).
 
-        A prepared transaction whose commit was not kept stays prepared. Any other one has been aborted then. What raises leaves it as it was.
+        A prepared transaction whose commit failed stays prepared. Any other one has been aborted. If this raises, the transaction is
+        unchanged.
         """
         self._begin(sink)
         if self._writes:
@@ -204,7 +204,7 @@ cdef class Transaction(TransactionBase):
             raise
 
     def prepare(self, bytes head not None, sink not None) -> None:
-        """Keep the operations under the head row `head`, so that they outlive a crash (DU-06); `sink(status)` as with `commit`."""
+        """Stores the operations under the head row `head`, so that they survive a crash (DU-06); `sink(status)` as with `commit`."""
         self._begin(sink)
         self._head = head
         self.prepared = True
@@ -234,18 +234,18 @@ cdef class Transaction(TransactionBase):
     # their places in the queues beforehand, so that nothing that comes meanwhile stands between them.
 
     def step(self, size_t count) -> bool:
-        """The next `count` operations of a commit in slices; whether some are left.
+        """Applies the next `count` operations of a commit in slices. Returns whether some are left.
 
-        If one cannot be done, the whole batch is not kept, and the commit ends as one that was not: also if the store has lost what
-        the operation needs. That is no failure of the disk, which would end the server.
+        If one cannot be applied, the whole batch fails, and so does the commit, also if the store has lost what the operation needs. That
+        is not a failure of the disk, which would end the server.
         """
         return next_slice(self, count)
 
     def abort(self, sink=None) -> None:
-        """Nothing happens: what was sent is forgotten, what was received is back in its place with AbortCount + 1 (DM-032 … DM-036).
+        """Discards sent messages, and puts received messages back at their places with AbortCount + 1 (DM-032 … DM-036).
 
-        `sink(status)` is called when that is durable, at once if nothing had to be stored. A prepared transaction releases nothing before that,
-        and stays prepared if it was not kept (DU-07).
+        `sink(status)` is called when that is durable, at once if nothing had to be stored. A prepared transaction releases nothing before
+        that, and stays prepared if the commit of the abort failed (DU-07).
         """
         cdef Writer writer = self.ledger.writer
         if sink is None:
@@ -316,7 +316,7 @@ cdef class Transaction(TransactionBase):
         return 0
 
     def _commit_or_abort(self):
-        """A commit that had to wait."""
+        """Starts a commit that had to wait."""
         try:
             commit_now(self)
         except Exception as error:
@@ -324,7 +324,7 @@ cdef class Transaction(TransactionBase):
             finish(self, getattr(error, "status", 0) or ENOSPC)
 
     def _prepare_or_break(self):
-        """A prepare that had to wait."""
+        """Starts a prepare that had to wait."""
         try:
             if self.broken:
                 raise TransactionBroken(self._status)
@@ -336,7 +336,7 @@ cdef class Transaction(TransactionBase):
             mark_broken(self, self._result)
 
     cdef int _clear(self) except -1:
-        """Lets go of everything it refers to."""
+        """Releases all its references."""
         cdef size_t index, count = self._count
         self._count = 0
         for index in range(count):
@@ -354,8 +354,9 @@ cdef class Transaction(TransactionBase):
     # ---- after a restart
 
     def restore(self, dict rows not None, cores not None) -> None:
-        """The operations of a prepared transaction from its rows but the head (REC-05). `cores(ordinal)` gives the QueueCore, or None.
+        """Restores the operations of a prepared transaction from its rows without the head (REC-05). `cores(ordinal)` returns the
+        QueueCore, or None.
 
-        What it had received is locked again, what it had sent has its quota again. ValueError for a row that is damaged.
+        Received messages are locked again, and the quota of sent messages is reserved again. Raises ValueError for a damaged row.
         """
         restore_operations(self, rows, cores)

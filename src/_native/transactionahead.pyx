@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""What a transaction writes to the store before it ends: contents, and the rows that name them."""
+"""The contents that a transaction writes to the store before it ends, and the rows that name them."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
@@ -25,7 +25,7 @@ from msmq_fast._native.transactionbase cimport (
 
 
 cdef int write_ahead(TransactionBase tx) except -1:
-    """Contents to the store, in units of about a mebibyte; they stay in memory until they are durable."""
+    """Writes contents to the store, in units of about a mebibyte. They stay in memory until they are durable."""
     cdef Writer writer = tx.ledger.writer
     cdef Operation* operation
     cdef StagedEntry entry
@@ -70,7 +70,7 @@ cdef int mark_broken(TransactionBase tx, int status) except -1:
 
 
 cdef int ahead_written(TransactionBase tx, size_t end, int status) except -1:
-    """A unit that was written ahead has ended; units end in their order."""
+    """Called when a unit that was written ahead has ended; units end in order."""
     cdef Operation* operation
     cdef uint64_t size = 0
     tx._writes -= 1
@@ -89,7 +89,7 @@ cdef int ahead_written(TransactionBase tx, size_t end, int status) except -1:
 
 
 cdef int mark_last(TransactionBase tx, bint stored) except -1:
-    """LastInTransaction on the last message to each queue (DM-024): `stored`, of those that are written already, inside a unit."""
+    """Marks the last message to each queue as LastInTransaction (DM-024). `stored`: those that are already written, inside a unit."""
     cdef Operation* operation
     cdef UserMessage m
     cdef bytes packet, marked
@@ -119,7 +119,7 @@ cdef int delete_rows(TransactionBase tx) except -1:
 
 
 cdef int delete_ahead(TransactionBase tx) except -1:
-    """What was written ahead leaves with the current unit."""
+    """Deletes what was written ahead, with the current unit."""
     cdef Operation* operation
     cdef size_t index
     for index in range(tx._count):

@@ -1,5 +1,5 @@
-# What one transaction has done: its operations, in their order. The modules of its end build on it:
-#   transactionbase < transactionahead < transactionend < transactionrecovery, transaction
+# The operations of one transaction, in order. The modules that end a transaction build on it: transactionbase < transactionahead <
+# transactionend < transactionrecovery, transaction
 
 from cpython.object cimport PyObject
 from libc.stddef cimport size_t
@@ -27,9 +27,9 @@ cdef struct Operation:
     uint32_t queue              # its ordinal
     uint8_t kind
     bint reserved               # Enqueue: it has its quota
-    bint leaving                # Dequeue: it has left with a unit that is not durable yet
+    bint leaving                # Dequeue: removed with a unit that is not durable yet
     uint32_t target             # Move: ordinal of the queue
-    PositionRecord record       # Enqueue: what becomes its position
+    PositionRecord record       # Enqueue: the record of the later position
 
 
 cdef enum:
@@ -73,13 +73,13 @@ cdef class TransactionBase(CommitListener):
     cdef readonly uint64_t locked_bytes # of packets of received messages in memory
     cdef readonly uint64_t held_bytes   # of packets in memory
     cdef readonly uint64_t ahead_bytes  # of packets on their way to the disk before the commit
-    cdef readonly bint broken           # something written ahead was not kept: it can only abort
+    cdef readonly bint broken           # something that was written ahead has failed: the transaction can only abort
     cdef readonly bint ended
     cdef readonly bint prepared
     cdef public uint64_t limit_bytes    # of packets in memory, above which they are written ahead
-    cdef readonly bint slicing          # a commit has begun: `step` goes on with it
+    cdef readonly bint slicing          # a commit has begun: `step` continues it
     cdef object _on_ahead               # called when what was written ahead is durable, or was not kept
-    cdef object _on_slices              # called when `slicing` begins; without it there are no pauses between the slices
+    cdef object _on_slices              # called when `slicing` begins; without it there are no pauses between slices
     cdef Operation* _operations
     cdef size_t _count, _capacity
     cdef size_t _ahead                  # operations before this one are not in memory any more
@@ -87,7 +87,7 @@ cdef class TransactionBase(CommitListener):
     cdef dict _tails                    # QueueCore -> (index, packet) of its last Enqueue
     cdef uint32_t _rows                 # rows of the store that belong to it
     cdef uint32_t _writes               # units under way
-    cdef object _deferred, _sink        # what waits for _writes, and the function that is called at the end
+    cdef object _deferred, _sink        # the function that waits for _writes, and the function that is called at the end
     cdef bytes _head
     cdef int _status, _result
     cdef size_t _done                   # operations of the commit
@@ -96,5 +96,5 @@ cdef class TransactionBase(CommitListener):
     cdef bint _settled
     cdef Operation* _add(self, int kind, QueueCore core) except NULL
     cdef bytes _key(self, uint32_t row)
-    # What it has locked under `key`, or NULL.
+    # Returns the slot that it has locked under `key`, or NULL.
     cdef Slot* _locked(self, QueueCore core, uint64_t key) noexcept

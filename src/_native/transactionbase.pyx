@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""What one transaction has done: its operations, in their order."""
+"""The operations of one transaction, in order."""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
@@ -15,15 +15,15 @@ ROW_PREFIX = b"txn\x00"
 
 
 class TransactionBroken(Exception):
-    """Something that was written ahead of the commit was not kept; `status` is the commit's."""
+    """Raised if contents written ahead of the commit could not be stored; `status` is the status of that write."""
 
     def __init__(self, int status):
-        super().__init__("what was written ahead was not kept")
+        super().__init__("contents that were written ahead of the commit could not be stored")
         self.status = status
 
 
 def row_key(bytes identifier not None, uint32_t row) -> bytes:
-    """Key in META of a row of a transaction; row 0 is its head."""
+    """Returns the key in META of a row of a transaction; row 0 is its head."""
     return ROW_PREFIX + identifier + row.to_bytes(4, "big")
 
 
@@ -45,7 +45,7 @@ cdef class TransactionBase(CommitListener):
         cdef Operation* grown
         cdef Operation* operation
         if self.ended or self.prepared or self._sink is not None:
-            raise ValueError("the transaction takes no more operations")
+            raise ValueError("the transaction accepts no more operations")
         if self._count == self._capacity:
             capacity = self._capacity * 2 if self._capacity else 4
             grown = <Operation*>realloc(self._operations, capacity * sizeof(Operation))
@@ -69,7 +69,7 @@ cdef class TransactionBase(CommitListener):
         return row_key(self.identifier, row)
 
     cdef Slot* _locked(self, QueueCore core, uint64_t key) noexcept:
-        """What this transaction has locked under `key`, or NULL."""
+        """Returns the slot that this transaction has locked under `key`, or NULL."""
         cdef Slot* slot
         if core is None:
             return NULL

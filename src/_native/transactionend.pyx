@@ -33,7 +33,7 @@ from msmq_fast._native.transactionbase import TransactionBroken
 
 
 cdef class AbortCounts(CommitListener):
-    """Counts of messages that were aborted, on their way to the store: in units of their own, which no reply waits for."""
+    """Stores the counts of aborted messages in units of their own, for which no reply waits."""
     cdef Writer _writer
     cdef list _places           # (QueueCore, key)
     cdef size_t _done
@@ -69,7 +69,7 @@ cdef class AbortCounts(CommitListener):
 
 
 cdef int release_all(TransactionBase tx) except -1:
-    """Lets go of everything that is locked or reserved, and keeps the new counts."""
+    """Releases everything that is locked or reserved, and stores the new counts."""
     cdef size_t index
     fault = None
     for index in range(tx._count):
@@ -100,7 +100,7 @@ cdef int release_one(TransactionBase tx, Operation* operation) except -1:
 
 
 cdef int put_counts(TransactionBase tx, size_t index, size_t end, uint32_t more) except -1:
-    """With the current unit: the counts of what operations [index, end) have received."""
+    """Stores, with the current unit, the counts of the messages that operations [index, end) have received."""
     cdef Operation* operation
     while index < end:
         operation = &tx._operations[index]
@@ -136,7 +136,7 @@ cdef int unreserve(TransactionBase tx, Operation* operation) except -1:
 
 
 cdef int forget_failed(TransactionBase tx) except -1:
-    """After a commit that was not kept: the new counts, and away with what was written ahead."""
+    """After a failed commit: stores the new counts, and deletes what was written ahead."""
     cdef Writer writer = tx.ledger.writer
     if writer.failed:
         return 0
@@ -168,7 +168,7 @@ cdef int prepare_now(TransactionBase tx) except -1:
                 operation = &tx._operations[index]
                 index += 1
                 if operation.core == NULL and operation.kind != OPERATION_ENQUEUE:
-                    continue    # it was let go of: after a restart it must not be locked again
+                    continue    # it was released: after a restart it must not be locked again
                 entry.kind = operation.kind
                 entry.queue = operation.queue
                 entry.target = operation.target
@@ -210,7 +210,7 @@ cdef int commit_now(TransactionBase tx) except -1:
 
 
 cdef int commit_part(TransactionBase tx, size_t end) except -1:
-    """The operations that are not done yet, up to `end`, in one unit; what raises leaves them undone."""
+    """Applies the remaining operations up to `end` in one unit. If it raises, they are not applied."""
     cdef Writer writer = tx.ledger.writer
     cdef Operation* operation
     cdef QueueCore core
@@ -266,7 +266,7 @@ cdef int commit_part(TransactionBase tx, size_t end) except -1:
 
 
 cdef bint goes_out(TransactionBase tx) noexcept:
-    """Whether something goes to an outgoing queue: numbers are given there in one go."""
+    """Whether an operation sends to an outgoing queue, whose numbers must be assigned without interruption."""
     cdef size_t index
     for index in range(tx._count):
         if tx._operations[index].kind == OPERATION_ENQUEUE and tx._operations[index].core != NULL:
@@ -291,14 +291,14 @@ cdef int begin_slices(TransactionBase tx) except -1:
     return 0
 
 
-# A commit of very many operations would keep the loop for long: it is done in slices, while its batch is held back. They get
-# their places in the queues beforehand, so that nothing that comes meanwhile stands between them.
+# A commit of very many operations would block the loop for long. Therefore it is done in slices, while its batch is held. The messages get
+# their places in the queues first, so that no message that arrives meanwhile is placed between them.
 
 cdef bint next_slice(TransactionBase tx, size_t count) except -1:
-    """The next `count` operations of a commit in slices; whether some are left.
+    """Applies the next `count` operations of a commit in slices. Returns whether some are left.
 
-    If one cannot be done, the whole batch is not kept, and the commit ends as one that was not: also if the store has lost what
-    the operation needs. That is no failure of the disk, which would end the server.
+    If one cannot be applied, the whole batch fails, and so does the commit, also if the store has lost what the operation needs. That is
+    not a failure of the disk, which would end the server.
     """
     cdef Writer writer = tx.ledger.writer
     cdef size_t end = min(tx._done + count, tx._count)
@@ -323,7 +323,7 @@ cdef bint next_slice(TransactionBase tx, size_t count) except -1:
 
 
 cdef int undo_operations(TransactionBase tx, size_t start, size_t end) except -1:
-    """Operations [start, end) of a commit did not happen: its unit was rolled back."""
+    """Undoes operations [start, end) of a commit whose unit was rolled back."""
     cdef Operation* operation
     cdef size_t index
     for index in range(start, end):
@@ -338,7 +338,7 @@ cdef int undo_operations(TransactionBase tx, size_t start, size_t end) except -1
 
 
 cdef int finish(TransactionBase tx, int status) except -1:
-    """The commit or abort has an outcome."""
+    """Called when the commit or abort has ended."""
     cdef Operation* operation
     cdef QueueCore core
     cdef Slot* slot
@@ -367,7 +367,7 @@ cdef int finish(TransactionBase tx, int status) except -1:
         if operation.kind == OPERATION_MOVE:
             if status != STATUS_OK:
                 move_failed(tx, operation, core)
-            continue    # its Relocation knows
+            continue    # its Relocation handles it
         slot = core.positions.find(operation.key)
         if slot != NULL and slot.owner == tx.owner and status != STATUS_OK and tx.prepared:
             slot.flags &= ~FLAG_REMOVING
@@ -383,7 +383,7 @@ cdef int finish(TransactionBase tx, int status) except -1:
 
 
 cdef int move_failed(TransactionBase tx, Operation* operation, QueueCore core) except -1:
-    """A move that was not kept: if the transaction stays prepared the message stays locked and the target expects it."""
+    """Handles a move that failed: if the transaction stays prepared, the message stays locked and the target expects it."""
     cdef Slot* slot
     if tx.prepared:
         (<QueueCore>operation.target_queue).expected += 1

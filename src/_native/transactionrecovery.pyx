@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Transactions of an earlier life of the process, from their rows."""
+"""Restores transactions of an earlier process from their rows."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.object cimport PyObject
@@ -81,7 +81,7 @@ cdef int restore_target(TransactionBase tx, Operation* operation, QueueCore targ
 
 
 def held(bytes row not None) -> list:
-    """(queue, lookup id) of the messages that an operations row of a prepared transaction has received."""
+    """Returns (queue, lookup id) of the messages that an operations row of a prepared transaction has received."""
     cdef OperationEntry entry
     cdef size_t at
     result = []
@@ -95,7 +95,9 @@ def held(bytes row not None) -> list:
 
 
 def drop_staged(Ledger ledger not None, bytes key not None, bytes row not None) -> int:
-    """Removes what a row of a transaction that was not prepared names, and the row, with the current unit (REC-06). Returns how many contents."""
+    """Deletes a row of a transaction that was not prepared, and the contents that it names, with the current unit (REC-06). Returns how
+    many contents.
+    """
     cdef StagedEntry entry
     cdef size_t at, count = 0
     cdef Writer writer = ledger.writer

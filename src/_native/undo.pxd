@@ -1,16 +1,16 @@
-# What takes back in memory what the open unit of work did there.
-#
-# A unit of work (Writer.begin_unit … keep_unit, or roll_back) is all or nothing, in the store and in memory. The batch of the store is
-# rewound; memory is taken back by this log:
-#
-#   1. Code that changes memory in a unit adds an entry first, with the state that the change overwrites.
-#   2. `roll_back` runs the entries of the unit, the newest first, each by the `undone` of its owner.
-#   3. When the outermost unit is kept, all entries go.
-#
-# Outside of units nothing is logged: `add` returns at once.
-#
-# To make a change undoable: derive the class from Undoable (a CommitListener is one), call `add` with the state before the change,
-# and put that state back in `undone`.
+# Undoes the changes in memory of the open unit of work.
+
+# A unit of work (Writer.begin_unit … keep_unit, or roll_back) is all or nothing, in the store and in memory. The writer rewinds the store's
+# batch; this log restores the memory:
+
+# 1. Code that changes memory in a unit first adds an entry, with the state that the change overwrites.
+# 2. `roll_back` runs the entries of the unit, the newest first, each by the `undone` of its owner.
+# 3. When the outermost unit is kept, all entries are removed.
+
+# Outside units nothing is logged: `add` returns at once.
+
+# To make a change undoable: derive the class from Undoable (a CommitListener is one), call `add` with the state before the change, and
+# restore that state in `undone`.
 
 cimport cython
 from cpython.object cimport PyObject
@@ -27,8 +27,8 @@ cdef struct UndoEntry:
 
 
 cdef class Undoable:
-    # Takes one change back. `data`, `size` bytes, and `kept` are what the entry was added with. It adds no entries and writes nothing to the store.
-    # What raises leaves memory and store different: the store fails, and only a restart helps.
+    # Undoes one change. `data`, `size` bytes, and `kept` are the arguments of `add`. It adds no entries and writes nothing to the store. If
+    # it raises, memory and store differ: the store fails, and only a restart helps.
     cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1
 
 
@@ -40,13 +40,13 @@ cdef class UndoLog:
     cdef size_t _used, _data_room
     cdef int depth              # of the writer's units; 0: nothing is logged
     cdef bint _rolling
-    # `size` bytes at `data` are copied; `kept` may be None. Call it before the change, or directly behind it.
+    # Copies `size` bytes at `data`; `kept` may be None. Call it before the change, or directly after it.
     cdef int add(self, Undoable owner, uint64_t token, const void* data, size_t size, object kept) except -1
-    # Takes back what was added behind the first `count` entries. Raises what entries raised, when all have run.
+    # Undoes the entries after the first `count`. Raises what entries raised, after all have run.
     cdef int roll_back(self, size_t count) except -1
     cdef void clear(self) noexcept
     cdef void _pop(self) noexcept
 
 
-# Has `function()` called if the open unit is rolled back.
+# Makes `function()` run if the open unit is rolled back.
 cdef object log_call(UndoLog log, object function)

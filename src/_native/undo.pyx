@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 
 cdef class Undoable:
-    """Something that can take its changes back."""
+    """Base of classes that can undo their changes."""
 
     cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
         raise NotImplementedError
@@ -99,5 +99,5 @@ cdef class UndoLog:
 
 
 cdef object log_call(UndoLog log, object function):
-    """Has `function()` called if the open unit is rolled back."""
+    """Makes `function()` run if the open unit is rolled back."""
     log.add(UndoCall.__new__(UndoCall), 0, NULL, 0, function)

@@ -1,4 +1,4 @@
-# Up to where readers in bulk have seen everything: the lowest sequence that is not surely settled.
+# The watermark of bulk readers: no new message appears below this arrival sequence.
 
 cimport cython
 from libc.stdint cimport uint64_t
@@ -8,7 +8,7 @@ from msmq_fast._native.ledger cimport Ledger
 
 @cython.final
 cdef class VisibilityWatermark(CommitListener):
-    """Moves Ledger.watermark on."""
+    """Advances Ledger.watermark."""
     cdef Ledger _ledger
     cdef uint64_t _asked, _reached
     cdef list _sinks            # (sequence, function)

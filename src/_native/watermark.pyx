@@ -1,15 +1,15 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Up to where readers in bulk have seen everything: the lowest sequence that is not surely settled."""
+"""The watermark of bulk readers: no new message appears below this arrival sequence."""
 
 from libc.stdint cimport uint64_t
 from msmq_fast._native.ledger cimport Ledger
 
 
 cdef class VisibilityWatermark:
-    """``VisibilityWatermark(ledger)``: keeps `Ledger.watermark`, below which no new message appears, moved ones and those given back apart.
+    """``VisibilityWatermark(ledger)``: updates `Ledger.watermark`, below which no new message appears, except moved and returned ones.
 
-    A sequence is given out when its message joins a batch, and batches end in their order: what was given out before a notice
-    joined a batch is available, or refused, when that batch has ended. One for each ledger.
+    A sequence is issued when its message joins a batch, and batches end in order. Therefore, when a batch has ended, every message whose
+    sequence was issued before a notice joined that batch is available or rejected. One for each ledger.
     """
 
     def __init__(self, Ledger ledger not None):
@@ -18,7 +18,7 @@ cdef class VisibilityWatermark:
         self._sinks = []
 
     def look(self, sink=None) -> int:
-        """Have the watermark moved behind everything that has been given out, with the current batch. Returns where it stands now.
+        """Moves the watermark above all issued sequences, with the current batch. Returns the current watermark.
 
         `sink()` is called when it has been moved: before this returns if there is nothing new.
         """

@@ -1,4 +1,4 @@
-# Many deadlines, one next_deadline.
+# A timer wheel for many deadlines.
 
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
@@ -25,14 +25,14 @@ cdef class TimerWheel:
     cdef uint64_t _occupied[WHEEL_LEVELS]
     cdef uint32_t _lists[WHEEL_LEVELS * WHEEL_SLOTS + 1]     # the last one: due
 
-    # Returns a handle that holds until the timer is cancelled or popped.
+    # Starts a timer. Returns a handle that is valid until the timer is cancelled or popped.
     cdef uint32_t start(self, uint64_t deadline, uint64_t first, uint64_t second) except? WHEEL_NONE
     cdef void stop(self, uint32_t handle) noexcept nogil
-    # Moves on to `now`; a step back re-sorts everything.
+    # Advances to `now`. If the time goes back, all timers are sorted again.
     cdef void advance(self, uint64_t now) noexcept nogil
-    # Takes one timer that is due at the time reached; False if there is none.
+    # Removes one timer that is due. Returns False if there is none.
     cdef bint pop_due(self, Timer* out) noexcept nogil
-    # Not later than the earliest deadline; False if there is no timer.
+    # Sets a time not later than the earliest deadline. Returns False if there is no timer.
     cdef bint earliest(self, uint64_t* out) noexcept nogil
     cdef void _link(self, uint32_t handle) noexcept nogil
     cdef void _unlink(self, uint32_t handle) noexcept nogil

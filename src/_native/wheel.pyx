@@ -1,10 +1,10 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""A hierarchical timer wheel (MS-MQDMPR X-03, X-04): a million deadlines, no Python object for any of them.
+"""A hierarchical timer wheel (MS-MQDMPR X-03, X-04): a million deadlines without a Python object for any of them.
 
-Deadlines and times are unsigned integers of one unit that the caller chooses. A timer stands at the level
-of the highest six-bit digit in which its deadline differs from the time reached, in the slot which that digit names, so
-that every slot of a level lies behind the time reached and the first occupied slot of the lowest level is the next.
-Starting and stopping are O(1); a timer moves down at most eleven times.
+Deadlines and times are unsigned integers in a unit that the caller chooses. The level of a timer is the highest six-bit digit in which its
+deadline differs from the current time of the wheel, and its slot is the value of that digit. Therefore every slot of a level is after the
+current time, and the first occupied slot of the lowest level is the next. Starting and stopping are O(1); a timer moves down at most eleven
+times.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -26,7 +26,7 @@ cdef enum:
 
 
 cdef class TimerWheel:
-    """Timers with two integers each. ``TimerWheel(now)``: `now` is the time that the wheel has reached."""
+    """Timers with two integers each. ``TimerWheel(now)``: `now` is the current time of the wheel."""
 
     def __cinit__(self, uint64_t now=0):
         cdef int number
@@ -100,7 +100,7 @@ cdef class TimerWheel:
         cdef uint32_t number, handle, following, everything = WHEEL_NONE
         cdef uint64_t begins
         if now < self.now:
-            # The clock was set back: what was due may not be any more.
+            # The clock was set back: timers that were due may not be due any more.
             self.now = now
             for number in range(DUE + 1):
                 handle = self._lists[number]
@@ -168,17 +168,17 @@ cdef class TimerWheel:
         return self.count
 
     def add(self, uint64_t deadline, uint64_t first=0, uint64_t second=0) -> int:
-        """Start a timer; the handle holds until it is cancelled or popped."""
+        """Starts a timer. The handle is valid until the timer is cancelled or popped."""
         return self.start(deadline, first, second)
 
     def cancel(self, uint32_t handle) -> None:
-        """Stop a timer that is still running. A handle that was popped or cancelled must not be given."""
+        """Stops a timer that is still running. The handle must not be that of a popped or cancelled timer."""
         if handle >= self._capacity:
             raise ValueError("no such timer")
         self.stop(handle)
 
     def pop(self, uint64_t now, uint32_t limit=0xFFFFFFFF) -> list:
-        """Move on (or back) to `now` and take up to `limit` due timers: (deadline, first, second)."""
+        """Advances (or goes back) to `now` and removes up to `limit` due timers: (deadline, first, second)."""
         cdef Timer timer
         self.advance(now)
         result = []
@@ -188,6 +188,6 @@ cdef class TimerWheel:
         return result
 
     def next_deadline(self) -> int | None:
-        """A time not later than the earliest deadline, None without timers."""
+        """Returns a time not later than the earliest deadline, None without timers."""
         cdef uint64_t value
         return value if self.earliest(&value) else None

@@ -1,6 +1,6 @@
-# Session acknowledgment in both directions (MS-MQQB 3.1.1.6.1, 3.1.5.5, 3.1.5.8.7): counts, ack bits, what is in flight.
-#
-# Counters are 64 bits wide inside and 16 on the wire; what arrives is compared by serial arithmetic.
+# Session acknowledgment in both directions (MS-MQQB 3.1.1.6.1, 3.1.5.5, 3.1.5.8.7): counts, ack bits, messages in flight.
+
+# Counters have 64 bits in memory and 16 on the wire; received values are compared by serial arithmetic.
 
 cimport cython
 from cpython.array cimport array
@@ -40,7 +40,7 @@ cdef class ReceiveWindow(CommitListener):
     cdef object _on_settled
     # Counts a message as it is parsed; returns its recoverable number, 0 for an express one.
     cdef uint64_t count(self, bint recoverable) noexcept
-    # What was decided about recoverable message `number` is durable.
+    # Notes that the outcome of recoverable message `number` is durable.
     cdef int dispose(self, uint64_t number) except -1
 
 
@@ -63,5 +63,5 @@ cdef class SendWindow:
     cdef int _drop(self, InFlight* entry) except -1
 
 
-# Writes the SessionHeader that states what `received` and `sent` hold now, and marks it as said.
+# Writes the SessionHeader with the current state of `received` and `sent`, and notes that it was sent.
 cdef int fill_header(ReceiveWindow received, SendWindow sent, uint8_t* header) except -1

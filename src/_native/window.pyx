@@ -30,7 +30,7 @@ cdef inline int _append(array keys, uint64_t key) except -1:
 
 
 cdef bytes numbered(bytes packet, uint64_t identifier, uint32_t number, uint32_t previous):
-    """A copy of a transactional packet with its place in the sequence in its TransactionHeader (3.1.7.1.3)."""
+    """Returns a copy of a transactional packet with its position in the sequence in its TransactionHeader (3.1.7.1.3)."""
     cdef Py_ssize_t size = PyBytes_GET_SIZE(packet)
     cdef bytes copy = PyBytes_FromStringAndSize(NULL, size)
     cdef uint8_t* data = <uint8_t*>PyBytes_AS_STRING(copy)
@@ -49,16 +49,16 @@ cdef bytes numbered(bytes packet, uint64_t identifier, uint32_t number, uint32_t
 
 
 cdef bint is_private(const uint8_t* data, size_t size) noexcept nogil:
-    """Whether a message is to be encrypted before it is transmitted, or is already (MessagePropertiesHeader.PrivacyLevel)."""
+    """Whether a message must be encrypted before it is transmitted, or already is (MessagePropertiesHeader.PrivacyLevel)."""
     cdef UserMessage m
     return parse_user_message(data, size, &m) == 0 and get_u32(data + m.properties_offset + PRIVACY_LEVEL) != 0
 
 
 cdef class ReceiveWindow(CommitListener):
-    """What arrived on one session and how much of it may be acknowledged.
+    """The messages that arrived on one session, and how many of them may be acknowledged.
 
-    `size` is the WindowSize that headers advertise. `on_settled` is called without arguments once for each batch in
-    which a message of this session became durable or failed to, until `close`.
+    `size` is the WindowSize that headers advertise. `on_settled` is called without arguments once for each batch in which a message of this
+    session became durable or failed, until `close`.
     """
 
     def __cinit__(self, uint16_t size=64, object on_settled=None):
@@ -97,15 +97,15 @@ cdef class ReceiveWindow(CommitListener):
         return 0
 
     def close(self) -> None:
-        """The session has ended: batches that are on their way call nothing any more."""
+        """Ends the session: batches in progress call nothing any more."""
         self._on_settled = None
 
     def count_message(self, bint recoverable) -> int:
-        """Count one message; returns its recoverable number, 0 for an express one."""
+        """Counts one message. Returns its recoverable number, 0 for an express one."""
         return self.count(recoverable)
 
     def disposed(self, uint64_t number) -> None:
-        """What was decided about recoverable message `number` needs no disk, or is on it."""
+        """Notes that the outcome of recoverable message `number` is durable, or need not be."""
         if number == 0 or number > self._recoverable or number <= self._durable:
             raise ValueError("no undecided recoverable message has this number")
         self.dispose(number)
@@ -137,10 +137,10 @@ cdef class ReceiveWindow(CommitListener):
 
 
 cdef class SendWindow:
-    """What was sent on one session and is not removed yet; `size` is our own WindowSize.
+    """The messages that were sent on one session and are not removed yet; `size` is the own WindowSize.
 
-    An entry leaves when it is acknowledged: an express message by AckSequenceNumber, a recoverable one by
-    RecoverableMsgAckSeqNumber and its flags.
+    An entry leaves when it is acknowledged: an express message by AckSequenceNumber, a recoverable one by RecoverableMsgAckSeqNumber and
+    its flags.
     """
 
     def __cinit__(self, uint16_t size=64):
@@ -203,16 +203,16 @@ cdef class SendWindow:
         return min(limit - unacked, <uint64_t>(MAX_IN_FLIGHT - self._count))
 
     def sending(self, object queue, uint64_t lookup_id, bint recoverable) -> None:
-        """Number a message that is written now; `queue` and `lookup_id` come back from `take_removed` or `abandon`."""
+        """Numbers a message that is written now. `take_removed` and `abandon` return `queue` and `lookup_id`."""
         self.number(queue, lookup_id, recoverable)
 
     def transmit(self, object queue, list messages not None, uint32_t now_s, list packets not None, OutSequence sequence=None,
                  object protect=None) -> array:
-        """Number the messages (list of Received) and add their packets to `packets`.
+        """Numbers the messages (list of Received) and adds their packets to `packets`.
 
-        A message whose TimeToReachQueue has passed at `now_s` (Unix seconds) is left out; the lookup ids of these are returned.
-        Those that have a place in `sequence` are told it, and the one before it that is still held (AMB-40). Those with a privacy level pass
-        `protect(lookup id, packet)`, if there is one: what it returns is transmitted; for None, it has removed the message.
+        Leaves out a message whose TimeToReachQueue has passed at `now_s` (Unix seconds), and returns the lookup ids of these. Messages in
+        `sequence` get their number and that of the previous message that is still held (AMB-40). Messages with a privacy level are passed
+        to `protect(lookup id, packet)`, if given: its result is transmitted; None means that it has removed the message.
         """
         cdef Received message
         cdef OutEntry* entry
@@ -231,7 +231,7 @@ cdef class SendWindow:
                     expired = clone(EMPTY, 0, False)
                 _append(expired, message.lookup_id)
                 if sequence is not None:
-                    sequence.remove(message.lookup_id)      # the next one does not wait for it
+                    sequence.remove(message.lookup_id)      # the next message does not wait for it
                 continue
             flags = get_u32(data + 60)
             packet = message.packet
@@ -278,7 +278,7 @@ cdef class SendWindow:
         self._count += 1
 
     cdef int _drop(self, InFlight* entry) except -1:
-        # Consecutive removals of one queue share one list.
+        # Consecutive removals from one queue share one list.
         if self._group is None or self._group_queue != entry.queue:
             self._group = clone(EMPTY, 0, False)
             self._group_queue = entry.queue
@@ -342,7 +342,7 @@ cdef class SendWindow:
         return self.apply(<const uint8_t*>PyBytes_AS_STRING(header), received)
 
     def take_removed(self) -> list:
-        """(queue, array of lookup ids) for everything acknowledged since the last call, in the order in which it was sent."""
+        """Returns (queue, array of lookup ids) for everything acknowledged since the last call, in the order of sending."""
         removed = self._removed
         self._removed = []
         self._group = None
@@ -350,7 +350,7 @@ cdef class SendWindow:
         return removed
 
     def abandon(self) -> list:
-        """Forget what is in flight, for a session that ends; returns (queue, array of lookup ids) to be released."""
+        """Forgets the messages in flight of a session that ends. Returns (queue, array of lookup ids) to release."""
         cdef size_t index
         cdef InFlight* entry
         acknowledged = self.take_removed()
@@ -386,9 +386,9 @@ cdef int fill_header(ReceiveWindow received, SendWindow sent, uint8_t* header) e
 
 
 def session_header(ReceiveWindow received not None, SendWindow sent not None) -> bytes:
-    """The SessionHeader that states what the two windows hold now, and marks it as said.
+    """Returns the SessionHeader with the current state of the two windows, and notes that it was sent.
 
-    It reaches 32 recoverable messages: while `received.acknowledgeable` is not 0 another header is due.
+    It covers 32 recoverable messages: while `received.acknowledgeable` is not 0, another header is due.
     """
     cdef uint8_t header[SESSION_HEADER_SIZE]
     fill_header(received, sent, header)
