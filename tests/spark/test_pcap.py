@@ -255,7 +255,7 @@ def test_files_of_one_capture(tmp_path: Path) -> None:
         (b"\n\r\r\n" + bytes(24), "byte order mark"),
         (gzip.compress(traffic.pcap([bytes(60)] * 9), mtime=0)[:40], "cannot be read behind byte"),
         (gzip.compress(b"x", mtime=0)[:10] + b"\xff" * 50, "invalid block type"),
-        (traffic.pcap([bytes(60)], link=147), "link type 147 is not known"),
+        (traffic.pcap([bytes(60)], link=147), "link type 147 is not supported"),
         (traffic.pcap([b"\x45"]), "1 bytes are too short"),
     ],
 )

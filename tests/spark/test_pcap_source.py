@@ -26,11 +26,11 @@ def _reader(given: dict[str, str]) -> object:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({}, "option 'path' is missing: it says where the captures are"),
+        ({}, "option 'path' is missing: give the path of the captures"),
         ({"path": "/nowhere/*.pcap"}, "option 'path': there is no capture /nowhere/"),
         ({"path": "x", "port": "1"}, "did you mean 'ports'?"),
-        ({"path": "x", "ports": "1801,http"}, "must be numbers of ports by commas"),
-        ({"path": "x", "ports": "0"}, "must be numbers of ports by commas"),
+        ({"path": "x", "ports": "1801,http"}, "must be port numbers separated by commas"),
+        ({"path": "x", "ports": "0"}, "must be port numbers separated by commas"),
         ({"path": "x", "table": "rpc"}, "may not be 'rpc' yet"),
         ({"path": "x", "mode": "lenient"}, "PERMISSIVE or DROPMALFORMED or FAILFAST"),
     ],

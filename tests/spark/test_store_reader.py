@@ -336,7 +336,7 @@ def test_a_live_store_is_refused_or_copied(held: Path, tmp_path: Path) -> None:
 def test_a_store_of_this_very_process_is_never_opened(tmp_path: Path) -> None:
     keeper = stores.Keeper(tmp_path)
     try:
-        with pytest.raises(OfflineError, match="open in this very process"):
+        with pytest.raises(OfflineError, match="open in this process"):
             usable_directory(str(tmp_path), allow_live=True)
     finally:
         keeper.close()

@@ -1,1 +1,1 @@
-"""A store that no server runs on, read as tables: opening, catalogue, messages, events. No PySpark here."""
+"""Reads a store that no server has open as tables: opening, catalogue, messages, events. Needs no PySpark."""

@@ -1,4 +1,4 @@
-"""Two ways into the LMDB file of a store: natively, or through py-lmdb alone. Read-only both."""
+"""Two read-only ways to open the LMDB file of a store: natively, or with py-lmdb alone."""
 
 from __future__ import annotations
 
@@ -15,31 +15,33 @@ from msmq_fast.store.schema import Table
 
 
 class Backend(Protocol):
-    """Cold reads. Keys come in order."""
+    """Direct reads of a store. Keys are returned in order."""
 
     native: Any
-    """The native tables, None where there are none."""
+    """The native tables, None without native modules."""
 
     def get(self, table: int, key: bytes) -> bytes | None:
-        """One value."""
+        """Returns one value, None if the key does not exist."""
 
     def scan(
         self, table: int, lower: bytes = b"", upper: bytes | None = None, limit: int = 1000
     ) -> list[tuple[bytes, bytes]]:
-        """At most `limit` records with lower <= key < upper."""
+        """Returns at most `limit` records with lower <= key < upper."""
 
     def transaction(self) -> int:
-        """Number of the last commit: two reads of it that are equal saw the same store."""
+        """The number of the last commit. If it is equal at two reads, the store did not change
+        between them.
+        """
 
     def copy(self, directory: Path) -> None:
-        """A copy of the store in an existing directory."""
+        """Copies the store to an existing directory."""
 
     def close(self) -> None:
-        """Nothing is read any more."""
+        """Ends reading."""
 
 
 class NativeBackend:
-    """Through `_native.lmdbstore`. ImportError: it is not built."""
+    """Reads through `_native.lmdbstore`. Raises ImportError if it is not built."""
 
     def __init__(self, directory: Path) -> None:
         from msmq_fast._native import columnmessages as _columnmessages  # noqa: F401 - both or none
@@ -50,11 +52,11 @@ class NativeBackend:
         self.scan = self.native.scan
 
     def transaction(self) -> int:
-        """As Backend."""
+        """See Backend."""
         return int(self.native.space()["last_transaction"])
 
     def copy(self, directory: Path) -> None:
-        """As Backend."""
+        """See Backend."""
         target = os.open(directory / "data.mdb", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             self.native.copy(target)
@@ -62,12 +64,12 @@ class NativeBackend:
             os.close(target)
 
     def close(self) -> None:
-        """As Backend."""
+        """See Backend."""
         self.native.close()
 
 
 class PlainBackend:
-    """Through py-lmdb."""
+    """Reads through py-lmdb."""
 
     native = None
 
@@ -76,15 +78,15 @@ class PlainBackend:
 
         try:
             self._environment = lmdb.open(str(directory), readonly=True, max_dbs=len(Table) + 1)
-        except lmdb.Error:  # nothing can be written beside the data, not even the table of readers
+        except lmdb.Error:  # read-only: not even the table of readers can be written
             self._environment = lmdb.open(str(directory), readonly=True, max_dbs=len(Table) + 1, lock=False)
         self._tables: dict[int, Any] = {}
         for table in Table:
-            with contextlib.suppress(lmdb.NotFoundError):  # of a store that an earlier version wrote
+            with contextlib.suppress(lmdb.NotFoundError):  # a table that earlier versions lack
                 self._tables[table] = self._environment.open_db(table.name.lower().encode(), create=False)
 
     def get(self, table: int, key: bytes) -> bytes | None:
-        """As Backend."""
+        """See Backend."""
         if table not in self._tables:
             return None
         with self._environment.begin(self._tables[table]) as transaction:
@@ -94,7 +96,7 @@ class PlainBackend:
     def scan(
         self, table: int, lower: bytes = b"", upper: bytes | None = None, limit: int = 1000
     ) -> list[tuple[bytes, bytes]]:
-        """As Backend."""
+        """See Backend."""
         found: list[tuple[bytes, bytes]] = []
         if table not in self._tables:
             return found
@@ -109,23 +111,24 @@ class PlainBackend:
         return found
 
     def transaction(self) -> int:
-        """As Backend."""
+        """See Backend."""
         return int(self._environment.info()["last_txnid"])
 
     def copy(self, directory: Path) -> None:
-        """As Backend."""
+        """See Backend."""
         self._environment.copy(str(directory))
 
     def close(self) -> None:
-        """As Backend."""
+        """See Backend."""
         self._environment.close()
 
 
 @contextlib.contextmanager
 def opened(directory: Path, decoder: str = "auto") -> Iterator[Backend]:
-    """The store in a directory, closed at the end. `decoder`: native, plain, or auto (native if possible).
+    """Opens the store in a directory while the context is open.
 
-    OfflineError: it cannot be opened.
+    `decoder` is native, plain, or auto (native if possible). Raises OfflineError if the store cannot be
+    opened.
     """
     backend: Backend | None = None
     if decoder != "plain":
@@ -151,5 +154,5 @@ def opened(directory: Path, decoder: str = "auto") -> Iterator[Backend]:
 def every(
     backend: Backend, table: int, lower: bytes = b"", upper: bytes | None = None, step: int = 500
 ) -> Iterator[tuple[bytes, bytes]]:
-    """All records with lower <= key < upper; short reads, so that nothing is pinned for long."""
+    """Yields all records with lower <= key < upper, in short reads, so that no pages are pinned for long."""
     return scan_pages(backend.scan, table, lower, upper, step)

@@ -1,4 +1,4 @@
-"""The catalogue of a store: its queue manager, its queues, the key ranges of messages and events."""
+"""The catalogue of a store: its queue manager, its queues, and the key ranges of messages and events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BANDS: Final = 8  # priorities: the first byte of a LookupIdentifier
 BAND: Final = 56
 SEQUENCES: Final = (1 << BAND) - 1
 
-# QueueKind of qm/queues/queue.py -> what readers are told
+# QueueKind of qm/queues/queue.py -> the value in the column
 _PUBLIC, _PRIVATE, _SYSTEM, _CONNECTOR, _OUTGOING, _JOURNAL, _SUBQUEUE = range(7)
 _KINDS: Final = ("queue", "queue", "system", "connector", "outgoing", "journal", "subqueue")
 _PARTS: Final = {
@@ -39,7 +39,7 @@ _DELETING: Final = 2  # QueueState
 
 
 class QueueEntry(NamedTuple):
-    """A queue. `record` is what is stored of it, None where that is damaged or gone."""
+    """A queue. `record` is its stored record, None if that is damaged or missing."""
 
     ordinal: int
     name: str | None
@@ -49,19 +49,19 @@ class QueueEntry(NamedTuple):
 
     @property
     def deleting(self) -> bool:
-        """It is being deleted, with all that is in it."""
+        """Whether the queue and its messages are being deleted."""
         return self.record is not None and self.record.get("state") == _DELETING
 
     @property
     def purged_to(self) -> int:
-        """Messages that arrived up to this sequence are being purged."""
+        """The arrival sequence up to which messages are being purged."""
         stated = 0 if self.record is None else self.record.get("purged_to")
         return SEQUENCES if self.deleting else stated if isinstance(stated, int) else 0
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The queues of one store. `deleted`: queues that only events still name."""
+    """The queues of one store. `deleted` are queues that only events still refer to."""
 
     guid: str
     incarnation: int
@@ -70,19 +70,20 @@ class Catalogue:
     deleted: dict[int, QueueEntry]
 
     def queue(self, ordinal: int) -> QueueEntry:
-        """The queue with an ordinal; one without a name where there is no record of it."""
+        """Returns the queue with an ordinal. If it has no record, returns one without a name."""
         return self.queues.get(ordinal) or QueueEntry(ordinal, None, None, None)
 
     def resolve(self, ordinal: int) -> tuple[str | None, str | None, str | None] | None:
-        """(name, GUID, kind) of a queue that exists or existed."""
+        """Returns (name, GUID, kind) of an existing or deleted queue."""
         found = self.queues.get(ordinal) or self.deleted.get(ordinal)
         return None if found is None else found[1:4]
 
 
 def read_catalogue(backend: Backend, computer: str) -> Catalogue:
-    """Reads META and QUEUE. `computer`: the name of the queue manager's computer, which no store holds.
+    """Reads the tables META and QUEUE. `computer` is the name of the queue manager's computer, which the
+    store does not contain.
 
-    OfflineError: it is not a store, or its version is not known.
+    Raises OfflineError if it is not a store, or its version is unknown.
     """
     version = _meta(backend, MetaName.SCHEMA, 0)
     guid = _meta(backend, MetaName.GUID, None)
@@ -110,7 +111,7 @@ def _meta(backend: Backend, name: bytes, default: Any) -> Any:
 
 
 def metas(backend: Backend, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """(rest of the name, value) of all records of META with a prefix."""
+    """Yields (rest of the name, value) of all records of META with a prefix."""
     for key, value in every(backend, Table.META, prefix, prefix[:-1] + bytes((prefix[-1] + 1,))):
         yield key[len(prefix) :], value
 
@@ -161,7 +162,9 @@ def _deleted(backend: Backend) -> dict[int, QueueEntry]:
 
 
 class Stretch(NamedTuple):
-    """Positions of a queue with start <= LookupIdentifier < stop, or events with start <= number < stop."""
+    """A key range: positions of a queue with start <= LookupIdentifier < stop, or events with start <= number
+    < stop.
+    """
 
     ordinal: int
     start: int
@@ -169,7 +172,7 @@ class Stretch(NamedTuple):
 
 
 def message_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
-    """Key ranges of messages: up to `parts` stretches of equal width for each queue and priority."""
+    """Returns the key ranges of messages: up to `parts` ranges of equal width for each queue and priority."""
     lower = b""
     while first := backend.scan(Table.POSITION, lower, None, 1):
         key = first[0][0]
@@ -186,7 +189,7 @@ def message_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
 
 
 def _parted(ordinal: int, first: int, end: int, expected: int, parts: int) -> Iterator[Stretch]:
-    """Splits a range. No keys are expected after `expected`; the last stretch reads on all the same."""
+    """Splits a range. No keys are expected after `expected`, but the last part includes them."""
     width = max(1, -(-max(0, expected - first) // parts))
     start = first
     for _ in range(parts - 1):
@@ -198,7 +201,7 @@ def _parted(ordinal: int, first: int, end: int, expected: int, parts: int) -> It
 
 
 def event_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
-    """Split the key range of the events into up to `parts` ranges with the same number of event numbers."""
+    """Splits the key range of the events into up to `parts` ranges with the same number of event numbers."""
     first = backend.scan(Table.FEED, b"", None, 1)
     if not first or len(first[0][0]) != NUMBER_KEY.size:
         return
@@ -208,7 +211,7 @@ def event_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
 
 
 def _last(backend: Backend, table: Table, first: bytes, end: bytes) -> int:
-    """The number of the last key from `first`, which is there, up to `end`; by halving."""
+    """Returns the number of the last key between `first`, which exists, and `end`, by binary search."""
     low, high = int.from_bytes(first, "big"), int.from_bytes(end, "big")
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,7 +1,7 @@
-"""The one error of this room."""
+"""The exception of this package."""
 
 from __future__ import annotations
 
 
 class OfflineError(RuntimeError):
-    """The store cannot be read; the message is one clear line that says what to do."""
+    """Raised if the store cannot be read. The message is one line that also says what to do."""

@@ -1,4 +1,4 @@
-"""Messages and events of a store as record batches, by the server's own encoder."""
+"""Encodes messages and events of a store as record batches, with the server's native encoder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from msmq_fast.spark.offline.catalogue import Catalogue, Stretch
 from msmq_fast.spark.offline.plain import constants_of
 from msmq_fast.store.decode import EventKind, Transport
 
-_HEADS_BYTES: Final = 16 << 20  # of packets that are looked at for a batch without bodies
+_HEADS_BYTES: Final = 16 << 20  # bytes of packets that are read for a batch without bodies
 _KINDS: Final = {int(kind): kind.name.lower() for kind in EventKind}
 _TRANSPORTS: Final = {int(transport): transport.name.lower() for transport in Transport}
 
@@ -23,9 +23,9 @@ _TRANSPORTS: Final = {int(transport): transport.name.lower() for transport in Tr
 def message_batches(
     tables: Any, catalogue: Catalogue, stretch: Stretch, columns: Sequence[Column]
 ) -> Iterator[tuple[pa.RecordBatch | None, list[bytes], int]]:
-    """(batch or None, keys of positions that are none, messages that cannot be read), in queue order.
+    """Yields (batch or None, keys of invalid positions, number of unreadable messages), in queue order.
 
-    Among the `columns` may be `_corrupt`; without it messages that cannot be read are left out.
+    If `columns` includes `_corrupt`, unreadable messages are in the batch; otherwise they are left out.
     """
     from msmq_fast._native.columnmessages import MessageEncoder
     from msmq_fast._native.columnstore import Contents, stored
@@ -55,7 +55,7 @@ def message_batches(
 def event_batches(
     tables: Any, catalogue: Catalogue, stretch: Stretch, columns: Sequence[Column]
 ) -> Iterator[tuple[pa.RecordBatch | None, Stretch]]:
-    """(batch, the part of the stretch that it covers); None for the batch where a record is damaged."""
+    """Yields (batch, the part of the range that it covers). The batch is None for a damaged record."""
     from msmq_fast._native.columnevents import EventEncoder
     from msmq_fast._native.columnstore import Contents
 

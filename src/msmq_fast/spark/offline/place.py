@@ -1,4 +1,4 @@
-"""Finds a store and checks that it may be read: a snapshot, a stopped store, a copy of a live one."""
+"""Finds a store and checks that it can be read: a snapshot, a stopped store, or a copy of a store in use."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from msmq_fast.store.pages import shortage
 DATA, LOCK, MANIFEST = "data.mdb", "store.lock", "manifest.json"
 _PREFIX: Final = "msmq-store-copy-"
 COPY_LIFETIME_S: Final = 24 * 3600
-"""Copies of live stores that are older go when the next one is made."""
+"""Copies of stores in use that are older are deleted when the next copy is made."""
 
 
 def usable_directory(path: str, *, allow_live: bool, copies: str | None = None) -> Path:
-    """The directory to read: that of the path, or with `allow_live` a private copy of a live store.
+    """Returns the directory to read: the path itself, or with `allow_live` a private copy of a store in use.
 
-    Copies are made below `copies` (the directory for temporary files). Raises OfflineError if there is no
-    store, the store is truncated, or it is live and `allow_live` is not set.
+    Copies are created below `copies` (by default the directory for temporary files). Raises OfflineError if
+    there is no store, the store is truncated, or it is in use and `allow_live` is not set.
     """
     directory = Path(path.removeprefix("file://"))
     _check(directory)
@@ -66,7 +66,7 @@ def _manifest(directory: Path) -> dict[str, Any]:
 
 
 def is_live(directory: Path) -> bool:
-    """Whether a process holds the store: it has locked a file beside it as long as it runs."""
+    """Whether a process has the store open: a server locks a file beside it while it runs."""
     try:
         file = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -99,13 +99,15 @@ def _copied(directory: Path, below: Path) -> Path:
 
 
 def _check_other_process(directory: Path) -> None:
-    """LMDB must not be opened twice by one process: closing it would drop the locks of the server."""
+    """Raises OfflineError if this process has the store open. LMDB must not be opened twice by one process,
+    because closing it would drop the locks of the server.
+    """
     try:
         holder = json.loads((directory / LOCK).read_bytes() or b"{}")
     except (OSError, ValueError):
         return
     if isinstance(holder, dict) and holder.get("pid") == os.getpid():
-        raise OfflineError(f"the store in {directory} is open in this very process: read a snapshot of it")
+        raise OfflineError(f"the store in {directory} is open in this process: read a snapshot of it")
 
 
 def _sweep(below: Path) -> None:

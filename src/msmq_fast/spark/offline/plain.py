@@ -1,4 +1,6 @@
-"""Messages and events of a store in plain Python: where nothing native is built, and to compare it with."""
+"""Reads messages and events of a store in plain Python, if no native module is built, and as a reference for
+tests.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,21 @@ from msmq_fast.store.decode import (
 )
 from msmq_fast.store.schema import CONTENT_KEY, NUMBER_KEY, POSITION_KEY, Table
 
-_LARGEST: Final = 1 << 26  # no stored packet is greater; a record that says so is damaged
-_MOST: Final = 0xFFFF  # of counts of aborts and moves
+_LARGEST: Final = 1 << 26  # no stored packet is larger; a record with a larger size is damaged
+_MOST: Final = 0xFFFF  # the largest stored count of aborts or moves
 _EVENT_NAMES: Final = {int(kind): kind.name.lower() for kind in EventKind}
 _TRANSPORTS: Final = {int(transport): transport.name.lower() for transport in Transport}
+_ABOUT_QUEUES: Final = (EventKind.QUEUE_CREATED, EventKind.QUEUE_DELETED)
+_NOT_TAKEN: Final = (
+    EventKind.NACKED,
+    EventKind.DUPLICATE,
+)  # the message may have entered no queue
 
 Row = dict[str, Any]
 
 
 def constants_of(catalogue: Catalogue, queue: QueueEntry) -> dict[str, str | int | None]:
-    """The columns that all messages of a queue share."""
+    """Returns the columns that have the same value for all messages of a queue."""
     return {
         "qm_guid": catalogue.guid,
         "queue": queue.name,
@@ -45,7 +52,9 @@ def constants_of(catalogue: Catalogue, queue: QueueEntry) -> dict[str, str | int
 def message_rows(
     backend: Backend, catalogue: Catalogue, stretch: Stretch, names: Sequence[str]
 ) -> Iterator[tuple[Row, int]]:
-    """(row, bytes of its packet) for the messages of a stretch, in queue order; `_corrupt` if unreadable."""
+    """Yields (row, bytes of its packet) for the messages of a range, in queue order; an unreadable one has
+    `_corrupt`.
+    """
     queue = catalogue.queue(stretch.ordinal)
     constants = constants_of(catalogue, queue)
     lower, upper = (POSITION_KEY.pack(stretch.ordinal, one) for one in (stretch.start, stretch.stop))
@@ -94,7 +103,7 @@ def _state(position: Position, purged_to: int) -> str:
 
 
 def _packet(backend: Backend, position: Position) -> tuple[UserMessagePacket | None, bytes]:
-    """The packet and its bytes; None and what there is of it when it is damaged."""
+    """Returns the packet and its bytes. If it is damaged, returns None and the bytes that exist."""
     size = position.content_bytes
     if not position.content_id or size > _LARGEST:
         return None, b""
@@ -117,7 +126,7 @@ def _packet(backend: Backend, position: Position) -> tuple[UserMessagePacket | N
 
 def _of_packet(packet: UserMessagePacket, position: Position, names: Sequence[str], data: bytes) -> Row:
     row = packets.values(packet, names, data)
-    row.pop("priority", None)  # that of the queue's order counts
+    row.pop("priority", None)  # the priority of the queue's order is used
     if position.reason:
         row["class"] = position.reason
         row["class_name"] = packets.CLASS_NAMES.get(position.reason)
@@ -129,7 +138,7 @@ def _of_packet(packet: UserMessagePacket, position: Position, names: Sequence[st
 
 
 def event_rows(backend: Backend, catalogue: Catalogue, stretch: Stretch) -> Iterator[tuple[Row, int]]:
-    """(row, 0) for the events of a stretch; a record that cannot be read is one row with `_corrupt`."""
+    """Yields (row, 0) for the events of a range. An unreadable record is one row with `_corrupt`."""
     lower = _record_with(backend, stretch.start)
     for key, value in every(backend, Table.FEED, lower, NUMBER_KEY.pack(stretch.stop), 16):
         try:
@@ -145,7 +154,7 @@ def event_rows(backend: Backend, catalogue: Catalogue, stretch: Stretch) -> Iter
 
 
 def _record_with(backend: Backend, number: int) -> bytes:
-    """The key of the last record that begins at or before an event."""
+    """Returns the key of the last record that begins at or before an event."""
     wanted = NUMBER_KEY.pack(number)
     step = 1
     while True:

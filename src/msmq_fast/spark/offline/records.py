@@ -1,4 +1,4 @@
-"""The tables `queues`, `writers` and `raw`."""
+"""Reads the tables `queues`, `writers` and `raw`."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ RAW_COLUMNS: Final = (
     Column("key", "binary"),
     Column("value", "binary"),
 )
-_SECRETS: Final = MetaName.SECRET  # sealed private keys have no place in an analysis
+_SECRETS: Final = MetaName.SECRET  # sealed private keys are never exported
 
 
 def queue_rows(backend: Backend, catalogue: Catalogue) -> Iterator[tuple[dict[str, Any], int]]:
-    """(row, bytes) for every queue; a record that cannot be read has `_corrupt`."""
+    """Yields (row, bytes) for every queue. An unreadable record has the column `_corrupt`."""
     for ordinal, queue in sorted(catalogue.queues.items()):
         row: dict[str, Any] = {
             "qm_guid": catalogue.guid,
@@ -97,7 +97,7 @@ def _seconds(value: Any) -> int | None:
 
 
 def writer_rows(backend: Backend, catalogue: Catalogue) -> Iterator[tuple[dict[str, Any], int]]:
-    """(row, bytes) for every writer of staged batches: the last one that it published."""
+    """Yields (row, bytes) for every writer of staged batches: the last batch that it published."""
     for name, value in metas(backend, MetaName.WRITER):
         row: dict[str, Any] = {
             "qm_guid": catalogue.guid,
@@ -114,7 +114,7 @@ def writer_rows(backend: Backend, catalogue: Catalogue) -> Iterator[tuple[dict[s
 
 
 def raw_rows(backend: Backend) -> Iterator[tuple[dict[str, Any], int]]:
-    """(row, bytes) for every record of every table, without sealed keys."""
+    """Yields (row, bytes) for every record of every table, without sealed keys."""
     for table in Table:
         for key, value in every(backend, table, step=64):
             if table is Table.META and key.startswith(_SECRETS):

@@ -1,4 +1,4 @@
-"""The tables of a store as record batches. A task reads some stretches of one table."""
+"""Reads the tables of a store as record batches. A task reads some key ranges of one table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Rows = Iterator[tuple[dict[str, Any], int]]
 
 @dataclass(frozen=True)
 class Request:
-    """The request of a query, for each of its tasks."""
+    """The parameters that all tasks of a query share."""
 
     directory: Path
     table: str
@@ -42,12 +42,12 @@ class Request:
     computer: str
     decoder: str = "auto"
     mode: str = "PERMISSIVE"
-    transaction: int | None = None  # the commit that was the last one when the query was planned
+    transaction: int | None = None  # the last commit when the query was planned
 
 
 @dataclass(frozen=True)
 class Task:
-    """Stretches of one table; only messages and events have some."""
+    """Key ranges of one table. Only messages and events are split into ranges."""
 
     request: Request
     stretches: tuple[Stretch, ...] = ()
@@ -56,7 +56,9 @@ class Task:
 def table_columns(
     table: str, columns: str = "core", *, body: bool = True, raw: bool = False, security: bool = False
 ) -> tuple[Column, ...]:
-    """The columns of a table; those of messages are chosen as by protocol.columns.chosen. ValueError."""
+    """Returns the columns of a table; `columns` selects those of messages, as in protocol.columns.chosen.
+    Raises ValueError.
+    """
     if table == "messages":
         return (*chosen(columns, body=body, raw=raw, security=security), *STORED, CORRUPT)
     if table == "events":
@@ -65,7 +67,10 @@ def table_columns(
 
 
 def read(task: Task) -> Iterator[pa.RecordBatch]:
-    """The rows of a task. OfflineError: the store cannot be read, or has changed; damage in mode FAILFAST."""
+    """Yields the rows of a task.
+
+    Raises OfflineError if the store cannot be read, or has changed, or for damage in the mode FAILFAST.
+    """
     request = task.request
     with opened(request.directory, request.decoder) as backend:
         _check_unchanged(request, backend)
@@ -80,9 +85,7 @@ def read(task: Task) -> Iterator[pa.RecordBatch]:
             reader = _messages if request.table == "messages" else _events
             for stretch in task.stretches:
                 yield from reader(request, backend, catalogue, stretch)
-        _check_unchanged(
-            request, backend
-        )  # each read stands for itself: the server may have started meanwhile
+        _check_unchanged(request, backend)  # checked at each read: a server may have started meanwhile
 
 
 def _check_unchanged(request: Request, backend: Backend) -> None:
@@ -93,7 +96,7 @@ def _check_unchanged(request: Request, backend: Backend) -> None:
 
 
 def _gathered(request: Request, rows: Rows) -> Iterator[pa.RecordBatch]:
-    """Rows that are sound, or that the mode lets pass, as batches."""
+    """Gathers into batches the rows that are valid, or that the mode accepts."""
     names = [column.name for column in request.columns]
     gatherer = Gatherer(request.columns)
     for row, size in rows:
@@ -121,7 +124,7 @@ def _messages(
     def plainly(part: Stretch) -> Iterator[pa.RecordBatch]:
         return _gathered(request, message_rows(backend, catalogue, part, names))
 
-    # Which messages of a purge that is under way are gone depends on what the encoder does not look at.
+    # Which messages a purge in progress has removed depends on data that the native encoder does not read.
     if backend.native is None or catalogue.queue(stretch.ordinal).purged_to:
         yield from plainly(stretch)
         return
@@ -130,7 +133,7 @@ def _messages(
     position = stretch.start
     for batch, damaged, unreadable in message_batches(backend.native, catalogue, stretch, columns):
         if request.mode == "FAILFAST" and (damaged or unreadable):
-            yield from plainly(Stretch(stretch.ordinal, position, stretch.stop))  # to name it
+            yield from plainly(Stretch(stretch.ordinal, position, stretch.stop))  # to name it in the error
             return
         if batch is not None:
             yield batch if keep else _with_nulls(batch, request.columns)
@@ -140,7 +143,7 @@ def _messages(
 
 
 def _behind(batch: pa.RecordBatch, position: int) -> int:
-    """The LookupIdentifier behind the last message of a batch."""
+    """Returns the LookupIdentifier after the last message of a batch."""
     keys = batch.column(batch.schema.get_field_index("store_key"))
     return max(position, int.from_bytes(keys[-1].as_py()[4:12], "big") + 1)
 

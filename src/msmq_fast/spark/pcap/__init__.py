@@ -1,1 +1,3 @@
-"""Captures of network traffic as tables: files, layers, streams, MSMQ packets. No PySpark here."""
+"""Reads captures of network traffic as tables: files, network layers, TCP streams, MSMQ packets. Needs no
+PySpark.
+"""

@@ -1,4 +1,4 @@
-"""Capture files by name: single ones, directories, patterns, compressed with gzip or not."""
+"""Finds and opens capture files: single files, directories, patterns; compressed with gzip or not."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _GZIP: Final = b"\x1f\x8b"
 
 
 def capture_files(path: str) -> list[str]:
-    """The files that a path stands for, by name: itself, those of a directory, or what matches a pattern.
+    """Returns the files of a path, sorted by name: the file itself, those of a directory, or those that match
+    a pattern.
 
-    CaptureError: nothing.
+    Raises CaptureError if there are none.
     """
     path = path.removeprefix("file://")
     if os.path.isdir(path):
@@ -39,7 +40,9 @@ def _is_capture(name: str) -> bool:
 
 
 def open_capture(path: str) -> BinaryIO:
-    """A file for reading, unpacked on the way. CaptureError: it cannot be opened."""
+    """Opens a file for reading, and decompresses it while reading. Raises CaptureError if it cannot be
+    opened.
+    """
     try:
         file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by the caller; reads are large
         if os.pread(file.fileno(), 2, 0) == _GZIP:
@@ -50,7 +53,9 @@ def open_capture(path: str) -> BinaryIO:
 
 
 def records(paths: tuple[str, ...]) -> Iterator[Record | CaptureError]:
-    """The records of files that belong together, numbered through; a damaged file gives an error and ends."""
+    """Yields the records of files that form one capture, numbered consecutively. A damaged file yields an
+    error and ends.
+    """
     number = 0
     for path in paths:
         try:
@@ -63,7 +68,7 @@ def records(paths: tuple[str, ...]) -> Iterator[Record | CaptureError]:
 
 
 def segments(found: Iterator[Record | CaptureError]) -> Iterator[Segment | CaptureError]:
-    """Yields the segments of the records. Reports one of each sort of unreadable records."""
+    """Yields the segments of the records. Reports unreadable records once for each reason."""
     told: set[str] = set()
     for record in found:
         if isinstance(record, CaptureError):

@@ -1,4 +1,6 @@
-"""`format("msmq_pcap")`. PySpark imports this at each look-up of a format: the rest is imported later."""
+"""`format("msmq_pcap")`. PySpark imports this module at each look-up of a format, so other modules are
+imported only when needed.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CaptureDataSource(DataSource):
-    """Captures of network traffic as DataFrames. Options and columns: docs/how-to/spark.md."""
+    """Captures of network traffic as DataFrames. The options and columns are in docs/how-to/spark.md."""
 
     @classmethod
     def name(cls) -> str:
@@ -20,14 +22,14 @@ class CaptureDataSource(DataSource):
         return "msmq_pcap"
 
     def schema(self) -> StructType:
-        """The columns of the table that the options choose. OptionError."""
+        """Returns the columns of the table that the options select. Raises OptionError."""
         from msmq_fast.spark.pcap.source import capture_columns, capture_options
         from msmq_fast.spark.source import spark_schema
 
         return spark_schema(capture_columns(capture_options(dict(self.options))))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For spark.read. OptionError."""
+        """Returns the reader for spark.read. Raises OptionError."""
         from msmq_fast.spark.pcap.source import capture_options, capture_reader
 
         return capture_reader(capture_options(dict(self.options)), schema)

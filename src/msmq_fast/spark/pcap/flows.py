@@ -1,4 +1,6 @@
-"""Connections of a capture: both sides, both directions in order, how each ended."""
+"""Tracks the connections of a capture: both endpoints, both directions in stream order, and how each
+connection ended.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +11,25 @@ from typing import Final, Generic, Protocol, TypeVar
 from msmq_fast.spark.pcap.layers import ACK, FIN, RST, SYN, Segment, address_text
 from msmq_fast.spark.pcap.reassembly import Direction, Piece
 
-MAX_CONNECTIONS: Final = 65_536  # at once, closed ones included
+MAX_CONNECTIONS: Final = 65_536  # the limit at one time, closed connections included
 Endpoint = tuple[bytes, int]
 Item = TypeVar("Item")
 
 
 class Reader(Protocol[Item]):
-    """Makes rows of a table from the bytes of one direction."""
+    """Converts the bytes of one direction to rows of a table."""
 
     def begin(self, *, whole: bool) -> None:
-        """The first bytes come."""
+        """Called before the first bytes. `whole` is whether they are the beginning of the stream."""
 
     def feed(self, data: bytes) -> list[Item]:
-        """Bytes in order."""
+        """Processes bytes in stream order."""
 
     def gap(self, missing: int) -> list[Item]:
-        """Bytes that were never captured."""
+        """Notes that bytes were never captured."""
 
     def end(self) -> list[Item]:
-        """Nothing more comes."""
+        """Called at the end of the stream."""
 
 
 class Connection:
@@ -54,39 +56,42 @@ class Connection:
     def __init__(self, client: Endpoint, server: Endpoint, turn: int, first_us: int, limit: int) -> None:
         self.client = client
         self.server = server
-        self.turn = turn  # connections between the same two endpoints, counted from 1
+        self.turn = turn  # number of this connection among those between the same two endpoints, from 1
         self.first_us = self.last_us = first_us
         self.directions = (Direction(limit), Direction(limit))
         self.readers: list[Reader[object] | None] = [None, None]
-        self.closed: str | None = None  # why: fin, rst, replaced, forgotten, end_of_capture
-        self.handshake = False  # its SYN was seen
+        self.closed: str | None = None  # the reason: fin, rst, replaced, forgotten, end_of_capture
+        self.handshake = False  # whether its SYN was captured
         self.initial = -1
-        self.finished: list[int | None] = [None, None]  # number behind the last byte
+        self.finished: list[int | None] = [None, None]  # the sequence number after the last byte
         self.segments = 0
         self.bytes = [0, 0]
         self.missing = [0, 0]
-        again = f"#{turn}" if turn > 1 else ""  # the same two ports were used again
+        again = f"#{turn}" if turn > 1 else ""  # the two ports were reused
         self.name = f"{endpoint_text(client)}->{endpoint_text(server)}{again}"
 
 
 def endpoint_text(endpoint: Endpoint) -> str:
-    """address:port, IPv6 in brackets."""
+    """Returns address:port, with an IPv6 address in brackets."""
     text = address_text(endpoint[0])
     return f"[{text}]:{endpoint[1]}" if len(endpoint[0]) == 16 else f"{text}:{endpoint[1]}"
 
 
 def share_of(segment: Segment, shares: int) -> int:
-    """Which of `shares` parts the connection of a segment belongs to: the same for both directions."""
+    """Returns which of `shares` parts has the connection of a segment. The result is the same for both
+    directions.
+    """
     ends = sorted(((segment.source, segment.source_port), (segment.destination, segment.destination_port)))
     key = b"".join(address + port.to_bytes(2, "big") for address, port in ends)
     return zlib.crc32(key) % shares
 
 
 class Conversations(Generic[Item]):
-    """Follows all connections of a capture. Bounded: `flow_limit` bytes held back for a direction,
-    `total_limit` for all of them, `max_connections`, closed ones included.
+    """Tracks all connections of a capture.
 
-    `ports` tell the server of a connection whose beginning was not captured.
+    Memory is bounded: `flow_limit` waiting bytes per direction, `total_limit` for all of them, and
+    `max_connections`, closed ones included. `ports` identify the server of a connection whose beginning was
+    not captured.
     """
 
     def __init__(
@@ -110,7 +115,7 @@ class Conversations(Generic[Item]):
         self._ended = ended
 
     def add(self, segment: Segment) -> Iterator[tuple[Connection, int, Item]]:
-        """(connection, direction, item) for all that this segment completes."""
+        """Yields (connection, direction, item) for all items that this segment completes."""
         source = (segment.source, segment.source_port)
         destination = (segment.destination, segment.destination_port)
         flags = segment.flags
@@ -131,7 +136,7 @@ class Conversations(Generic[Item]):
             yield from self._follow(connection, side, segment)
 
     def end(self) -> Iterator[tuple[Connection, int, Item]]:
-        """The capture is over."""
+        """Yields the remaining items at the end of the capture."""
         for connection, side in list(self._known.values()):
             if side == 0:
                 yield from self._close(connection, "end_of_capture")
@@ -208,7 +213,7 @@ class Conversations(Generic[Item]):
                 yield connection, side, item
 
     def _relieve(self) -> Iterator[tuple[Connection, int, Item]]:
-        """The direction that holds back most gets its holes taken as gaps."""
+        """Frees memory: treats the holes of the direction with the most waiting bytes as gaps."""
         connection, side = max(self._known.values(), key=lambda entry: entry[0].directions[entry[1]].waiting)
         direction = connection.directions[side]
         self._waiting -= direction.waiting
@@ -229,7 +234,7 @@ class Conversations(Generic[Item]):
         self._ended(connection)
 
     def _forget(self) -> Iterator[tuple[Connection, int, Item]]:
-        """Room for others: an eighth goes, those that were silent longest."""
+        """Makes room: removes the eighth of the connections that were silent longest."""
         connections = [connection for connection, side in self._known.values() if side == 0]
         connections.sort(key=lambda connection: connection.last_us)
         for connection in connections[: max(1, len(connections) // 8)]:

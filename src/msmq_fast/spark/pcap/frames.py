@@ -1,4 +1,4 @@
-"""The table `frames`: one row for each MSMQ packet, and for what stands between packets."""
+"""The table `frames`: one row for each MSMQ packet, and for the data between packets."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ TO_SERVER, TO_CLIENT = "to_server", "to_client"
 
 
 RAW: Final = Column("raw_packet", "binary", "raw")
-"""The bytes on the wire, a SessionHeader included."""
+"""The column of the bytes on the wire, with any SessionHeader."""
 
 
 def message_columns(*, body: bool) -> tuple[Column, ...]:
-    """The message columns that a packet on its way has: those of a queue are missing."""
+    """Returns the message columns of a packet in transit: without those of a queue."""
     return tuple(
         column
         for column in MESSAGE_COLUMNS
@@ -68,12 +68,14 @@ def message_columns(*, body: bool) -> tuple[Column, ...]:
 
 
 def frame_columns(*, body: bool, raw: bool) -> tuple[Column, ...]:
-    """The columns of the table."""
+    """Returns the columns of the table."""
     return (*PLACE_COLUMNS, *SESSION_COLUMNS, *message_columns(body=body), *((RAW,) if raw else ()))
 
 
 class FrameGatherer:
-    """Frames to record batches: what a session says of each, and the columns of messages in bulk."""
+    """Gathers frames into record batches: session columns per frame, message columns for many frames
+    at once.
+    """
 
     def __init__(self, capture: str, *, body: bool = True, raw: bool = False) -> None:
         self._capture = capture
@@ -87,12 +89,12 @@ class FrameGatherer:
     def _clear(self) -> None:
         self._rows: list[tuple[Any, ...]] = []
         self._messages: list[bytes] = []
-        self._indices: list[int | None] = []  # of each row among the messages
+        self._indices: list[int | None] = []  # for each row, its index among the messages
         self._packets: list[bytes | None] = []
         self._bytes = 0
 
     def frame(self, connection: Connection, side: int, frame: Frame, time_us: int) -> None:
-        """A frame that was complete at `time_us`."""
+        """Adds a frame that was complete at `time_us`."""
         user = frame.kind is Kind.USER
         self._rows.append(
             (
@@ -111,14 +113,14 @@ class FrameGatherer:
         self._add(frame.data, frame.decoded if isinstance(frame.decoded, bytes) else None)
 
     def ping(self, segment: Segment, ping: Ping) -> None:
-        """A ping or its answer."""
+        """Adds a ping or its answer."""
         name = f"{endpoint_text((segment.source, segment.source_port))}->{_destination(segment)}"
         place = (segment.time_us, self._capture, name, None, Kind.PING.value, None, Ping.SIZE, None, None)
         self._rows.append((*place, ping.refused, str(ping.manager), *_NOTHING[2:]))
         self._add(segment.payload, None)
 
     def damage(self, reason: str) -> None:
-        """The row of the place after which a capture is unreadable."""
+        """Adds the row for the place after which a capture is unreadable."""
         nothing = (None,) * (len(self._places) - 8)
         self._rows.append((None, self._capture, None, None, "damage", None, None, reason, *nothing))
         self._add(b"", None)
@@ -135,14 +137,14 @@ class FrameGatherer:
 
     @property
     def full(self) -> bool:
-        """A batch should be taken."""
+        """Whether the caller should take a batch."""
         return len(self._rows) >= BATCH_ROWS or self._bytes >= BATCH_BYTES
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def take(self) -> pa.RecordBatch:
-        """The frames so far as one batch."""
+        """Returns the frames gathered so far as one batch."""
         arrays = list(record_batch(self._place_schema, self._rows).columns)
         messages = self._encode(self._messages)
         if len(self._messages) < len(self._rows):
@@ -179,7 +181,7 @@ def _session(frame: Frame) -> tuple[Any, ...]:
 
 
 def _header(data: bytes) -> tuple[Any, ...]:
-    """The SessionHeader is what a packet ends with."""
+    """Returns the SessionHeader, which ends the packet."""
     header, _ = SessionHeader.decode(data, len(data) - SessionHeader.SIZE)
     return (
         *_NOTHING[:7],

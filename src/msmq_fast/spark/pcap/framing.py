@@ -1,4 +1,4 @@
-"""MSMQ packets in one direction of a connection, cut and checked by the decoders that the server uses."""
+"""Finds MSMQ packets in one direction of a connection, with the decoders of the server."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from msmq_fast.spark.packets import cut
 
 _SIGNATURE: Final = b"LIOR"
 _VERSION: Final = bytes((VERSION,))
-_HEAD: Final = 4  # bytes of the packet before its signature
+_HEAD: Final = 4  # bytes of a packet before its signature
 _INTERNAL: Final = 0x0008
 _Internal = EstablishConnection | ConnectionParameters | SessionAck
 SHOWN: Final = 1 << 16
-"""The most bytes to keep of data that is not a packet."""
+"""The largest number of bytes that are kept of data that is not a packet."""
 
 
 class Kind(Enum):
-    """The kind of a frame; its value is in the column `packet_type`."""
+    """The kind of a frame, and its value in the column `packet_type`."""
 
     USER = "user"
     SESSION_ACK = "session_ack"
     ESTABLISH = "establish"
     PARAMETERS = "parameters"
     PING = "ping"
-    GAP = "gap"  # bytes that were never captured
-    JUNK = "junk"  # bytes that are no packet
+    GAP = "gap"  # bytes that are missing in the capture
+    JUNK = "junk"  # bytes that are not a packet
 
 
 class Frame(NamedTuple):
-    """One packet, or what stands between packets. `offset` counts from the first byte seen of the stream.
+    """One packet, or the bytes between packets.
 
-    `decoded` of a message is the packet as a store keeps it.
+    `offset` counts from the first byte seen of the stream. `decoded` of a message is the packet in the form
+    of a store.
     """
 
     kind: Kind
@@ -46,7 +47,7 @@ class Frame(NamedTuple):
 
 
 class _More(Exception):
-    """The packet is not complete yet: at least `wanted` bytes of it are needed."""
+    """Raised if the packet is incomplete: at least `wanted` bytes of it are needed."""
 
     def __init__(self, wanted: int) -> None:
         super().__init__(wanted)
@@ -54,16 +55,16 @@ class _More(Exception):
 
 
 class Framing:
-    """Bytes in, frames out.
+    """Converts bytes to frames.
 
-    After bytes that are not a packet, and where a capture begins or goes on in the middle of a stream, the
-    next signature with a sound packet around it is looked for.
+    After bytes that are not a packet, and if the data begins inside a stream or continues after a gap, it
+    searches for the next signature of a valid packet.
     """
 
     def __init__(self) -> None:
         self._held = bytearray()
-        self._at = 0  # of the first byte held, in the stream
-        self._wanted = 0  # with fewer bytes a search is useless
+        self._at = 0  # offset in the stream of the first byte held
+        self._wanted = 0  # number of bytes that must be held before a search is useful
         self._hunting = False
         self._reason = ""  # why the skipped bytes are not a packet
         self._junk = bytearray()
@@ -71,21 +72,21 @@ class Framing:
         self._junk_size = 0
 
     def begin(self, *, whole: bool) -> None:
-        """The first bytes come; unless `whole` they may begin inside a packet."""
+        """Call before the first bytes. If `whole` is False, they may begin inside a packet."""
         if not whole:
             self._lose("the capture begins inside the stream")
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The frames that `data` completes."""
+        """Returns the frames that `data` completes."""
         self._held += data
         return self._cut(final=False) if len(self._held) >= self._wanted else []
 
     def gap(self, missing: int) -> list[Frame]:
-        """`missing` bytes were not captured here."""
+        """Notes that `missing` bytes were not captured. Returns the frames before the gap and the gap."""
         frames = self._cut(final=True)
         frames.append(Frame(Kind.GAP, self._at, missing, b"", malformed=f"{missing} bytes were not captured"))
         self._at += missing
-        self._hunting = False  # for a reason of its own
+        self._hunting = False  # the search continues with another reason
         self._lose("the packet begins inside a gap")
         return frames
 
@@ -108,7 +109,7 @@ class Framing:
                 if not final or at == len(held):
                     self._wanted = more.wanted
                     break
-                self._lose(f"the packet ends behind what was captured ({PacketFaultCode.TRUNCATED.label})")
+                self._lose(f"the packet is longer than the capture ({PacketFaultCode.TRUNCATED.label})")
                 at = self._step(held, at)
             except PacketFault as fault:
                 self._lose(str(fault))
@@ -129,7 +130,7 @@ class Framing:
             self._hunting, self._reason = True, reason
 
     def _step(self, held: bytearray, at: int) -> int:
-        """Skips the beginning of bytes that are not a packet."""
+        """Skips the first of the bytes that are not a packet."""
         self._pass_over(held, at, at + 1)
         return at + 1
 
@@ -157,7 +158,7 @@ def _candidate(held: bytearray, at: int, *, final: bool) -> int:
 
 
 def _packet(held: bytearray, at: int, offset: int) -> Frame:
-    """The packet at `at`. _More: it is not complete; PacketFault: it is none."""
+    """Parses the packet at `at`. Raises _More if it is incomplete, PacketFault if it is invalid."""
     left = len(held) - at
     if left < BaseHeader.SIZE:
         raise _More(BaseHeader.SIZE)
@@ -188,7 +189,7 @@ def _user(held: bytearray, at: int, offset: int, size: int) -> Frame:
     try:
         size, kept = cut(data)
     except PacketFault as fault:
-        if fault.code is PacketFaultCode.TRUNCATED:  # the SessionHeader behind the packet is missing
+        if fault.code is PacketFaultCode.TRUNCATED:  # the SessionHeader after the packet is missing
             raise _More(size + SessionHeader.SIZE) from None
         raise
     return Frame(Kind.USER, offset, size, data[:size], kept)

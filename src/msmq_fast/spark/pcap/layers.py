@@ -1,4 +1,4 @@
-"""From a captured record to the TCP segment or UDP datagram in it."""
+"""Extracts the TCP segment or UDP datagram from a captured record."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _BEHIND: Final = {_ETHERNET: 14, _SLL: 16, _SLL2: 20}
 _VLANS: Final = frozenset((0x8100, 0x88A8, 0x9100))
 _TCP_HEAD: Final = struct.Struct(">HHIIBBH")
 _PORTS: Final = struct.Struct(">HHH")
-_EXTENSIONS: Final = frozenset((0, 43, 60, 135))  # headers of IPv6 that state their own length
+_EXTENSIONS: Final = frozenset((0, 43, 60, 135))  # IPv6 headers that contain their own length
 
 LINKS: Final = frozenset((*_TYPE_AT, _NULL, _LOOP, _RAW_OLD, _RAW_BSD, _RAW, _IPV4, _IPV6))
-"""Link types that are understood."""
+"""The supported link types."""
 
 
 class Segment(NamedTuple):
     """A TCP segment, or a UDP datagram (then `sequence`, `acknowledged` and `flags` are 0).
 
-    `length` is that of its payload on the wire; `payload` may be shorter when the capture cut it.
+    `length` is the size of its payload on the wire. `payload` is shorter if the capture truncated it.
     """
 
     number: int
@@ -55,16 +55,18 @@ class Segment(NamedTuple):
 
 
 class BadRecord(ValueError):
-    """Headers that do not fit their record; the text says which."""
+    """Raised if headers do not fit their record; the text names the header."""
 
 
 def address_text(address: bytes) -> str:
-    """An IPv4 or IPv6 address as people write it."""
+    """Returns an IPv4 or IPv6 address as text."""
     return str(IPv4Address(address) if len(address) == 4 else IPv6Address(address))
 
 
 def segment_of(record: Record) -> Segment | None:
-    """The segment of a record; None: another protocol or a later fragment. BadRecord: cut or wrong."""
+    """Returns the segment of a record. None: another protocol or a later fragment. Raises BadRecord if it is
+    truncated or invalid.
+    """
     data, link = record.data, record.link
     try:
         if link in _TYPE_AT:
@@ -77,7 +79,7 @@ def segment_of(record: Record) -> Segment | None:
                 return _ipv4(record, at)
             return _ipv6(record, at) if kind == 0x86DD else None
         if link not in LINKS:
-            raise BadRecord(f"link type {link} is not known")
+            raise BadRecord(f"link type {link} is not supported")
         at = 4 if link in (_NULL, _LOOP) else 0
         version = data[at] >> 4
         if version == 4:
@@ -97,7 +99,7 @@ def _ipv4(record: Record, at: int) -> Segment | None:
         return None
     if size < 20:
         raise BadRecord(f"an IPv4 header cannot have {size} bytes")
-    # A total of 0 is what large segment offload leaves behind.
+    # Large segment offload sets the total length to 0.
     end = at + total if total else record.length
     return _transport(record, protocol, data[at + 12 : at + 16], data[at + 16 : at + 20], at + size, end)
 

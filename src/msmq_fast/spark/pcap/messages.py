@@ -1,4 +1,6 @@
-"""The message columns of packets in bulk: natively where that is built, else by the codec."""
+"""Encodes the message columns of many packets: by the native encoder if it is built, otherwise by the Python
+codec.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ Encode = Callable[[list[bytes]], pa.RecordBatch]
 
 
 def encoder(columns: Sequence[Column]) -> Encode:
-    """Makes columns of kept packets, one row each; every packet must have passed `packets.cut`."""
+    """Returns a function that encodes stored packets as columns, one row each. Every packet must have passed
+    `packets.cut`.
+    """
     try:
         return native_encoder(columns)
     except ImportError:
@@ -24,7 +28,7 @@ def encoder(columns: Sequence[Column]) -> Encode:
 
 
 def native_encoder(columns: Sequence[Column]) -> Encode:
-    """By the server's encoder. ImportError: it is not built."""
+    """Returns the server's native encoder. Raises ImportError if it is not built."""
     from msmq_fast._native.columnmessages import MessageEncoder
     from msmq_fast._native.columnrows import packets as native_rows
     from msmq_fast._native.columnstore import Contents
@@ -41,7 +45,7 @@ def native_encoder(columns: Sequence[Column]) -> Encode:
 
 
 def plain_encoder(columns: Sequence[Column]) -> Encode:
-    """By the codec of `packet/`."""
+    """Returns the encoder that uses the Python codec of `packet/`."""
     schema = arrow_schema(columns)
     names = [column.name for column in columns]
 

@@ -1,4 +1,4 @@
-"""The table `packets`: one row for each TCP segment or UDP datagram of the ports."""
+"""The table `packets`: one row for each TCP segment or UDP datagram of the selected ports."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FLAG_TEXTS: Final = tuple(
 def packet_row(
     capture: str, record: Record | CaptureError, ports: frozenset[int], *, body: bool
 ) -> tuple[Any, ...] | None:
-    """The row of a record; None if it is not of the ports."""
+    """Returns the row of a record; None if it does not belong to the selected ports."""
     if isinstance(record, CaptureError):
         return _malformed(None, capture, None, str(record), body)
     try:

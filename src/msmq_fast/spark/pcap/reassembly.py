@@ -1,4 +1,6 @@
-"""One direction of a TCP connection: segments in the order of a capture, bytes in the order of the stream."""
+"""Reassembles one direction of a TCP connection: takes segments in capture order, returns bytes in stream
+order.
+"""
 
 from __future__ import annotations
 
@@ -9,33 +11,33 @@ from typing import Final, NamedTuple
 _HALF: Final = 1 << 31
 _WHOLE: Final = 1 << 32
 FARTHEST: Final = 1 << 30
-"""The largest window that TCP has: what lies further ahead belongs to another connection, or is damage."""
+"""The largest window that TCP has. A segment further ahead belongs to another connection, or is damaged."""
 _HELD: Final = 128
-"""Approximate overhead of a waiting segment in bytes, so that many short ones count too."""
+"""The approximate overhead of a waiting segment in bytes, so that many short segments also count."""
 
 
 class Piece(NamedTuple):
-    """Bytes of the stream, or (`data` empty) how many were never captured."""
+    """Bytes of the stream. If `data` is empty, the number of bytes that were never captured."""
 
     data: bytes
     missing: int = 0
 
 
 class Direction:
-    """Puts segments in order. Of a retransmission only what is new counts.
+    """Puts segments in order. Ignores data that a retransmission repeats.
 
-    Bytes behind a hole wait, at most `limit` of them; then the hole is taken as a gap of the capture.
+    Bytes after a hole wait, at most `limit` of them. At the limit, the hole counts as a gap of the capture.
     """
 
     __slots__ = ("_heap", "_limit", "_next", "duplicates", "reordered", "waiting")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._next: int | None = None  # the low 32 bits are TCP's number
+        self._next: int | None = None  # its low 32 bits are TCP's sequence number
         self._heap: list[tuple[int, bytes]] = []
-        self.waiting = 0  # bytes held back, with what it takes to hold them
-        self.duplicates = 0  # segments that brought nothing new
-        self.reordered = 0  # segments that came behind a hole
+        self.waiting = 0  # bytes of waiting segments, with their overhead
+        self.duplicates = 0  # segments without new data
+        self.reordered = 0  # segments that arrived after a hole
 
     @property
     def started(self) -> bool:
@@ -43,16 +45,16 @@ class Direction:
         return self._next is not None
 
     def begin(self, sequence: int) -> None:
-        """The number of the first byte: behind a SYN, or that of the first segment seen."""
+        """Sets the number of the first byte: the one after a SYN, or that of the first captured segment."""
         self._next = sequence % _WHOLE + _WHOLE
 
     def place(self, sequence: int) -> int:
-        """Distance of a number from the next byte; negative if it is before it."""
+        """Returns the distance of a number from the next byte; negative if it precedes that byte."""
         assert self._next is not None  # noqa: S101 - callers begin first
         return (sequence - self._next + _HALF) % _WHOLE - _HALF
 
     def add(self, sequence: int, payload: bytes) -> Iterator[Piece]:
-        """Adds a segment; yields the bytes that are now in order."""
+        """Adds a segment. Yields the bytes that are now in order."""
         if self._next is None:
             self.begin(sequence)
         ahead = self.place(sequence)
@@ -73,14 +75,14 @@ class Direction:
             yield from self._ready()
 
     def lose(self, sequence: int, missing: int) -> Iterator[Piece]:
-        """The capture cut off a segment: what follows its first bytes is not there."""
+        """Notes that the capture truncated a segment by `missing` bytes."""
         if self._next is not None and missing > 0 and self.place(sequence) == 0:
             self._next += missing
             yield Piece(b"", missing)
             yield from self._ready()
 
     def end(self) -> Iterator[Piece]:
-        """Everything that still waits, with the gaps before it."""
+        """Yields all waiting bytes, with the gaps before them."""
         while self._heap:
             yield from self._skip()
 

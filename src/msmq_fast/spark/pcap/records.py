@@ -1,6 +1,7 @@
-"""Records of capture files: pcap (both byte orders, micro- and nanoseconds) and pcapng.
+"""Reads the records of capture files: pcap (both byte orders, micro- and nanoseconds) and pcapng.
 
-Every size is checked before it is used. A damaged or cut file gives its sound records and then CaptureError.
+Every size is checked before it is used. From a damaged or truncated file, yields the valid records and then
+raises CaptureError.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import BinaryIO, Final, NamedTuple
 
 from msmq_fast.spark.pcap.errors import CaptureError
 
-MAX_RECORD: Final = 16 << 20  # longer ones are taken as damage; libpcap writes at most 256 KiB
+MAX_RECORD: Final = 16 << 20  # a longer one counts as damage; libpcap writes at most 256 KiB
 _READ: Final = 1 << 20
-_LATEST_US: Final = 253_402_300_799_000_000  # of what a timestamp column holds
+_LATEST_US: Final = 253_402_300_799_000_000  # the largest value of a timestamp column
 _PCAP: Final = {
     b"\xd4\xc3\xb2\xa1": ("<", 1),
     b"\xa1\xb2\xc3\xd4": (">", 1),
@@ -27,7 +28,7 @@ _SNAP_LENGTH, _RESOLUTION, _OFFSET = 2, 9, 14
 
 
 class Record(NamedTuple):
-    """The captured bytes of one packet. `length` is its size on the wire."""
+    """The captured bytes of one packet. `length` is its size on the wire in bytes."""
 
     number: int  # from 1
     time_us: int
@@ -37,7 +38,9 @@ class Record(NamedTuple):
 
 
 def read_records(file: BinaryIO) -> Iterator[Record]:
-    """The records of an opened capture. CaptureError: it is none, or is damaged from some byte on."""
+    """Yields the records of an opened capture. Raises CaptureError if it is not a capture, or is damaged from
+    some byte on.
+    """
     source = _Source(file)
     magic = source.take(4)
     if magic in _PCAP:
@@ -48,11 +51,11 @@ def read_records(file: BinaryIO) -> Iterator[Record]:
     elif magic == b"":
         raise CaptureError("the file is empty")
     else:
-        raise CaptureError(f"the file begins with {magic.hex()}: neither pcap nor pcapng")
+        raise CaptureError(f"the file begins with {magic.hex()}: it is neither pcap nor pcapng")
 
 
 class _Source:
-    """Reads ahead in large pieces; `at` is the place in the file."""
+    """Reads ahead in large pieces. `at` is the position in the file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -61,7 +64,7 @@ class _Source:
         self.at = 0
 
     def take(self, size: int) -> bytes:
-        """`size` bytes, or what is left."""
+        """Returns `size` bytes, or fewer at the end of the file."""
         if size > len(self._data) - self._start:
             self._fill(size)
         found = self._data[self._start : self._start + size]
@@ -70,7 +73,7 @@ class _Source:
         return found
 
     def need(self, size: int, what: str) -> bytes:
-        """`size` bytes; CaptureError if the file ends before."""
+        """Returns `size` bytes. Raises CaptureError if the file ends before."""
         found = self.take(size)
         if len(found) < size:
             raise CaptureError(f"the file ends inside {what} at byte {self.at}")
@@ -83,7 +86,12 @@ class _Source:
             while held < size and (part := self._file.read(max(_READ, size - held))):
                 parts.append(part)
                 held += len(part)
-        except (OSError, EOFError, ValueError, zlib.error) as error:  # of gzip: cut or damaged
+        except (
+            OSError,
+            EOFError,
+            ValueError,
+            zlib.error,
+        ) as error:  # gzip: truncated or damaged
             raise CaptureError(f"the file cannot be read behind byte {self.at + held}: {error}") from None
         self._data, self._start = b"".join(parts), 0
 
@@ -92,7 +100,7 @@ def _pcap(source: _Source, order: str, divisor: int) -> Iterator[Record]:
     _major, _minor, _zone, _accuracy, _snap, link = struct.unpack(
         order + "HHiIII", source.need(20, "the head of the file")
     )
-    link &= 0x0FFFFFFF  # the rest tells of checksums at the end of frames
+    link &= 0x0FFFFFFF  # the other bits describe checksums at the end of frames
     head = struct.Struct(order + "IIII")
     number = 0
     while raw := source.take(16):
@@ -111,12 +119,12 @@ def _pcap(source: _Source, order: str, divisor: int) -> Iterator[Record]:
 class _Interface(NamedTuple):
     link: int
     snap: int
-    base: int  # units of time in a second
+    base: int  # time units per second
     offset: int  # seconds
 
 
 class _Sections:
-    """The blocks of a pcapng file; each section has its own byte order and interfaces."""
+    """Reads the blocks of a pcapng file. Each section has its own byte order and interfaces."""
 
     def __init__(self, source: _Source) -> None:
         self._source = source
@@ -125,7 +133,7 @@ class _Sections:
         self._number = 0
 
     def read(self) -> Iterator[Record]:
-        kind = _SECTION  # was read already
+        kind = _SECTION  # its type was already read
         while kind:
             begin = self._source.at - 4
             if len(kind) < 4:

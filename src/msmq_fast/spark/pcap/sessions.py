@@ -1,4 +1,4 @@
-"""The table `sessions`: one row for each connection to the ports."""
+"""The table `sessions`: one row for each connection to the selected ports."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SESSION_TABLE: Final = (
 
 
 class SessionReader:
-    """Counts the packets of one direction, and remembers those that begin a session."""
+    """Counts the packets of one direction, and keeps the packets that establish a session."""
 
     def __init__(self) -> None:
         self._framing = Framing()
@@ -57,19 +57,19 @@ class SessionReader:
         self.last_ack: int | None = None
 
     def begin(self, *, whole: bool) -> None:
-        """As Framing."""
+        """See Framing.begin."""
         self._framing.begin(whole=whole)
 
     def feed(self, data: bytes) -> list[None]:
-        """Nothing comes out before the end of the connection."""
+        """Processes the bytes. Yields nothing before the end of the connection."""
         return self._count(self._framing.feed(data))
 
     def gap(self, missing: int) -> list[None]:
-        """As Framing."""
+        """See Framing.gap."""
         return self._count(self._framing.gap(missing))
 
     def end(self) -> list[None]:
-        """As Framing."""
+        """See Framing.end."""
         return self._count(self._framing.end())
 
     def _count(self, frames: list[Frame]) -> list[None]:
@@ -88,7 +88,9 @@ class SessionReader:
 def session_row(
     capture: str, connection: Connection, readers: tuple[SessionReader | None, SessionReader | None]
 ) -> tuple[Any, ...]:
-    """The row of a connection that is over. What is agreed is what the server answered, if that was seen."""
+    """Returns the row of a connection that has ended. The negotiated values are those of the server's answer,
+    if it was captured.
+    """
     asked, answered = (reader.establish if reader else None for reader in readers)
     wished, granted = (reader.parameters if reader else None for reader in readers)
     parameters = granted or wished

@@ -1,4 +1,4 @@
-"""Reader of `format("msmq_pcap")`."""
+"""The reader of `format("msmq_pcap")`."""
 
 from __future__ import annotations
 
@@ -19,23 +19,21 @@ from msmq_fast.spark.pcap.tables import Scan, read
 FORMAT: Final = "msmq_pcap"
 OPTIONS: Final = (
     Option("path", "text", None, "a capture, a directory of captures, or a pattern"),
-    Option("table", "frames|packets|sessions|rpc|srmp", "frames", "what the rows are"),
-    Option("ports", "text", None, "TCP and UDP ports by commas"),
-    Option("includeBody", "flag", "true", "the column `body`, of packets `payload`"),
-    Option("includeRaw", "flag", "false", "the column `raw_packet` of frames"),
-    Option(
-        "minPartitions", "count", "2", "tasks of one capture; each reads its files and takes its connections"
-    ),
-    Option("rotated", "flag", "false", "the files are one capture, in the order of their names"),
-    Option("maxFlowBytes", "size", "16m", "bytes that wait behind a hole before it is taken as a gap"),
-    Option("mode", "PERMISSIVE|DROPMALFORMED|FAILFAST", "PERMISSIVE", "what becomes of what is malformed"),
+    Option("table", "frames|packets|sessions|rpc|srmp", "frames", "the table to read"),
+    Option("ports", "text", None, "TCP and UDP ports, separated by commas"),
+    Option("includeBody", "flag", "true", "include the column `body` (of table=packets: `payload`)"),
+    Option("includeRaw", "flag", "false", "include the column `raw_packet` (of table=frames)"),
+    Option("minPartitions", "count", "2", "tasks of one capture; each reads all files and keeps its share"),
+    Option("rotated", "flag", "false", "all files are one capture, in the order of their names"),
+    Option("maxFlowBytes", "size", "16m", "bytes after a hole that wait before it counts as a gap"),
+    Option("mode", "PERMISSIVE|DROPMALFORMED|FAILFAST", "PERMISSIVE", "how malformed rows are handled"),
 )
 PORTS: Final = {"frames": "1801,3527", "sessions": "1801", "packets": "1801,3527,2103,2105,135,80,443"}
-"""The default of `ports` for each table."""
+"""The default ports of each table."""
 
 
 class CapturePartition(InputPartition):
-    """A share of one capture."""
+    """One share of a capture."""
 
     def __init__(self, scan: Scan) -> None:
         super().__init__(None)
@@ -43,8 +41,10 @@ class CapturePartition(InputPartition):
 
 
 class CaptureReader(DataSourceReader):
-    """Every task reads the whole of its files and keeps the connections of its share: cutting packets out of
-    records costs little, putting streams in order and decoding them costs much.
+    """Reads shares of captures.
+
+    Every task reads all of its files and keeps the connections of its share: extracting packets from records
+    is cheap, putting streams in order and decoding them is expensive.
     """
 
     def __init__(self, scan: Scan, captures: list[tuple[str, ...]], shares: int) -> None:
@@ -53,7 +53,7 @@ class CaptureReader(DataSourceReader):
         self._shares = shares
 
     def partitions(self) -> list[InputPartition]:
-        """The shares of all captures."""
+        """Returns the shares of all captures."""
         return [
             CapturePartition(replace(self._scan, files=files, share=share, shares=self._shares))
             for files in self._captures
@@ -61,14 +61,14 @@ class CaptureReader(DataSourceReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one share. CaptureError: the mode is FAILFAST."""
+        """Yields the rows of one share. Raises CaptureError only in the mode FAILFAST."""
         if isinstance(partition, CapturePartition):
             yield from read(partition.scan)
 
 
 def capture_options(given: Mapping[str, str]) -> Options:
-    """OptionError: an option that is unknown, does not fit or changes nothing, a table that nothing can be
-    said of yet.
+    """Checks the options. Raises OptionError for an option that is unknown, does not fit or has no effect,
+    and for a table that is not supported yet.
     """
     options = Options(given, OPTIONS, FORMAT)
     if options["table"] in ("rpc", "srmp"):
@@ -94,7 +94,7 @@ def scan_of(options: Options) -> Scan:
         ports = frozenset((0,))
     if not all(0 < port < 0x10000 for port in ports):
         raise OptionError(
-            f"option 'ports' must be numbers of ports by commas, such as 1801,3527, not {text!r}"
+            f"option 'ports' must be port numbers separated by commas, such as 1801,3527, not {text!r}"
         )
     return Scan(
         options["table"],
@@ -108,17 +108,19 @@ def scan_of(options: Options) -> Scan:
 
 
 def capture_columns(options: Options) -> tuple[Column, ...]:
-    """The columns of the table."""
+    """Returns the columns of the table."""
     return scan_of(options).columns
 
 
 def capture_reader(options: Options, schema: StructType) -> CaptureReader:
-    """A reader. OptionError: no such files, or a schema that is not that of the table."""
+    """Returns a reader. Raises OptionError if there are no such files, or the schema is not that of the
+    table.
+    """
     scan = scan_of(options)
     if schema.fieldNames() != [column.name for column in scan.columns]:
         raise OptionError(f"format {FORMAT!r} has columns of its own: choose them by option 'table'")
     try:
-        files = capture_files(options.need("path", "it says where the captures are"))
+        files = capture_files(options.need("path", "give the path of the captures"))
     except CaptureError as error:
         raise OptionError(f"option 'path': {error}") from None
     captures: list[tuple[str, ...]] = [tuple(files)] if options["rotated"] else [(file,) for file in files]

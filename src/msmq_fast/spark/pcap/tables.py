@@ -1,4 +1,4 @@
-"""The tables of a capture as record batches. A share of a table is what one task reads."""
+"""Reads the tables of a capture as record batches. Each task reads one share of a table."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from msmq_fast.spark.pcap.sessions import SESSION_TABLE, SessionReader, session_
 
 PING_PORT: Final = 3527
 TOTAL_LIMIT: Final = 16
-"""All directions together may hold back so many times what one may."""
-_STRETCH: Final = 4096  # records of a packet table that go to one share
+"""The limit of waiting bytes of all directions together, as a multiple of the limit of one direction."""
+_STRETCH: Final = 4096  # consecutive records of a packet table that belong to the same share
 
 
 @dataclass(frozen=True)
 class Scan:
-    """A scan. `files` are one capture, in their order; the task reads `share` of `shares`."""
+    """The parameters of a scan. `files` are one capture, in order. The task reads `share` of `shares`."""
 
     table: str
     files: tuple[str, ...]
@@ -55,7 +55,7 @@ class Scan:
         return PACKET_COLUMNS if self.body else tuple(c for c in PACKET_COLUMNS if c.group != "body")
 
     def admits(self, malformed: str | None) -> bool:
-        """Whether a row is to be given out. CaptureError: it is malformed and the mode is FAILFAST."""
+        """Whether a row is returned. Raises CaptureError if it is malformed and the mode is FAILFAST."""
         if malformed is None or self.mode == "PERMISSIVE":
             return True
         if self.mode == "FAILFAST":
@@ -64,7 +64,7 @@ class Scan:
 
 
 def read(scan: Scan) -> Iterator[pa.RecordBatch]:
-    """The rows of a share, in batches. CaptureError: only in the mode FAILFAST."""
+    """Yields the rows of a share, in batches. Raises CaptureError only in the mode FAILFAST."""
     if scan.table == "frames":
         yield from _frames(scan)
         return
@@ -88,7 +88,9 @@ def _packets(scan: Scan) -> Rows:
 
 
 def _mine(scan: Scan) -> Iterator[Segment | CaptureError]:
-    """The segments of the ports whose connections belong to this share; errors are the first one's."""
+    """Yields the segments of the selected ports whose connections belong to this share. The first share
+    reports errors.
+    """
     ports, shares = scan.ports, scan.shares
     for segment in segments(records(scan.files)):
         if isinstance(segment, CaptureError):
