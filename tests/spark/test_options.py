@@ -36,7 +36,7 @@ HERE = {"url": "msmq+bulk://127.0.0.1:1802", "subscribe": "orders"}
         ({"subscribe": " "}, "'subscribe' must be a text that is not empty"),
         ({"subscribe": "orders,Orders"}, "names a queue twice"),
         ({"content": "bodies"}, "must be messages or journal or deadletter or events, not 'bodies'"),
-        ({"content": "events"}, "does not go with content=events"),
+        ({"content": "events"}, "cannot be combined with content=events"),
         ({"columns": "label,boddy"}, "option 'columns'.*'boddy'"),
         ({"startingOffsets": "first"}, "earliest, latest, or JSON"),
         ({"startingOffsets": '{"orders": "x"}'}, "must have a number, -2"),
@@ -48,7 +48,7 @@ HERE = {"url": "msmq+bulk://127.0.0.1:1802", "subscribe": "orders"}
         ({"failOnDataLoss": "maybe"}, "must be true or false"),
         ({"endingOffsets": "latest"}, "is for batches: it goes with spark.read"),
         ({"onSourceCommit": "remove"}, "'subscription' is missing"),
-        ({"lease": "1h"}, "goes with onSourceCommit=remove"),
+        ({"lease": "1h"}, "requires onSourceCommit=remove"),
         ({"assign": "[]", "subscribe": None}, "must be a JSON object"),
         ({"assign": '{"msmq+bulk://b:1": ["x"]}', "subscribe": None}, "one entry for each queue manager"),
         ({"assign": '{"a": 1}', "subscribe": None}, "must be like"),
@@ -57,14 +57,17 @@ HERE = {"url": "msmq+bulk://127.0.0.1:1802", "subscribe": "orders"}
         ({"timeoutMs": "999999999999d"}, "a duration from 1 millisecond to a day"),
         ({"numRetries": "-1"}, "'numRetries' must be an integer from 0, not '-1'"),
         # What would change nothing:
-        ({"tls.caFile": "/ca.pem"}, "'tls.caFile' goes with https:// in option 'url'"),
+        ({"tls.caFile": "/ca.pem"}, "'tls.caFile' requires https:// in option 'url'"),
         (
             {"columns": "label", "includeRaw": "true"},
-            "'includeRaw' goes with columns=core or all: among names",
+            "'includeRaw' requires columns=core or all; in a list of names",
         ),
-        ({"content": "events", "subscribe": None, "includeBody": "false"}, "does not go with content=events"),
-        ({"content": "events", "subscribe": None, "lease": "1h"}, "'lease' goes with onSourceCommit=remove"),
-        ({"maxTriggerDelay": "1m"}, "'maxTriggerDelay' goes with option 'minRowsPerTrigger'"),
+        (
+            {"content": "events", "subscribe": None, "includeBody": "false"},
+            "cannot be combined with content=events",
+        ),
+        ({"content": "events", "subscribe": None, "lease": "1h"}, "'lease' requires onSourceCommit=remove"),
+        ({"maxTriggerDelay": "1m"}, "'maxTriggerDelay' requires option 'minRowsPerTrigger'"),
     ],
 )
 def test_wrong_options_of_a_stream(options: Mapping[str, str | None], message: str) -> None:
@@ -80,7 +83,7 @@ def test_wrong_options_of_a_stream(options: Mapping[str, str | None], message: s
         ({"maxRowsPerTrigger": "5"}, "is for streams: it goes with spark.readStream"),
         ({"subscription": "x"}, "is for streams"),
         ({"onSourceCommit": "remove"}, "a batch query removes nothing"),
-        ({"subscribe": None}, "which queues?"),
+        ({"subscribe": None}, "no queue is selected"),
         ({"url": None}, "'url' is missing"),
     ],
 )
@@ -93,10 +96,14 @@ def test_wrong_options_of_a_batch(options: Mapping[str, str | None], message: st
 @pytest.mark.parametrize(
     ("read", "options", "message"),
     [
-        (store_options, {"table": "events", "queues": "orders"}, "'queues' goes with table=messages"),
-        (store_options, {"table": "raw", "includeBody": "false"}, "'includeBody' goes with table=messages"),
-        (store_options, {"columns": "label", "includeSecurity": "true"}, "among names, name the column"),
-        (store_options, {"copyDirectory": "/tmp/x"}, "'copyDirectory' goes with allowLive=true"),
+        (store_options, {"table": "events", "queues": "orders"}, "'queues' requires table=messages"),
+        (store_options, {"table": "raw", "includeBody": "false"}, "'includeBody' requires table=messages"),
+        (
+            store_options,
+            {"columns": "label", "includeSecurity": "true"},
+            "in a list of names, name the column",
+        ),
+        (store_options, {"copyDirectory": "/tmp/x"}, "'copyDirectory' requires allowLive=true"),
         (capture_options, {"table": "packets", "includeRaw": "true"}, "'includeRaw' goes with table=frames"),
         (capture_options, {"table": "sessions", "includeBody": "false"}, "goes with table=frames or packets"),
         (capture_options, {"table": "packets", "maxFlowBytes": "1m"}, "goes with table=frames or sessions"),

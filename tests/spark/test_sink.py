@@ -229,5 +229,5 @@ def test_more_stages_than_a_batch_has_are_told_of_with_what_to_do(monkeypatch: p
     monkeypatch.setattr(sink, "_MOST_STAGES", 2)
     options = sink_options({"url": "msmq+bulk://127.0.0.1:1", "queue": "q"})
     writer = MsmqWriter(options, StructType().add("body", BinaryType()), overwrite=False)
-    with pytest.raises(SinkError, match=r"brought 3 stages, and a batch has at most 2: .*coalesce"):
+    with pytest.raises(SinkError, match=r"uploaded 3 stages, and a batch has at most 2: .*coalesce"):
         writer.commit([Staged([(0, "a"), (1, "b")]), None, Staged([(2, "c")])])

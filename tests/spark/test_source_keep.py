@@ -367,7 +367,7 @@ def test_a_queue_that_was_deleted_and_made_again(fake: FakeServer) -> None:
     running.run()
     fake.manager.delete("orders")
     filled(fake, 2)
-    with pytest.raises(DataLoss, match="was deleted and made again"):
+    with pytest.raises(DataLoss, match="was deleted and created again"):
         running.run()
     going_on(running)
     assert running.bodies == [*bodies(3), *bodies(2)]

@@ -147,7 +147,7 @@ def test_a_queue_deleted_and_made_again(server: RealServer, queue: str) -> None:
     server.forget()
     server.create(queue)
     server.send(queue, bodies(10, 12))
-    with pytest.raises(DataLoss, match="deleted and made again"):
+    with pytest.raises(DataLoss, match="deleted and created again"):
         query.run()
     query.restart(failOnDataLoss="false")
     query.run()

@@ -155,7 +155,7 @@ def test_a_queue_that_was_deleted_and_made_again(fake: FakeServer) -> None:
     running.run()
     fake.manager.delete("orders")
     queue = filled(fake, 3)
-    with pytest.raises(DataLoss, match="deleted and made again"):
+    with pytest.raises(DataLoss, match="deleted and created again"):
         running.run()
     running.restart(failOnDataLoss="false")
     running.run()

@@ -1,4 +1,4 @@
-"""Collects rows that are made in Python into record batches."""
+"""Gathers rows that Python code creates into record batches."""
 
 from __future__ import annotations
 

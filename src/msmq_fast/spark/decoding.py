@@ -1,4 +1,4 @@
-"""Option `decode`: the column `body_text`, decoded from each body on the executor that reads it."""
+"""Option `decode`: the column `body_text`, which the executor decodes from each body."""
 
 from __future__ import annotations
 

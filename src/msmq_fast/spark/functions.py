@@ -90,7 +90,7 @@ class BodyFunction:
 
 
 def _rows(plain: Plain, required: int, arguments: tuple[pa.Array, ...]) -> list[tuple[Any, str | None]]:
-    """Return (value, reason) for each row."""
+    """Yields (value, reason) for each row."""
     found: list[tuple[Any, str | None]] = []
     for row in zip(*(argument.to_pylist() for argument in arguments), strict=True):
         if None in row[:required]:

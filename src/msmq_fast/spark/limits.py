@@ -1,4 +1,4 @@
-"""The size of a batch, the wait for more rows, and its split into ranges. Pure functions."""
+"""Limits of a batch: its size, the wait for more rows, and its split into ranges. Pure functions."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Limits:
     partition_rows: int | None = None
 
     def parts(self, rows: int, total: int) -> int:
-        """In how many ranges `rows` of the `total` rows of a batch are cut."""
+        """Returns into how many ranges `rows` of the `total` rows of a batch are split."""
         parts = -(-self.min_partitions * rows // max(total, 1)) if self.min_partitions else 1
         if self.partition_rows:
             parts = max(parts, -(-rows // self.partition_rows))
         return max(1, min(parts, rows))
 
     def cuts(self, begin: int, rows: int, total: int) -> Iterator[tuple[int, int]]:
-        """The ranges in which the `rows` numbers from `begin` on are read, of which none is missing."""
+        """Returns the ranges in which the `rows` consecutive numbers from `begin` are read."""
         parts = self.parts(rows, total)
         return pairwise(begin + rows * part // parts for part in range(parts + 1))
 
@@ -41,7 +41,7 @@ class Patience:
         self._since: float | None = None
 
     def wait(self, rows: int) -> bool:
-        """Whether a batch of `rows` rows is too small yet."""
+        """Returns whether a batch of `rows` rows is too small and must still wait."""
         limits, now = self._limits, self._clock()
         since = now if self._since is None else self._since
         too_few = bool(limits.min_rows) and rows < (limits.min_rows or 0)

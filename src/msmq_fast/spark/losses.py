@@ -9,11 +9,11 @@ log: Final = logging.getLogger("msmq_fast.spark")
 
 
 class SourceError(RuntimeError):
-    """The source can't go on. The message is one clear line."""
+    """Raised if the source cannot continue. The message is one line."""
 
 
 class DataLoss(SourceError):
-    """Something that the query should have read can't be read, or may have been missed."""
+    """Raised if rows that the query should have read are lost, or may have been missed."""
 
 
 class Losses:
@@ -24,7 +24,9 @@ class Losses:
         self._warned: set[str] = set()
 
     def report(self, text: str, otherwise: str) -> None:
-        """DataLoss if the query is to fail, else one warning. `otherwise`: what goes on happening then."""
+        """Raises DataLoss if the query is to fail, otherwise logs one warning. `otherwise` describes how the
+        query continues.
+        """
         if self._fail:
             raise DataLoss(f"{text}. With failOnDataLoss=false {otherwise}.")
         if text not in self._warned:

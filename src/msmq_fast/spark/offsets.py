@@ -1,4 +1,4 @@
-"""Offsets of streaming queries as they stand in checkpoints, and how a limit is shared among queues. Pure."""
+"""Offsets of streaming queries as stored in checkpoints, and the division of a limit among queues. No IO."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any, Final, NamedTuple
 
 VERSION: Final = 1
 FEED: Final = "feed"
-"""Stands for a queue's GUID where events are read."""
+"""Used instead of a queue's GUID if events are read."""
 
 
 class OffsetError(ValueError):
-    """The checkpoint cannot be used by this source."""
+    """Raised if this source cannot use the checkpoint."""
 
 
 class Spot(NamedTuple):
-    """The position of a query in one queue: the batch that ends here went from `begin` to `end` (not
+    """The position of a query in one queue: the batch that ends here read from `begin` to `end` (not
     included).
 
-    Numbers are arrival numbers, delivery numbers or event numbers, as the mode says. `rows` is how many rows
-    were planned between them; `late` is the queue's count of late messages at that time.
+    The mode determines the numbers: arrival numbers, delivery numbers or event numbers. `rows` is how many
+    rows were planned between them. `late` is the queue's count of late messages at that time.
     """
 
     path: str
@@ -33,7 +33,9 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True)
 class ManagerSpot:
-    """One queue manager: incarnation of its store, start of its server, a spot for each queue's GUID."""
+    """The position in one queue manager: incarnation of its store, start of its server, and a position for
+    each queue's GUID.
+    """
 
     name: str
     incarnation: int
@@ -43,8 +45,9 @@ class ManagerSpot:
 
 @dataclass(frozen=True)
 class Offset:
-    """The position of a query. `mode` is keep, remove or events: numbers of one mode are void in another.
-    `subscription` is that of delivery numbers; empty where it is not known.
+    """The position of a query. `mode` is keep, remove or events; numbers of one mode are invalid in another.
+
+    `subscription` is the subscription of delivery numbers, empty if unknown.
     """
 
     mode: str
@@ -52,7 +55,9 @@ class Offset:
     subscription: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Dicts, numbers and strings only, keys in a fixed order: Spark compares offsets as text."""
+        """Returns dicts, numbers and strings only, with keys in a fixed order, because Spark compares offsets
+        as text.
+        """
         return {
             "v": VERSION,
             "mode": self.mode,
@@ -116,11 +121,10 @@ class Share(NamedTuple):
 def allot(
     backlogs: Sequence[tuple[int, int]], max_rows: int | None, max_bytes: int | None, turn: int
 ) -> list[Share]:
-    """Share limits among queues in proportion to their backlogs of (rows, bytes).
+    """Divides limits among queues in proportion to their backlogs of (rows, bytes).
 
-    Each queue with a backlog gets at least one row, as long as there are rows; where there are fewer rows
-    than queues, `turn` (a number that grows) says which are served. The first row of a queue is taken however
-    large it is.
+    Each queue with a backlog gets at least one row while rows are left. If there are fewer rows than queues,
+    `turn` (a number that grows) selects the queues. The first row of a queue is read whatever its size.
     """
     rows = _portions([backlog[0] for backlog in backlogs], max_rows, turn)
     sizes = _portions([backlog[1] for backlog in backlogs], max_bytes, turn)

@@ -1,6 +1,7 @@
-"""Options of the data sources and the sink: tables of names, kinds and defaults; anything else is refused.
+"""Options of the data sources and the sink: tables of names, kinds and defaults. Any other option is
+rejected.
 
-Names are compared without regard to case, as Spark does. No PySpark here.
+Names are compared without regard to case, as in Spark. This module does not import PySpark.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ _DAY_MS: Final = 86_400_000
 _OF_CATALOG: Final = frozenset(
     ("provider", "path", "location", "owner", "comment", "collation", "external", "is_managed_location")
 )
-"""Properties that Spark adds to the options of a table of a catalog (`CREATE TABLE … USING msmq`)."""
+"""Properties that Spark adds to the options of a catalog table (`CREATE TABLE … USING msmq`)."""
 _PREFIX: Final = "option."
-"""The options of such a table come as properties with this prefix."""
+"""The prefix of such a table's options in its properties."""
 _TRUE: Final = ("true", "1", "yes", "on")
 _FALSE: Final = ("false", "0", "no", "off")
 
 
 class OptionError(ValueError):
-    """An option that is unknown, missing, or has an impossible value. The message is one clear line."""
+    """Raised for an option that is unknown, missing, or has an invalid value. The message is one line."""
 
 
 class Option(NamedTuple):
@@ -44,10 +45,10 @@ class Option(NamedTuple):
 
 
 class Options(Mapping[str, Any]):
-    """Options as given, checked against a table. Reads as a mapping from the names of the table to values.
+    """The given options, checked against a table: a mapping from the names of the table to values.
 
-    OptionError: a name that is not in the table, a value that does not fit its kind. The values are secret in
-    part, so they are never shown.
+    Raises OptionError for a name that is not in the table, or a value of another kind. Some values are
+    secret, so values are never shown.
     """
 
     def __init__(self, given: Mapping[str, str], table: Sequence[Option], format_name: str) -> None:
@@ -76,7 +77,7 @@ class Options(Mapping[str, Any]):
         return f"Options({', '.join(sorted(self.given))})"
 
     def refuse(self, names: Sequence[str], why: str) -> None:
-        """OptionError: one of `names` is not as without it, though it changes nothing here. `why` goes behind
+        """Raises OptionError if one of `names` is set although it has no effect here. `why` is the text after
         the name.
         """
         for name in names:
@@ -84,7 +85,9 @@ class Options(Mapping[str, Any]):
                 raise OptionError(f"option {name!r} {why}")
 
     def need(self, name: str, why: str) -> Any:
-        """The value of an option that must be there. OptionError: it is not."""
+        """Returns the value of a required option. Raises OptionError if it is missing; `why` is the text
+        after that.
+        """
         value = self._values[name]
         if value is None:
             raise OptionError(f"option {name!r} is missing: {why}")
@@ -92,11 +95,16 @@ class Options(Mapping[str, Any]):
 
 
 CONNECTION: Final = (
-    Option("url", "text", None, "`msmq+bulk://host:port`, with TLS `https://host:port`; several by commas"),
-    Option("timeoutMs", "pause", "120000", "how long a request may be silent"),
-    Option("numRetries", "number", "3", "how often a request is repeated that got no answer"),
+    Option(
+        "url",
+        "text",
+        None,
+        "`msmq+bulk://host:port`, with TLS `https://host:port`; several with commas",
+    ),
+    Option("timeoutMs", "pause", "120000", "longest silence of the server during a request"),
+    Option("numRetries", "number", "3", "how often a request without an answer is repeated"),
     Option("retryIntervalMs", "pause", "500", "pause before a repetition"),
-    Option("auth.token", "text", None, "token; without it that of MSMQ_FAST_TOKEN or MSMQ_FAST_TOKEN_FILE"),
+    Option("auth.token", "text", None, "token; default: MSMQ_FAST_TOKEN or MSMQ_FAST_TOKEN_FILE"),
     Option("auth.tokenFile", "text", None, "file with the token, on the driver and on every executor"),
     Option(
         "tls.caFile", "text", None, "certificates to trust with https, on the driver and on every executor"
@@ -104,27 +112,29 @@ CONNECTION: Final = (
 )
 """Options of all readers and writers that connect to a queue manager."""
 COLUMNS: Final = (
-    Option("columns", "text", "core", "of messages: `core`, `all`, or names by commas"),
+    Option("columns", "text", "core", "for messages: `core`, `all`, or names separated by commas"),
     Option("includeBody", "flag", "true", "the column `body`"),
     Option("includeRaw", "flag", "false", "the column `raw_packet`"),
     Option("includeSecurity", "flag", "false", "the columns `sender_cert` and `signature`"),
 )
 """Options of all readers of messages."""
 GROUPS: Final = {"includeBody": "body", "includeRaw": "raw_packet", "includeSecurity": "signature"}
-"""Options that add columns to `core` and `all`, with a column for each."""
+"""Options that add a group of columns to `core` and `all`, with an example column of each group."""
 
 
 def check_columns(options: Options) -> None:
-    """OptionError: an option adds a group of columns to names, which stand for themselves."""
+    """Raises OptionError if an option adds a group of columns to a list of names."""
     if not {"core", "all"} & {name.strip() for name in options["columns"].split(",")}:
         for option, column in GROUPS.items():
-            why = f"goes with columns=core or all: among names, name the column ({column})"
+            why = f"requires columns=core or all; in a list of names, name the column ({column})"
             options.refuse([option], why)
 
 
 def endpoints(options: Options) -> list[Endpoint]:
-    """The queue managers that `url` names. OptionError: none, one of them twice, or no address."""
-    text = options.need("url", "it says where the queue manager is, as msmq+bulk://host:port")
+    """Returns the endpoints of the queue managers in `url`. Raises OptionError if there is none, a duplicate
+    or an invalid address.
+    """
+    text = options.need("url", "give the address of the queue manager as msmq+bulk://host:port")
     found = [part.strip().rstrip("/") for part in text.split(",") if part.strip()]
     if not found:
         raise OptionError("option 'url' names no queue manager; write msmq+bulk://host:port")
@@ -148,12 +158,14 @@ def endpoints(options: Options) -> list[Endpoint]:
     except ValueError as error:
         raise OptionError(f"option 'url': {error}") from None
     if not any(endpoint.address()[2] for endpoint in found_at):
-        options.refuse(["tls.caFile"], "goes with https:// in option 'url': the others are not encrypted")
+        options.refuse(
+            ["tls.caFile"], "requires https:// in option 'url': other connections are not encrypted"
+        )
     return found_at
 
 
 def _of_user(given: Mapping[str, str]) -> dict[str, str]:
-    """The options as they were written, also of a table of a catalog, which has a `provider`."""
+    """Returns the options as the user wrote them, also those of a catalog table, which has a `provider`."""
     if "provider" not in {name.lower() for name in given}:
         return dict(given)
     written = {name[len(_PREFIX) :]: text for name, text in given.items() if name.lower().startswith(_PREFIX)}

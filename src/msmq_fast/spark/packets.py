@@ -1,5 +1,7 @@
-"""UserMessage packets as values of the message columns, in plain Python: for captures, and for stores where
-no native module can be used. It is also what the native encoder is compared with.
+"""Converts UserMessage packets to the values of the message columns, in plain Python.
+
+Used for captures, and for stores where no native module is available. Tests compare the native encoder with
+it.
 """
 
 from __future__ import annotations
@@ -26,15 +28,14 @@ CLASS_NAMES: Final = {int(one): one.name for one in MessageClass}
 
 
 def clean(text: str) -> str:
-    """Text that UTF-8 can hold: lone surrogates become U+FFFD."""
+    """Returns the text with lone surrogates, which UTF-8 cannot represent, replaced by U+FFFD."""
     return _SURROGATE.sub("\ufffd", text)
 
 
 def cut(data: bytes) -> tuple[int, bytes]:
-    """The size of the UserMessage at the beginning of `data`, and the packet in the form of a store.
-    PacketFault.
+    """Returns the size of the UserMessage at the beginning of `data`, and the packet in the form of a store.
 
-    By the server's parser where it is built, else by the codec.
+    Uses the server's native parser if it is built, otherwise the Python codec. Raises PacketFault.
     """
     if _parse is None:
         return plainly_cut(data)
@@ -46,7 +47,7 @@ def cut(data: bytes) -> tuple[int, bytes]:
 
 
 def plainly_cut(data: bytes) -> tuple[int, bytes]:
-    """`cut` by the codec."""
+    """`cut` with the Python codec."""
     packet, end = UserMessagePacket.decode(data)
     if packet.session is None:
         return end, data[:end]
@@ -59,19 +60,21 @@ def plainly_cut(data: bytes) -> tuple[int, bytes]:
 try:
     from msmq_fast._native.framing import BadPacket as _BadPacket
     from msmq_fast._native.framing import parse as _parse
-except ImportError:  # an executor that got plain Python only
+except ImportError:  # an executor that has only Python code
     _parse = None  # type: ignore[assignment]
 
 
 def values(packet: UserMessagePacket, names: Iterable[str], raw: bytes = b"") -> dict[str, Any]:
-    """The columns `names` that a packet knows; others are left out. Timestamps are Unix microseconds."""
+    """Returns the columns of `names` that a packet determines; others are left out. Timestamps are Unix
+    microseconds.
+    """
     return {name: _COLUMNS[name](packet) for name in names if name in _COLUMNS} | (
         {"raw_packet": raw} if "raw_packet" in names else {}
     )
 
 
 def signed(value: int, bits: int = 32) -> int:
-    """An unsigned number of the wire in a signed column of the same width."""
+    """Converts an unsigned number of the wire to a signed column of the same width."""
     half = 1 << (bits - 1)
     return (value + half) % (2 * half) - half
 
@@ -81,7 +84,7 @@ def _seconds(value: int) -> int | None:
 
 
 def _name(field: QueueField, packet: UserMessagePacket) -> str | None:
-    """A field of the UserHeader as a format name; a direct one as it is spelled."""
+    """Returns a field of the UserHeader as a format name; a direct name keeps its spelling."""
     user = packet.user
     match field.kind:
         case fields.NONE:
@@ -125,19 +128,19 @@ def _names(elements: list[Element]) -> str | None:
 
 
 def _transaction(packet: UserMessagePacket) -> str | None:
-    """A transaction is known by its sender and a number of 20 bits."""
+    """Returns the identifier of a transaction: its sender and a number of 20 bits."""
     header = packet.transaction
     return None if header is None else f"{{{packet.user.source}}}\\{header.transaction_id}"
 
 
 def _place(packet: UserMessagePacket, attribute: str) -> int | None:
-    """The columns of a place in a transactional sequence; null if the packet has none yet."""
+    """Returns a value of the position in a transactional sequence; null if the packet has none yet."""
     header = packet.transaction
     return getattr(header, attribute) if header is not None and header.sequence_id else None
 
 
 def _of(part: str, attribute: str, otherwise: Any = None) -> Callable[[UserMessagePacket], Any]:
-    """An attribute of an optional header."""
+    """Returns a function that reads an attribute of an optional header."""
 
     def column(packet: UserMessagePacket) -> Any:
         header = getattr(packet, part)
@@ -203,4 +206,4 @@ _COLUMNS: Final[dict[str, Callable[[UserMessagePacket], Any]]] = {
 }
 
 KNOWN: Final = frozenset(_COLUMNS)
-"""The columns that a packet alone can fill."""
+"""The columns that depend only on a packet."""

@@ -1,4 +1,4 @@
-"""The input of one task: a range of numbers of one queue, as Arrow batches that pass unchanged."""
+"""The input of one task: a range of numbers of one queue, read as Arrow batches without conversion."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ from msmq_fast.spark.selection import explain
 
 
 class RowsPartition(InputPartition):
-    """Numbers from `begin` up to but not including `end`, of which `rows` are expected.
+    """The numbers from `begin` up to but not including `end`, of which `rows` are expected.
 
-    `mode` keep: arrival numbers of a queue; remove: delivery numbers of `subscription`; events: of the feed.
+    The numbers depend on `mode`. keep: arrival numbers of a queue; remove: delivery numbers of
+    `subscription`; events: numbers of the event feed.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class RowsPartition(InputPartition):
 def dense_partitions(
     managers: QueueManagers, limits: Limits, start: Offset, stop: Offset, subscription: str = ""
 ) -> list[RowsPartition]:
-    """The partitions between two consecutive offsets, where each number is a row: the ranges
+    """Returns the partitions between two consecutive offsets, in modes where each number is a row: the ranges
     of `stop`.
     """
     if start == stop:
@@ -81,7 +82,9 @@ def dense_partitions(
 
 @dataclass(frozen=True)
 class Reading:
-    """Settings of the tasks' reading. `columns` are the requested names; `schema` is what Spark expects."""
+    """The parameters with which tasks read. `columns` are the requested names; `schema` is the schema that
+    Spark expects.
+    """
 
     content: str
     columns: tuple[str, ...]
@@ -95,9 +98,9 @@ _KEYS: Final = {"keep": "arrival_seq", "remove": "delivery_seq", "events": "feed
 
 
 def read_rows(partition: RowsPartition, reading: Reading) -> Iterator[pa.RecordBatch]:
-    """The rows of one partition. A stream that breaks off is taken up again behind the last row that came.
+    """Yields the rows of one partition. If the connection breaks, continues after the last received row.
 
-    SourceError: the server can't be reached, or does not have what was planned; DataLoss likewise.
+    Raises SourceError if the server cannot be reached or lacks a planned row; DataLoss as well.
     """
     url = partition.endpoint.url
     losses = Losses(fail=reading.fail_on_loss)
@@ -116,7 +119,7 @@ def read_rows(partition: RowsPartition, reading: Reading) -> Iterator[pa.RecordB
                 failures += 1
                 if failures > partition.endpoint.retries:
                     raise SourceError(explain(error, url)) from None
-                log.warning("%s; reading on from %d", error, position)
+                log.warning("%s; continuing from %d", error, position)
                 reading.pause(partition.endpoint.retry_interval_ms / 1000)
             except GoneEvents as error:
                 losses.report(f"{url}: {error}", "the query goes on with the first event that is left")
@@ -131,7 +134,9 @@ def read_rows(partition: RowsPartition, reading: Reading) -> Iterator[pa.RecordB
 def _request(
     client: BulkClient, partition: RowsPartition, position: int, reading: Reading
 ) -> Iterator[pa.RecordBatch]:
-    """The batches from `position` on. The key column is always asked for: it says where to go on."""
+    """Yields the batches from `position` on. Always requests the key column, since it gives the position to
+    continue from.
+    """
     end, key = partition.end, _KEYS[partition.mode]
     if position >= end:
         return
@@ -149,7 +154,7 @@ def _request(
 
 
 def _conformed(batch: pa.RecordBatch, reading: Reading) -> pa.RecordBatch:
-    """The columns of the schema in its order and types; nothing is copied where they are so already."""
+    """Returns the columns in the order and types of the schema. Copies nothing that already matches."""
     schema = reading.schema
     if reading.decode:
         batch = batch.append_column(BODY_TEXT.name, body_texts(batch, reading.decode))
@@ -161,7 +166,7 @@ def _conformed(batch: pa.RecordBatch, reading: Reading) -> pa.RecordBatch:
 
 
 def _gone(error: BulkError, partition: RowsPartition, losses: Losses) -> bool:
-    """Whether the error means that rows can't be had any more; reported as a loss then."""
+    """Returns whether the error means that rows are lost; reports the loss."""
     where = f"{partition.queue or 'the event feed'} at {partition.endpoint.url}"
     if isinstance(error, QueueNotFound):
         losses.report(f"{where} was deleted before it was read", "its rows are left out")

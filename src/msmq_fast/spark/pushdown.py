@@ -1,4 +1,4 @@
-"""Filters that Spark hands to a reader, applied to record batches before they leave Python."""
+"""Filters that Spark passes to a reader, applied to record batches before they leave Python."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _NUMBERS: Final = ("int8", "int16", "int32", "int64")
 
 
 class Conditions:
-    """The filters that were taken. Strings, whole numbers and nulls are compared here, the rest by Spark."""
+    """The accepted filters. Strings, whole numbers and nulls are compared here, other types by Spark."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._kinds = {column.name: column.kind for column in columns}
         self._filters: list[Filter] = []
 
     def take(self, filters: Iterable[Filter]) -> Iterator[Filter]:
-        """Keeps the filters that can be applied; gives back the others, which Spark applies."""
+        """Keeps the filters that can be applied. Returns the others, which Spark applies."""
         self._filters = []
         for one in filters:
             if self._usable(one):
@@ -72,7 +72,7 @@ class Conditions:
         return True
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that pass."""
+        """Returns the rows that match."""
         for one in self._filters:
             if batch.num_rows:
                 column = batch.column(getattr(one, "attribute", ("",))[0])

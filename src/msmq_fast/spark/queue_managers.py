@@ -1,4 +1,4 @@
-"""The queue managers of a query, and checks that they are still those in its checkpoint."""
+"""The queue managers of a query, and checks that they are those of its checkpoint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msmq_fast.spark.selection import Selection
 
 
 class QueueManagers:
-    """Clients of all queue managers of a query. Raises what the clients raise."""
+    """Clients of all queue managers of a query. Each method raises what the clients raise."""
 
     def __init__(self, clients: list[BulkClient], selection: Selection) -> None:
         self.selection = selection
@@ -17,9 +17,9 @@ class QueueManagers:
         self._known: dict[str, BulkClient] = {}
 
     def look(self, *, tolerant: bool) -> list[tuple[BulkClient, Bounds]]:
-        """The bounds of all that is selected. `tolerant`: a queue that does not exist is left out.
+        """Returns the bounds of all selected queues. `tolerant`: leaves out a queue that does not exist.
 
-        SourceError: two addresses lead to one queue manager. QueueNotFound.
+        Raises SourceError if two addresses lead to one queue manager, and QueueNotFound.
         """
         seen = []
         for client in self._clients:
@@ -32,8 +32,8 @@ class QueueManagers:
     def reconciled(
         self, known: ManagerSpot | None, client: BulkClient, bounds: Bounds, losses: Losses
     ) -> dict[str, Spot]:
-        """The spots, by GUID, of the queues that are still the same ones. What does not fit is a loss; what
-        the options select no more is left out without a word.
+        """Returns the positions, by GUID, of the queues that have not changed. Reports a mismatch as a loss.
+        Queues that the options no longer select are left out without a report.
         """
         if known is None:
             return {}
@@ -53,26 +53,26 @@ class QueueManagers:
                 continue
             if spot.path.lower() in paths:
                 losses.report(
-                    f"queue {spot.path} of {name} was deleted and made again; what was not read is gone",
+                    f"queue {spot.path} of {name} was deleted and created again; unread messages are lost",
                     "the new queue is read from its first message",
                 )
             else:
                 losses.report(
-                    f"queue {spot.path} of {name} is gone, and what was in it and not read",
-                    "the query goes on without it",
+                    f"queue {spot.path} of {name} was deleted with its unread messages",
+                    "the query continues without it",
                 )
         return {guid: spot for guid, spot in known.queues.items() if guid in present}
 
     @staticmethod
     def went_back(name: str, read: str, last: int, losses: Losses) -> None:
-        """A store that has less than was read is an earlier state of it, of which the store knows nothing: a
-        machine was set back to a snapshot, for example.
+        """Reports a store that has fewer numbers than were read: it is an earlier state, for example because
+        a machine was reset to a snapshot. The store itself cannot detect that.
         """
         losses.report(
             f"{name} was read up to {read}, and has come to {last} only: its store went back to an earlier "
             "state, and new numbers may be those of other messages. A new checkpointLocation with "
             "startingOffsets begins again cleanly",
-            "it is read again from the first that is left",
+            "it is read again from the first remaining message",
         )
 
     def client_of(self, guid: str, name: str) -> BulkClient:
@@ -96,5 +96,5 @@ def report_unknown_managers(start: Offset, looked: list[tuple[BulkClient, Bounds
         losses.report(
             f"the checkpoint knows the queue manager {start.managers[guid].name} ({guid}), to which none of "
             "the addresses in 'url' leads",
-            "the query goes on without it",
+            "the query continues without it",
         )

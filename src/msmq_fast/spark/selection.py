@@ -1,4 +1,4 @@
-"""Which queues of which queue managers a query reads, and where it starts in each."""
+"""Selects the queues and queue managers that a query reads, and its start position in each."""
 
 from __future__ import annotations
 
@@ -16,17 +16,21 @@ _LATEST_NUMBER, _EARLIEST_NUMBER = -1, -2
 
 @dataclass(frozen=True)
 class Position:
-    """A place in a queue: the earliest, the latest, a number, or the first arrival at or after a time."""
+    """A position in a queue: the earliest, the latest, a number, or the first arrival at or after a time."""
 
     kind: str  # earliest, latest, number or time
     value: int = 0  # the number, or microseconds since 1970
 
 
 class Positions:
-    """`startingOffsets` or `endingOffsets`, with its timestamp: what they say for a queue."""
+    """The options `startingOffsets` or `endingOffsets` and their timestamps: returns a position for each
+    queue.
+    """
 
     def __init__(self, options: Options, offsets: str, timestamp: str, default: str) -> None:
-        """`offsets` and `timestamp` are the names of the options. OptionError: both, or nonsense in them."""
+        """`offsets` and `timestamp` are the names of the options. Raises OptionError if both are given, or a
+        value is invalid.
+        """
         self._option = offsets
         self._default = Position(default)
         self._single: dict[str, Position] = {}
@@ -42,7 +46,9 @@ class Positions:
             self._default = Position(text)
 
     def of(self, manager: Bounds, url: str, queue: QueueBounds | None) -> Position:
-        """For one queue of a manager, or its events if `queue` is None. Names count without their case."""
+        """Returns the position for one queue of a manager, or for its events if `queue` is None. Names are
+        compared without regard to case.
+        """
         names = ["events"] if queue is None else _spellings(queue.name, manager.name)
         for prefix in (url, manager.name, manager.qm, ""):
             for name in names:
@@ -53,8 +59,8 @@ class Positions:
         return self._default
 
     def check_reached(self, at: int, following: int, where: str) -> None:
-        """Raise OptionError if a query is to begin after the last message: this cannot be distinguished from
-        a store that was restored to an earlier state.
+        """Raises OptionError if a query would begin after the last message. This could not be distinguished
+        from a store that was restored to an earlier state.
         """
         if at > following:
             raise OptionError(
@@ -63,7 +69,7 @@ class Positions:
             )
 
     def check_used(self) -> None:
-        """Raise OptionError if a name in the option is not a queue of this query: most likely it is
+        """Raises OptionError if a name in the option is not a queue of this query; most likely it is
         misspelt.
         """
         unused = sorted(set(self._single) - self._used)
@@ -87,17 +93,17 @@ class Positions:
 
 
 def _spellings(path: str, manager: str) -> list[str]:
-    """Spellings of a path name: in full, for this computer, without `private$`."""
+    """Returns the spellings of a path name: in full, for this computer, without `private$`."""
     local = path.split("\\", 1)[1] if path.lower().startswith(manager.lower() + "\\") else path
     short = local[len("private$\\") :] if local.lower().startswith("private$\\") else local
     return [path, local, f".\\{local}", short]
 
 
 class Selection:
-    """`subscribe`, `subscribePattern` or `assign`."""
+    """The options `subscribe`, `subscribePattern` and `assign`."""
 
     def __init__(self, options: Options) -> None:
-        """OptionError: none of them, or several, or nonsense in them."""
+        """Raises OptionError if none of them is given, if several are, or if a value is invalid."""
         self.content: str = options["content"]
         given = [name for name in ("subscribe", "subscribePattern", "assign") if options[name] is not None]
         optional = self.content in ("events", "deadletter")
@@ -105,11 +111,11 @@ class Selection:
             raise OptionError(f"options {given[0]!r} and {given[1]!r} exclude each other")
         if given and self.content == "events":
             raise OptionError(
-                f"option {given[0]!r} does not go with content=events: the feed is of all queues"
+                f"option {given[0]!r} cannot be combined with content=events: the feed is about all queues"
             )
         if not given and not optional:
             raise OptionError(
-                "which queues? give one of the options 'subscribe', 'subscribePattern', 'assign'"
+                "no queue is selected: give one of the options 'subscribe', 'subscribePattern', 'assign'"
             )
         self.pattern: str | None = options["subscribePattern"]
         self._everywhere = _names(options["subscribe"] or "", "subscribe") if "subscribe" in given else []
@@ -122,7 +128,7 @@ class Selection:
             self._assigned[url.rstrip("/").lower()] = _names(",".join(names), "assign")
 
     def check_urls(self, urls: Iterable[str]) -> None:
-        """OptionError if `assign` and `url` do not name the same queue managers."""
+        """Raises OptionError if `assign` and `url` do not name the same queue managers."""
         if self._assigned and set(self._assigned) != {url.lower() for url in urls}:
             raise OptionError("option 'assign' must have one entry for each queue manager in 'url', no other")
 
@@ -132,14 +138,15 @@ class Selection:
         if self.pattern is not None:
             return re.fullmatch(self.pattern, path, re.IGNORECASE) is not None
         names = {name.lower() for name in self._assigned.get(url.lower(), self._everywhere)}
-        if not names or any("=" in name for name in names):  # a format name may be any queue's
+        if not names or any("=" in name for name in names):  # a format name may be that of any queue
             return True
         return not names.isdisjoint(name.lower() for name in _spellings(path, manager))
 
     def look(self, client: BulkClient, *, tolerant: bool) -> Bounds:
-        """Bounds of the queues that are selected here. `tolerant`: without those that do not exist.
+        """Returns the bounds of the queues that are selected here. `tolerant`: leaves out queues that do not
+        exist.
 
-        Raises QueueNotFound, and whatever the client raises.
+        Raises QueueNotFound, and what the client raises.
         """
         if self.pattern is not None or self.content == "events":
             return client.bounds(pattern=self.pattern, content=self.content)
@@ -173,7 +180,7 @@ def _names(text: str, option: str) -> list[str]:
 def resolve(
     client: BulkClient, bounds: Bounds, queue: QueueBounds | None, position: Position, content: str
 ) -> int:
-    """The number that `position` is in a queue, or in the feed if `queue` is None."""
+    """Returns the number that `position` has in a queue, or in the feed if `queue` is None."""
     first, stop = (EARLIEST, bounds.next) if queue is not None else (bounds.feed_first, bounds.feed_next)
     if position.kind == "earliest":
         return first
@@ -182,7 +189,7 @@ def resolve(
     if position.kind == "number":
         return position.value
     low, high = first, stop
-    while low < high:  # the lowest number at or behind which nothing is earlier than the time
+    while low < high:  # binary search for the lowest number from which nothing is earlier than the time
         middle = (low + high) // 2
         at = _first_at(client, queue, middle, high, content)
         if at is None:
@@ -197,20 +204,20 @@ def resolve(
 def _first_at(
     client: BulkClient, queue: QueueBounds | None, start: int, stop: int, content: str
 ) -> tuple[int, int] | None:
-    """Number and time (microseconds) of the first row from `start` on and before `stop`."""
+    """Returns number and time (microseconds) of the first row from `start` on and before `stop`."""
     if queue is None:
         return _first_of(client.events(start, start + 1, columns="feed_seq,event_time"))
     while (plan := client.plan(queue.name, start, stop, content=content, max_rows=1)).rows:
         rows = client.rows(queue.name, start, plan.stop, content=content, columns="arrival_seq,arrived_time")
         found = _first_of(rows)
         if found is not None:
-            return found  # else another reader has received it meanwhile: ask for the next one
+            return found  # otherwise another reader has received it meanwhile: query the next one
     return None
 
 
 def _first_of(batches: Batches) -> tuple[int, int] | None:
     found = None
-    for batch in batches:  # to the end: a stream that is left early looks like a fault to the server
+    for batch in batches:  # read to the end: the server reports a stream that is closed early as a fault
         if batch.num_rows and found is None:
             found = batch.column(0)[0].as_py(), batch.column(1).cast("int64")[0].as_py()
     return found

@@ -1,4 +1,4 @@
-"""Writers of `format("msmq")`: rows become messages, those of one batch together and once."""
+"""Writers of `format("msmq")`: rows become messages; each batch becomes visible as a whole, exactly once."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ from msmq_fast.spark.selection import explain
 FORMAT: Final = "msmq"
 OPTIONS: Final = (
     *CONNECTION,
-    Option("queue", "text", None, "where rows go that have no column `queue`, or null in it"),
-    Option("semantics", "exactlyOnce|atLeastOnce", "exactlyOnce", "whether a repeated batch is known again"),
-    Option("writerId", "text", None, "name of a stream; the same after each restart"),
+    Option("queue", "text", None, "destination of rows without a column `queue` or with null in it"),
+    Option("semantics", "exactlyOnce|atLeastOnce", "exactlyOnce", "whether a repeated batch is recognised"),
+    Option("writerId", "text", None, "name of a stream; keep it across restarts"),
     Option("writerEpoch", "integer", "1", "greater for a stream with a new checkpoint"),
-    Option("jobId", "text", None, "name of a batch job: one that is repeated writes nothing"),
-    Option("transactional", "auto|true|false", "auto", "auto: as the queue is"),
-    Option("transaction", "row|stage", "row", "what is one transaction: a row, or what a task wrote"),
+    Option("jobId", "text", None, "name of a batch job; a repeated job writes nothing"),
+    Option("transactional", "auto|true|false", "auto", "auto: if the queue is transactional"),
+    Option("transaction", "row|stage", "row", "unit of a transaction: one row, or all rows of a task"),
     Option(
-        "keepMessageId", "flag", "false", "keep the identifiers of column `message_id`; else in the extension"
+        "keepMessageId",
+        "flag",
+        "false",
+        "keep identifiers of column `message_id`; else note them in the extension",
     ),
-    Option("ignoreUnknownColumns", "flag", "false", "pass over columns that no message has"),
-    Option("maxStageBytes", "size", "64m", "bytes of rows that a task brings ahead in one request"),
-    Option("label", "text", None, "for rows without one, as all that follow"),
+    Option("ignoreUnknownColumns", "flag", "false", "ignore columns that messages do not have"),
+    Option("maxStageBytes", "size", "64m", "bytes of rows that a task uploads in one request"),
+    Option("label", "text", None, "default for rows without a label; likewise all following options"),
     Option("priority", "integer", None, "0 to 7"),
     Option("delivery", "express|recoverable", None, "express messages do not survive a restart"),
     Option("timeToReachQueue", "integer", None, "seconds", "ttrq"),
@@ -61,13 +64,15 @@ _DEFAULTS: Final = {
 }
 _KNOWN: Final = frozenset(column.name for column in (DELIVERY_SEQUENCE, *MESSAGE_COLUMNS)) | OLD_NAMES.keys()
 _PARTS: Final = 1 << 20
-"""Stages of one task at most; the number of a part is that of the task, times this, and its own."""
+"""The largest number of stages of one task. The number of a part is the number of the task times this, plus
+its own.
+"""
 _MOST_STAGES: Final = 10_000
 """The most stages of one batch; the server accepts no more."""
 _ROW_BYTES: Final = 256
-"""Approximate overhead of a message beside its columns: short rows fill a stage by their number."""
+"""The approximate overhead of a message beside its columns, so that many short rows also fill a stage."""
 _OF_SPARK: Final = ("checkpointlocation", "queryname")
-"""Options that Spark itself takes from a stream, and passes on."""
+"""Options that Spark itself reads from a stream, but also passes on."""
 _BATCH_ID: Final = "streaming.sql.batchId"
 _QUERY_ID: Final = "sql.streaming.queryId"
 _RAISE_EPOCH: Final = (
@@ -81,10 +86,10 @@ class SinkError(RuntimeError):
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """The stages that one task has uploaded: (number of the part, stage), in the order of its rows. `query`
-    is the identifier of the streaming query, which is that of its checkpoint. `digest`: the sum of the
-    checksums of the `rows`, of a job with a name; it does not depend on their order or on the number of
-    tasks.
+    """The stages that one task has uploaded: (number of the part, stage), in the order of its rows.
+
+    `query` is the identifier of the streaming query, which its checkpoint has. `digest` is the sum of the
+    checksums of the `rows` of a job with a name; it does not depend on their order or on the number of tasks.
     """
 
     stages: list[tuple[int, str]] = field(default_factory=list)
@@ -94,18 +99,18 @@ class Staged(WriterCommitMessage):
 
 
 def sink_options(given: Mapping[str, str]) -> Options:
-    """Options of a query that writes. OptionError."""
+    """Returns the options of a query that writes. Raises OptionError."""
     if given.get("semantics", "").lower() == "idempotent":
         raise OptionError(
-            "option 'semantics' must be exactlyOnce or atLeastOnce: a queue manager does not look for "
-            "identifiers that it had long ago, so identifiers that are computed anew prove nothing"
+            "option 'semantics' must be exactlyOnce or atLeastOnce: a queue manager does not remember "
+            "all identifiers, so that equal identifiers do not show a repeated row"
         )
     ours = {name: value for name, value in given.items() if name.lower() not in _OF_SPARK}
     return Options(ours, OPTIONS, FORMAT)
 
 
 class _Writer:
-    """Shared by both writers. Pickled to executors, where it opens its connections."""
+    """Base of both writers. It is pickled to executors, where it opens its connections."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         found = endpoints(options)
@@ -126,7 +131,7 @@ class _Writer:
         """Stage the rows of this task. Raises SinkError."""
         task = TaskContext.get()
         if task is None:
-            raise SinkError("rows are written by the tasks of a query")
+            raise SinkError("only the tasks of a query can write rows")
         staged = Staged()
         if self._digested:
             rows = _digesting(rows, staged)
@@ -155,11 +160,11 @@ class _Writer:
         return staged
 
     def _publish(self, writer: str, epoch: int, batch: int, messages: list[Any], *, origin: str = "") -> None:
-        """Make what the tasks brought visible, in the order of the tasks. SinkError."""
+        """Makes the staged rows of all tasks visible, in the order of the tasks. Raises SinkError."""
         stages = sorted(stage for message in messages if message is not None for stage in message.stages)
         if len(stages) > _MOST_STAGES:
             raise SinkError(
-                f"the tasks brought {len(stages)} stages, and a batch has at most {_MOST_STAGES}: write "
+                f"the tasks uploaded {len(stages)} stages, and a batch has at most {_MOST_STAGES}: write "
                 "fewer partitions (coalesce), or raise option 'maxStageBytes'"
             )
         with BulkClient(self._endpoint) as client:
@@ -176,7 +181,7 @@ class _Writer:
                 raise SinkError(self._explained(error)) from None
         if done.dup and self._digested:
             log.warning("jobId %s: these rows were written before; nothing was written now", writer)
-        if batch < done.last:  # Spark repeats no batch but the last one
+        if batch < done.last:  # Spark only ever repeats the last batch
             raise SinkError(
                 f"batch {batch} of the writer {writer} was published before, as were later ones up to batch "
                 f"{done.last}: the checkpoint is older than what it has written, and its rows may be others; "
@@ -191,7 +196,7 @@ class _Writer:
                     for first in range(0, len(stages), _MOST_STAGES):
                         client.discard(stages[first : first + _MOST_STAGES])
                 except BulkError:
-                    return  # the server drops them when their time is over
+                    return  # the server deletes them when their lifetime ends
 
     def _explained(self, error: BulkError) -> str:
         text = explain(error, self._endpoint.url, right="the user of the token needs the right to send")
@@ -201,7 +206,7 @@ class _Writer:
 
 
 class MsmqWriter(_Writer, DataSourceArrowWriter):
-    """A batch job: its rows become visible together when all tasks have ended, or never."""
+    """Writes a batch job: its rows become visible together when all tasks have ended, or never."""
 
     def __init__(self, options: Options, schema: StructType, *, overwrite: bool) -> None:
         for name in ("writerId", "writerEpoch"):
@@ -213,7 +218,7 @@ class MsmqWriter(_Writer, DataSourceArrowWriter):
         self._job: str = options["jobId"] or f"spark-{uuid.uuid4()}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """One task."""
+        """Stages the rows of one task."""
         return self._bring(iterator, self._job if self._once else _unnamed(), 0)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -222,12 +227,12 @@ class MsmqWriter(_Writer, DataSourceArrowWriter):
             self._publish(self._job, 0, 0, messages, origin=_origin(messages) if self._digested else "")
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """A task failed."""
+        """Discards the staged rows after a task has failed."""
         self._discard(messages)
 
 
 class MsmqStreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """A streaming query: each batch becomes visible as a whole, and a repeated one is known again."""
+    """Writes a streaming query: each batch becomes visible as a whole, and a repeated batch is recognised."""
 
     def __init__(self, options: Options, schema: StructType, *, overwrite: bool) -> None:
         if "jobId" in options.given:
@@ -238,32 +243,32 @@ class MsmqStreamWriter(_Writer, DataSourceStreamArrowWriter):
         self._name: str = ""
         if self._once:
             self._name = options.need(
-                "writerId", "by this name the queue manager knows the stream again after a restart"
+                "writerId", "the queue manager recognises the stream by this name after a restart"
             )
         self._epoch: int = options["writerEpoch"]
         if self._epoch < 0:
             raise OptionError("option 'writerEpoch' must be a number from 0")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """One task of one batch."""
+        """Stages the rows of one task of one batch."""
         staged = self._bring(iterator, self._name if self._once else _unnamed(), _batch_id())
         staged.query = _property(_QUERY_ID) or ""
         return staged
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """All tasks of a batch have ended."""
+        """Publishes a batch after all of its tasks have ended. Raises SinkError."""
         if self._once:
             queries = (message.query for message in messages if isinstance(message, Staged))
             origin = next(filter(None, queries), "")
             self._publish(self._name, self._epoch, batchId, messages, origin=origin)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """A task of a batch failed."""
+        """Discards the staged rows of a batch after a task has failed."""
         self._discard(messages)
 
 
 def _digesting(rows: Iterator[pa.RecordBatch], staged: Staged) -> Iterator[pa.RecordBatch]:
-    """The same rows, counted and summed up in `staged` as they pass."""
+    """Yields the rows unchanged, and adds their number and checksums to `staged`."""
     for batch in rows:
         bodies = batch.column(batch.schema.get_field_index("body")).to_pylist()
         staged.rows += len(bodies)
@@ -274,7 +279,9 @@ def _digesting(rows: Iterator[pa.RecordBatch], staged: Staged) -> Iterator[pa.Re
 
 
 def _origin(messages: list[Any]) -> str:
-    """A digest of the rows: a repeated job has the same, another job of its name has not."""
+    """Returns a digest of the rows: equal for a repeated job, different for another job with the same
+    name.
+    """
     staged = [message for message in messages if message is not None]
     rows, digest = sum(one.rows for one in staged), sum(one.digest for one in staged)
     return f"{rows} rows with checksum {digest:x}"
@@ -285,7 +292,7 @@ def _unnamed() -> str:
 
 
 def _property(name: str) -> str | None:
-    """Returns a property of the query in the task's context."""
+    """Returns a property of the query from the task's context."""
     task = TaskContext.get()
     return task.getLocalProperty(name) if task is not None else None
 
@@ -312,7 +319,7 @@ def _defaults(options: Options) -> dict[str, str | int | bool]:
 
 def _check(names: list[str], queue: str | None, *, ignore: bool) -> None:
     if "body" not in names:
-        raise OptionError("the rows have no column 'body', so they are no messages")
+        raise OptionError("the rows have no column 'body', which every message needs")
     if "queue" not in names and queue is None:
         raise OptionError("option 'queue' is missing, and the rows have no column 'queue'")
     unknown = [] if ignore else sorted(set(names) - _KNOWN)
@@ -323,7 +330,7 @@ def _check(names: list[str], queue: str | None, *, ignore: bool) -> None:
 
 
 def _pieces(rows: Iterator[pa.RecordBatch], limit: int) -> Iterator[list[pa.RecordBatch]]:
-    """Batches that go into one stage together: about `limit` bytes of messages."""
+    """Yields batches that are uploaded as one stage: about `limit` bytes of messages each."""
     piece: list[pa.RecordBatch] = []
     size = 0
     for batch in (part for whole in rows for part in slices(whole, min(limit, MOST_BATCH))):

@@ -1,4 +1,4 @@
-"""Readers of `format("msmq")`: queues of one or several queue managers, batch and streaming."""
+"""Readers of `format("msmq")`: read queues of one or several queue managers, as a batch or a stream."""
 
 from __future__ import annotations
 
@@ -45,30 +45,35 @@ from msmq_fast.spark.selection import Positions, Selection, explain
 FORMAT: Final = "msmq"
 OPTIONS: Final = (
     *CONNECTION,
-    Option("subscribe", "text", None, "path names of queues, by commas"),
-    Option("subscribePattern", "text", None, "regular expression over path names"),
+    Option("subscribe", "text", None, "path names of queues, separated by commas"),
+    Option("subscribePattern", "text", None, "regular expression that path names must match"),
     Option("assign", "json", None, 'queues of each queue manager, `{"url": ["queue"]}`'),
-    Option("content", "messages|journal|deadletter|events", "messages", "what is read of the queues"),
+    Option("content", "messages|journal|deadletter|events", "messages", "what to read from the queues"),
     *COLUMNS,
     Option("decode", "none|text|utf16|xml|json", "none", "the column `body_text`"),
-    Option("startingOffsets", "positions", None, "earliest, latest or JSON; stream: latest, batch: earliest"),
-    Option("endingOffsets", "positions", None, "of a batch: latest or JSON"),
+    Option(
+        "startingOffsets",
+        "positions",
+        None,
+        "earliest, latest or JSON; default: latest (stream), earliest (batch)",
+    ),
+    Option("endingOffsets", "positions", None, "for a batch: latest or JSON"),
     Option("startingTimestamp", "integer", None, "milliseconds since 1970, by arrival time"),
-    Option("endingTimestamp", "integer", None, "likewise, of a batch; not included"),
+    Option("endingTimestamp", "integer", None, "end of a batch, likewise; not included"),
     Option("maxRowsPerTrigger", "count", None, "rows of one batch"),
     Option("maxBytesPerTrigger", "size", None, "bytes of one batch; at least one row of a queue is read"),
-    Option("minRowsPerTrigger", "count", None, "no batch is made of fewer rows"),
-    Option("maxTriggerDelay", "duration", "15m", "unless they have waited that long"),
-    Option("minPartitions", "count", None, "tasks of one batch, at least"),
+    Option("minRowsPerTrigger", "count", None, "smallest number of rows of a batch"),
+    Option("maxTriggerDelay", "duration", "15m", "longest wait for minRowsPerTrigger"),
+    Option("minPartitions", "count", None, "smallest number of tasks of one batch"),
     Option("maxRowsPerPartition", "count", None, "rows of one task"),
-    Option("onSourceCommit", "keep|remove", "keep", "what becomes of messages that were processed"),
+    Option("onSourceCommit", "keep|remove", "keep", "keep or remove messages that were processed"),
     Option("subscription", "text", None, "name under which messages are leased, or events are kept"),
     Option("lease", "duration", "15m", "how long messages of a batch stay locked"),
-    Option("failOnDataLoss", "flag", "true", "whether the query fails when rows are or may be lost"),
+    Option("failOnDataLoss", "flag", "true", "fail the query if rows are or may be lost"),
 )
 
 POLL_S: Final = 0.05
-"""Seconds between two looks of an idle query; Spark itself would ask a hundred times a second."""
+"""Seconds between two polls of an idle query. Spark itself would poll a hundred times per second."""
 
 
 T = TypeVar("T")
@@ -79,31 +84,33 @@ class Engine(Protocol):
 
     @property
     def mode(self) -> str:
-        """The mode of its offsets."""
+        """The mode of the engine's offsets."""
 
     def initial(self) -> Offset:
         """Returns the first position of the query."""
 
     def prepare(self) -> None:
-        """Exclude everything that arrives from now on."""
+        """Excludes everything that arrives from now on."""
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
-        """The end of the next batch, or `start`."""
+        """Returns the end of the next batch, or `start` if there is nothing to read."""
 
     def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
-        """The tasks of a batch."""
+        """Returns the tasks of a batch."""
 
     def confirm(self, offset: Offset) -> None:
-        """Record that everything up to `offset` has been processed."""
+        """Notes that everything up to `offset` has been processed."""
 
 
 def source_options(given: Mapping[str, str]) -> Options:
-    """Options of a query that reads. OptionError."""
+    """Returns the options of a query that reads. Raises OptionError."""
     return Options(given, OPTIONS, FORMAT)
 
 
 def checked_options(given: Mapping[str, str], schema: StructType) -> Options:
-    """Likewise, for a query with this schema. OptionError: it is not that of the options."""
+    """Returns the options of a query with this schema. Raises OptionError if the options select other
+    columns.
+    """
     options = source_options(given)
     if schema.fieldNames() != spark_schema(columns_of(options)).fieldNames():
         raise OptionError("format 'msmq' has columns of its own: choose them by option 'columns'")
@@ -111,10 +118,10 @@ def checked_options(given: Mapping[str, str], schema: StructType) -> Options:
 
 
 def columns_of(options: Options) -> tuple[Column, ...]:
-    """The columns of the rows. OptionError: a name that is not a column."""
+    """Returns the columns of the rows. Raises OptionError for an unknown column."""
     try:
         if options["content"] == "events":
-            options.refuse(["decode", *GROUPS], "does not go with content=events")
+            options.refuse(["decode", *GROUPS], "cannot be combined with content=events")
             return chosen_events(options["columns"])
         check_columns(options)
         columns = chosen(
@@ -131,7 +138,7 @@ def columns_of(options: Options) -> tuple[Column, ...]:
 
 
 class _Reader:
-    """Shared by both readers. Pickled to executors, where it has no connections."""
+    """Base of both readers. It is pickled to executors, where it has no connections."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
@@ -152,7 +159,7 @@ class _Reader:
         return {"_reading": self._reading}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition, on an executor."""
+        """Yields the rows of one partition, on an executor."""
         if isinstance(partition, RowsPartition):
             yield from read_rows(partition, self._reading)
 
@@ -173,7 +180,7 @@ def _limits(options: Options) -> Limits:
         options["maxRowsPerPartition"],
     )
     if limits.min_rows is None:
-        options.refuse(["maxTriggerDelay"], "goes with option 'minRowsPerTrigger'")
+        options.refuse(["maxTriggerDelay"], "requires option 'minRowsPerTrigger'")
     if limits.max_rows and limits.min_rows and limits.min_rows > limits.max_rows:
         raise OptionError("option 'minRowsPerTrigger' is greater than 'maxRowsPerTrigger'")
     return limits
@@ -205,7 +212,7 @@ class MsmqReader(_Reader, DataSourceReader):
         super().__init__(options, schema)
 
     def partitions(self) -> list[InputPartition]:
-        """The ranges, as of now."""
+        """Plans the ranges from the present content."""
         options = self._options
         starting = Positions(options, "startingOffsets", "startingTimestamp", "earliest")
         ending = Positions(options, "endingOffsets", "endingTimestamp", "latest")
@@ -221,7 +228,9 @@ class MsmqReader(_Reader, DataSourceReader):
 
 
 class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A streaming query. Spark keeps one in a process beside the driver; copies of it read on executors."""
+    """Reads a streaming query. Spark keeps one reader in a process beside the driver; copies of it read on
+    executors.
+    """
 
     def __init__(self, options: Options, schema: StructType) -> None:
         for name in _BATCH_ONLY:
@@ -240,21 +249,23 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
         if options["content"] == "events":
             if remove:
                 raise OptionError("events are never removed: leave option 'onSourceCommit' out")
-            options.refuse(["lease"], "goes with onSourceCommit=remove")
+            options.refuse(["lease"], "requires onSourceCommit=remove")
             return EventsMode(self._managers, starting, self._limits, losses, options["subscription"])
         if not remove:
             for name in ("subscription", "lease"):
                 if name in options.given:
-                    raise OptionError(f"option {name!r} goes with onSourceCommit=remove or content=events")
+                    raise OptionError(f"option {name!r} requires onSourceCommit=remove or content=events")
             return KeepMode(self._managers, starting, self._limits, losses)
         for name in ("startingOffsets", "startingTimestamp"):
             if name in options.given:
-                raise OptionError(f"option {name!r} does not go with onSourceCommit=remove, which takes all")
+                raise OptionError(
+                    f"option {name!r} cannot be combined with onSourceCommit=remove, which reads all messages"
+                )
         subscription = options.need("subscription", "onSourceCommit=remove leases messages under this name")
         return RemoveMode(self._managers, subscription, options["lease"], self._limits, losses)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """The limit that Spark passes back to `latestOffset`; rows and bytes are combined there."""
+        """Returns the limit that Spark passes back to `latestOffset`, which combines rows and bytes."""
         if self._limits.max_rows:
             return ReadMaxRows(self._limits.max_rows)
         return ReadMaxBytes(self._limits.max_bytes) if self._limits.max_bytes else ReadAllAvailable()
@@ -264,11 +275,13 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
         return self._guarded(lambda: self._engine.initial()).to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Read what is there now, then end."""
+        """Limits the query to what is available now."""
         self._guarded(lambda: self._engine.prepare())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the next batch. `start` has been processed: it is confirmed to the server."""
+        """Returns the end of the next batch. Everything up to `start` has been processed, so this confirms it
+        to the server.
+        """
         self._pace()
         begin = self._offset(start)
         limited = not isinstance(limit, ReadAllAvailable) or self._limits.min_rows is not None
@@ -280,19 +293,19 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
         return start
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """For the progress of the query."""
+        """Returns the latest offset for the progress report of the query."""
         return self._seen.to_json() if self._seen else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """The tasks of a batch, planned anew when it is repeated."""
+        """Returns the tasks of a batch, planned again if it is repeated."""
         return [*self._guarded(lambda: self._engine.partitions(self._offset(start), self._offset(end)))]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Everything up to `end` has been processed."""
+        """Notes that everything up to `end` has been processed."""
         self._engine.confirm(self._offset(end))
 
     def stop(self) -> None:
-        """The query ends."""
+        """Releases the resources when the query ends."""
         self._managers.close()
 
     def _offset(self, value: dict[str, Any]) -> Offset:

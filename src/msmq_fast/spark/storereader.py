@@ -1,4 +1,6 @@
-"""Reader of `format("msmq_store")`: a snapshot or a stopped store, in tasks that take parts of its keys."""
+"""The reader of `format("msmq_store")`: reads a snapshot or a stopped store, in tasks that each read key
+ranges.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +32,24 @@ from msmq_fast.spark.pushdown import Conditions
 FORMAT: Final = "msmq_store"
 OPTIONS: Final = (
     Option("path", "text", None, "directory of a snapshot or of a stopped queue manager"),
-    Option("table", "messages|events|queues|writers|raw", "messages", "what the rows are"),
-    Option("queues", "text", None, "of messages: path names or patterns with *, by commas; all without it"),
+    Option("table", "messages|events|queues|writers|raw", "messages", "the table to read"),
+    Option(
+        "queues",
+        "text",
+        None,
+        "for messages: path names or patterns with *, separated by commas; default: all",
+    ),
     *COLUMNS,
     Option("partitions", "count", "8", "tasks, at most"),
-    Option("mode", "PERMISSIVE|DROPMALFORMED|FAILFAST", "PERMISSIVE", "what becomes of damaged records"),
-    Option("pushdown", "flag", "false", "filters are applied while reading; see docs/how-to/spark.md"),
-    Option("allowLive", "flag", "false", "a store that a server holds is copied first"),
-    Option("copyDirectory", "text", None, "where that copy is made; every executor must see it"),
-    Option("computerName", "text", ".", "of the queue manager, for path names: the store does not hold it"),
-    Option("decoder", "auto|native|plain", "auto", "plain: without native code, slower by far"),
+    Option("mode", "PERMISSIVE|DROPMALFORMED|FAILFAST", "PERMISSIVE", "how damaged records are handled"),
+    Option("pushdown", "flag", "false", "apply filters while reading; see docs/how-to/spark.md"),
+    Option("allowLive", "flag", "false", "copy a store that a server has open before reading"),
+    Option("copyDirectory", "text", None, "directory of that copy; every executor must see it"),
+    Option("computerName", "text", ".", "computer name in path names, which the store does not contain"),
+    Option("decoder", "auto|native|plain", "auto", "plain: without native code, much slower"),
 )
 _EACH: Final = 8
-"""Stretches of a queue and priority that a task gets: keys are not spread evenly."""
+"""Number of key ranges of a queue and priority per task, because keys are not spread evenly."""
 
 
 class StorePartition(InputPartition):
@@ -54,14 +61,14 @@ class StorePartition(InputPartition):
 
 
 class StoreReader(DataSourceReader):
-    """Tasks get stretches of keys in turn."""
+    """Assigns key ranges to tasks in turn."""
 
     def __init__(self, request: Request, options: Options) -> None:
         self._request = request
         self._options = options
         self._conditions = Conditions(request.columns)
         if options["pushdown"]:
-            # A class that has pushFilters fails where the session does not allow it: so only an instance has.
+            # Set on the instance only: a class that has pushFilters fails if the session does not allow it.
             self.pushFilters = self._push  # type: ignore[method-assign]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -76,7 +83,7 @@ class StoreReader(DataSourceReader):
         """Reads the catalogue of the store and returns the tasks. Raises OfflineError, OptionError."""
         options, request = self._options, self._request
         directory = usable_directory(
-            options.need("path", "it says where the store is"),
+            options.need("path", "give the directory of the store"),
             allow_live=options["allowLive"],
             copies=options["copyDirectory"],
         )
@@ -104,7 +111,9 @@ class StoreReader(DataSourceReader):
                     yield kept
 
     def _wanted(self, catalogue: Catalogue) -> Callable[[Stretch], bool]:
-        """Whether a stretch can hold rows that are asked for. OptionError: the store has no such queue."""
+        """Returns whether a key range can contain requested rows. Raises OptionError if the store has no such
+        queue.
+        """
         text = self._options["queues"]
         ordinals = None if text is None else chosen_queues(catalogue, text)
 
@@ -117,9 +126,10 @@ class StoreReader(DataSourceReader):
 
 
 def chosen_queues(catalogue: Catalogue, text: str) -> set[int]:
-    """The ordinals of the queues that `text` names, by path names with or without the computer, or patterns.
+    """Returns the ordinals of the queues that `text` names, by path names with or without the computer, or
+    patterns.
 
-    OptionError: a name that is not that of a queue.
+    Raises OptionError if a name is not that of a queue.
     """
     found: set[int] = set()
     for name in filter(None, map(str.strip, text.split(","))):
@@ -142,19 +152,21 @@ def _is(pattern: str, name: str) -> bool:
 
 
 def store_options(given: Mapping[str, str]) -> Options:
-    """OptionError: an option that is unknown, does not fit, or changes nothing."""
+    """Checks the options. Raises OptionError for an option that is unknown, does not fit, or has no
+    effect.
+    """
     options = Options(given, OPTIONS, FORMAT)
     if options["table"] == "messages":
         check_columns(options)
     else:
-        options.refuse(["queues", "columns", *GROUPS], "goes with table=messages")
+        options.refuse(["queues", "columns", *GROUPS], "requires table=messages")
     if not options["allowLive"]:
-        options.refuse(["copyDirectory"], "goes with allowLive=true")
+        options.refuse(["copyDirectory"], "requires allowLive=true")
     return options
 
 
 def store_columns(options: Options) -> tuple[Column, ...]:
-    """The columns of the table. OptionError: a name that is not a column."""
+    """Returns the columns of the table. Raises OptionError for an unknown column."""
     try:
         return table_columns(
             options["table"],
@@ -168,11 +180,11 @@ def store_columns(options: Options) -> tuple[Column, ...]:
 
 
 def store_reader(options: Options, schema: StructType) -> StoreReader:
-    """A reader. OptionError: no path, or a schema that is not that of the table."""
+    """Returns a reader. Raises OptionError if there is no path, or the schema is not that of the table."""
     columns = store_columns(options)
     if schema.fieldNames() != [column.name for column in columns]:
         raise OptionError(f"format {FORMAT!r} has columns of its own: choose them by option 'columns'")
-    path = options.need("path", "it says where the store is")
+    path = options.need("path", "give the directory of the store")
     request = Request(
         Path(path), options["table"], columns, options["computerName"], options["decoder"], options["mode"]
     )

@@ -1,4 +1,6 @@
-"""`format("msmq_store")`. PySpark imports this at each look-up of a format: the rest is imported later."""
+"""`format("msmq_store")`. PySpark imports this module at each look-up of a format, so other modules are
+imported only when needed.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class StoreDataSource(DataSource):
-    """A store that no server runs on, as DataFrames. Options and columns: docs/how-to/spark.md."""
+    """A store that no server has open, as DataFrames. The options and columns are in docs/how-to/spark.md."""
 
     @classmethod
     def name(cls) -> str:
@@ -20,14 +22,14 @@ class StoreDataSource(DataSource):
         return "msmq_store"
 
     def schema(self) -> StructType:
-        """The columns of the table that the options choose. OptionError."""
+        """Returns the columns of the table that the options select. Raises OptionError."""
         from msmq_fast.spark.source import spark_schema
         from msmq_fast.spark.storereader import store_columns, store_options
 
         return spark_schema(store_columns(store_options(dict(self.options))))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For spark.read. OptionError."""
+        """Returns the reader for spark.read. Raises OptionError."""
         from msmq_fast.spark.storereader import store_options, store_reader
 
         return store_reader(store_options(dict(self.options)), schema)

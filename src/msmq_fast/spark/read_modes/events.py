@@ -1,4 +1,4 @@
-"""Reading the event feed of queue managers: offsets are event numbers, which have no holes."""
+"""Reads the event feed of queue managers: offsets are event numbers, which have no gaps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ EVENT_BYTES: Final = 256
 
 
 class EventsMode:
-    """Offsets and ranges of a query on events. With a subscription the server keeps them until confirmed."""
+    """Plans the offsets and ranges of a query on events. With a subscription, the server keeps events until
+    they are confirmed.
+    """
 
     mode: Final = MODE
 
@@ -38,7 +40,7 @@ class EventsMode:
         self._patience = Patience(limits)
         self._caps: dict[str, int] | None = None
         self._committed: dict[str, int] = {}
-        self._subscribed: dict[str, int] = {}  # incarnations of the queue managers that know of it
+        self._subscribed: dict[str, int] = {}  # incarnations of the queue managers that know the subscription
         self._turn = 0
 
     def initial(self) -> Offset:
@@ -53,7 +55,7 @@ class EventsMode:
         return Offset(MODE, managers)
 
     def whole(self, ending: Positions) -> Offset:
-        """One batch from where the query begins to `ending`, as of now."""
+        """Returns one batch from the start of the query to `ending`, as of now."""
         managers = {}
         for client, bounds in self._managers.look(tolerant=False):
             at = self._resolved(client, bounds, self._positions)
@@ -64,11 +66,11 @@ class EventsMode:
         return Offset(MODE, managers)
 
     def prepare(self) -> None:
-        """From now on no later events are read (availableNow)."""
+        """Excludes events from now on (availableNow)."""
         self._caps = {bounds.qm: bounds.feed_next for _, bounds in self._managers.look(tolerant=True)}
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
-        """The end of the next batch; `start` itself when there is nothing to read."""
+        """Returns the end of the next batch; `start` itself if there is nothing to read."""
         self.confirm(start)
         looked = self._managers.look(tolerant=True)
         report_unknown_managers(start, looked, self._losses)
@@ -98,11 +100,13 @@ class EventsMode:
         return Offset(MODE, managers)
 
     def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
-        """The partitions between two consecutive offsets: the ranges of `stop`."""
+        """Returns the partitions between two consecutive offsets: the ranges of `stop`."""
         return dense_partitions(self._managers, self._limits, start, stop)
 
     def confirm(self, offset: Offset) -> None:
-        """Tell the subscription how far the query is. Never raises: a later call says more."""
+        """Confirms the position of the query to the subscription. Never raises: a later call confirms
+        more.
+        """
         if self._subscription is None:
             return
         for guid, manager in offset.managers.items():
@@ -113,16 +117,18 @@ class EventsMode:
                 self._managers.client_of(guid, manager.name).commit(self._subscription, end)
                 self._committed[guid] = end
             except (SlotDropped, SubscriptionNotFound) as error:
-                log.warning("%s; it is set up anew", error)
+                log.warning("%s; creating it again", error)
                 del self._subscribed[guid]
             except (BulkError, RuntimeError) as error:
-                log.warning("the subscription %r learns later how far it is: %s", self._subscription, error)
+                log.warning("the subscription %r will be confirmed later: %s", self._subscription, error)
 
     # ---- inside
 
     def _subscribe(self, client: BulkClient, bounds: Bounds, at: int) -> None:
-        """Have the events kept from `at` on: when the query starts (the option may be new, or the queue
-        manager in `url`), and when the server has given the place up, or is another one than before.
+        """Makes the server keep the events from `at` on.
+
+        Called when the query starts (the option or the queue manager may be new), and when the server has
+        dropped the subscription, or is another one than before.
         """
         if self._subscription is not None and self._subscribed.get(bounds.qm) != bounds.incarnation:
             client.subscribe(self._subscription, position=at)

@@ -1,4 +1,4 @@
-"""Reading queues without taking anything: offsets are arrival numbers. Planning only, on the driver."""
+"""Plans reads that leave messages in their queues: offsets are arrival numbers. Runs only on the driver."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from msmq_fast.spark.selection import EARLIEST, Positions, resolve
 
 MODE: Final = "keep"
 _MOST_PARTS: Final = 10_000
-"""Ranges of one plan; the server makes no more."""
+"""The largest number of ranges of one plan; the server creates no more."""
 
 
 @dataclass(frozen=True)
 class _Standing:
-    """One queue: where the query is in it, and up to where it may read."""
+    """The position of the query in one queue, and the number up to which it may read."""
 
     client: BulkClient
     bounds: Bounds
@@ -39,7 +39,7 @@ class _Standing:
 
 
 class KeepMode:
-    """Offsets and ranges of a query that looks only."""
+    """Plans the offsets and ranges of a query that leaves messages in their queues."""
 
     mode: Final = MODE
 
@@ -67,7 +67,7 @@ class KeepMode:
         return Offset(MODE, managers)
 
     def whole(self, ending: Positions) -> Offset:
-        """One batch from where the query begins to `ending`, as of now."""
+        """Returns one batch from the start of the query to `ending`, as of now."""
         standings = []
         for client, bounds in self._managers.look(tolerant=False):
             for queue in bounds.queues:
@@ -80,11 +80,11 @@ class KeepMode:
         return self._offset(standings, [self._plan(s, Share(None, None)) for s in standings])
 
     def prepare(self) -> None:
-        """From now on nothing is read that arrives later (availableNow)."""
+        """Excludes everything that arrives from now on (availableNow)."""
         self._caps = {bounds.qm: bounds.next for _, bounds in self._managers.look(tolerant=True)}
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
-        """The end of the next batch; `start` itself when there is nothing to read."""
+        """Returns the end of the next batch; `start` itself if there is nothing to read."""
         standings = self._standings(start)
         limits = self._limits if limited else Limits()
         plans = [self._plan(standing, Share(limits.max_rows, limits.max_bytes)) for standing in standings]
@@ -100,7 +100,7 @@ class KeepMode:
         return self._offset(standings, plans)
 
     def partitions(self, start: Offset, end: Offset) -> list[RowsPartition]:
-        """The partitions between two consecutive offsets: the ranges of `end`."""
+        """Returns the partitions between two consecutive offsets: the ranges of `end`."""
         if start == end:
             return []
         spots = [(guid, m, s) for guid, m in end.managers.items() for s in m.queues.values() if s.rows]
@@ -112,7 +112,7 @@ class KeepMode:
         ]
 
     def confirm(self, offset: Offset) -> None:
-        """Nothing: the queues are as they were."""
+        """Does nothing, since the queues do not change."""
 
     # ---- inside
 
@@ -176,7 +176,9 @@ class KeepMode:
         return Offset(MODE, managers)
 
     def _ranges(self, guid: str, manager: ManagerSpot, spot: Spot, parts: int) -> list[RowsPartition]:
-        """One queue's part of a batch. If the batch is repeated, less may be there than was planned first."""
+        """Returns one queue's part of a batch. If the batch is repeated, fewer messages may be left than were
+        planned first.
+        """
         client = self._managers.client_of(guid, manager.name).with_incarnation(manager.incarnation)
         try:
             with client:
@@ -209,7 +211,7 @@ class KeepMode:
         ]
 
     def _parted(self, client: BulkClient, spot: Spot, parts: int) -> Iterator[Range]:
-        """The ranges of one queue; by several plans where they are more than one may have."""
+        """Returns the ranges of one queue, by several plans if one plan cannot have so many."""
         plans = -(-parts // _MOST_PARTS)
         rows = None if plans == 1 else -(-spot.rows // plans)
         at = spot.begin

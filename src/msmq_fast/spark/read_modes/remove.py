@@ -1,8 +1,8 @@
-"""Reading queues empty: messages are leased, read, and removed when Spark has confirmed the batch.
+"""Reads and removes messages: they are leased, read, and removed when Spark has confirmed the batch.
 
-Offsets are delivery numbers. What is confirmed is the `start` of the next batch: Spark plans a batch only
-when the one before it is in its commit log. What was leased for a batch that never came into the offset log
-is put back when the query starts again, so that it comes in the queue's order, under new numbers.
+Offsets are delivery numbers. The `start` of the next batch confirms deliveries, because Spark plans a batch
+only when the previous one is in its commit log. If a batch never entered the offset log, the messages leased
+for it are put back when the query restarts, and are delivered in the queue's order, under new numbers.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ from msmq_fast.spark.queue_managers import QueueManagers, report_unknown_manager
 
 MODE: Final = "remove"
 BATCH_ROWS: Final = 100_000
-"""The most rows of one queue in a batch without a limit: the server keeps a durable note of every message
-leased.
+"""The largest number of rows of one queue in a batch without a limit: the server stores a record of every
+leased message.
 """
 _ALL: Final = (1 << 62) - 1
 
 
 @dataclass(frozen=True)
 class _Standing:
-    """One queue that is there: the delivery number up to which it is done, and what may be taken now."""
+    """One existing queue: the delivery number up to which it is done, and how many messages may be
+    taken now.
+    """
 
     client: BulkClient
     bounds: Bounds
@@ -46,7 +48,7 @@ class _Standing:
 
 
 class RemoveMode:
-    """Offsets and ranges of a query that removes what it has processed."""
+    """Plans the offsets and ranges of a query that removes processed messages."""
 
     mode: Final = MODE
 
@@ -65,7 +67,7 @@ class RemoveMode:
         self._turn = 0
 
     def initial(self) -> Offset:
-        """Before the first delivery of each queue."""
+        """Returns the position before the first delivery of each queue."""
         managers = {}
         for _, bounds in self._managers.look(tolerant=False):
             spots = {queue.guid: Spot(queue.name, 0, 0) for queue in bounds.queues}
@@ -73,7 +75,7 @@ class RemoveMode:
         return Offset(MODE, managers, self._subscription)
 
     def prepare(self) -> None:
-        """From now on no more messages are taken than are there now (availableNow)."""
+        """Limits the query to the messages that are there now (availableNow)."""
         self._caps = {
             q.guid: q.messages for _, bounds in self._managers.look(tolerant=True) for q in bounds.queues
         }
@@ -101,12 +103,12 @@ class RemoveMode:
         return Offset(MODE, managers, self._subscription)
 
     def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
-        """The partitions between two consecutive offsets: the deliveries of `stop`."""
+        """Returns the partitions between two consecutive offsets: the deliveries of `stop`."""
         self._check(stop)
         return dense_partitions(self._managers, self._limits, start, stop, self._subscription)
 
     def confirm(self, offset: Offset) -> None:
-        """Remove what was delivered up to `offset`. Never raises: the next `latest` repeats what failed."""
+        """Removes what was delivered up to `offset`. Never raises: the next `latest` retries what failed."""
         spots = [spot for manager in offset.managers.values() for spot in manager.queues.items()]
         if all(self._confirmed.get(guid, 0) == spot.end for guid, spot in spots):
             return
@@ -145,9 +147,11 @@ class RemoveMode:
         return standings
 
     def _settle(self, client: BulkClient, bounds: Bounds, queue: QueueBounds, done: int) -> int:
-        """Remove deliveries below `done`; the first time, put back what was leased beyond. How many went."""
+        """Removes deliveries below `done`. The first time, puts back leased messages beyond it. Returns how
+        many were removed.
+        """
         removed = 0
-        if self._confirmed.get(queue.guid, 0) != done:  # a store that was restored counts from less
+        if self._confirmed.get(queue.guid, 0) != done:  # the numbers of a restored store restart lower
             try:
                 acked = client.ack(self._subscription, queue.name, done)
                 removed = acked.removed
@@ -176,7 +180,7 @@ class RemoveMode:
         )
 
     def _lease(self, standing: _Standing, share: Share) -> Spot:
-        """Take this queue's part of a batch."""
+        """Leases this queue's part of a batch."""
         queue, done = standing.queue, standing.done
         rows = standing.rows if share.rows is None else share.rows
         if not rows:
