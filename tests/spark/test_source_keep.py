@@ -219,7 +219,7 @@ def test_content_of_journals_and_dead_letter_queues(fake: FakeServer) -> None:
     following = query(fake, content="journal")
     following.run()
     fake.manager.delete("orders")
-    with pytest.raises(DataLoss, match=r"orders;JOURNAL of fake is gone"):
+    with pytest.raises(DataLoss, match=r"orders;JOURNAL of fake was deleted"):
         following.run()
 
 
@@ -339,7 +339,7 @@ def test_a_queue_that_was_deleted(fake: FakeServer) -> None:
     running = query(fake, subscribe="orders,audit")
     running.run()
     fake.manager.delete("orders")
-    with pytest.raises(DataLoss, match=r"queue fake.private..orders of fake is gone"):
+    with pytest.raises(DataLoss, match=r"queue fake.private..orders of fake was deleted"):
         running.run()
     filled(fake, 1, "audit")
     going_on(running)

@@ -231,7 +231,7 @@ def test_options_that_do_not_go_with_it(fake: FakeServer) -> None:
     filled(fake, 1)
     for options, message in (
         ({"subscription": None}, "'subscription' is missing"),
-        ({"startingOffsets": "earliest"}, "does not go with onSourceCommit=remove"),
+        ({"startingOffsets": "earliest"}, "cannot be combined with onSourceCommit=remove"),
         ({"content": "events", "subscribe": None}, "events are never removed"),
     ):
         running = query(fake, **options)

@@ -88,17 +88,17 @@ def test_parquet_as_the_source_makes_it(
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([row(1), row(1)], "1 of 2 messages have the identifier"),
+        ([row(1), row(1)], "1 of 2 messages have an identifier that occurs twice"),
         ([{"label": "x"}], "1 of 1 messages have no body"),
         ([row(1, auth_level=2)], "--drop-security"),
         ([row(1, colour="red")], "line 1: no message has a column 'colour'"),
         ([row(1), {"body": "text"}], "line 2: 'body' must be body_b64"),
-        ([row(1, priority="high")], "'priority' has a value of a wrong type"),
-        ([row(1), row(2, priority=300)], "line 2: 'priority' has the value 300, which is too large"),
-        ([row(1, priority=True)], "'priority' has a value of a wrong type"),
+        ([row(1, priority="high")], "'priority' has a value of the wrong type"),
+        ([row(1), row(2, priority=300)], "line 2: 'priority' has the value 300, which is out of range"),
+        ([row(1, priority=True)], "'priority' has a value of the wrong type"),
         ([row(1, label="\ud800")], "line 1: "),
         ([row(1, arrived_time="noon")], "line 1"),
-        ([[1]], "a message is an object"),
+        ([[1]], "a message must be a JSON object"),
     ],
 )
 def test_what_is_wrong_keeps_all_of_it_out(

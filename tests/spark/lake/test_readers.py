@@ -71,7 +71,7 @@ def test_a_report_tells_what_was_found(
     assert html.count("<polyline") >= 6
     assert "NACK_RECEIVE_TIMEOUT" in html
     assert "http" not in html.replace("http://www.w3.org/2000/svg", "")  # nothing is loaded from elsewhere
-    assert f"{told['totals']['lost']} messages were taken over" in text.read_text()
+    assert f"{told['totals']['lost']} messages were acknowledged" in text.read_text()
 
 
 def test_names_from_messages_are_no_markup(play: Play, tmp_path: Path) -> None:

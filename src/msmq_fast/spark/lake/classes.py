@@ -1,4 +1,4 @@
-"""Names of message classes in Spark's expressions: 0xC002 is NACK_RECEIVE_TIMEOUT."""
+"""Names of message classes in Spark expressions: 0xC002 is NACK_RECEIVE_TIMEOUT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translates failures of queue managers, Spark and the disk into one line each."""
+"""Translates failures of queue managers, Spark and the disk into one-line messages."""
 
 from __future__ import annotations
 
@@ -89,17 +89,17 @@ def explained(error: BaseException) -> CommandError | None:
     if "JAVA_GATEWAY_EXITED" in text:
         return CommandError(
             Exit.FAILURE,
-            "Spark needs Java 17 or 21, and what JAVA_HOME or else the PATH leads to did not start",
+            "Spark needs Java 17 or 21, and the Java of JAVA_HOME, or otherwise of PATH, did not start",
         )
     if isinstance(error, OSError):
         return CommandError(Exit.FAILURE, text)
     if type(error).__module__.startswith("pyarrow"):
         return CommandError(
-            Exit.FAILURE, f"a file cannot be read: {_first_line(text)}; `msmq-lake verify` says which it is"
+            Exit.FAILURE, f"a file cannot be read: {_first_line(text)}; `msmq-lake verify` names the file"
         )
     if type(error).__module__.startswith("pyspark."):
         line = _first_line(text) or type(error).__name__
-        if line.endswith(":") and (match := _PYTHON.search(text)):  # what it announces is far below
+        if line.endswith(":") and (match := _PYTHON.search(text)):  # the exception is further below
             line = f"{line} {match[0]}"
         return CommandError(Exit.FAILURE, line)
     return None

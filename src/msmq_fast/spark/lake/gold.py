@@ -48,7 +48,7 @@ def queue_minute(steps: DataFrame, bases: DataFrame, day: date) -> DataFrame:
     """Returns, per minute and queue with events: the messages that arrived and left, the bytes that arrived,
     and the depth at the end of the minute.
 
-    `steps` has each change once. The depth of a queue before its first known event follows from `bases`.
+    `steps` has each change once. `bases` gives the depth of a queue before its first known event.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F

@@ -1,7 +1,7 @@
-"""`msmq-lake import`: messages from another system, as Parquet or JSON lines, into a queue, each once.
+"""`msmq-lake import`: sends messages of another system, from Parquet or JSON lines, to a queue, each once.
 
-The columns are those of `format("msmq")`. In JSON lines binary values stand in base64 under the name of their
-column with `_b64` behind, and times as ISO 8601. Needs no Spark.
+The columns are those of `format("msmq")`. In JSON lines, binary values are in base64 under the name of their
+column with the suffix `_b64`, and times are ISO 8601. Needs no Spark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _KINDS: Final = {column.name: column.kind for column in MESSAGE_COLUMNS}
 _MARK: Final = "_b64"
 _MOST_BODY: Final = 0x0040_0000
-"""Bytes of a message; what stands beside the body is checked by the queue manager."""
+"""The largest body of a message in bytes. The queue manager checks the other fields."""
 _MOST_LINE: Final = 16 << 20
 _READ_ROWS: Final = 128
 _READ: Final = (*SENT, "body", "arrived_time", "time_to_be_received", "auth_level", "encrypted", "xact_id")
@@ -41,9 +41,7 @@ _READ: Final = (*SENT, "body", "arrived_time", "time_to_be_received", "auth_leve
 
 @dataclass
 class Checks:
-    """Checks of the messages before the first is written: counts, bytes of bodies, a hash of the
-    files.
-    """
+    """Checks the messages before the first one is written: counts, bytes of bodies, a hash of the files."""
 
     rows: int = 0
     size: int = 0
@@ -57,7 +55,7 @@ class Checks:
     _seen: set[bytes] = field(default_factory=set, repr=False)
 
     def look(self, rows: pa.Table, now: datetime) -> None:
-        """Take some messages into account."""
+        """Adds some messages to the checks."""
         self.rows += rows.num_rows
         for row in rows.to_pylist():
             body = row["body"]
@@ -75,11 +73,11 @@ class Checks:
                 self._seen.add(name)
 
     def refuse(self, *, unsigned: bool) -> None:
-        """CommandError: they cannot be written."""
+        """Raises CommandError if the messages cannot be written."""
         for count, what in (
             (self.bodyless, "messages have no body"),
             (self.too_large, f"messages have a body of more than {_MOST_BODY} bytes"),
-            (self.duplicates, "messages have the identifier of another one"),
+            (self.duplicates, "messages have an identifier that occurs twice"),
         ):
             if count:
                 raise CommandError(Exit.REFUSED, f"{count} of {self.rows} {what}; nothing was written")
@@ -102,9 +100,7 @@ def _add_arguments(parser: Parser) -> None:
     mode = parser.add_mutually_exclusive_group(required=True)
     mode.add_argument("--dry-run", action="store_true", help="check everything, write nothing")
     mode.add_argument("--apply", action="store_true", help="check everything, then write")
-    parser.add_argument(
-        "--name", default="", help="another name writes again what was written under the first"
-    )
+    parser.add_argument("--name", default="", help="name of the import; a new name writes the messages again")
     parser.add_argument(
         "--drop-security", action="store_true", help="write signed messages without their signatures"
     )
@@ -114,7 +110,9 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Checks, and with --apply imports; exit code 0 when everything is in the queue, or could be."""
+    """Checks, and with --apply imports. Returns exit code 0 when everything is in the queue, or could be
+    written.
+    """
     files = _files(arguments.files)
     try:
         endpoint = Endpoint(arguments.url, token_file=arguments.token_file, ca_file=arguments.ca_file)
@@ -149,7 +147,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def check(files: list[Path], now: datetime) -> Checks:
-    """Look at every message. CommandError: a file that is not what it should be."""
+    """Checks every message. Raises CommandError for an invalid file."""
     checks = Checks()
     digest = hashlib.sha256()
     for file in files:
@@ -163,7 +161,7 @@ def check(files: list[Path], now: datetime) -> Checks:
 
 
 def parts_of(files: list[Path]) -> Iterator[pa.Table]:
-    """The messages of all files in their order, always the same ones together."""
+    """Yields the messages of all files in order, always grouped in the same way."""
     for file in files:
         yield from parts(_lines(file) if file.suffix == ".jsonl" else _parquet(file))
 
@@ -242,7 +240,7 @@ def _schema() -> Any:
 
 
 def _row(line: bytes) -> dict[str, Any]:
-    """One line. ValueError says what is wrong with it."""
+    """Parses one line. Raises ValueError with the error."""
     if len(line) > _MOST_LINE:
         raise ValueError(f"a line has more than {_MOST_LINE} bytes")
     try:
@@ -250,7 +248,7 @@ def _row(line: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"no JSON: {error}") from None
     if not isinstance(given, dict):
-        raise ValueError("a message is an object")
+        raise ValueError("a message must be a JSON object")
     row: dict[str, Any] = {}
     for key, value in given.items():
         name = key.removesuffix(_MARK)
@@ -272,7 +270,7 @@ def _value(key: str, kind: str, value: Any) -> Any:
         moment = datetime.fromisoformat(value)
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if kind == "string" and isinstance(value, str):
-        value.encode()  # half of a surrogate pair is an error here, with the number of the line
+        value.encode()  # half of a surrogate pair is an error of this line
         return value
     if kind == "bool" and isinstance(value, bool):
         return value
@@ -280,13 +278,13 @@ def _value(key: str, kind: str, value: Any) -> Any:
         bits = int(kind.removeprefix("int")) - 1
         if -(1 << bits) <= value < 1 << bits:
             return value
-        raise ValueError(f"{key!r} has the value {value}, which is too large")
-    raise ValueError(f"{key!r} has a value of a wrong type")
+        raise ValueError(f"{key!r} has the value {value}, which is out of range")
+    raise ValueError(f"{key!r} has a value of the wrong type")
 
 
 def _line(result: dict[str, Any]) -> str:
     what = f"{result['rows']} messages ({result['bytes']} bytes)"
-    notes = [f"{result['expired']} are older than they were to live"] if result["expired"] else []
+    notes = [f"{result['expired']} have exceeded their time to live"] if result["expired"] else []
     if result["of_the_other_kind"]:
         notes.append(
             f"{result['of_the_other_kind']} were sent to a queue of the other kind (transactional or not)"

@@ -1,7 +1,7 @@
-"""The tasks of the archive: write rows of the bulk API as Parquet files, straight from Arrow.
+"""The tasks of the archive: write rows of the bulk API as Parquet files, directly from Arrow.
 
-Spark plans, repeats and counts; the rows themselves never pass through its JVM, which would take ten times as
-long over fifty columns. The files lie below `_arriving` until the driver places them (writing.py).
+Spark plans, repeats and counts. The rows never pass through its JVM, which would take ten times as long for
+fifty columns. The files are below `_arriving` until the driver moves them (writing.py).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from msmq_fast.spark.lake.tables import BODIES, EVENTS, MESSAGES, arrow
 ARRIVING: Final = "_arriving"
 _GROUP_ROWS: Final = 65_536
 _GROUP_BYTES: Final = 64 << 20
-"""Bytes of a row group, which a task holds in memory."""
+"""The size of a row group in bytes, which a task holds in memory."""
 _RECENT_BODIES: Final = 250_000
-"""Bodies of recent batches among which one is looked for before it is stored: a journal or dead-letter copy
-comes soon. `compact` finds the others.
+"""The number of recent bodies that are searched before a body is stored, since a journal or dead-letter copy
+usually follows soon. `compact` finds other duplicates.
 """
 _NEEDED: Final = ("qm_guid", "incarnation", "feed_seq", "event", "event_time")
 
@@ -35,7 +35,7 @@ LANDED: Final = pa.schema([("layer", pa.string()), ("path", pa.string()), ("rows
 
 
 class Landed(NamedTuple):
-    """A file below `_arriving`. `layer`: where it belongs, `bronze/messages` for example."""
+    """A file below `_arriving`. `layer` is its destination, for example `bronze/messages`."""
 
     layer: str
     path: str
@@ -44,8 +44,10 @@ class Landed(NamedTuple):
 
 @dataclass(frozen=True)
 class Landing:
-    """The folder and the columns that tasks write. `redacted` columns are written as null. `bodies`: whether
-    they are kept; the hash is kept in any case unless it is redacted itself. Pickled to executors.
+    """The directory and the columns that tasks write. It is pickled to executors.
+
+    `redacted` columns are written as null. `bodies` is whether bodies are stored. Their hash is always
+    stored, unless it is redacted itself.
     """
 
     lake: str
@@ -55,7 +57,9 @@ class Landing:
     redacted: tuple[str, ...] = ()
 
     def land(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-        """All rows of a task; its files. Raises OSError, and whatever `batches` raises: then none is left."""
+        """Writes all rows of a task. Returns its files. Raises OSError, and what `batches` raises; then no
+        file is left.
+        """
         files = _Files(Lake(self.lake), self.run)
         try:
             for rows in _groups(batches):
@@ -81,7 +85,7 @@ class Landing:
 
 
 class _Files:
-    """The files of one task, one for each layer that has rows."""
+    """The files of one task, one for each layer with rows."""
 
     def __init__(self, lake: Lake, run: str) -> None:
         self._lake = lake
@@ -91,7 +95,7 @@ class _Files:
         self._stored: set[str] = set()
 
     def write(self, layer: str, rows: pa.Table) -> None:
-        """One row group more."""
+        """Writes one row group."""
         if not rows.num_rows:
             return
         if layer not in self._open:
@@ -106,7 +110,7 @@ class _Files:
         self._rows[layer] = self._rows.get(layer, 0) + rows.num_rows
 
     def unknown(self, bodies: pa.ChunkedArray, names: pa.ChunkedArray) -> pa.Table:
-        """The bodies that neither this task nor a recent batch has stored."""
+        """Returns the bodies that neither this task nor a recent batch has stored."""
         known = pc.is_in(names, value_set=_recent(self._lake))
         fresh = []
         for name, stored in zip(names.to_pylist(), known.to_pylist(), strict=True):
@@ -118,23 +122,25 @@ class _Files:
         return _shaped(rows, BODIES)
 
     def close(self) -> list[Landed]:
-        """The files, complete."""
+        """Closes the files and returns them."""
         for _, stream, writer in self._open.values():
             writer.close()
             stream.close()
         return [Landed(layer, path, self._rows[layer]) for layer, (path, _, _) in self._open.items()]
 
     def abandon(self) -> None:
-        """Nothing is left of them. What cannot be deleted goes when the archive starts the next time."""
+        """Deletes the files. Files that cannot be deleted are deleted when the archive starts the
+        next time.
+        """
         for path, stream, writer in self._open.values():
             for end in (writer.close, stream.close):
-                with contextlib.suppress(OSError):  # the disk that was full still is
+                with contextlib.suppress(OSError):  # for example the disk is still full
                     end()
             self._lake.delete_file(path)
 
 
 def _events(files: _Files, rows: pa.Table) -> None:
-    """Rows as they are. What can't be an event goes to _quarantine, with the reason."""
+    """Writes event rows unchanged. Rows that cannot be events are written to _quarantine, with the reason."""
     why = _flaws(rows)
     if why.null_count < len(why):
         bad = rows.append_column("why", why).filter(pc.is_valid(why))
@@ -144,7 +150,7 @@ def _events(files: _Files, rows: pa.Table) -> None:
 
 
 def _flaws(rows: pa.Table) -> pa.ChunkedArray:
-    """Why each row can't be an event; null if it can."""
+    """Returns the reason why each row cannot be an event; null if it can."""
     none = pa.scalar(None, pa.string())
     reasons = [pc.if_else(pc.is_null(rows.column(name)), f"{name} is missing", none) for name in _NEEDED]
     low = pc.fill_null(pc.less(rows.column("feed_seq"), 1), False)
@@ -165,7 +171,7 @@ def _hashes(bodies: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _shaped(rows: pa.Table, columns: dict[str, str]) -> pa.Table:
-    """With exactly these columns: null where there are none."""
+    """Returns the rows with exactly these columns; missing ones are null."""
     arrays = []
     for name, kind in columns.items():
         if name == "schema_version":
@@ -179,7 +185,7 @@ def _shaped(rows: pa.Table, columns: dict[str, str]) -> pa.Table:
 
 
 def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """As many batches together as make a row group."""
+    """Yields as many batches together as form a row group."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
@@ -192,11 +198,11 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 _looked_at: dict[str, pa.ChunkedArray] = {}
-"""Hashes of recent batches of bodies by their paths: a worker process does many tasks."""
+"""Hashes of recent batches of bodies by path, kept because a worker process executes many tasks."""
 
 
 def _recent(lake: Lake) -> pa.ChunkedArray:
-    # `compact` drops what no message names from the folded batch, and does not know a task's messages.
+    # `compact` drops bodies without a message from the folded batch, and does not know a task's messages.
     batches = [batch for batch in lake.recent("bodies", RECENT) if batch.run != FOLDED]
     for gone in _looked_at.keys() - {batch.path for batch in batches}:
         del _looked_at[gone]
@@ -211,7 +217,7 @@ def _recent(lake: Lake) -> pa.ChunkedArray:
 
 
 def _stored(lake: Lake, batch: Batch) -> pa.ChunkedArray:
-    """None of a batch that is too large, or that is folded at this moment."""
+    """Returns the hashes of a batch. Returns none for a batch that is too large, or that is being folded."""
     found: list[pa.Array] = []
     with contextlib.suppress(FileNotFoundError):
         for path, _ in lake.files(lake.relative(batch.path)):

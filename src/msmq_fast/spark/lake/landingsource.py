@@ -1,4 +1,4 @@
-"""The source of the archive's queries: like `format("msmq")`, but its tasks write the rows into the lake
+"""The source of the archive's queries. It is like `format("msmq")`, but its tasks write the rows to the lake
 themselves, and each row of the source describes a file.
 """
 
@@ -23,14 +23,14 @@ NAME: Final = "msmq_landing"
 _OPTIONS: Final = (
     *OPTIONS,
     Option("lake", "text", None, "root of the lake"),
-    Option("run", "text", None, "whose batches these are"),
+    Option("run", "text", None, "name of the run that the batches belong to"),
     Option("keepBodies", "flag", "true", "whether bodies are stored"),
-    Option("redact", "text", None, "columns that are written as null, by commas"),
+    Option("redact", "text", None, "columns to write as null, separated by commas"),
 )
 
 
 class LandingSource(DataSource):
-    """A data source for the streams of the archive only."""
+    """A data source that only the streams of the archive use."""
 
     @classmethod
     def name(cls) -> str:
@@ -52,8 +52,8 @@ class LandingReader(MsmqStreamReader):
     def __init__(self, options: Options) -> None:
         super().__init__(options, spark_schema(columns_of(options)))
         self._landing = Landing(
-            lake=options.need("lake", "it says where the files go"),
-            run=options.need("run", "it says whose batches these are"),
+            lake=options.need("lake", "give the root of the lake"),
+            run=options.need("run", "give the name of the run"),
             events=options["content"] == "events",
             bodies=options["keepBodies"],
             redacted=tuple(name for name in (options["redact"] or "").split(",") if name),

@@ -1,8 +1,8 @@
 """Lifecycles of messages: one row per message and destination, from the events of all queue managers.
 
-The events of one message are first gathered per queue of a queue manager (`stations`), then those of its
-sender and of its receiver are brought together. A message identifier that was sent to several queues has a
-row for each.
+The events of one message are first gathered per queue of a queue manager (`stations`). Then the stations of
+its sender and of its receiver are combined. A message identifier that was sent to several queues has a row
+for each.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _APART: Final = ("journal", "deadletter", "xact_deadletter")
-"""Kinds of queues that keep what is left of a message; what happens there is not the message's own life."""
+"""Kinds of queues that receive copies. Events there do not belong to the life of the message itself."""
 
 UNDELIVERED: Final = ("expired", "purged", "dead", "nacked", "removed")
-"""States of messages that no program received, and none will: each has an explained end all the same."""
+"""States of messages that no program received, and none will. Each of them is an explained end."""
 
 _ENDS: Final = ("received", *UNDELIVERED)
-"""States that a message does not leave, those that say most first."""
+"""Final states of a message, the most informative ones first."""
 
 INTERNAL_QUEUE: Final = (
     r"(?i)\\private\$\\(order|notify|admin)_queue\$$|^private=[0-9a-f-]{36}\\0000000[134]$"
 )
-"""Queues of queue managers themselves, by path or direct name, or by the numbers that each gives them:
-acknowledgments that go back through a router have such names.
+"""Names of internal queues of queue managers: by path or direct name, or by their numbers, which
+acknowledgments have that are routed back.
 """
 
 
 def place_of(queue: Column) -> Column:
-    r"""The part of a queue's name that both sides know: `private$\orders` of `DIRECT=OS:HOST\private$\orders`
-    and of `HOST\private$\orders;retry`; null for names without it.
+    r"""Returns the part of a queue's name that both sides know: `private$\orders` of
+    `DIRECT=OS:HOST\private$\orders` and of `HOST\private$\orders;retry`; null for names without it.
     """
     from pyspark.sql import functions as F
 
@@ -44,7 +44,7 @@ def place_of(queue: Column) -> Column:
 
 
 def stations(events: DataFrame) -> DataFrame:
-    """One row per message, queue manager and queue (with its subqueues)."""
+    """Returns one row per message, queue manager and queue (with its subqueues)."""
     from pyspark.sql import functions as F
 
     own = events.where(F.col("message_id").isNotNull() & ~_between_managers())
@@ -72,7 +72,7 @@ def stations(events: DataFrame) -> DataFrame:
 
 
 def _between_managers() -> Column:
-    """Messages between queue managers: they are consumed on arrival, without an event."""
+    """Selects messages between queue managers, which are consumed on arrival without an event."""
     from pyspark.sql import functions as F
 
     told = F.coalesce(F.col("queue").rlike(INTERNAL_QUEUE), F.lit(False))
@@ -122,7 +122,9 @@ def _gathered(own: DataFrame) -> DataFrame:
 
 
 def lifecycle(stations: DataFrame) -> DataFrame:
-    """One row per message and destination. `state` does not know yet what is lost: see `reconcile.judged`."""
+    """Returns one row per message and destination. `state` does not include losses yet: see
+    `reconcile.judged`.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -133,8 +135,8 @@ def lifecycle(stations: DataFrame) -> DataFrame:
         .when(from_here, "local")
         .otherwise("receiver")
     )
-    # A dead letter at its sender lies in a queue of its own, beside the path of the message: it is not a
-    # message that was sent to a local queue.
+    # At its sender, a dead letter is in a separate queue, in addition to the route of the message: it is not
+    # a message that was sent to a local queue.
     dead_letter = F.col("home").isNull() & (F.col("dead") > 0) & (F.col("side") == "local")
     sided = stations.withColumn("side", side)
     sided = sided.withColumn("side", F.when(dead_letter, "apart").otherwise(F.col("side")))
@@ -148,7 +150,7 @@ def lifecycle(stations: DataFrame) -> DataFrame:
         .otherwise(place)
     )
     rows = sided.withColumn("ways", ways).withColumn("way", key)
-    # It belongs to the only way that the message took; where there are several, no event says to which one.
+    # The copy belongs to the only destination of the message. If there are several, no event tells which one.
     own = F.when(F.col("side") != "apart", F.col("way"))
     only = F.when(F.min(own).over(message) == F.max(own).over(message), F.min(own).over(message))
     way = F.when(F.col("side") == "apart", F.coalesce(only, F.lit("apart"))).otherwise(F.col("way"))
@@ -164,7 +166,7 @@ def _rows(sided: DataFrame) -> DataFrame:
     waiting = (F.col("side") == "transit") & F.col("acked_time").isNull() & ~ended
 
     def here(name: str) -> Column:
-        """The sum over queues of the destination."""
+        """Sums over the queues of the destination."""
         return F.coalesce(F.sum(F.when(there_at_last, F.col(name))), F.lit(0))
 
     def there(name: str) -> Column:

@@ -18,9 +18,10 @@ Point = tuple[datetime, float]
 def line_plot(
     series: Mapping[str, Sequence[Point]], *, unit: str, steps: bool = False, spans: timedelta | None = None
 ) -> str:
-    """Returns a plot with one line per series over time. `steps`: a value holds until the next one, the last
-    one to the end. `spans`: a value holds for this long from its own time on; there is no line where no value
-    holds.
+    """Returns a plot with one line per series over time.
+
+    `steps`: a value is valid until the next one, the last one until the end. `spans`: a value is valid for
+    this time from its own time on; without a valid value there is no line.
     """
     points = [point for line in series.values() for point in line]
     if not points:

@@ -1,4 +1,6 @@
-"""Compares sender with receiver: what is lost, what is proven, and what cannot be determined."""
+"""Compares senders with receivers: which messages are lost, which are proven, and which cannot be
+determined.
+"""
 
 from __future__ import annotations
 

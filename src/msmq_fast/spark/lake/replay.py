@@ -1,4 +1,4 @@
-"""`msmq-lake replay`: archived messages into a queue again, each once and in their order, however often the
+"""`msmq-lake replay`: sends archived messages to a queue again, each once and in order, however often the
 command is repeated.
 """
 
@@ -32,13 +32,19 @@ if TYPE_CHECKING:
 _MOST_CHUNK: Final = 100_000
 _READ_ROWS: Final = 128
 _ORDER: Final = ("queue", "qm_guid", "arrival_seq", "arrived_time", "message_id")
-"""A store that was restored counts arrivals anew: the number alone would leave open which comes first."""
+"""The columns that determine the order.
+
+A restored store counts arrivals from an earlier number, so that the number alone would not determine which
+message is first.
+"""
 _TIME: Final = "yyyy-MM-dd HH:mm:ss.SSSSSSXXX"
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request of a replay. `name` tells two equal requests apart that are both meant."""
+    """The parameters of a replay. `name` distinguishes two intended replays with otherwise equal
+    parameters.
+    """
 
     where: str
     queue: str
@@ -48,16 +54,16 @@ class Request:
 
     @property
     def writer(self) -> str:
-        """The name under which the queue manager knows the request again."""
+        """The name under which the queue manager recognises the request."""
         parts = [self.where, self.queue, self.qm, self.chunk, self.name]
         return f"replay-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]}"
 
 
 class Replay:
-    """One request on one lake. Its note in the lake says what was chosen and how far it got.
+    """One request on one lake. Its note in the lake records the selection and the progress.
 
-    `incarnation` is that of the target's store: after a restore it may have lost parts again, so that all are
-    offered once more, and the target knows which ones it has.
+    `incarnation` is that of the target's store: after a restore it may have lost parts, so all parts are sent
+    again, and the target recognises those that it still has.
     """
 
     def __init__(self, lake: Lake, request: Request, incarnation: int) -> None:
@@ -68,10 +74,11 @@ class Replay:
         self._rows = f"{REPLAYS}/{request.writer}.rows"
 
     def choose(self, spark: SparkSession, *, unsigned: bool) -> dict[str, Any]:
-        """Sort the messages into a directory of their own and check them; what there is to tell of them.
+        """Sorts the messages into a directory of their own and checks them. Returns a summary.
 
-        CommandError: a condition that Spark does not understand, messages that cannot be sent again, or
-        another choice than the first time. `unsigned`: signatures and encryption may be lost.
+        Raises CommandError for a condition that Spark does not understand, for messages that cannot be sent
+        again, or for a selection that differs from the first one. `unsigned`: signatures and encryption may
+        be lost.
         """
         note = self._lake.read_json(self._note_path)
         chosen = self._chosen(spark, None if note is None else note["upto"])
@@ -86,7 +93,7 @@ class Replay:
         return found | {"done": note["done"] if known else 0}
 
     def send(self, client: BulkClient, found: dict[str, Any], progress: Progress, pace: Pace) -> int:
-        """Write what is not there yet; how many messages. Raises BulkError."""
+        """Writes the messages that the target does not have yet. Returns how many. Raises BulkError."""
         done = written = int(found["done"])
         progress.add(done)
         self._note(found, done)
@@ -110,7 +117,7 @@ class Replay:
         return done - written
 
     def forget(self) -> None:
-        """Deletes the selection, so that bodies are in no other place than the lake."""
+        """Deletes the selection, so that bodies are stored only in the lake."""
         self._lake.delete(self._rows)
 
     def _chosen(self, spark: SparkSession, upto: dict[str, int] | None) -> DataFrame:
@@ -124,14 +131,14 @@ class Replay:
         except (AnalysisException, ParseException) as error:
             line = next((line for line in str(error).splitlines() if line.strip()), "")
             raise CommandError(Exit.USAGE, f"--where: {line}") from None
-        if upto is not None:  # what was archived since the replay began is of another one
+        if upto is not None:  # anything archived since the replay began belongs to another one
             limits = [(F.col("qm_guid") == qm) & (F.col("arrival_seq") <= seq) for qm, seq in upto.items()]
             condition = F.lit(False)
             for limit in limits:
                 condition = condition | limit
             rows = rows.where(condition)
-        # A message is archived from its queue, from the journal, at its sender and at its receiver, and again
-        # by another archive. One without an identifier is known by its place.
+        # A message may be archived from its queue, from the journal, at its sender, at its receiver, and by
+        # another archive. A message without an identifier is identified by its position.
         name = F.coalesce("message_id", F.concat_ws("/", "qm_guid", "queue", "arrival_seq", "arrived_time"))
         first = Window.partitionBy(name).orderBy("arrived_time", "qm_guid", "arrival_seq", "queue")
         rows = rows.withColumn("copy", F.row_number().over(first)).where("copy = 1").drop("copy")
@@ -151,7 +158,9 @@ class Replay:
             F.count_if(F.col("body").isNull()).alias("bodyless"),
             F.count_if(F.coalesce(F.col("auth_level"), F.lit(0)) > 0).alias("signed"),
             F.count_if(F.coalesce(F.col("encrypted"), F.lit(False))).alias("encrypted"),
-            F.date_format(F.min("arrived_time"), _TIME).alias("first"),  # as text: Python would make it local
+            F.date_format(F.min("arrived_time"), _TIME).alias(
+                "first"
+            ),  # as text: Python would convert it to local time
             F.date_format(F.max("arrived_time"), _TIME).alias("last"),
             F.coalesce(F.sum(one), F.lit(0)).cast("string").alias("digest"),
         ).collect()[0]
@@ -187,7 +196,7 @@ class Replay:
         self._lake.write_json(self._note_path, {**kept, "done": done, "incarnation": self._incarnation})
 
     def _chunks(self) -> Iterator[pa.Table]:
-        """The messages in their order; always the same ones together."""
+        """Yields the messages in order, always grouped in the same way."""
         from pyarrow import parquet
 
         for path, _ in sorted(self._lake.files(self._rows)):
@@ -197,7 +206,7 @@ class Replay:
 
 
 class Pace:
-    """Limits messages per second; None: unlimited."""
+    """Limits messages per second. None: no limit."""
 
     def __init__(
         self,
@@ -211,7 +220,7 @@ class Pace:
         self._began: float | None = None
 
     def wait(self, before: int, count: int) -> None:
-        """Waits until `count` messages are due that follow `before` others of this run."""
+        """Waits until `count` messages are due after `before` others of this run."""
         if self._rate is None:
             return
         if self._began is None:
@@ -235,8 +244,8 @@ def _add_arguments(parser: Parser) -> None:
         metavar="SQL",
         help="condition on the columns of bronze/messages (all messages)",
     )
-    parser.add_argument("--rate", type=_rate, metavar="N/s", help="most messages per second")
-    parser.add_argument("--name", default="", help="another name sends again what was sent under the first")
+    parser.add_argument("--rate", type=_rate, metavar="N/s", help="maximum number of messages per second")
+    parser.add_argument("--name", default="", help="name of the replay; a new name sends the messages again")
     parser.add_argument(
         "--drop-security",
         action="store_true",
@@ -249,7 +258,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Replays; exit code 0 when everything is in the queue."""
+    """Runs the replay. Returns exit code 0 when everything is in the queue."""
     lake = Lake.open(arguments.lake)
     try:
         endpoint = Endpoint(arguments.url, token_file=arguments.token_file, ca_file=arguments.ca_file)
@@ -257,7 +266,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise CommandError(Exit.USAGE, f"--url: {error}") from None
     with BulkClient(endpoint) as asked:
         target = asked.bounds()
-    with BulkClient(endpoint, incarnation=target.incarnation) as client:  # a restore meanwhile ends it
+    with BulkClient(endpoint, incarnation=target.incarnation) as client:  # a restore in the meantime ends it
         chunk = CHUNK if arguments.rate is None else max(1, min(int(arguments.rate), _MOST_CHUNK))
         request = Request(arguments.where, arguments.to, target.qm, chunk, arguments.name)
         replay = Replay(lake, request, target.incarnation)
@@ -283,7 +292,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _rate(text: str) -> float:
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(?:/s)?", text)
     if match is None or float(match[1]) <= 0:
-        raise argparse.ArgumentTypeError(f"a rate is messages a second, such as 500/s, not {text!r}")
+        raise argparse.ArgumentTypeError(f"a rate is messages per second, such as 500/s, not {text!r}")
     return float(match[1])
 
 

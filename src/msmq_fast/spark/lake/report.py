@@ -1,4 +1,4 @@
-"""`msmq-lake report`: an audited day as a page, as Markdown or as JSON."""
+"""`msmq-lake report`: writes an audited day as an HTML page, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Writes the report; exit code 0 whatever its verdict is."""
+    """Writes the report. Returns exit code 0 whatever its verdict is."""
     lake = Lake.open(arguments.lake)
     days = audited(lake)
     if not days:
@@ -59,7 +59,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def as_json(found: dict[str, Any]) -> str:
-    """One JSON object."""
+    """Returns the report as one JSON object."""
     return json.dumps(found, default=_plain) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Shared by all forms of a report: words, tables, and the Markdown form."""
+"""Text, tables and the Markdown form, shared by all forms of a report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERDICTS: Final = {
 
 
 def explained(found: dict[str, Any]) -> str:
-    """Why the verdict is what it is, in a sentence or two."""
+    """Yields the reasons for the verdict, in one or two sentences."""
     if found["verdict"] in ("ok", "undelivered"):
         return (
             "The lake has the whole event feeds of both sides; every message has an explained end "
@@ -34,15 +34,15 @@ def explained(found: dict[str, Any]) -> str:
 def _reasons(found: dict[str, Any]) -> Iterator[str]:
     totals = found["totals"]
     if totals["lost"]:
-        yield f"{totals['lost']} messages were taken over by the next queue manager and are not in its feed"
+        yield f"{totals['lost']} messages were acknowledged by the next queue manager but are not in its feed"
     if totals["unclear"]:
-        yield f"{totals['unclear']} messages are not seen at their receiver, whose feed is not whole"
+        yield f"{totals['unclear']} messages were not found at their receiver, whose feed is incomplete"
     for row in found["coverage"]:
         yield from _holes(row)
     if not found["coverage"]:
-        yield "nothing says which events the lake has"
+        yield "there is no record of which events the lake has"
     if found["counters_differing"]:
-        yield f"{len(found['counters_differing'])} queues do not hold what their events add up to"
+        yield f"{len(found['counters_differing'])} queues differ from the sum of their events"
     if found["counters_unproven"]:
         yield (
             f"of {found['counters_unproven']} queues the lake has no count, or none of an earlier time, that "
@@ -57,7 +57,7 @@ def _reasons(found: dict[str, Any]) -> Iterator[str]:
     }
     missing = partners - {row["qm"] for row in found["coverage"]}
     if missing:
-        yield f"the lake has no events of {len(missing)} queue managers that messages came from or went to"
+        yield f"the lake has no events of {len(missing)} queue managers that sent or received messages"
 
 
 def _holes(row: dict[str, Any]) -> Iterator[str]:
@@ -79,7 +79,7 @@ def _holes(row: dict[str, Any]) -> Iterator[str]:
 
 
 def sections(found: dict[str, Any]) -> list[Section]:
-    """The tables of a report."""
+    """Yields the tables of a report."""
     names = {row["qm"]: row["name"] for row in found["coverage"]}
     return [
         (
@@ -186,7 +186,7 @@ def _short(guid: str | None) -> str:
 
 
 def cell(value: Any) -> str:
-    """A value as people read it."""
+    """Returns a value as display text."""
     if value is None:
         return ""
     if isinstance(value, datetime):
@@ -201,13 +201,15 @@ def cell(value: Any) -> str:
 
 
 def _plain(text: str) -> str:
-    """On one line, and neither markup nor the end of a cell: labels and names are whatever senders wrote."""
+    """Returns the text on one line, without markup and cell separators, since senders choose labels and
+    names.
+    """
     escaped = escape(" ".join(text.split()), quote=False)
     return escaped.replace("|", "\\|").replace("[", "\\[")
 
 
 def markdown(found: dict[str, Any]) -> str:
-    """The report without plots."""
+    """Returns the report as Markdown, without plots."""
     lines = [
         f"# Message audit of {found['day']}",
         "",

@@ -1,4 +1,4 @@
-"""Numbered parts of a request into a queue: each becomes visible as a whole, and once."""
+"""Sends numbered parts of a request to a queue: each becomes visible as a whole, exactly once."""
 
 from __future__ import annotations
 
@@ -24,20 +24,26 @@ SENT: Final = (
     "delivery",
     "response_queue",
 )
-"""Columns that a message takes from the one that it repeats, beside the body. Times to live and
-acknowledgments are left behind: the old times have passed, and the acknowledgments have no reader.
+"""Columns that a message takes from the message that it repeats, in addition to the body.
+
+Times to live and acknowledgments are left out: the old times have passed, and nothing reads the
+acknowledgments.
 """
 CHUNK: Final = 10_000
-"""Messages of a part."""
+"""The number of messages of a part."""
 CHUNK_BYTES: Final = 64 << 20
-"""Bytes of their bodies: what is held in memory, and what a server takes at once (`bulk.max_stage_bytes`)."""
+"""The bytes of the bodies of a part, which are held in memory and sent to a server at once
+(`bulk.max_stage_bytes`).
+"""
 
 
 def parts(
     batches: Iterable[pa.RecordBatch], rows: int = CHUNK, size: int = CHUNK_BYTES
 ) -> Iterator[pa.Table]:
-    """The rows of all batches in parts of `rows` messages, or of fewer where their bodies have more than
-    `size` bytes together. The same rows make the same parts, however they come.
+    """Yields the rows of all batches in parts of `rows` messages, or fewer if their bodies exceed `size`
+    bytes in total.
+
+    The same rows always form the same parts, whatever the batches are.
     """
     import pyarrow as pa
     from pyarrow import compute
@@ -60,8 +66,8 @@ def parts(
 
 
 def send_part(client: BulkClient, writer: str, number: int, rows: pa.Table, queue: str) -> int:
-    """Send part `number` of `writer`. Return the number of messages, 0 if the part was written before. Raises
-    BulkError.
+    """Sends part `number` of `writer`. Returns the number of messages, 0 if the part was written before.
+    Raises BulkError.
     """
     stage = client.stage(
         writer,

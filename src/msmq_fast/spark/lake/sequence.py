@@ -1,5 +1,5 @@
-"""One transactional sequence: which numbers are missing, came twice, or came out of order. Nothing of Spark
-here.
+"""Follows one transactional sequence: which numbers are missing, repeated, or out of order. Needs no
+Spark.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Arrival(NamedTuple):
-    """One number that arrived. `previous` is the number before it where the sender told it, else -1."""
+    """One number that arrived. `previous` is the previous number if the sender reported it, otherwise -1."""
 
     number: int
     previous: int
@@ -17,7 +17,7 @@ class Arrival(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """`kind`: gap, duplicate or reorder; `time_us` is when it was first seen."""
+    """A finding of `kind` gap, duplicate or reorder; `time_us` is when it was first seen."""
 
     first: int
     last: int
@@ -26,8 +26,8 @@ class Finding(NamedTuple):
 
 
 class Numbers:
-    """Follows one sequence. `expected` is the next number; a gap is (first, last, time_us) of what is missing
-    so far.
+    """The state of one sequence. `expected` is the next number. A gap is (first, last, time_us) of numbers
+    that are missing so far.
     """
 
     def __init__(self, expected: int, gaps: Iterable[tuple[int, int, int]] = ()) -> None:
@@ -35,7 +35,7 @@ class Numbers:
         self.gaps = list(gaps)
 
     def arrive(self, arrivals: Iterable[Arrival]) -> Iterator[Finding]:
-        """Returns the faults of arrivals, given in their order. `missing` returns gaps: they may be filled
+        """Returns the faults among arrivals, in order. `missing` returns the gaps, because they may be filled
         later.
         """
         for arrival in arrivals:
@@ -47,12 +47,14 @@ class Numbers:
                 yield Finding(arrival.number, arrival.number, "duplicate", arrival.time_us)
 
     def withdraw(self, numbers: Iterable[int]) -> None:
-        """Numbers that their sender gave up before they left (expired, purged): they are not missing."""
+        """Removes numbers that their sender gave up before sending (expired, purged): they are not
+        missing.
+        """
         for number in numbers:
             self._fill(number)
 
     def missing(self) -> Iterator[Finding]:
-        """The gaps that are open."""
+        """Returns the open gaps."""
         for first, last, time_us in self.gaps:
             yield Finding(first, last, "gap", time_us)
 

@@ -1,4 +1,4 @@
-"""`msmq-lake settle`: a consuming query that ended leaves its last batch unconfirmed; this confirms it."""
+"""`msmq-lake settle`: confirms the last batch of a consuming query that has ended without confirming it."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Acknowledges everything up to the last batch in `commits`; may be repeated. Raises BulkError."""
+    """Acknowledges everything up to the last batch in `commits`. May be repeated. Raises BulkError."""
     offset = committed(Path(arguments.checkpoint))
     if offset.subscription not in ("", arguments.subscription):
-        raise CommandError(Exit.USAGE, f"--subscription: that of the query is {offset.subscription}")
+        raise CommandError(Exit.USAGE, f"--subscription: the query has {offset.subscription}")
     removed = 0
     queues = []
     clients = _clients(arguments, offset)

@@ -1,4 +1,4 @@
-"""The columns of the lake's tables, as Spark's DDL; no pyspark is needed to know them."""
+"""The columns of the lake's tables in Spark's DDL. Needs no PySpark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KNOWN_LATER: Final = (
     Column("reason", "string"),
     Column("subscription", "string"),
 )
-"""Columns of events; null if the queue manager does not report them."""
+"""Columns of events. They are null if the queue manager does not report them."""
 
 
 def _ddl(columns: tuple[Column, ...]) -> dict[str, str]:
@@ -36,14 +36,17 @@ def _ddl(columns: tuple[Column, ...]) -> dict[str, str]:
 
 
 EVENTS: Final = {**_ddl(_KNOWN_LATER), **_ddl(EVENT_COLUMNS), "schema_version": "INT"}
-"""bronze/events, and silver/events beside `day` and `qm`."""
+"""The columns of bronze/events. silver/events has the same, except `day` and `qm`."""
 
 MESSAGES: Final = {
     **{name: kind for name, kind in _ddl(MESSAGE_COLUMNS).items() if name not in BODY_COLUMNS},
     "body_sha256": "STRING",
     "schema_version": "INT",
 }
-"""bronze/messages: headers; `body_sha256` leads to bronze/bodies. Others of that length are not kept."""
+"""The columns of bronze/messages: headers. `body_sha256` is the key in bronze/bodies.
+
+Other columns of that size are left out.
+"""
 
 BODIES: Final = {"body_sha256": "STRING", "body": "BINARY"}
 
@@ -61,7 +64,9 @@ COUNTERS: Final = {
     "count": "BIGINT",
     "bytes": "BIGINT",
 }
-"""bronze/counters: what queue managers said of themselves, one row per queue."""
+"""The columns of bronze/counters: the counts that queue managers report about themselves, one row per
+queue.
+"""
 
 LIFECYCLE: Final = (
     "day",
@@ -97,7 +102,7 @@ LIFECYCLE: Final = (
     "state",
     "proven",
 )
-"""silver/lifecycle."""
+"""The columns of silver/lifecycle."""
 
 SILVER_EVENTS: Final = {**EVENTS, "day": "DATE", "qm": "STRING"}
 
@@ -116,13 +121,14 @@ GOLD: Final = (
 
 
 def ddl(columns: dict[str, str]) -> str:
-    """A schema for `spark.read.schema`."""
+    """Returns a schema for `spark.read.schema`."""
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
 
 def load(reader: DataFrameReader, columns: dict[str, str], *paths: str) -> DataFrame:
-    """Parquet files with the columns of this release, in their order. A column that a file has under its old
-    name is read there; one that it does not have is null.
+    """Reads Parquet files with the columns of this release, in order.
+
+    A column that a file has under its old name is read from there. A column that it does not have is null.
     """
     from pyspark.sql import functions as F
 
@@ -137,7 +143,9 @@ def load(reader: DataFrameReader, columns: dict[str, str], *paths: str) -> DataF
 
 
 def struct(columns: dict[str, str]) -> StructType:
-    """The same as a type, where Spark must not be asked to read DDL (in declarative pipelines)."""
+    """Returns the schema as a type, for places where Spark must not be asked to parse DDL (declarative
+    pipelines).
+    """
     from pyspark.sql import types
 
     kinds = {
@@ -156,7 +164,7 @@ def struct(columns: dict[str, str]) -> StructType:
 
 @cache
 def arrow(kind: str) -> Any:
-    """The pyarrow type of a column."""
+    """Returns the pyarrow type of a column."""
     import pyarrow as pa
 
     return {

@@ -1,4 +1,4 @@
-"""`msmq-lake verify`: whether the lake is what it says it is, down to the hashes of bodies."""
+"""`msmq-lake verify`: checks the files, counts and body hashes of the lake."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Exit code 0: everything fits; 1: something does not, one line for each."""
+    """Returns exit code 0 if there are no problems, otherwise 1, with one line for each problem."""
     lake = Lake.open(arguments.lake)
     with lake.exclusive("verify"):
-        found = _unreadable(lake) or _vanished(lake)  # Spark would stop at the first of them
+        found = _unreadable(lake) or _vanished(lake)  # Spark would stop at the first one
         if not found:
             spark = session.start("verify")
             with Progress("verify", len(CHECKS)) as progress:
@@ -60,7 +60,7 @@ def _unreadable(lake: Lake) -> list[str]:
 
 
 def _vanished(lake: Lake) -> list[str]:
-    """Files of complete batches that are gone, or have other rows than were written."""
+    """Returns files of complete batches that are missing, or have other rows than were written."""
     directories = [lake.relative(batch.path) for name in bronze.COLUMNS for batch in lake.batches(name)]
     return [
         f"{directory}/{name} is gone, or does not have the rows that were written"
@@ -70,7 +70,7 @@ def _vanished(lake: Lake) -> list[str]:
 
 
 def missing_in_silver(spark: SparkSession, lake: Lake) -> list[str]:
-    """Archived events that silver does not have, but for days that were dropped on demand."""
+    """Returns a line if silver lacks archived events, except those of days that were dropped on demand."""
     from pyspark.sql import functions as F
 
     silver.merge(spark, lake)
@@ -83,7 +83,7 @@ def missing_in_silver(spark: SparkSession, lake: Lake) -> list[str]:
 
 
 def doubled_in_silver(spark: SparkSession, lake: Lake) -> list[str]:
-    """Events that silver has twice."""
+    """Returns a line if silver has events twice."""
     from pyspark.sql import functions as F
 
     rows = silver.events(spark, lake).groupBy(*silver.IDENTITY).count()
@@ -92,7 +92,9 @@ def doubled_in_silver(spark: SparkSession, lake: Lake) -> list[str]:
 
 
 def contradictions(spark: SparkSession, lake: Lake) -> list[str]:
-    """Events with one number that were archived with different content: a store was rolled back unnoticed."""
+    """Returns a line if one event number was archived with different contents: a store was rolled back
+    unnoticed.
+    """
     from pyspark.sql import functions as F
 
     told = F.xxhash64("event", "event_time", "message_id", "lookup_id")

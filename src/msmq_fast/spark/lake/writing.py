@@ -1,4 +1,4 @@
-"""Stores one micro-batch of the archive: its directories are complete, or do not count."""
+"""Stores one micro-batch of the archive. A batch counts only when its directories are complete."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Placing:
     """The function that foreachBatch calls with the files of a batch (the rows of LandingSource) and its
     number.
 
-    A batch that is complete is not read again: the same batch has the same rows. `placed` hears how many
-    there were.
+    A complete batch is not read again, because the same batch always has the same rows. `placed` is called
+    with their number.
     """
 
     def __init__(self, lake: Lake, table: str, run: str, placed: Callable[[int], None]) -> None:
@@ -31,7 +31,7 @@ class Placing:
         self._placed = placed
 
     def tidy(self) -> None:
-        """Before the query starts: what tasks left of an earlier one."""
+        """Deletes what tasks of an earlier query left behind. Call before the query starts."""
         self._lake.delete(f"{ARRIVING}/{self._run}")
 
     def __call__(self, files: DataFrame, number: int) -> None:
@@ -41,14 +41,14 @@ class Placing:
         self.place([Landed(*row) for row in files.collect()], number)
 
     def place(self, files: Iterable[Landed], number: int) -> None:
-        """Puts files where they belong; the batch counts when this returns."""
+        """Moves files to their directories. The batch counts when this returns."""
         main = f"bronze/{self._table}"
         layers: dict[str, list[Landed]] = defaultdict(list)
         for file in files:
             layers[file.layer].append(file)
         rows = sum(file.rows for file in layers[main])
-        # Others may have found bodies of an earlier try there, and not stored theirs: they stay. The table
-        # itself comes last: it makes the batch count.
+        # Other tasks may have found bodies of an earlier attempt there and not stored their own, so those
+        # bodies stay. The table itself is last: it makes the batch count.
         for layer in sorted(layers, key=lambda layer: (layer == main, layer)):
             directory = self._directory(layer, number)
             if layer != _BODIES:
