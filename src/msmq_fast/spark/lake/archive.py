@@ -77,8 +77,8 @@ class Source:
         """
         from msmq_fast.spark.lake.landingsource import NAME, LandingSource
 
-        # Queries that share a registration write to one map of Spark's without a lock while they start, and a
-        # map that two of them broke fails every task: each gets a registration of its own.
+        # Queries that share a registration write to one map of Spark's without a lock while they start. If
+        # two of them damage that map, every task fails. Therefore each query gets a registration of its own.
         spark.dataSource.register(LandingSource)
         options = {
             "lake": lake.root,
@@ -128,7 +128,7 @@ class Archive:
 
         self.look()
         for content in sorted(self._source.contents, key=lambda content: content == EVENTS):
-            for attempt in range(_ATTEMPTS):  # events last: they tell of all that was archived
+            for attempt in range(_ATTEMPTS):  # events last: they describe all that was archived
                 try:
                     self._drain(content, progress)
                     break
@@ -158,7 +158,7 @@ class Archive:
                 for content, query in queries.items():
                     if not query.isActive:
                         if WORKER_LATE not in str(query.exception()):
-                            query.awaitTermination()  # raises what ended it
+                            query.awaitTermination()  # raises the error that ended it
                             return
                         queries[content] = self._start(content, processingTime=interval)
                 if time.monotonic() - looked >= _LOOK_S:
@@ -181,7 +181,7 @@ class Archive:
         checkpoint = f"_state/checkpoints/{self._name}/{content}"
         run = self._run(content, fresh=not self._lake.exists(checkpoint))
         table = EVENTS if content == EVENTS else "messages"
-        from msmq_fast.spark.lake.writing import Placing  # late: pyarrow is not needed for --help
+        from msmq_fast.spark.lake.writing import Placing  # imported late: pyarrow is not needed for --help
 
         place = Placing(self._lake, table, run, lambda rows: self._count(content, rows))
         place.tidy()
@@ -272,7 +272,7 @@ def _add_arguments(parser: Parser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     """Archives once, or follows until SIGINT or SIGTERM. Returns exit code 0."""
     source = _source(arguments)
-    Lake(arguments.lake)  # a place that cannot hold a lake is refused before a server is asked
+    Lake(arguments.lake)  # rejects a path that cannot hold a lake before any server is asked
     total = _reach(source)
     lake = Lake.create(arguments.lake)
     with lake.archiving(arguments.name), Progress("archive", total) as progress:

@@ -1,11 +1,11 @@
-"""The folders of a lake's tables, and how they are replaced as a whole, also when a process is killed.
+"""The directories of a lake's tables, and how they are replaced as a whole, even if a process is killed.
 
-Directories of Parquet files on a file system that renames directories and that Spark and pyarrow both reach:
-a local path or NFS, `file:`, `hdfs:`. An object store copies keys one by one, so it cannot hold a lake.
-A batch counts from the moment its directory has `_SUCCESS`. What replaces something is written to `_staging`
-first; a note in `_state` tells the renames, and the next verb that opens the lake finishes those that a kill
-interrupted. A reader does not see that note: between the deletion and the rename of a directory of silver or
-gold, it finds the directory missing.
+A lake consists of directories of Parquet files on a file system that renames directories and that Spark and
+pyarrow both read: a local path or NFS, `file:`, `hdfs:`. An object store copies keys one by one, so it cannot
+hold a lake. A batch counts from the moment its directory has `_SUCCESS`. A replacement is first written to
+`_staging`. A note in `_state` lists the renames, and the next command that opens the lake completes those
+that a kill interrupted. A reader does not see that note: between the deletion and the rename of a directory
+of silver or gold, it finds the directory missing.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake.locks import claim
 
 SCHEMA_VERSION: Final = 1
-"""Grows when the meaning of a column changes; columns are only ever added."""
+"""Increases when the meaning of a column changes. Columns are only ever added."""
 
 SUCCESS: Final = "_SUCCESS"
 FOLDED: Final = "compacted"
-"""The run of the batch in which `compact` has brought all bodies together."""
+"""The run of the batch into which `compact` has merged all bodies."""
 RECENT: Final = 32
-"""The number of last batches of bodies that are searched before a body is stored; `compact` keeps them."""
+"""The number of latest batches of bodies that are searched before a body is stored. `compact` keeps them."""
 REPLAYS: Final = "_state/replays"
 HEADERS_ONLY: Final = "-headers"
-"""Ends the names of runs whose messages have no bodies in the lake."""
+"""The suffix of runs whose messages have no bodies in the lake."""
 _SCHEMES: Final = ("", "file", "hdfs", "viewfs")
 _HEAD: Final = "_state/lake.json"
 _SWAP: Final = "_state/swap.json"
@@ -50,14 +50,14 @@ class Batch(NamedTuple):
 
 
 class Swap(NamedTuple):
-    """Directories that go, and renames (source, target) that follow; a target is replaced."""
+    """Directories to delete, and renames (source, target) that follow. A target is replaced."""
 
     deletions: list[str]
     moves: list[tuple[str, str]]
 
 
 class Lake:
-    """One lake. All paths given to its methods are relative to its root; `path` makes them absolute for
+    """One lake. All paths that its methods take are relative to its root; `path` makes them absolute for
     Spark.
     """
 
@@ -78,20 +78,21 @@ class Lake:
 
     @classmethod
     def create(cls, root: str) -> Lake:
-        """Opens a lake, and makes it if there is nothing yet."""
+        """Opens a lake, or creates it if the directory is empty."""
         lake = cls(root)
         head = lake.read_json(_HEAD)
         if head is None:
             if lake.names(""):
                 raise CommandError(
-                    Exit.USAGE, f"{root} is neither a lake nor empty: give an empty or a new directory"
+                    Exit.USAGE,
+                    f"{root} is neither a lake nor empty: give a lake or a new directory",
                 )
             lake.write_json(_HEAD, {"schema_version": SCHEMA_VERSION})
         return cls.open(root)
 
     @classmethod
     def open(cls, root: str) -> Lake:
-        """Opens a lake that is there. CommandError: none is, or it is of a later version."""
+        """Opens an existing lake. Raises CommandError if there is none, or it has a later version."""
         lake = cls(root)
         head = lake.read_json(_HEAD)
         if not isinstance(head, dict):
@@ -108,10 +109,10 @@ class Lake:
 
     @contextmanager
     def exclusive(self, what: str) -> Iterator[None]:
-        """Only one verb at a time changes silver and gold, or tidies bronze. Finishes what a killed one
-        began.
+        """Locks the lake: only one command at a time changes silver and gold, or cleans up bronze.
 
-        CommandError: another one is at work on this machine, or may be on another.
+        Completes what a killed command began. Raises CommandError if another command is running on this
+        machine, or may be running on another.
         """
 
         def refusal(what: str, holder: str) -> str:
@@ -125,15 +126,15 @@ class Lake:
             for name in self.names("_staging"):
                 self.delete(f"_staging/{name}")
             for name in self.names(REPLAYS):
-                if name.endswith(".rows"):  # bodies that a killed replay has left
+                if name.endswith(".rows"):  # bodies that a killed replay has left behind
                     self.delete(f"{REPLAYS}/{name}")
             yield
 
     @contextmanager
     def archiving(self, name: str) -> Iterator[None]:
-        """Only one archive of a name at a time: two would delete each other's files.
+        """Locks the name of an archive: two archives with one name would delete each other's files.
 
-        CommandError: another one is at work.
+        Raises CommandError if another one is running.
         """
         path = f"_state/archives/{name}.json"
 
@@ -148,51 +149,51 @@ class Lake:
 
     @property
     def directory(self) -> Path | None:
-        """The root, if it is of the local file system."""
+        """The root if it is on the local file system, otherwise None."""
         from pyarrow import fs
 
         return Path(self._base) if isinstance(self._fs, fs.LocalFileSystem) else None
 
     def path(self, *parts: str) -> str:
-        """The absolute path, as Spark takes it."""
+        """Returns the absolute path in the form that Spark accepts."""
         return "/".join((self.root, *parts))
 
     def names(self, directory: str) -> list[str]:
-        """The names in a directory, sorted; none if it does not exist."""
+        """Returns the names in a directory, sorted; none if it does not exist."""
         found = self._fs.get_file_info(_selector(self._at(directory), recursive=False))
         return sorted(info.base_name for info in found)
 
     def exists(self, path: str) -> bool:
-        """A file or a directory."""
+        """Returns whether a file or a directory exists."""
         found = self._fs.get_file_info([self._at(path)])[0]
         return bool(found.type.name != "NotFound")
 
     def delete(self, directory: str) -> None:
-        """With everything in it; nothing happens if there is none."""
+        """Deletes a directory and its content. Has no effect if it does not exist."""
         if self.exists(directory):
             self._fs.delete_dir(self._at(directory))
 
     def delete_file(self, path: str) -> None:
-        """Nothing happens if there is none."""
+        """Deletes a file. Has no effect if it does not exist."""
         if self.exists(path):
             self._fs.delete_file(self._at(path))
 
     def create_file(self, path: str) -> Any:
-        """A new file to be written, for pyarrow; its directory is made too."""
+        """Opens a new file for writing by pyarrow, and creates its directory."""
         self._fs.create_dir(self._at(path.rpartition("/")[0]), recursive=True)
         return self._fs.open_output_stream(self._at(path))
 
     def move(self, source: str, target: str) -> None:
-        """A file to another place; the directory is made too."""
+        """Moves a file, and creates the target directory."""
         self._fs.create_dir(self._at(target.rpartition("/")[0]), recursive=True)
         self._fs.move(self._at(source), self._at(target))
 
     def relative(self, path: str) -> str:
-        """The path as methods take it, of one that `path` made."""
+        """Returns the relative path of an absolute one that `path` returned."""
         return path[len(self.root) + 1 :]
 
     def files(self, directory: str) -> list[tuple[str, int]]:
-        """(path, bytes) of the Parquet files below a directory."""
+        """Returns (path, bytes) of the Parquet files below a directory."""
         selector = _selector(self._at(directory), recursive=True)
         found = [
             info for info in self._fs.get_file_info(selector) if info.is_file and info.extension == "parquet"
@@ -200,7 +201,9 @@ class Lake:
         return [(info.path[len(self._base) + 1 :], info.size) for info in found]
 
     def read_json(self, path: str) -> Any:
-        """The value of a small file, None if it is not there. CommandError: it is damaged."""
+        """Returns the value of a small JSON file, None if it does not exist. Raises CommandError if it is
+        damaged.
+        """
         if not self.exists(path):
             return None
         with self._fs.open_input_file(self._at(path)) as stream:
@@ -211,7 +214,7 @@ class Lake:
             raise CommandError(Exit.FAILURE, f"{self.path(path)} is damaged: {error}") from error
 
     def write_json(self, path: str, value: Any) -> None:
-        """Replaces a small file as a whole."""
+        """Replaces a small JSON file as a whole."""
         directory = path.rpartition("/")[0]
         aside = f"{directory}/.{uuid.uuid4().hex}"
         with self.create_file(aside) as stream:
@@ -219,7 +222,7 @@ class Lake:
         self._fs.move(self._at(aside), self._at(path))
 
     def write_table(self, directory: str, table: Any) -> None:
-        """A small pyarrow table as a complete batch."""
+        """Writes a small pyarrow table as a complete batch."""
         from pyarrow import parquet
 
         with self.create_file(f"{directory}/part-0.parquet") as stream:
@@ -227,11 +230,11 @@ class Lake:
         self.create_file(f"{directory}/{SUCCESS}").close()
 
     def open_file(self, path: str) -> Any:
-        """A file to be read at random, for pyarrow."""
+        """Opens a file for random access by pyarrow."""
         return self._fs.open_input_file(self._at(path))
 
     def dataset(self, directory: str) -> Any:
-        """A table for pyarrow, with `day` and the like as columns; None if there is nothing."""
+        """Returns a table for pyarrow, with partition columns such as `day`; None if it is empty."""
         from pyarrow import dataset
 
         if not self.files(directory):
@@ -241,7 +244,9 @@ class Lake:
         )
 
     def newest(self, directory: str, column: str) -> Any:
-        """The greatest value of a column below a directory, by the statistics of files; None if unknown."""
+        """Returns the greatest value of a column below a directory, from the statistics of the files; None if
+        unknown.
+        """
         from pyarrow import parquet
 
         values = []
@@ -257,11 +262,13 @@ class Lake:
         return max(values, default=None)
 
     def batches(self, table: str) -> list[Batch]:
-        """Complete batches of a bronze table, in order."""
+        """Returns the complete batches of a bronze table, in order."""
         return [Batch(run, number, self.path(path)) for path, run, number, done in self._found(table) if done]
 
     def recent(self, table: str, count: int) -> list[Batch]:
-        """At most `count` complete batches, the latest of all runs, by their time; no look at all others."""
+        """Returns at most `count` complete batches, the latest of all runs by time, without examining the
+        others.
+        """
         marks = {}
         for run in self.names(f"bronze/{table}"):
             for name in self.names(f"bronze/{table}/{run}")[-count:]:
@@ -274,20 +281,20 @@ class Lake:
         return [marks[info.path] for info in found[-count:]]
 
     def age_s(self, batch: Batch) -> float:
-        """Seconds since a batch is complete."""
+        """Returns the seconds since a batch was completed."""
         (mark,) = self._fs.get_file_info([self._at(f"{self.relative(batch.path)}/{SUCCESS}")])
         return (time.time_ns() - (mark.mtime_ns or 0)) / 1e9
 
     def torn(self, table: str) -> list[str]:
-        """Directories of batches that were never completed; their run writes them again."""
+        """Returns the directories of batches that were never completed. Their run writes them again."""
         return [path for path, _, _, done in self._found(table) if not done]
 
     def staging(self) -> str:
-        """A new directory below `_staging`."""
+        """Returns a new directory below `_staging`."""
         return f"_staging/{uuid.uuid4().hex}"
 
     def swap(self, swap: Swap, *, then: tuple[str, Any] | None = None) -> None:
-        """Deletes, renames, and at last writes the file `then` (path, value), all of it or nothing."""
+        """Deletes, renames, and finally writes the file `then` (path, value): all of it or nothing."""
         self.write_json(_SWAP, {"deletions": swap.deletions, "moves": swap.moves, "then": then})
         self._finish_swap()
 
@@ -307,7 +314,7 @@ class Lake:
         self._fs.delete_file(self._at(_SWAP))
 
     def _found(self, table: str) -> list[tuple[str, str, int, bool]]:
-        """(path, run, number, complete) of the batches of a bronze table, by one listing."""
+        """Yields (path, run, number, complete) of the batches of a bronze table, from one listing."""
         selector = _selector(self._at(f"bronze/{table}"), recursive=True)
         paths = {info.path[len(self._base) + 1 :] for info in self._fs.get_file_info(selector)}
         matches = ((path, _BATCH.fullmatch(path)) for path in paths)
@@ -342,7 +349,7 @@ def batch_directory(table: str, run: str, number: int) -> str:
 
 
 def latest(batches: Iterable[Batch]) -> dict[str, int]:
-    """The last batch of each run."""
+    """Returns the last batch of each run."""
     last: dict[str, int] = {}
     for batch in batches:
         last[batch.run] = max(batch.number, last.get(batch.run, -1))

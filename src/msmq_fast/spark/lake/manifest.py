@@ -10,12 +10,12 @@ _NAME: Final = "_COUNTS"
 
 
 def note(lake: Lake, directory: str, rows: dict[str, int]) -> None:
-    """Name of a file -> its rows. To be written before the directory counts."""
+    """Stores the rows of each file of a batch by file name. Call it before the directory counts."""
     lake.write_json(f"{directory}/{_NAME}", rows)
 
 
 def counted(lake: Lake, directory: str) -> dict[str, int]:
-    """The same of the files that are there, by what they say themselves. Raises pyarrow's exceptions."""
+    """Returns the same for the existing files, from their own metadata. Raises pyarrow's exceptions."""
     from pyarrow import parquet
 
     found = {}
@@ -26,7 +26,9 @@ def counted(lake: Lake, directory: str) -> dict[str, int]:
 
 
 def missing(lake: Lake, directory: str) -> list[str]:
-    """Files that are not what was noted of them; none if nothing was noted (by an earlier release)."""
+    """Returns the files that differ from the manifest; none if there is no manifest (of an earlier
+    release).
+    """
     noted = lake.read_json(f"{directory}/{_NAME}")
     if noted is None:
         return []

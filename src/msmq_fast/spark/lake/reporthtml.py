@@ -1,4 +1,4 @@
-"""A report as one HTML page without scripts or anything from elsewhere."""
+"""A report as one self-contained HTML page, without scripts."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _plots(found: dict[str, Any]) -> Sequence[tuple[str, str]]:
 
 
 def _latency(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[datetime, float]]]:
-    """The worst destination of each hour stands for all: a report must not hide it in a mean."""
+    """Returns the worst latency among the destinations for each hour: a mean would hide it."""
     names = ("p50_ms", "p95_ms", "p99_ms")
     worst: dict[str, dict[datetime, float]] = {name.removesuffix("_ms"): {} for name in names}
     for row in rows:
@@ -111,6 +111,6 @@ def _cell(value: Any) -> str:
 
 
 def _side(value: Any) -> str:
-    """Numbers stand to the right, and so do their names."""
+    """Returns the attribute that aligns numbers and their headings to the right."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return " class=n" if number else ""

@@ -1,5 +1,5 @@
-"""gold/sequence_gaps: every transactional sequence is followed in Spark's transformWithState, keyed by
-sender, queue and sequence, so that its state is the next number and the gaps that are open.
+"""gold/sequence_gaps: follows every transactional sequence in Spark's transformWithState, keyed by sender,
+queue and sequence. The state is the next number and the open gaps.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ _STATE: Final = "expected BIGINT, gaps ARRAY<STRUCT<first: BIGINT, last: BIGINT,
 def sequence_gaps(
     events: DataFrame, lifecycle: DataFrame, coverage: DataFrame, *, stateful: bool = True
 ) -> DataFrame:
-    """sender, dest, seq_id, from_no, to_no, kind (gap, duplicate, reorder, restart), first_seen, day.
+    """Returns the columns sender, dest, seq_id, from_no, to_no, kind (gap, duplicate, reorder, restart),
+    first_seen, day.
 
-    Numbers that the sender gave up before they left (they expired or were purged there) are no gap. The
-    beginning of a sequence is expected to be 1 only where the lake saw the sequence begin. A restart is a
-    sequence after another one of the same sender for the same queue: its sender was started again, or it had
-    nothing to send for a while.
+    Numbers that the sender gave up before sending (they expired or were purged there) are not a gap. A
+    sequence is expected to begin at 1 only if the lake has its beginning. A restart is a sequence after
+    another one of the same sender for the same queue: its sender was restarted, or had nothing to send for a
+    while.
 
-    Not `stateful`: by window functions, since a declarative pipeline cannot have transformWithState in a
-    query (PySpark asks for the columns there).
+    Without `stateful`, uses window functions, since a declarative pipeline cannot have transformWithState in
+    a query (PySpark asks for the columns there).
     """
     from pyspark.sql import functions as F
 
@@ -161,12 +162,14 @@ def by_windows(tokens: DataFrame) -> DataFrame:
 
 
 def follower() -> Any:
-    """The processor; a function, so that this module is imported without PySpark."""
+    """Returns the processor class. It is defined in a function, so that this module can be imported without
+    PySpark.
+    """
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     class Follower(StatefulProcessor):
-        """State: the next number, and the gaps that are open."""
+        """Follows one sequence. Its state is the next number and the open gaps."""
 
         def init(self, handle: Any) -> None:
             self._state = handle.getValueState("sequence", _STATE)
@@ -192,7 +195,7 @@ def follower() -> Any:
 
 
 def _begun(table: pd.DataFrame) -> Numbers:
-    """A sequence from its beginning, or from where the lake's knowledge of it begins."""
+    """Returns a sequence from its beginning, or from the first number that the lake has."""
     first = table[~table["withdrawn"]].sort_values(_ORDER)["seq_no"]
     return Numbers(1 if bool(table["known"].iloc[0]) or first.empty else int(first.iloc[0]))
 
@@ -209,7 +212,7 @@ def _follow(key: tuple[str, str, int], table: pd.DataFrame, numbers: Numbers) ->
 
 
 def _arrive(numbers: Numbers, arrived: pd.DataFrame) -> Iterator[Finding]:
-    """Handles numbers in order, which nearly all are, in one step."""
+    """Adds numbers. Processes numbers that are in order, which nearly all are, in one step."""
     column = arrived["seq_no"].to_numpy()
     if len(column) and column[0] == numbers.expected and bool((column[1:] == column[:-1] + 1).all()):
         numbers.expected = int(column[-1]) + 1

@@ -1,4 +1,4 @@
-"""The Spark session of the lake's verbs."""
+"""The Spark session of the lake's commands."""
 
 from __future__ import annotations
 
@@ -31,19 +31,21 @@ _LOCAL: Final = {
     "spark.python.authenticate.socketTimeout": "60s",
     "spark.sql.shuffle.partitions": "8",
 }
-"""Settings without a chosen master: the commands of the lake on one machine."""
+"""Settings if no master is chosen: the commands of the lake run on one machine."""
 
 
 def start(name: str) -> SparkSession:
-    """The session of `spark-submit` if there is one, else a local one on all processors."""
+    """Returns the session of `spark-submit` if there is one, otherwise a local one that uses all
+    processors.
+    """
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(f"msmq-lake {name}")
     if not SparkConf().contains("spark.master"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # no other machine is to reach it
-        # Spark's workers are the `python3` of the PATH otherwise: under cron or systemd not the one that has
-        # this package.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # no other machine may connect to it
+        # Otherwise Spark's workers run the `python3` of PATH, which under cron or systemd may not have this
+        # package.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = builder.master("local[*]")
         for key, value in _LOCAL.items():
@@ -52,12 +54,12 @@ def start(name: str) -> SparkSession:
 
 
 def prepared(spark: SparkSession) -> SparkSession:
-    """A session with the settings that the lake's jobs rely on; the given one keeps its own."""
+    """Sets the settings on which the lake's jobs rely. Settings that the session already has are kept."""
     from pyspark.errors import PySparkException
 
     with contextlib.suppress(
         PySparkException, NotImplementedError
-    ):  # with Spark Connect each client has its own
+    ):  # with Spark Connect each client has its own settings
         spark = spark.newSession()
     for key, value in _SETTINGS.items():
         spark.conf.set(key, value)

@@ -1,4 +1,4 @@
-"""From bronze to silver: the events of a day and queue manager, each once."""
+"""Merges bronze into silver: the events of each day and queue manager, each once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEPT: Final = "_state/silver-kept.json"
 _TABLE: Final = "silver/events"
 _DAILY: Final = (_TABLE, "silver/lifecycle")
 IDENTITY: Final = ("qm_guid", "incarnation", "feed_seq")
-"""The columns that identify an event for good."""
+"""The columns that identify an event permanently."""
 
 
 class Merge(NamedTuple):
@@ -27,8 +27,8 @@ class Merge(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The `first` day that silver still has on demand (None: nothing was ever dropped), and the last event of
-    each queue manager that was dropped.
+    """The `first` day that silver still has (None: nothing was ever dropped), and the last dropped event of
+    each queue manager.
     """
 
     first: date | None
@@ -71,25 +71,25 @@ def merge(spark: SparkSession, lake: Lake) -> Merge:
 
 
 def events(spark: SparkSession, lake: Lake) -> DataFrame:
-    """All of silver; choose by `day`."""
+    """Returns all events of silver; filter by `day`."""
     if not lake.names(_TABLE):
         return spark.createDataFrame([], ddl(SILVER_EVENTS))
     return load(spark.read, SILVER_EVENTS, lake.path(_TABLE))
 
 
 def merged(lake: Lake) -> dict[str, int]:
-    """Run -> the last of its batches of events that silver has."""
+    """Returns a mapping from each run to the last of its batches of events that silver has."""
     return dict(lake.read_json(_MERGED) or {})
 
 
 def kept(lake: Lake) -> Kept:
-    """The days that `compact --keep-silver` has kept."""
+    """Returns which days `compact --keep-silver` has kept."""
     note = lake.read_json(_KEPT)
     return Kept(None, {}) if note is None else Kept(date.fromisoformat(note["first"]), note["ends"])
 
 
 def forget(lake: Lake, first: date) -> int:
-    """Deletes the days of events and lifecycles before `first`; how many directories."""
+    """Deletes the days of events and lifecycles before `first`. Returns how many directories."""
     limit = f"day={first}"
     days = [(table, day) for table in _DAILY for day in lake.names(table) if "day=" <= day < limit]
     if not days:
@@ -106,7 +106,7 @@ def forget(lake: Lake, first: date) -> int:
 
 
 def days(lake: Lake) -> list[date]:
-    """The days of which silver has something."""
+    """Returns the days for which silver has events."""
     names = [name.removeprefix("day=") for name in lake.names(_TABLE) if name.startswith("day=")]
     return [date.fromisoformat(name) for name in names]
 

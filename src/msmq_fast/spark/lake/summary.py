@@ -1,4 +1,4 @@
-"""The content of a report, gathered from the gold tables by pyarrow alone: no Spark, no JVM."""
+"""Gathers the content of a report from the gold tables with pyarrow alone, without Spark and its JVM."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake.layout import Lake
 
 SHOWN: Final = 50
-"""Rows of a long table that a report lists; it says how many there are."""
+"""The number of rows of a long table that a report lists. It also gives the total."""
 
 QUEUES: Final = 8
-"""Queues that are drawn one by one: the deepest."""
+"""The number of queues that have a plot of their own: the deepest ones."""
 
 COUNTS: Final = (
     "sent",
@@ -33,20 +33,20 @@ COUNTS: Final = (
     "duplicated",
 )
 _UNKNOWN_BEFORE: Final = ("undelivered", "discarded")
-"""Counts that an audit of an earlier release did not write."""
+"""Counts that an audit of an earlier release did not store."""
 _ENDED: Final = ("expired", "purged", "dead", "nacked", "removed")
 Rows = list[dict[str, Any]]
 
 
 def audited(lake: Lake) -> list[date]:
-    """The days that were audited."""
+    """Returns the audited days."""
     names = lake.names("gold/reconciliation")
     return [date.fromisoformat(name.removeprefix("day=")) for name in names if name.startswith("day=")]
 
 
 def gather(lake: Lake, day: date) -> dict[str, Any]:
-    """Everything about one day, as values that JSON knows, times as datetimes. CommandError: it was not
-    audited.
+    """Returns everything about one day as JSON values, with times as datetimes. Raises CommandError if it was
+    not audited.
     """
     if day not in audited(lake):
         raise CommandError(
@@ -85,9 +85,11 @@ _RANK: Final = {"lost": 0, "unproven": 1, "undelivered": 2, "ok": 3}
 
 
 def verdict(rows: Rows, coverage: Rows, counters: Rows, gaps: int) -> str:
-    """`ok` needs everything in the lake and equal counts: without a proof the verdict is not `ok`, and
-    missing counts do not agree. `undelivered`: the same, but for messages that were refused, expired, purged
-    or removed, and are in no dead-letter queue.
+    """Returns the verdict.
+
+    `ok` requires everything in the lake and equal counts: without a proof the verdict is not `ok`, and
+    missing counts do not count as equal. `undelivered` is the same, except that some messages were refused,
+    expired, purged or removed, and are in no dead-letter queue.
     """
     verdicts = {row["verdict"] for row in rows}
     if "lost" in verdicts:
@@ -100,8 +102,8 @@ def verdict(rows: Rows, coverage: Rows, counters: Rows, gaps: int) -> str:
 
 
 def undelivered_by(lake: Lake, day: date) -> Rows:
-    """`arrived`, `reason`, `n`, `dead_lettered`: messages that no program received and none will, the most
-    frequent reason first.
+    """Returns messages that no program received and none will, as `arrived`, `reason`, `n`, `dead_lettered`,
+    the most frequent reason first.
     """
     sums: dict[tuple[bool, str], list[int]] = defaultdict(lambda: [0, 0])
     for row in _rows(lake, "undelivered", day):
@@ -116,8 +118,8 @@ def undelivered_by(lake: Lake, day: date) -> Rows:
 
 
 def undelivered(by: Rows) -> Iterator[str]:
-    """The findings of `undelivered_by` in words: those that did not reach their queue, and those that left it
-    unread.
+    """Yields the findings of `undelivered_by` in words: messages that did not reach their queue, and messages
+    that left it unread.
     """
     for arrived, what in ((False, "did not reach their queue"), (True, "left their queue unread")):
         rows = [row for row in by if row["arrived"] is arrived]
@@ -130,7 +132,7 @@ def undelivered(by: Rows) -> Iterator[str]:
 
 
 def outcome(lake: Lake, day: date) -> dict[str, Any]:
-    """The verdict on one day and its totals."""
+    """Returns the verdict on one day and its totals."""
     rows, counters = _reconciliation(lake, day), _rows(lake, "counters", day)
     gaps = _kinds(lake, day).get("gap", 0)
     return {
@@ -144,7 +146,7 @@ def outcome(lake: Lake, day: date) -> dict[str, Any]:
 
 
 def lost(lake: Lake, day: date) -> Rows:
-    """Some of the messages that are lost, or may be."""
+    """Returns some of the messages that are lost, or may be."""
     from pyarrow import compute
 
     data = lake.dataset(f"silver/lifecycle/day={day}")
@@ -156,7 +158,7 @@ def lost(lake: Lake, day: date) -> Rows:
 
 
 def _reconciliation(lake: Lake, day: date) -> Rows:
-    """The table; a day that an earlier release audited did not tell dead letters from what is nowhere."""
+    """Returns the table. An earlier release did not count dead letters separately from discarded messages."""
     rows = _rows(lake, "reconciliation", day)
     for row in rows:
         if _UNKNOWN_BEFORE[0] not in row:
@@ -179,7 +181,9 @@ def _of(column: str, *, value: Any) -> Any:
 
 
 def _part(lake: Lake, table: str, day: date, order: list[str], wanted: Any = None) -> dict[str, Any]:
-    """`n` rows, and the first of them by the columns of `order`: the table of a bad day is long."""
+    """Returns the number of rows `n`, and the first rows in the order of the columns `order`, since a table
+    may be long.
+    """
     import pyarrow as pa
     from pyarrow import compute
 
@@ -220,7 +224,9 @@ r"""Matches the names of outgoing queues: `DIRECT=OS:HOST\private$\x`, but not `
 
 
 def _series(lake: Lake, day: date, names: dict[str, str | None]) -> dict[str, Any]:
-    """`depth`: points of the deepest queues; `throughput`: what came into queues and was received."""
+    """Returns `depth`, points of the deepest queues, and `throughput`, messages that arrived in queues and
+    were received.
+    """
     from pyarrow import compute
 
     data = lake.dataset(f"gold/queue_minute/day={day}")
@@ -233,7 +239,7 @@ def _series(lake: Lake, day: date, names: dict[str, str | None]) -> dict[str, An
         for row in table.group_by(["qm", "queue"]).aggregate([("depth_end", "max")]).to_pylist():
             key = (row["qm"], row["queue"])
             deepest[key] = max(row["depth_end_max"], deepest.get(key, row["depth_end_max"]))
-        # An outgoing queue passes on what arrives elsewhere.
+        # An outgoing queue passes on messages that arrive elsewhere.
         here = table.filter(compute.invert(compute.match_substring_regex(table["queue"], _OUTGOING)))
         sums = here.group_by("minute").aggregate([(name, "sum") for name in columns])
         for row in sums.to_pylist():
@@ -250,7 +256,9 @@ def _series(lake: Lake, day: date, names: dict[str, str | None]) -> dict[str, An
 def _depths(
     data: Any, shown: list[tuple[str, str]], names: dict[str, str | None]
 ) -> dict[str, list[tuple[datetime, int]]]:
-    """By name of the queue; where two queue managers have one of that name, with theirs."""
+    """Returns the depths by the name of the queue. If several queue managers have a queue of that name, adds
+    theirs.
+    """
     from pyarrow import compute
 
     several = Counter(queue for _, queue in shown)

@@ -1,4 +1,4 @@
-"""Events made ready for an audit: each thing that happened once, and with the name of its queue."""
+"""Prepares events for an audit: each event once, and with the name of its queue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _KINDS: Final = {
 
 
 def single(events: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Without what a restored store tells again: its feed begins with the events from before the backup."""
+    """Removes the events that a restored store repeats: its feed begins with the events from before the
+    backup.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -34,10 +36,10 @@ def single(events: DataFrame, coverage: DataFrame) -> DataFrame:
 
 
 def named(events: DataFrame) -> DataFrame:
-    """With `queue` and `queue_kind` of queues that were deleted before their events were archived.
+    """Adds `queue` and `queue_kind` of queues that were deleted before their events were archived.
 
-    A message keeps its LookupIdentifier as long as it is in a queue, and a journal or dead-letter copy has
-    its own, so the event that brought it there tells the kind of queue even where no name was ever archived.
+    A message keeps its LookupIdentifier while it is in a queue, and a journal or dead-letter copy has its
+    own. Therefore the event of its arrival gives the kind of queue even if no name was ever archived.
     """
     from pyspark.sql import functions as F
 
