@@ -1,5 +1,5 @@
-# What follows when a message reaches its queue, leaves it, or fails (DM-203, X-60 … X-69): copies, moves to journals and dead-letter
-# queues, acknowledgments. Call it inside the unit of the cause: everything joins that.
+# The side effects of a message that reaches its queue, leaves it, or fails (DM-203, X-60 … X-69): copies, moves to journals and dead-letter
+# queues, acknowledgments. Call these functions inside the unit of the cause: all side effects join that unit.
 
 from libc.stdint cimport uint32_t, uint8_t
 from msmq_fast._native.ledgerbase cimport LedgerBase
@@ -7,9 +7,9 @@ from msmq_fast._native.positions cimport Slot
 from msmq_fast._native.queuebase cimport QueueBase
 
 
-# The packet of a message that leaves. None: it cannot be read; the message stays, locked as damaged.
+# Returns the packet of a message that leaves. None: it cannot be read; the message stays, locked as damaged.
 cdef bytes packet_of(QueueBase core, Slot* slot)
-# Does what follows. True: the stored content belongs to another queue now. `slot` may be invalid afterwards.
+# Applies the side effects of a removal. Returns True if the stored content now belongs to another queue. `slot` may be invalid afterwards.
 cdef bint apply_side_effects(LedgerBase ledger, uint32_t queue, uint8_t role, QueueBase journal, const Slot* slot, bytes packet, int reason) except -1
-# What follows when a message reaches a queue, inside the unit that enqueues it. `slot` may be invalid afterwards.
+# Applies the side effects of an arrival, inside the unit that enqueues the message. `slot` may be invalid afterwards.
 cdef int arrived(QueueBase core, const Slot* slot, bytes packet) except -1

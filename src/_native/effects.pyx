@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""What follows when a message reaches its queue, leaves it, or fails; see effects.pxd."""
+"""The side effects of a message that reaches its queue, leaves it, or fails; see effects.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport uint16_t, uint32_t, uint64_t, uint8_t
@@ -28,11 +28,11 @@ from msmq_fast._native.record cimport POSITION_JOURNAL_POSITIVE, SEQUENCE_MASK, 
 from msmq_fast._native.tables import StoreError
 
 cdef enum:
-    DISCARD_SILENCE = 60        # seconds between two words on copies that find no room
+    DISCARD_SILENCE = 60        # seconds between two reports of copies that were discarded for lack of room
 
 
 cdef bytes packet_of(QueueBase core, Slot* slot):
-    """The packet of a message that leaves, for what follows from that. None: it cannot be read; the message stays, locked as damaged."""
+    """Returns the packet of a message that leaves, for the side effects. None: it cannot be read; the message stays, locked as damaged."""
     if slot.body != NULL:
         return <bytes>slot.body
     try:
@@ -48,9 +48,9 @@ cdef bytes packet_of(QueueBase core, Slot* slot):
 
 
 cdef bint apply_side_effects(LedgerBase ledger, uint32_t queue, uint8_t role, QueueBase journal, const Slot* slot, bytes packet, int reason) except -1:
-    """Does what follows, inside a unit. True: the stored content belongs to another queue now.
+    """Applies the side effects of a removal, inside a unit. Returns True if the stored content now belongs to another queue.
 
-    `slot` may be invalid afterwards: an acknowledgment can go into the very list that it stands in.
+    `slot` may be invalid afterwards: an acknowledgment can be inserted into the same list.
     """
     cdef Slot original = slot[0]
     cdef QueueBase target
@@ -69,7 +69,7 @@ cdef bint apply_side_effects(LedgerBase ledger, uint32_t queue, uint8_t role, Qu
 
 
 cdef int _tell_of(LedgerBase ledger, uint32_t queue, uint8_t role, const Slot* slot, int reason) except -1:
-    """The feed hears of an acknowledgment, with its class."""
+    """Adds a feed event for an acknowledgment, with its class."""
     cdef Slot event = slot[0]
     event.message_class = <uint16_t>reason
     ledger.event(
@@ -80,16 +80,16 @@ cdef int _tell_of(LedgerBase ledger, uint32_t queue, uint8_t role, const Slot* s
 
 
 cdef bint transfer(LedgerBase ledger, const Slot* original, bytes packet, QueueBase target, int reason) except -1:
-    """Gives what a message leaves behind to a journal or dead-letter queue, inside a unit: the stored content changes hands.
+    """Moves the content of a removed message to a journal or dead-letter queue, inside a unit: the stored content changes its owner.
 
-    False: there is no room, and the copy is discarded (X-35, X-36), counted and told. The quota of the queue manager still
-    counts the original. Flow control is not asked: what is here was let in before.
+    Returns False if there is no room: the copy is discarded (X-35, X-36), counted and reported. The quota of the queue manager still counts
+    the original. Flow control does not apply, since the message was already accepted.
     """
     cdef UserMessage m
     cdef uint64_t sequence
     cdef Slot* slot = NULL
     assert in_unit(ledger.writer), "call inside a unit"
-    # Dead letters of messages from elsewhere leave half of the room to those of local programs: strangers cause them at will.
+    # Dead letters of messages from other computers may use only half of the room, since unauthenticated peers can cause them at will.
     cdef uint64_t room = target.quota_bytes
     if reason & REASON_NEGATIVE and original.source != ledger._own_source:
         room //= 2
@@ -107,7 +107,7 @@ cdef bint transfer(LedgerBase ledger, const Slot* original, bytes packet, QueueB
 
 
 cdef bint duplicate(LedgerBase ledger, const Slot* slot, bytes packet, QueueBase target, int reason) except -1:
-    """As `transfer`, with a content of its own: the original stays where it is."""
+    """Like `transfer`, but the copy has its own content: the original stays in its queue."""
     cdef Slot alone = slot[0]
     alone.content_id = 0
     if slot.size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - slot.size:
@@ -116,7 +116,7 @@ cdef bint duplicate(LedgerBase ledger, const Slot* slot, bytes packet, QueueBase
 
 
 cdef bint discard(LedgerBase ledger, QueueBase target) except -1:
-    """A copy does not come into its queue. Returns False."""
+    """Counts and reports a copy that is not enqueued. Returns False."""
     ledger.discarded += 1
     if ledger.on_discard is not None and ledger.now_s - ledger._discard_told >= DISCARD_SILENCE:
         ledger._discard_told = ledger.now_s
@@ -133,7 +133,7 @@ cdef bint _has_place(QueueBase target, uint64_t size, uint64_t room) noexcept:
 
 cdef bint _settle(LedgerBase ledger, const Slot* original, Slot* slot, bytes packet, const UserMessage* m, QueueBase target, int reason,
                   bint whole) except -1:
-    """The new position, stored as the original was. `whole`: with its content."""
+    """Enqueues the copy with a new position, stored if the original was. `whole`: also stores its content."""
     cdef PositionRecord record
     cdef bint recoverable = slot.flags & FLAG_RECOVERABLE
     slot.reason = <uint16_t>(reason if reason & REASON_NEGATIVE else 0)
@@ -159,7 +159,7 @@ cdef bint _settle(LedgerBase ledger, const Slot* original, Slot* slot, bytes pac
 
 
 cdef int arrived(QueueBase core, const Slot* slot, bytes packet) except -1:
-    """A message reached its destination queue, inside the unit that enqueues it: ACK_REACH_QUEUE, and the sender's own copy (X-61).
+    """Applies the side effects of an arrival, inside the unit that enqueues the message: ACK_REACH_QUEUE, and the sender's own copy (X-61).
 
     `slot` may be invalid afterwards.
     """
@@ -179,9 +179,10 @@ cdef int arrived(QueueBase core, const Slot* slot, bytes packet) except -1:
 
 
 def dead_letter(QueueBase target not None, bytes packet not None, int reason) -> bool:
-    """Put a message that no queue took into a dead-letter queue, in the current unit. False: there was no room, it is discarded.
+    """Puts a message that no queue accepted into a dead-letter queue, in the current unit. Returns False if there was no room and it was
+    discarded.
 
-    What comes from others is not let in while flow control holds. Raises ValueError for a packet that is malformed.
+    Messages from other computers are not accepted during flow control. Raises ValueError for a malformed packet.
     """
     cdef LedgerBase ledger = target.ledger
     cdef UserMessage m

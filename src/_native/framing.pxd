@@ -21,7 +21,7 @@ cdef enum:
 
 
 cdef enum Fault:
-    # msmq_fast.protocol.errors.PacketFaultCode holds the same numbers and what they mean.
+    # msmq_fast.protocol.errors.PacketFaultCode has the same numbers and their meanings.
     FAULT_NONE = 0
     FAULT_TRUNCATED = 1
     FAULT_VERSION = 2
@@ -87,7 +87,7 @@ cdef enum:
 
 
 cdef struct UserMessage:
-    # Offsets count from the first byte of the BaseHeader; an absent part has offset 0 and length 0.
+    # Offsets count from the first byte of the BaseHeader. A missing part has offset 0 and length 0.
     uint32_t size               # BaseHeader.PacketSize without a SessionHeader: what is kept
     uint32_t wire_size          # bytes taken from the stream, SessionHeader included
     uint16_t base_flags
@@ -125,14 +125,14 @@ cdef struct UserMessage:
     uint32_t session_offset     # of the SessionHeader inside the wire bytes, 0 if none
 
 
-# 0, or the code of the first rule that the packet breaks (a Fault). FAULT_TRUNCATED: `length` ends before
-# the packet does; out.wire_size then says how many bytes are needed (at least).
+# Returns 0, or the code of the first rule that the packet breaks (a Fault). FAULT_TRUNCATED: `length` is less than the packet;
+# out.wire_size then has the number of bytes needed, at least.
 cdef int parse_user_message(const uint8_t* data, size_t length, UserMessage* out) noexcept nogil
 
-# The bytes that are kept of a received message: no SessionHeader, SH clear, PacketSize to match.
+# Returns the bytes of a received message that are stored: no SessionHeader, SH clear, PacketSize adjusted.
 cdef bytes kept_packet(const uint8_t* packet, const UserMessage* m)
 
-# Fields of a packet that change on the way; `packet` points at the BaseHeader.
+# Writes fields of a packet that change in transit. `packet` points to the BaseHeader.
 cdef inline void put_u16(uint8_t* p, uint16_t value) noexcept nogil:
     p[0] = value & 0xFF
     p[1] = value >> 8
@@ -163,7 +163,7 @@ cdef inline uint64_t align4(uint64_t value) noexcept nogil:
     return (value + 3) & ~<uint64_t>3
 
 cdef inline int check_base(const uint8_t* data, size_t limit) noexcept nogil:
-    """The BaseHeader rules that hold for every packet; at least 16 bytes are there."""
+    """Checks the BaseHeader rules that apply to every packet. The caller has checked that at least 16 bytes are present."""
     cdef uint32_t size
     if data[0] != VERSION:
         return FAULT_VERSION
@@ -177,7 +177,7 @@ cdef inline int check_base(const uint8_t* data, size_t limit) noexcept nogil:
 
 @cython.final
 cdef class ParsedMessage:
-    """A UserMessage packet and where its parts are."""
+    """A UserMessage packet and the offsets of its parts."""
     cdef readonly bytes packet
     cdef UserMessage m
     cdef dict _fields

@@ -16,7 +16,7 @@ cdef enum:
 
 cdef int walk_queue_name(const uint8_t* data, uint64_t size, uint64_t* pos, int kind,
                          uint32_t* offset, uint32_t* length) noexcept nogil:
-    """One queue name of the UserHeader; `kind` is DQ, AQ or RQ, already checked for its field."""
+    """Skips one queue name of the UserHeader. `kind` is DQ, AQ or RQ, already checked for its field."""
     cdef uint64_t at = pos[0], count
     if kind == 0 or kind == 1:
         return 0
@@ -122,7 +122,7 @@ cdef int walk_properties(const uint8_t* data, uint64_t size, uint64_t* pos, User
 
 
 cdef int walk_soap(const uint8_t* data, uint64_t size, uint64_t* pos, UserMessage* m) noexcept nogil:
-    """SoapHeader (2.2.20.7). The second section may start at the unpadded or at the padded end of the first."""
+    """Skips a SoapHeader (2.2.20.7). The second section may start at the unpadded or at the padded end of the first."""
     cdef uint64_t at = pos[0], chars
     if size - at < 8:
         return FAULT_SOAP_SIZE
@@ -151,7 +151,7 @@ cdef int walk_soap(const uint8_t* data, uint64_t size, uint64_t* pos, UserMessag
 
 
 cdef int walk_mqf_address(const uint8_t* data, uint64_t size, uint64_t* pos, int section) noexcept nogil:
-    """One MQFAddressHeader (2.2.20.2) with all its elements (2.2.18.1.4)."""
+    """Skips one MQFAddressHeader (2.2.20.2) with all its elements (2.2.18.1.4)."""
     cdef uint64_t start = pos[0], end, at, left, header
     cdef int kind
     if size - start < 12:
@@ -210,7 +210,7 @@ cdef int walk_mqf(const uint8_t* data, uint64_t size, uint64_t* pos, UserMessage
 
 
 cdef int walk_optional(const uint8_t* data, uint64_t size, uint64_t* pos, UserMessage* m) noexcept nogil:
-    """What may follow the MessagePropertiesHeader: Debug, SRMP envelope, compound message, Soap, MultiQueueFormat."""
+    """Skips the optional headers after the MessagePropertiesHeader: Debug, SRMP envelope, compound message, Soap, MultiQueueFormat."""
     cdef uint64_t length
     cdef const uint8_t* h
     cdef int fault
@@ -244,7 +244,7 @@ cdef int walk_optional(const uint8_t* data, uint64_t size, uint64_t* pos, UserMe
         m.compound_offset = <uint32_t>pos[0]
         if not m.body_length and get_u32(h + 8) and not (
                 m.security_offset and get_u16(data + m.security_offset) & SECURITY_ENCRYPTED):
-            # The body of a message that came over HTTP is kept once, where it came (MS-MQRR 2.2.5.1.2.2).
+            # The body of a message that arrived over HTTP is stored once, inside the received HTTP message (MS-MQRR 2.2.5.1.2.2).
             m.body_offset = <uint32_t>pos[0] + 16 + get_u32(h + 12)
             m.body_length = get_u32(h + 8)
         pos[0] += align4(16 + length)
@@ -346,7 +346,7 @@ cdef int parse_user_message(const uint8_t* data, size_t length, UserMessage* out
         out.session_offset = <uint32_t>size
         out.wire_size = <uint32_t>size + SESSION_HEADER_SIZE
         return 0 if length >= out.wire_size else FAULT_TRUNCATED
-    if pos + SESSION_HEADER_SIZE == size:   # PacketSize counts it, as that of a SessionAck does
+    if pos + SESSION_HEADER_SIZE == size:   # PacketSize includes it, as in a SessionAck
         out.session_offset = <uint32_t>pos
         out.size = <uint32_t>pos
         return 0
@@ -363,10 +363,10 @@ cdef bytes kept_packet(const uint8_t* packet, const UserMessage* m):
 
 
 cdef class ParsedMessage:
-    """A UserMessage packet and where its parts are; made by `parse`."""
+    """A UserMessage packet and the offsets of its parts; created by `parse`."""
 
     def fields(self):
-        """All fields of the native UserMessage struct by name; they are attributes too."""
+        """All fields of the native UserMessage struct by name. They are also attributes."""
         if self._fields is None:
             self._fields = self.m
         return self._fields
@@ -410,7 +410,7 @@ cdef class ParsedMessage:
 
     @property
     def destination(self):
-        """The DestinationQueue field as on the wire; its form is `dest_type`."""
+        """The DestinationQueue field as on the wire; `dest_type` is its type."""
         return self._view(self.m.dest_offset, self.m.dest_length)
 
     @property
@@ -426,7 +426,7 @@ cdef class ParsedMessage:
         return self._view(self.m.sender_id_offset, self.m.sender_id_length)
 
     def kept(self):
-        """The bytes that are stored: no SessionHeader, SH clear, PacketSize to match."""
+        """The bytes that are stored: no SessionHeader, SH clear, PacketSize adjusted."""
         return kept_packet(<const uint8_t*>PyBytes_AS_STRING(self.packet), &self.m)
 
 
@@ -439,7 +439,7 @@ class BadPacket(ValueError):
 
 
 def parse(data):
-    """The UserMessage that `data` (bytes-like) starts with; BadPacket says what is wrong with it."""
+    """Parses the UserMessage at the start of `data` (bytes-like). Raises BadPacket with the rule that it breaks."""
     cdef ParsedMessage parsed = ParsedMessage.__new__(ParsedMessage)
     parsed.packet = data if type(data) is bytes else bytes(data)
     cdef int fault = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(parsed.packet),

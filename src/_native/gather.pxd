@@ -1,4 +1,4 @@
-# A batch: what one LMDB transaction is to do. Filled by the event loop (batch.pxd), carried out by the writer thread (batch_thread.h).
+# A batch: the operations of one LMDB transaction. The event loop fills it (batch.pxd), the writer thread commits it (batch_thread.h).
 
 from cpython.object cimport PyObject
 from libc.stddef cimport size_t

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""DuplicateHistory: the message identifiers that arrived before (MS-MQQB 3.1.1.3, 3.1.5.8.1, 3.1.6.7)."""
+"""DuplicateHistory: identifiers of messages that arrived before (MS-MQQB 3.1.1.3, 3.1.5.8.1, 3.1.6.7)."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t
@@ -141,31 +141,31 @@ cdef uint64_t NOT_TOLD = 0xFFFFFFFFFFFFFFFF
 
 cdef enum:
     SEED_SIZE = 16
-    NAMES_OFFSET = 64           # of what follows the fixed part of a UserHeader: names of queues, ConnectorType
-    PROPERTIES_SIZE = 56        # of a MessagePropertiesHeader before label, extension and body, which follow
+    NAMES_OFFSET = 64           # of the fields after the fixed part of a UserHeader: queue names, ConnectorType
+    PROPERTIES_SIZE = 56        # of a MessagePropertiesHeader without the label, extension and body that follow
     SECURITY_ENCRYPTED = 0x20   # SecurityHeader.Flags.EB
 
 
 cdef class DuplicateHistory(CommitListener):
-    """At most `capacity` messages, each with the time at which it was seen last.
+    """At most `capacity` messages, each with the time at which it was last seen.
 
-    A message is remembered when it is accepted: an express one at once, a recoverable one as pending until the commit
-    that stores it is durable. If that commit fails the message is forgotten, so that a repetition is accepted.
-    `lifetime` is in seconds. `portable`: use no instruction that only some processors have.
+    An accepted express message is remembered at once, a recoverable one as pending until the commit that stores it is durable. If that
+    commit fails, the message is forgotten, so that a repetition is accepted. `lifetime` is in seconds. `portable`: use no instruction that
+    only some processors have.
 
-    1. MS-MQQB knows a message by its identifier, the GUID of its source and a number. The packet claims both, and nothing proves
-       them: a peer that sends messages under the next numbers of another queue manager would cause the real ones to be dropped
-       as duplicates. So a message is known by its identifier *and* a fingerprint of what its sender wrote. An unauthenticated
-       peer would have to send the same message, to the same queue, before its sender does.
-    2. The fingerprint is keyed with `seed`, which the store keeps: what was seen before a restart is known after it.
-    3. It covers all bytes that every transmission of a message has in common, whatever way it takes: its time of sending, flags,
-       queues, properties, label, extension, body, signature and certificate. Hop count, keys and priority may differ from one to the
-       next. An encrypted message for this queue manager is known by its body in clear (`Receiver.sight` gets the opened packet), or a
-       peer that knows its label could send another body in its place.
-    4. Senders and routers shorten lifetimes on the way, and never lengthen them. So a message that lives longer than the one before it
-       is not a repetition: a peer that knows all of a message could send a copy that expires at once.
-    5. The table is shared among origins (addresses). One that has its share makes room for a new entry with its own oldest;
-       for others that with the most makes room. So no address can push out what the others have brought.
+    1. MS-MQQB identifies a message by the GUID of its source and a number. The packet claims both, and nothing proves them: a peer that
+       sends messages under the next numbers of another queue manager would cause the real ones to be dropped as duplicates. Therefore a
+       message is identified by its identifier *and* a fingerprint of its content. An unauthenticated peer would have to send the same
+       message, to the same queue, before its sender does.
+    2. The fingerprint is keyed with `seed`, which is stored, so that messages seen before a restart are still recognised.
+    3. The fingerprint covers all bytes that every transmission of a message shares, on every route: its sent time, flags, queues,
+       properties, label, extension, body, signature and certificate. Hop count, keys and priority may differ between transmissions. An
+       encrypted message for this queue manager is identified by its decrypted body (`Receiver.sight` gets the decrypted packet); otherwise
+       a peer that knows its label could send another body in its place.
+    4. Senders and routers shorten lifetimes in transit, and never lengthen them. Therefore a message that lives longer than the one before
+       it is not a repetition. Otherwise a peer that knows all of a message could send a copy that expires at once.
+    5. Origins (addresses) share the table. An origin that uses its share replaces its own oldest entry by a new one. For other origins, the
+       origin with the most entries makes room. So no address can displace the entries of others.
     """
 
     def __cinit__(self, int capacity=10_000, uint32_t lifetime=1_800, bytes seed=None, bint portable=False):
@@ -208,7 +208,7 @@ cdef class DuplicateHistory(CommitListener):
 
     @property
     def capacity(self) -> int:
-        """The greatest number of identifiers."""
+        """The largest number of identifiers."""
         return self._capacity
 
     cdef void identify(self, const uint8_t* packet, const UserMessage* m, Identity* identity) noexcept:
@@ -219,7 +219,7 @@ cdef class DuplicateHistory(CommitListener):
         memcpy(identity.identifier, packet + 16, 16)
         memcpy(identity.identifier + 16, packet + 56, 4)
         if not (m.transaction_offset or m.security_offset or m.mqf_offset or (m.body_length and m.body_offset != behind)):
-            # Names, properties, label, extension and body stand one behind the other.
+            # Names, properties, label, extension and body are contiguous.
             hash = self._absorb(hash, packet + NAMES_OFFSET, behind + m.body_length - NAMES_OFFSET)
         else:
             hash = self._absorb_parts(hash, packet, m, size)
@@ -230,7 +230,7 @@ cdef class DuplicateHistory(CommitListener):
         identity.lifetime = m.time_to_be_received
 
     cdef uint64_t _absorb_parts(self, uint64_t hash, const uint8_t* packet, const UserMessage* m, size_t size) noexcept:
-        # `size` of the properties, with what follows them before the body.
+        # `size` is the size of the properties and of everything between them and the body.
         cdef uint32_t names_end = m.properties_offset
         cdef bint readable = True
         if m.transaction_offset:
@@ -239,7 +239,7 @@ cdef class DuplicateHistory(CommitListener):
             names_end = m.security_offset
         hash = self._absorb(hash, packet + NAMES_OFFSET, names_end - NAMES_OFFSET)
         if m.security_offset:
-            # The body of a message that waits for its keys, in a stream: see `judge_place`.
+            # The body of a message in a stream that still waits for its keys is not readable: see `judge_place`.
             readable = m.transaction_offset == 0 or packet[m.security_offset] & SECURITY_ENCRYPTED == 0
             hash = history_absorb(hash, packet + m.sender_id_offset, m.sender_id_length, self._seed)
             hash = self._absorb(hash, packet + m.signature_offset, m.signature_length)
@@ -248,7 +248,7 @@ cdef class DuplicateHistory(CommitListener):
             hash = self._absorb(hash, packet + m.mqf_offset, m.size - m.mqf_offset)
         if readable and m.body_offset == m.properties_offset + size:
             size += m.body_length
-        elif readable:  # nothing, or where the message came with it over HTTP
+        elif readable:  # no body, or a message that arrived over HTTP with it
             hash = self._absorb(hash, packet + m.body_offset, m.body_length)
         return self._absorb(hash, packet + m.properties_offset, size)
 
@@ -256,7 +256,7 @@ cdef class DuplicateHistory(CommitListener):
         return history_absorb_all(hash, data, size, self._seed, self._key, self._wide)
 
     cdef inline uint64_t _hash(self, const uint8_t* identifier, uint64_t fingerprint) noexcept:
-        # A fingerprint is a keyed hash of the identifier, too.
+        # The fingerprint is a keyed hash that includes the identifier.
         cdef uint64_t low, high
         cdef uint32_t ordinal
         if fingerprint:
@@ -286,7 +286,7 @@ cdef class DuplicateHistory(CommitListener):
         return index
 
     cdef int32_t _victim(self, uint32_t origin) noexcept:
-        # Of a full table: the entry that makes room for a new one of `origin`. Some origin has a full share at least.
+        # For a full table: returns the entry that a new one of `origin` replaces. At least one origin has a full share.
         cdef int64_t entries = self._capacity
         cdef int32_t most = 0
         cdef int i
@@ -409,7 +409,7 @@ cdef class DuplicateHistory(CommitListener):
         return 0
 
     cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
-        """Forgets an entry, or, if it is none, that the current batch will tell of its end."""
+        """Removes an entry, or, if there is none, the note that the current batch will be reported."""
         if token == NOT_TOLD:
             self._batch = NULL
         else:
@@ -417,7 +417,7 @@ cdef class DuplicateHistory(CommitListener):
         return 0
 
     cdef int _attach(self, Writer writer) except -1:
-        # A batch that was told of once is not used for anything else before it has ended.
+        # A batch that was reported once is not reused before it has ended.
         if self._batch == writer._current and self._generation > self._settled:
             return 0
         writer.notify(self, self._generation + 1)
@@ -440,7 +440,7 @@ cdef class DuplicateHistory(CommitListener):
         return 0
 
     def fingerprint(self, bytes packet not None) -> int:
-        """The fingerprint of a UserMessage packet. ValueError: it is malformed."""
+        """Returns the fingerprint of a UserMessage packet. Raises ValueError if it is malformed."""
         cdef UserMessage m
         cdef Identity identity
         cdef int fault = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m)
@@ -450,14 +450,14 @@ cdef class DuplicateHistory(CommitListener):
         return identity.fingerprint
 
     def origin(self, bytes name not None) -> int:
-        """The share of the table that a sender with this name takes; others may have the same one."""
+        """Returns the part of the table for a sender with this name. Other senders may use the same part."""
         cdef const uint8_t* data = <const uint8_t*>PyBytes_AS_STRING(name)
         return history_absorb(self._seed[1], data, PyBytes_GET_SIZE(name), self._seed) % ORIGINS
 
     def check(self, bytes identifier not None, uint32_t now, uint64_t fingerprint=0, uint32_t lifetime=0) -> int:
-        """NEW, DURABLE or PENDING for the 20 bytes of an identifier and a fingerprint; a hit gets the time `now` (Unix seconds).
+        """Returns NEW, DURABLE or PENDING for the 20 bytes of an identifier and a fingerprint. A hit gets the time `now` (Unix seconds).
 
-        `lifetime`: TimeToBeReceived. What was added with a shorter one is another message.
+        `lifetime` is TimeToBeReceived. A message that was added with a shorter lifetime is another message.
         """
         cdef Identity identity = make_identity(identifier, fingerprint, lifetime)
         return self.sight(&identity, now)
@@ -466,10 +466,10 @@ cdef class DuplicateHistory(CommitListener):
         self, bytes identifier not None, uint32_t now, Writer writer=None, uint64_t fingerprint=0, uint32_t origin=0,
         uint32_t lifetime=0xFFFFFFFF
     ) -> None:
-        """Remember an accepted message; an entry with an early time makes room for it.
+        """Remembers an accepted message, replacing an entry with an early time if the table is full.
 
-        With a `writer` it is pending until the batch that this is gathering has ended. Without a fingerprint, as in stores of
-        earlier versions, every message with this identifier is a duplicate.
+        With a `writer` it is pending until the batch that the writer is gathering has ended. Without a fingerprint, as in stores of earlier
+        versions, every message with this identifier is a duplicate.
         """
         cdef Identity identity = make_identity(identifier, fingerprint, lifetime)
         if origin >= ORIGINS:
@@ -477,7 +477,7 @@ cdef class DuplicateHistory(CommitListener):
         self.remember(&identity, origin, now, writer)
 
     def expire(self, uint32_t now) -> int:
-        """Forget what was seen more than `lifetime` seconds before `now`; returns how many that were."""
+        """Forgets messages that were last seen more than `lifetime` seconds before `now`. Returns their number."""
         cdef int expired = 0
         cdef int origin
         cdef Share* share
@@ -489,11 +489,11 @@ cdef class DuplicateHistory(CommitListener):
         return expired
 
     def identifiers_of(self, uint32_t origin) -> list:
-        """As `identifiers`, of one origin only."""
+        """Like `identifiers`, for one origin."""
         return [found[1:] for found in self._of(origin)] if origin < ORIGINS else []
 
     def identifiers(self) -> list:
-        """(identifier, seen) from the earliest to the latest sighting."""
+        """Returns (identifier, seen) from the earliest to the latest sighting."""
         cdef int origin
         found = []
         for origin in range(ORIGINS):
@@ -501,7 +501,7 @@ cdef class DuplicateHistory(CommitListener):
         return [each[1:] for each in sorted(found)]
 
     cdef list _of(self, uint32_t origin):
-        # (sighting, identifier, seen) of an origin, the earliest first.
+        # Returns (sighting, identifier, seen) of an origin, the earliest first.
         cdef int32_t index = self._shares[origin].oldest
         cdef HistoryEntry* entry
         found = []

@@ -1,24 +1,25 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""InStreams: the gate of transactional messages that arrive (MS-MQQB 3.1.5.8.6), and its persistent state (DU-12).
+"""InStreams: the gate for incoming transactional messages (MS-MQQB 3.1.5.8.6), and its persistent state (DU-12).
 
-A stream is advanced in the unit that stores its message. There is one record per stream and commit: the first message of a
-stream in a batch puts it, later ones change it in place. A batch depends on the batches before it that hold messages of
-the same streams: when one of those fails the batch fails too, so that a stream never has a gap.
+A stream advances in the unit that stores its message. There is one record per stream and commit: the first message of a stream in a batch
+adds it, later ones change it in place. A batch depends on earlier batches with messages of the same streams. If one of those fails, the
+batch also fails, so that a stream never has a gap.
 
-Nothing proves that a message is from the queue manager that it names. So there may be several streams of one source and
-destination, each with a home, the group of addresses that begins its sequences:
+Nothing proves that a message is from the queue manager that it names. Therefore there may be several streams of one source and destination,
+each with a home, the group of addresses that begins its sequences:
 
-1. A new sequence (its first message has no previous one) belongs to the stream of the home that it comes from. A peer that
-   begins a sequence in the name of another queue manager, with however great an identifier, begins a stream of its own.
+1. A new sequence (its first message has no previous one) belongs to the stream of the home from which it arrives. A peer that begins a
+   sequence in the name of another queue manager, even with a great identifier, begins a stream of its own.
 2. A sequence can continue from any address: a peer moves, has several addresses, or uses another router. Its message must name the
-   identifier, and as the previous number the last one that was accepted, which only its sender knows. OrderAcks then go to that
-   address, and the home of the stream moves there, unless that home has a stream of its own.
-3. What repeats the first message of a sequence that another home began is a repetition if the message is the same, and else
-   the begin of another sequence with an identifier that was stolen.
-4. Identifiers of sequences are times and small numbers, which can be guessed. So wrong guesses about one source and destination
-   have a budget. Where it is spent, and where MAX_HOMES homes speak of one stream, others that speak of it are turned away until
-   there is room, unless they are vouched for: the source is believed to be at that address, or a named router is.
-5. Each home may have FEW streams even where there are as many as there may be, so that unauthenticated peers cannot keep out another peer, however many they are.
+   identifier, and as the previous number the last one that was accepted, which only its sender knows. OrderAcks are then sent to that
+   address, and the home of the stream changes to it, unless that home has a stream of its own.
+3. A message that repeats the first message of a sequence from another home is a repetition if its content is the same. Otherwise it begins
+   another sequence with a stolen identifier.
+4. Identifiers of sequences are times and small numbers, which can be guessed. Therefore wrong guesses about one source and destination have
+   a budget. When the budget is used up, or MAX_HOMES homes claim one stream, further homes are rejected until there is room. Exceptions are
+   homes that are vouched for: the source is believed to be at that address, or a named router is.
+5. Each home may have FEW streams even if the total limit is reached, so that any number of unauthenticated peers cannot keep out another
+   peer.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -44,20 +45,20 @@ cdef enum:
     PREVIOUS_OFFSET = 16        # TransactionHeader.PreviousTxSequenceNumber
     HASH_SIZE = 16
     DIRECT = 7                  # UserHeader.Flags.DQ of a direct name
-    MAX_NAMES = 65536           # senders choose how they spell a destination: the spellings must not fill the memory
+    MAX_NAMES = 65536           # senders choose the spelling of a destination; the spellings must not fill the memory
     MAX_ADDRESS = 255
     MAX_NAME = 2048             # bytes of a DestinationQueue field: no queue has a longer name
     EVICTED = 1000
     FEW = 16
-    GUESS = 10                  # seconds until a wrong guess is forgiven
+    GUESS = 10                  # seconds until a wrong guess no longer counts
     GUESSES = 32                # at most at once
-    SILENT = 86400              # seconds: a sender that waits for an OrderAck has sent again by then, the resend ladder ends at six hours
+    SILENT = 86400              # seconds after which a sender has surely sent again: the resend ladder ends at six hours
 
 KEY_PREFIX = b"I"
 
 
 def folded(int dest_type, bytes name not None) -> bytes:
-    """The DestinationQueue field in the form by which streams are told apart: direct names without regard to case."""
+    """Returns the DestinationQueue field in the form that identifies a stream: direct names without regard to case."""
     if dest_type != DIRECT or len(name) < 4:
         return name
     cdef Py_ssize_t count = min(name[0] | name[1] << 8, len(name) - 2) & ~1
@@ -74,21 +75,21 @@ cdef inline uint64_t _identifier(const uint8_t* header) noexcept nogil:
 
 
 cdef class InStream:
-    """Made by InStreams; two are never equal."""
+    """A stream; created by InStreams. Two streams are never equal."""
 
     @property
     def unsettled(self) -> bool:
-        """Whether something of it is not durable yet."""
+        """Whether some of its state is not durable yet."""
         return self._unsettled
 
 
 cdef class InStreams(CommitListener):
-    """``InStreams(ledger, limit, prefix, group, vouches)``: at most `limit` streams are known at a time.
+    """``InStreams(ledger, limit, prefix, group, vouches)``: knows at most `limit` streams at a time.
 
-    Those of which no queue took anything make room for others, and if there are none those of which nothing came for a day.
-    `prefix` is the first byte of the keys of its records: each protocol that brings streams has its own. `group(address)` is the
-    home of an address, by default the address itself. `vouches(source, address)` tells whether a queue manager is
-    believed to be at an address; without it none is.
+    If there are more, streams without an accepted message are forgotten first, then streams without a message for a day. `prefix` is the
+    first byte of the keys of its records; each protocol that delivers streams has its own. `group(address)` returns the home of an address,
+    by default the address itself. `vouches(source, address)` returns whether a queue manager is believed to be at an address; without it,
+    none is.
     """
 
     def __init__(self, Ledger ledger not None, size_t limit=100_000, bytes prefix not None=KEY_PREFIX, group=str, vouches=None):
@@ -134,11 +135,11 @@ cdef class InStreams(CommitListener):
         return None if found == NULL else <InStream?>(<object>found)
 
     def home(self, str address not None) -> str:
-        """The home of the streams that begin at an address."""
+        """Returns the home of the streams that begin at an address."""
         return intern(self._group(address))
 
     def disputed(self, InStream stream not None) -> bool:
-        """Whether another home speaks of the same sequence of the same sender."""
+        """Whether another home claims the same sequence of the same sender."""
         cdef InStream other = self._heads.get(stream._bunch)
         while other is not None:
             if other is not stream and other.identifier == stream.identifier and other.number:
@@ -147,9 +148,9 @@ cdef class InStreams(CommitListener):
         return False
 
     def get(self, bytes source not None, int dest_type, bytes name not None, object identifier=None) -> InStream | None:
-        """The stream from a queue manager to a DestinationQueue, however that is spelled; None: nothing came of it.
+        """Returns the stream from a queue manager to a DestinationQueue, in any spelling. None: it is unknown.
 
-        Of several that with the sequence `identifier`, else the first.
+        If there are several, returns the one with the sequence `identifier`, otherwise the first.
         """
         cdef InStream first = self._heads.get(source + bytes((dest_type,)) + folded(dest_type, name))
         cdef InStream stream = first
@@ -160,8 +161,8 @@ cdef class InStreams(CommitListener):
         return first
 
     def stream(self, bytes source not None, int dest_type, bytes name not None, str home not None="") -> InStream | None:
-        """The first of them; a new one, which begins at `home`, if none is known. None: there are as many as there may be, or no queue
-        can have this name.
+        """Returns the first of these streams, or a new one, which begins at `home`. None: the limit is reached, or no queue can have this
+        name.
         """
         if len(source) != GUID_SIZE:
             raise ValueError("a GUID has 16 bytes")
@@ -184,7 +185,7 @@ cdef class InStreams(CommitListener):
         return stream
 
     cdef InStream _begin(self, InStream first, str home, str address):
-        # One more stream of a source and destination. Silent streams make room for it.
+        # Adds a stream of a source and destination. Silent streams are removed to make room.
         cdef bint vouched = False
         cdef int begin = 0, end = MAX_HOMES
         cdef InStream stream = first, last = first, oldest = None
@@ -226,15 +227,15 @@ cdef class InStreams(CommitListener):
         return self._vouches is not None and self._vouches(first.source, address)
 
     def vouched(self, InStream stream not None) -> bool:
-        """Whether the source of a stream is believed to be where the stream comes from."""
+        """Whether the source of a stream is believed to be at the stream's address."""
         return self._vouched(stream, stream.address)
 
     def _has_few(self, str home) -> bool:
-        """Whether a home may begin one more stream where there are as many as there may be."""
+        """Whether a home may begin one more stream although the total limit is reached."""
         return self._shares.get(home, 0) < FEW and <size_t>len(self._streams) < self._limit + self._limit // 4
 
     cdef int _move(self, InStream stream, str home) except -1:
-        """`home`, or None for a stream that goes, takes the place of its home."""
+        """Changes the home of a stream; None for a stream that is removed."""
         if stream.home is not None:
             left = self._shares[stream.home] - 1
             if left:
@@ -266,7 +267,7 @@ cdef class InStreams(CommitListener):
     def _make_room(self) -> bool:
         silent = max(0, int(self._ledger.now_s) - SILENT)
         if self._full_s == self._ledger.now_s:
-            return False    # strangers may ask often, and a look at all streams takes long
+            return False    # unauthenticated peers may ask often, and a search of all streams is slow
         if self._forget(0xFFFFFFFF, EVICTED, True) or self._forget(silent, EVICTED, False):
             return True
         self._full_s = self._ledger.now_s
@@ -309,7 +310,7 @@ cdef class InStreams(CommitListener):
             if stream.home and (
                 identifier != stream.identifier or (number != stream.number and (number < stream.number or previous != stream.number))
             ):
-                # The peer does not know how far the stream is: it may be any peer, so it gets no OrderAck.
+                # The peer does not know the state of the stream. It may be any peer, so it gets no OrderAck.
                 self.rejected += 1
                 return ORDER_REPEATED if identifier == stream.identifier and number <= stream.number else ORDER_AHEAD
             other = self._heads[stream._bunch]
@@ -328,15 +329,15 @@ cdef class InStreams(CommitListener):
         return 0
 
     def consider(self, InStream stream not None, uint64_t identifier, uint32_t number, uint32_t previous) -> int:
-        """Where a message stands in its stream: NEXT, REPEATED or AHEAD. Whatever it is, its sender is to hear how far the stream is."""
+        """Returns the order of a message in its stream: NEXT, REPEATED or AHEAD. In any case an OrderAck is due."""
         return self.place(stream, identifier, number, previous)
 
     def take(self, InStream stream not None, uint64_t identifier, uint32_t number, uint32_t queue) -> None:
-        """The message with this number is taken by a queue, within the unit that stores it."""
+        """Accepts the message with this number, within the unit that stores it."""
         self.advance(stream, identifier, number, queue)
 
     def note_ack_due(self, InStream stream not None) -> None:
-        """Have `take_ack_due` give a stream."""
+        """Makes `take_ack_due` return a stream."""
         self._hear(stream)
 
     cdef int place(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t previous) except -1:
@@ -386,7 +387,7 @@ cdef class InStreams(CommitListener):
         return 0
 
     cdef int _put(self, InStream stream) except -1:
-        """The record of a stream, as it is now, in the current unit."""
+        """Stores the current record of a stream, in the current unit."""
         cdef Writer writer = self._writer
         cdef uint64_t batch = writer.batch_number()
         cdef IncomingStream record
@@ -470,7 +471,7 @@ cdef class InStreams(CommitListener):
                 stream.durable_identifier = touch.identifier
                 stream.durable_number = touch.number
             else:
-                # Later batches with messages of this stream build on this one: they fail as well.
+                # Later batches with messages of this stream depend on this one, and fail as well.
                 stream.identifier = stream.durable_identifier
                 stream.number = stream.durable_number
             Py_DECREF(stream)
@@ -487,18 +488,18 @@ cdef class InStreams(CommitListener):
 
     @property
     def ack_due(self) -> bool:
-        """Whether `take_ack_due` has something to give."""
+        """Whether `take_ack_due` returns any stream."""
         return bool(self._ack_due)
 
     def take_ack_due(self) -> list:
-        """Streams that need an OrderAck and are not armed yet; the caller arms its timer for them (`armed`)."""
+        """Returns the streams that need an OrderAck and are not armed; the caller starts its timer for them (`armed`)."""
         if not self._ack_due:
             return []
         due, self._ack_due = self._ack_due, []
         return due
 
     def note_rejects(self, InStream stream not None) -> None:
-        """Keep the number of messages of a stream that were out of order since the last one that was taken."""
+        """Stores how many messages of a stream were out of order since the last accepted one."""
         if stream.rejects == stream._stored_rejects or stream.durable_number == 0:
             return
         self._writer.begin_unit()
@@ -513,11 +514,11 @@ cdef class InStreams(CommitListener):
     # ---- ageing and recovery
 
     def forget(self, uint32_t before, size_t limit=1000) -> int:
-        """Forget up to `limit` streams of which nothing came since `before` (Unix seconds). Returns how many."""
+        """Forgets up to `limit` streams without a message since `before` (Unix seconds). Returns their number."""
         return self._forget(before, limit, False)
 
     cdef size_t _forget(self, uint32_t before, size_t limit, bint homeless) except? 0:
-        """`homeless`: only those of which no queue took anything, which strangers can bring in any number."""
+        """`homeless`: only streams without an accepted message, which unauthenticated peers can create in any number."""
         cdef InStream stream
         old = []
         for stream in self._streams.values():
@@ -545,7 +546,7 @@ cdef class InStreams(CommitListener):
         self.generation += 1
 
     def drop(self, InStream stream not None) -> bool:
-        """Forget a stream, in the current unit. False, and nothing happens: something of it is not durable yet."""
+        """Forgets a stream, in the current unit. Returns False, without effect, if some of its state is not durable yet."""
         if stream._unsettled or self._streams.get((stream._bunch, stream._slot)) is not stream:
             return False
         if stream.durable_number:
@@ -556,7 +557,7 @@ cdef class InStreams(CommitListener):
         return True
 
     def load(self, bytes key not None, bytes value not None) -> None:
-        """A record of an earlier life (REC-09). ValueError: it cannot be the record of a stream."""
+        """Loads a record of an earlier process (REC-09). Raises ValueError if it cannot be the record of a stream."""
         cdef IncomingStream record
         cdef InStream stream, last
         cdef Py_ssize_t size = PyBytes_GET_SIZE(value), start

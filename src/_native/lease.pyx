@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Leased messages: locked from the front of the queue, and removed or put back in stretches by the holder of the lease."""
+"""Leased messages: locked from the front of the queue, and removed or put back in ranges by the holder of the lease."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
@@ -15,9 +15,9 @@ from array import array
 
 
 def lease(QueueCore core not None, uint32_t owner, size_t max_count, uint64_t max_bytes, bint one=True) -> tuple:
-    """Lock messages from the front for `owner`: (array("Q") of their lookup ids in queue order, bytes of their packets).
+    """Locks messages from the front for `owner`. Returns (array("Q") of their lookup ids in queue order, bytes of their packets).
 
-    Their packets need not be in memory. With `one`, at least one message whatever its size, if one is available.
+    Their packets need not be in memory. With `one`, locks at least one available message of any size.
     """
     cdef uint64_t size = 0
     cdef size_t count = 0
@@ -39,7 +39,7 @@ def lease(QueueCore core not None, uint32_t owner, size_t max_count, uint64_t ma
 
 
 def lock_again(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t owner) -> int:
-    """Lock those of the messages for `owner` that are available. Returns how many are."""
+    """Locks the available ones of these messages for `owner`. Returns how many it locked."""
     cdef Py_ssize_t number
     cdef Slot* slot = NULL
     cdef int locked = 0
@@ -53,7 +53,9 @@ def lock_again(QueueCore core not None, const uint64_t[::1] keys not None, uint3
 
 
 def leased(QueueCore core not None, const uint64_t[::1] keys not None, uint64_t first, uint32_t owner) -> tuple:
-    """Which messages `owner` still has: (array("Q") of their lookup ids, array("Q") of their numbers); `keys` are numbered from `first` on."""
+    """Returns the messages that `owner` still has locked: (array("Q") of their lookup ids, array("Q") of their numbers). `keys` are
+    numbered from `first`.
+    """
     cdef Py_ssize_t number, count = 0
     cdef Slot* slot = NULL
     cdef uint64_t[::1] kept, numbers
@@ -70,10 +72,10 @@ def leased(QueueCore core not None, const uint64_t[::1] keys not None, uint64_t 
 
 
 def settle(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t owner) -> int:
-    """Receive, with the current unit, those of the messages that `owner` has. Returns how many: not those that were purged or deleted
-    meanwhile, nor those whose packets are needed for what follows and cannot be read: they stay locked as damaged.
+    """Removes, with the current unit, those of the messages that `owner` has locked. Returns their number.
 
-    A removal that the store does not keep is repeated by Ledger.reap.
+    Messages that were purged or deleted meanwhile do not count. Messages whose packets are needed for side effects and cannot be read stay
+    locked as damaged. Ledger.reap repeats a removal that the store does not keep.
     """
     cdef Py_ssize_t number
     cdef Slot* slot = NULL
@@ -95,7 +97,7 @@ def settle(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t 
 
 
 def chain(Ledger ledger not None, uint64_t after) -> int:
-    """The current batch fails if batch `after` fails, 0 for none. Returns its number, for what builds on it."""
+    """Makes the current batch fail if batch `after` fails (0 for none). Returns its number, for batches that depend on it."""
     if after:
         ledger.writer.depends_on(after)
     return ledger.writer.batch_number()

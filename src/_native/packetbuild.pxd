@@ -4,14 +4,14 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 
 cdef enum PacketProblem:
-    # Why packet_size gives none.
+    # Errors of packet_size.
     LONG_LABEL = -1             # more than 249 characters
     BAD_LABEL = -2              # not UTF-8
     UNPADDED = -3               # a name or header that is not padded to 4 bytes
 
 
 cdef struct MessageFields:
-    # What build_packet writes. A NULL pointer stands for 16 (20) zero bytes or for an absent part.
+    # The fields from which build_packet writes a packet. A NULL pointer means 16 (20) zero bytes or a missing part.
     const uint8_t* source               # 16 bytes, SourceQueueManager
     const uint8_t* destination_manager  # 16 bytes, QueueManagerAddress
     uint16_t base_flags                 # extra bits (DH, TR); PR comes from `priority`, SH is never set here
@@ -25,7 +25,7 @@ cdef struct MessageFields:
     uint32_t sent_time
     uint32_t message_id
     uint32_t user_flags                 # extra bits (JN, JP, RC, HH, MQ, AH); DM, DQ, AQ, RQ, SH, TH, MP, CQ are computed
-    # Queue names in wire form, padded to 4 (packet.names: wire()), as long as `*_length` says.
+    # Queue names in wire form, padded to 4 bytes (packet.names: wire()); `*_length` is their length.
     const uint8_t* dest
     uint32_t dest_length
     const uint8_t* admin
@@ -51,10 +51,10 @@ cdef struct MessageFields:
     uint32_t trailer_length
 
 
-# A new packet of at most MAX_PACKET bytes; ValueError says which field is too long or not UTF-8.
+# Returns a new packet of at most MAX_PACKET bytes. Raises ValueError naming the field that is too long or not UTF-8.
 cdef bytes build_packet(const MessageFields* f)
-# The same in two steps without Python: how many bytes the packet has, which may be more than MAX_PACKET, or a PacketProblem;
-# then the packet itself.
+# The same in two steps without Python. packet_size returns the size of the packet, which may exceed MAX_PACKET, or a PacketProblem; the
+# other function writes the packet.
 cdef int64_t packet_size(const MessageFields* f) noexcept nogil
 cdef void write_packet(const MessageFields* f, uint8_t* p, uint64_t size) noexcept nogil
 cdef void clear_fields(MessageFields* f) noexcept nogil    # defaults: priority 3, direct destination, infinite times

@@ -36,7 +36,7 @@ cdef extern from "Python.h":
 
 
 class PacketTooLarge(ValueError):
-    """What is to be built would be larger than a packet may be."""
+    """Raised if a packet to be built would exceed the largest packet size."""
 
 
 cdef void clear_fields(MessageFields* f) noexcept nogil:
@@ -48,9 +48,10 @@ cdef void clear_fields(MessageFields* f) noexcept nogil:
 
 
 cdef int64_t utf16_label(const uint8_t* text, uint32_t length, uint8_t* out) noexcept nogil:
-    """UTF-8 to at most 249 WCHARs and a NUL at `out` (500 bytes); WCHARs with the NUL, LONG_LABEL, or BAD_LABEL: not UTF-8.
+    """Converts UTF-8 to at most 249 WCHARs and a NUL at `out` (500 bytes). Returns the number of WCHARs with the NUL, LONG_LABEL, or
+    BAD_LABEL if it is not UTF-8.
 
-    Encoded surrogates are accepted: a label that came from the wire with a lone one goes out unchanged.
+    Encoded surrogates are accepted, so that a received label with a lone surrogate is sent unchanged.
     """
     cdef uint32_t i = 0, chars = 0, code, more
     while i < length:
@@ -219,7 +220,9 @@ def build_user_message(
     uint32_t app_specific=0, uint32_t privacy_level=0, uint32_t hash_algorithm=0, uint32_t encryption_algorithm=0,
     bytes transaction=None, bytes security=None, bytes trailer=None,
 ):
-    """A UserMessage packet; the parameters are those of the native MessageFields. ValueError: a bad or too long field."""
+    """Builds a UserMessage packet; the parameters are those of the native MessageFields. Raises ValueError for an invalid or too long
+    field.
+    """
     cdef MessageFields f
     cdef Py_ssize_t size
     cdef bytes encoded

@@ -18,7 +18,7 @@ cdef enum PacketKind:
 
 @cython.final
 cdef class PacketScanner:
-    """A growing receive buffer that hands out whole packets; never holds more than one packet of the largest size."""
+    """A growing receive buffer that returns whole packets. It never holds more than one packet of the largest size."""
     cdef object _store                      # bytearray; a memoryview handed out keeps it alive
     cdef uint8_t* _data
     cdef size_t _capacity, _start, _end

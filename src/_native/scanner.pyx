@@ -29,11 +29,11 @@ cdef enum:
 
 
 cdef class PacketScanner:
-    """A growing receive buffer that hands out whole packets.
+    """A growing receive buffer that returns whole packets.
 
-    Bytes go in through `buffer` and `commit` (the shape of asyncio.BufferedProtocol) or `feed`; packets come
-    out of `take`. The buffer grows with what really arrives, up to one packet of `max_packet` bytes and a
-    SessionHeader, and shrinks back when it is empty and the last read was small. After a malformed packet the stream has no further packets.
+    Write bytes with `buffer` and `commit` (as in asyncio.BufferedProtocol) or `feed`; `take` returns packets. The buffer grows with the
+    bytes that actually arrive, up to one packet of `max_packet` bytes and a SessionHeader, and shrinks when it is empty and the last read
+    was small. After a malformed packet, the stream has no further packets.
     """
 
     def __cinit__(self, size_t max_packet=MAX_PACKET):
@@ -54,9 +54,9 @@ cdef class PacketScanner:
         return 0
 
     cpdef object buffer(self, Py_ssize_t hint):
-        """A writable view of free room, never empty; `hint` (bytes wanted) is advice only.
+        """Returns a writable view of free room, never empty. `hint` is the number of bytes wanted, and only advice.
 
-        BufferError: whole packets fill the buffer and must be taken first.
+        Raises BufferError if whole packets fill the buffer and must be taken first.
         """
         cdef size_t held = self._end - self._start
         cdef size_t limit = max(<size_t>BUFFER_SIZE, self.max_packet + SESSION_HEADER_SIZE)
@@ -83,7 +83,7 @@ cdef class PacketScanner:
         return memoryview(self._store)[self._end:]
 
     cpdef int commit(self, Py_ssize_t count) except -1:
-        """`count` bytes were written to the view that `buffer` returned."""
+        """Notes that `count` bytes were written to the view that `buffer` returned."""
         if count < 0 or <size_t>count > self._capacity - self._end:
             raise ValueError("more bytes committed than the buffer had room for")
         self._end += count
@@ -132,7 +132,7 @@ cdef class PacketScanner:
                 return PACKET_NONE
             kind = PACKET_USER_MESSAGE
             fault = parse_user_message(data, held, &self.message)
-            if fault == FAULT_TRUNCATED:    # only the SessionHeader behind the packet is missing
+            if fault == FAULT_TRUNCATED:    # only the SessionHeader after the packet is missing
                 return PACKET_NONE
             if fault:
                 self.fault = fault
@@ -144,7 +144,7 @@ cdef class PacketScanner:
         return kind
 
     def feed(self, data):
-        """Copy `data` (bytes) in. For callers without a BufferedProtocol; BufferError as `buffer`."""
+        """Copies `data` (bytes) into the buffer. For callers without a BufferedProtocol. Raises BufferError as `buffer` does."""
         cdef object view
         rest = memoryview(data).cast("B")
         while len(rest):
@@ -155,9 +155,9 @@ cdef class PacketScanner:
             rest = rest[count:]
 
     def take(self):
-        """The next (kind, packet bytes with any SessionHeader), or None: more input is needed.
+        """Returns the next (kind, packet bytes with any SessionHeader), or None if more input is needed.
 
-        (PACKET_BAD, b"") for a malformed packet, then and ever after; `fault` says why.
+        After a malformed packet it always returns (PACKET_BAD, b""); `fault` has the reason.
         """
         cdef int kind = self.next_packet()
         if kind == PACKET_NONE:
@@ -168,10 +168,10 @@ cdef class PacketScanner:
 
     @property
     def held(self):
-        """Bytes received and not taken."""
+        """The number of bytes received but not taken."""
         return self._end - self._start
 
     @property
     def capacity(self):
-        """Bytes of memory that the buffer occupies."""
+        """The memory of the buffer in bytes."""
         return self._capacity
