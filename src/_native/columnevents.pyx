@@ -147,7 +147,7 @@ cdef inline int put_known(Cells* c, const char* text, size_t size) noexcept nogi
 cdef int put_event(Cells* c, Stretch* s, uint64_t number, const FeedEntry* e, const Place* place, const Place* origin) noexcept nogil:
     cdef int what = c.what
     cdef bint in_queue = e.lookup_id != 0
-    cdef bint of_message = in_queue or e.kind == KIND_NACKED or e.kind == KIND_DUPLICATE  # otherwise the message never entered a queue
+    cdef bint of_message = in_queue or not_taken(e.kind)  # otherwise the message never entered a queue
     if what == FIELD_CONSTANT:
         return 0
     elif what == EVENT_FEED_SEQ:

@@ -24,7 +24,7 @@
 #        needs an undo entry (end of this file).
 #      - Python code calls a method of `EventFeed` (qm/feed/eventfeed.py), which knows the GUIDs of queues: take it for events about
 #        queues. `Receiver.tell` is for a message that was not taken.
-#   3. Add a row to the table in docs/how-to/operations.md, "Event feed": the only list of the kinds for operators and readers.
+#   3. Add a row to the table in docs/reference/event-feed.md: the only list of the kinds for operators and readers.
 #   Test it in tests/qm/test_feed.py, with `told` and `kinds`, and from outside with `table_of` in tests/bulk/test_events.py. A kind that is
 #   told beside another one changes the sequences that test_feed.py of tests/mqqb and tests/srmp expect. A change of EventKind rebuilds
 #   every module above this one, which takes about a minute. For a try, build the module that writes the event alone, if no other .pxd

@@ -238,6 +238,8 @@ cdef class LmdbTables(Tables):
 
     def scan(self, int table, bytes lower=b"", bytes upper=None, size_t limit=1000):
         """Returns at most `limit` records with lower <= key < upper, in key order, from one short read transaction."""
+        if self._lacks(table):
+            return []
         cdef RedoView over
         cdef RedoStore* redo = self._view(table, lower, upper, &over)
         cdef MDB_txn* txn = NULL

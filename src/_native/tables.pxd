@@ -1,27 +1,11 @@
 # The stored data: read directly through tables, or ahead of need by a reader. lmdbstore.pxd implements it over LMDB, memorystore.pxd in
 # memory.
-
-# To add a table: 1. give it the next number here, before TABLE_COUNT; 2. give it the same number in `Table` (store/schema.py), whose head
-# describes its use. STORE_TABLES (batch_store.h) is the largest count. A store of an earlier version gets the table when it is opened for
-# writing; before that, opening it with read_only=True fails with MDB_NOTFOUND.
+#
+# store/schema.py describes how to add a table; tablenumbers.pxd has the numbers for native code.
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from msmq_fast._native.record cimport PositionRecord
-
-
-cdef enum Table:
-    # The named databases that native code writes; store/schema.py has the same numbers.
-    TABLE_META = 0
-    TABLE_POSITION = 1      # queue ordinal u32 BE | LookupIdentifier u64 BE -> position record
-    TABLE_CONTENT = 2       # content id u64 BE | chunk u16 BE -> version u8, packet bytes
-    TABLE_FEED = 3          # first event number u64 BE -> packed events of one commit
-    TABLE_HISTORY = 4       # first entry number u64 BE -> packed duplicate-history entries of one commit
-    TABLE_QUEUE = 5
-    TABLE_QUEUE_INDEX = 6
-    TABLE_DIRECTORY = 7
-    TABLE_SEQUENCE = 8      # per-stream transactional sequence state
-    TABLE_COUNT
 
 
 cdef class ReadListener:
