@@ -41,7 +41,7 @@ The server reads one TOML file, environment variables and flags. The last of the
 its line. `msmq-fast config show` prints every value in force, and the line, variable or profile that sets it.
 A mistake looks like this:
 
-```
+```text
 msmq.toml:4: unknown key "prot" in [listen.mqqb]; did you mean "port"?
 ```
 
@@ -81,7 +81,7 @@ SEE = {
     "srmp": "[srmp.md](../how-to/srmp.md)",
     "pgm": "[pgm.md](../how-to/pgm.md)",
     "bulk": "[bulk-api.md](bulk-api.md)",
-    "routes": "[routing](../how-to/operations.md#routing)",
+    "routes": "[routing](../how-to/routing.md#routing)",
     "peers": "[claims of queue managers](../how-to/security.md#what-queue-managers-say-of-themselves)",
     "users": "[failed log-ons](../how-to/security.md#failed-log-ons)",
 }

@@ -1,4 +1,4 @@
-"""The routing recipe of docs/how-to/operations.md, as it is written there, with transactional messages.
+"""The routing recipe of docs/how-to/routing.md, as it is written there, with transactional messages.
 
 Sender, router and receiver are in a workgroup; only the hosts that send know a route.
 """

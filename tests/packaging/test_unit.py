@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -11,7 +13,9 @@ import pytest
 from tests.support.processes import forking
 from tests.support.processes.servers import Server, data_directory
 
-UNIT = Path(__file__).parents[2] / "contrib" / "msmq-fast.service"
+ROOT = Path(__file__).parents[2]
+UNIT = ROOT / "contrib" / "msmq-fast.service"
+PAGE = ROOT / "docs" / "how-to" / "operations.md"
 WITHOUT_WRITABLE_CODE = """
 import ctypes, os, sys
 PR_SET_MDWE, REFUSE_EXEC_GAIN = 65, 1
@@ -60,6 +64,29 @@ def test_what_the_server_does_not_need_is_taken_away() -> None:
     assert found["SystemCallFilter"] == ["@system-service", "~@privileged"]
     assert int(found["TasksMax"][0]) > 0
     assert int(found["LimitNOFILE"][0]) >= 65_536
+
+
+def test_the_page_shows_the_unit() -> None:
+    (shown,) = re.findall(r"^```ini\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    head, _, rest = UNIT.read_text(encoding="utf-8").partition("\n")
+    assert head.startswith("# systemd unit: copy to")  # what the page says above the block
+    assert shown == rest
+
+
+def test_the_server_is_started_as_it_behaves() -> None:
+    """It does not notify systemd, and stays in the foreground."""
+    assert directives()["Type"] == ["exec"]
+
+
+@pytest.mark.needs("systemd-analyze")
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    there = tmp_path / UNIT.name
+    program = r"(?m)^ExecStart=\S+"  # systemd looks whether it can be executed
+    there.write_text(re.sub(program, f"ExecStart={sys.executable}", UNIT.read_text(encoding="utf-8")))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(there)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.needs(rights=["memory deny write execute"])

@@ -1,5 +1,5 @@
 """Files of exported messages: a header, for each queue its definition and its messages, and a trailer, which
-reveals that a file was truncated or changed. docs/how-to/operations.md describes both forms.
+reveals that a file was truncated or changed. docs/how-to/messages.md describes both forms.
 
 msgpack: the magic, then records of a length (u32, big-endian) and a msgpack map. jsonl: one JSON object a
 line; binary values are in base64, and their names end in `_b64`. The reader does not trust the file: it

@@ -57,7 +57,7 @@ def _common(root: Group) -> dict[str, list[Argument]]:
 
 
 def _command(command: Command, prog: str, shared: set[str]) -> Iterator[str]:
-    yield from ("", "```", build(command, prog).short_usage(), "```")
+    yield from ("", "```usage", build(command, prog).short_usage(), "```")
     arguments = arguments_of(command, prog)
     own = [argument for argument in arguments if argument.heading not in shared]
     if own:
