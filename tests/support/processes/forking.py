@@ -37,14 +37,15 @@ def start(
     stdin: int | None = None,
     stdout: int | IO[bytes] | None = None,
     stderr: int | IO[bytes] | None = None,
+    cwd: str | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start `msmq-fast` with exactly this environment; the streams are those of subprocess.Popen."""
+    """Start `msmq-fast` with exactly this environment; the rest is as for subprocess.Popen."""
     changed = any(
         name.startswith(_BEFORE_PYTHON) and os.environ.get(name) != value
         for name, value in environment.items()
     )
     kind = subprocess.Popen if changed or os.environ.get("MSMQ_FAST_TESTS_EXEC") else _Forked
-    return kind([*PROGRAM, *arguments], env=environment, stdin=stdin, stdout=stdout, stderr=stderr)
+    return kind([*PROGRAM, *arguments], env=environment, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr)
 
 
 class _Forked(subprocess.Popen[bytes]):
@@ -52,9 +53,9 @@ class _Forked(subprocess.Popen[bytes]):
 
     def _execute_child(self, args: list[str], *how: Any) -> None:
         """The hook of Popen between making the pipes and closing the child's ends of them."""
-        environment, pipes = how[5], how[9:15]
+        directory, environment, pipes = how[4] or os.getcwd(), how[5], how[9:15]
         streams = [own if given == -1 else given for own, given in enumerate((pipes[0], pipes[3], pipes[5]))]
-        self.pid = _nursery().fork(args[len(PROGRAM) :], environment, streams)
+        self.pid = _nursery().fork(args[len(PROGRAM) :], environment, directory, streams)
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
 
@@ -76,9 +77,11 @@ class _Nursery:
                 pass_fds=[theirs.fileno()],
             )
 
-    def fork(self, arguments: list[str], environment: dict[str, str], descriptors: list[int]) -> int:
+    def fork(
+        self, arguments: list[str], environment: dict[str, str], directory: str, descriptors: list[int]
+    ) -> int:
         """Fork a process that runs these arguments with these three streams; its id."""
-        request = json.dumps([arguments, environment, os.getcwd()]).encode()
+        request = json.dumps([arguments, environment, directory]).encode()
         with self._lock:
             socket.send_fds(self._control, [request], descriptors)
             answer = self._control.recv(64)

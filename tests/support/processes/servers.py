@@ -34,6 +34,7 @@ def command(
     environment: dict[str, str] | None = None,
     stdin: bytes | None = None,
     timeout: float = 30,
+    cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run `msmq-fast` to its end."""
     process = forking.start(
@@ -42,6 +43,7 @@ def command(
         stdin=None if stdin is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        cwd=None if cwd is None else str(cwd),
     )
     with process:
         try:
