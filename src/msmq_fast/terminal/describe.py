@@ -16,7 +16,7 @@ ENVIRONMENT = (
     ("MSMQ_FAST_TOKEN_FILE", "a file with that token"),
     ("MSMQ_FAST_CONFIG", "the configuration file; --config wins"),
     ("MSMQ_FAST_SECTION__KEY", "a key of the configuration, such as MSMQ_FAST_SERVER__NAME"),
-    ("NO_COLOR", "no colours, whatever its value is"),
+    ("NO_COLOR", "set to any value: no colours"),
     ("COLUMNS", "the width of help pages"),
 )
 """Environment variables that commands read, with their meanings."""

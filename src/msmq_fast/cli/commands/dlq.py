@@ -126,8 +126,8 @@ COMMAND = Group(
             name="resubmit",
             help="send dead letters to their queues again",
             description="""Each message goes to its destination as a new message, and leaves the
-                dead-letter queue. If the command is interrupted, the same command goes on with what is
-                left.""",
+                dead-letter queue. If the command is interrupted, the same command continues with the
+                rest.""",
             run=connected(_resubmit),
             add_arguments=_add_arguments,
             examples=(Example("--label 'order *' --limit 100", "the first hundred with a matching label"),),

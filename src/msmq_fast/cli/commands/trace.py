@@ -192,7 +192,7 @@ COMMAND = Command(
     name="trace",
     help="find out where a message is and what happened to it",
     description="""Shows the events of a message in the order in which they happened at this queue
-        manager, as far back as the event feed goes, and the queues that hold the message now: queues of
+        manager, as far back as the event feed reaches, and the queues that hold the message now: queues of
         programs, journals, outgoing queues and dead-letter queues. If the feed does not know the message,
         every queue is searched. Reading the feed needs the rights of an administrator.""",
     run=_run,

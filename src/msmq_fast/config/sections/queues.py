@@ -15,7 +15,7 @@ class QueueDeclaration:
     """Tables [[queues]]: queues that exist after every start.
 
     The server creates a declared queue that does not exist. An existing queue keeps its messages, and its
-    label, quota and journal are set to what the file says. `transactional` cannot change: the server does
+    label, quota and journal are set to the values in the file. `transactional` cannot change: the server does
     not start if it differs from the stored queue.
     """
 

@@ -247,8 +247,8 @@ def _line(result: dict[str, Any]) -> str:
 COMMAND = Command(
     name="audit",
     help="account for every message of a day",
-    description="""Finds out what became of every message: delivered, undelivered, or lost. The exit code
-        is 0 whatever the verdict is; it is not 0 if the audit could not be done.""",
+    description="""Determines for every message whether it was delivered, is undelivered, or was lost. The
+        exit code is 0 for every verdict; it is not 0 if the audit failed.""",
     run=explaining(_run),
     add_arguments=_add_arguments,
     examples=(

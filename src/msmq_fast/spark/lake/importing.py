@@ -297,7 +297,7 @@ COMMAND = Command(
     name="import",
     help="put the messages of Parquet files or JSON lines into a queue, each once",
     description="""Checks every file before it writes. If the command is interrupted, the same command
-        goes on: each message is written once.""",
+        continues: each message is written once.""",
     run=explaining(_run),
     add_arguments=_add_arguments,
     examples=(

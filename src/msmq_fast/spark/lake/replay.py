@@ -307,7 +307,7 @@ def _line(result: dict[str, Any]) -> str:
 COMMAND = Command(
     name="replay",
     help="send archived messages to a queue again, each once",
-    description="""If the command is interrupted, the same command goes on: each message is sent once. A
+    description="""If the command is interrupted, the same command continues: each message is sent once. A
         replay with another --name sends them again.""",
     run=explaining(_run),
     add_arguments=_add_arguments,

@@ -71,7 +71,7 @@ COMMAND = Command(
     name="copy",
     help="copy messages to another queue",
     description="""The server copies the messages, batch by batch. If the command is interrupted, the same
-        command goes on where it stopped: each message is copied once.""",
+        command continues where it stopped: each message is copied once.""",
     run=connected(_copy),
     add_arguments=_add_arguments,
     examples=(Example("orders orders-test --label 'test *' --limit 100", "some messages for a test"),),

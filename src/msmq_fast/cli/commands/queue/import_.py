@@ -100,7 +100,7 @@ COMMAND = Command(
     name="import",
     help="create the queues that Get-MsmqQueue exported on a Windows host",
     description="""Reads the queues that the PowerShell cmdlet Get-MsmqQueue wrote with Export-Csv or
-        ConvertTo-Json. Queues that exist are changed to what the file says. A file with a mistake changes
+        ConvertTo-Json. Queues that exist get the properties in the file. A file with a mistake changes
         nothing.""",
     run=_run,
     add_arguments=_add_arguments,

@@ -43,7 +43,7 @@ COMMAND = Command(
     name="move",
     help="move messages to another queue",
     description="""The server moves the messages, batch by batch. If the command is interrupted, the same
-        command goes on with what is left.""",
+        command continues with the rest.""",
     run=connected(_move),
     add_arguments=_add_arguments,
     examples=(
