@@ -26,6 +26,8 @@ COMMANDS = ("console", "bash", "powershell")
 _PROMPT = re.compile(r"(?:\w+)?\$ ")
 _REMARK = re.compile(r"\s{2,}#.*|^#.*")
 _SHELL = re.compile(r"[|;&<>]|\$\w|^(?!msmq-fast )")
+_ALONE = {"MSMQ_FAST_MQQB__PEER_PORT": "9"}
+"""Other hosts of a page cannot be reached, even if a queue manager uses port 1801 of this machine."""
 _PASSWORD = b"a long enough secret\n"
 """What the reader types when a command asks for a password."""
 
@@ -160,7 +162,7 @@ class Reader:
         words = shlex.split(typed)
         if words[:2] == ["msmq-fast", "serve"]:
             data = self.folder / words[words.index("--data") + 1]
-            self.server = Server(data, environment=self.environment).start()
+            self.server = Server(data, environment={**self.environment, **_ALONE}).start()
             return 0, " ".join(["ready", *(f"{name}={value}" for name, value in self.server.ready.items())])
         if not _SHELL.search(typed):
             done = command(*words[1:], environment=self.environment, stdin=_PASSWORD, cwd=self.folder)
