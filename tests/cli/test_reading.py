@@ -105,11 +105,20 @@ def test_follow_ends_after_count_messages(server: Server, queue: str) -> None:
     assert len(shown) == 3
 
 
+def test_follow_ends_after_a_time_without_a_message(server: Server, queue: str) -> None:
+    for verb in ("peek", "receive"):
+        assert len(server.ok(verb, queue, "--follow", "--timeout", "200ms")) == len(BODIES)
+    assert server.run("receive", queue, "--follow", "--timeout", "200ms").returncode == Exit.EMPTY
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ("receive q --follow --timeout 3s", "--follow cannot be combined with --lookup-id or --timeout"),
-        ("peek q --follow --lookup-id 3", "--follow cannot be combined with --lookup-id or --timeout"),
+        ("peek q --follow --lookup-id 3", "--follow cannot be combined with --lookup-id"),
+        (
+            "receive q --lookup-id 3 --label x",
+            "--lookup-id cannot be combined with --label, --correlation-id or --id",
+        ),
         ("receive q --follow --xact", "--follow cannot be combined with --transaction or --reject"),
         ("receive q --null", "--null needs --raw"),
         ("peek q --next", "--next and --prev need --lookup-id"),

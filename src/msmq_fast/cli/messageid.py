@@ -6,7 +6,9 @@ import argparse
 import re
 from uuid import UUID
 
-__all__ = ["message_id"]
+from msmq_fast.terminal.values import hexadecimal
+
+__all__ = ["correlation_id", "message_id"]
 
 _IDENTIFIER = re.compile(r"\{?([0-9A-Fa-f-]{36})\}?\\([0-9]{1,10})")
 
@@ -24,3 +26,17 @@ def message_id(text: str) -> bytes:
     raise argparse.ArgumentTypeError(
         rf"{text!r} is not a message id: write it as `send` prints it, {{GUID}}\12, or as 40 digits"
     )
+
+
+def correlation_id(text: str) -> bytes:
+    """Return the 20 bytes of a correlation identifier: a message identifier, or 40 hexadecimal digits. Raises
+    ArgumentTypeError.
+    """
+    if "\\" in text:
+        return message_id(text)
+    value = hexadecimal(text)
+    if len(value) != 20:
+        raise argparse.ArgumentTypeError(
+            f"a correlation id has 20 bytes (40 hexadecimal digits), not {len(value)}"
+        )
+    return value

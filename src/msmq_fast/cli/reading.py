@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any
 
 from msmq_fast.cli.classes import class_text
+from msmq_fast.cli.deadline import Deadline
+from msmq_fast.cli.selection import Selection, add_selection, walk
 from msmq_fast.client.message import VT_BSTR, VT_LPSTR, VT_LPWSTR, ReceivedMessage, format_message_id
 from msmq_fast.client.queue import Queue
 from msmq_fast.client.transaction import Transaction
-from msmq_fast.protocol.errors import IOTimeout, MessageNotFound
+from msmq_fast.protocol.errors import MessageNotFound
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Lookup
 from msmq_fast.terminal.output import Form, show
@@ -23,7 +24,6 @@ from msmq_fast.terminal.values import duration, number, queue_name
 
 __all__ = [
     "ENDLESS",
-    "Deadline",
     "Writer",
     "add_choice",
     "add_raw",
@@ -46,12 +46,14 @@ def add_choice(parser: Parser) -> None:
         "--timeout",
         type=duration(),
         metavar="TIME",
-        help="how long to wait for messages, such as 30s (0s)",
+        help="how long to wait for messages, such as 30s (0s); with --follow, how long to wait for the next "
+        "one (no limit)",
     )
     parser.add_argument(
         "--follow",
         action="store_true",
-        help="keep waiting for messages until --count is reached or Ctrl+C is pressed",
+        help="keep waiting for messages until --count is reached, no message comes within --timeout, or "
+        "Ctrl+C is pressed",
     )
     parser.add_argument(
         "--lookup-id", type=number(0, 2**64 - 1), metavar="N", help="the message with this lookup id"
@@ -59,6 +61,7 @@ def add_choice(parser: Parser) -> None:
     neighbour = parser.add_mutually_exclusive_group()
     neighbour.add_argument("--next", action="store_true", help="the messages after --lookup-id")
     neighbour.add_argument("--prev", action="store_true", help="the messages before --lookup-id")
+    add_selection(parser)
 
 
 def add_raw(parser: Parser) -> None:
@@ -80,8 +83,12 @@ def check_choice(arguments: argparse.Namespace) -> None:
     """Set defaults that depend on other options. Raises CommandError if options exclude each other."""
     if (arguments.next or arguments.prev) and arguments.lookup_id is None:
         raise CommandError(Exit.USAGE, "--next and --prev need --lookup-id")
-    if arguments.follow and (arguments.lookup_id is not None or arguments.timeout is not None):
-        raise CommandError(Exit.USAGE, "--follow cannot be combined with --lookup-id or --timeout")
+    if arguments.follow and arguments.lookup_id is not None:
+        raise CommandError(Exit.USAGE, "--follow cannot be combined with --lookup-id")
+    if arguments.lookup_id is not None and not Selection.of(arguments).everything:
+        raise CommandError(
+            Exit.USAGE, "--lookup-id cannot be combined with --label, --correlation-id or --id"
+        )
     if arguments.null and arguments.form is not Form.RAW:
         raise CommandError(Exit.USAGE, "--null needs --raw")
     arguments.single = arguments.count in (None, 1) and not arguments.follow
@@ -94,17 +101,6 @@ def nothing_came() -> Exit:
     if sys.stderr.isatty():
         print("no message", file=sys.stderr)
     return Exit.EMPTY
-
-
-class Deadline:
-    """The end of `--timeout`, counted from the creation of this object; never with `--follow`."""
-
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        self._at = None if arguments.follow else time.monotonic() + (arguments.timeout or 0.0)
-
-    def left(self) -> float | None:
-        """Return the remaining seconds, at least 0; None means no limit."""
-        return None if self._at is None else max(0.0, self._at - time.monotonic())
 
 
 class Writer:
@@ -129,21 +125,18 @@ class Writer:
 
 
 async def peek(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> int:
-    """Write up to `count` messages without removing them, waiting at most `--timeout` for all of them.
-    Returns their number.
+    """Write up to `count` selected messages without removing them, waiting until the deadline. Returns their
+    number.
     """
     deadline = Deadline(arguments)
     shown = 0
-    async with await queue.cursor() as cursor:
-        read = cursor.peek
-        while shown < arguments.count:
-            try:
-                message = await read(deadline.left())
-            except IOTimeout:
-                break
-            read = cursor.peek_next
+    async with aclosing(walk(queue, Selection.of(arguments), deadline, once=True)) as messages:
+        async for message in messages:
             writer.write([message])
+            deadline.message_came()
             shown += 1
+            if shown == arguments.count:
+                break
     return shown
 
 

@@ -44,12 +44,14 @@ COMMAND = Command(
     name="peek",
     help="print messages of a queue and leave them there",
     description="""Messages stay in the queue, and other readers may receive them meanwhile. The exit code
-        is 0 if there was a message, 4 if there was none within --timeout.""",
+        is 0 if there was a message, 4 if there was none within --timeout. With --label, --correlation-id or
+        --id, only messages that match are printed, and counted by --count.""",
     run=_run,
     add_arguments=_add_arguments,
     examples=(
         Example("orders", "the first message"),
         Example("orders --count 10 --json | jq .label", "the labels of the first ten"),
+        Example("orders --label 'order 1*' --count 100", "messages with such labels"),
         Example(r"'.\system$;deadxact' --count 100", "transactional dead letters"),
         Example("orders --lookup-id 216172782113783809 --next", "the message after another one"),
     ),

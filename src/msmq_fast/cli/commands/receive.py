@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
+from msmq_fast.cli.deadline import Deadline
 from msmq_fast.cli.reading import (
-    Deadline,
     Writer,
     add_choice,
     add_raw,
@@ -16,6 +17,7 @@ from msmq_fast.cli.reading import (
     nothing_came,
     peek,
 )
+from msmq_fast.cli.selection import Selection, walk
 from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.message import ReceivedMessage
@@ -74,6 +76,8 @@ async def _receive(connection: Connection, arguments: argparse.Namespace) -> int
         shown = await _by_lookup_id(queue, arguments, writer)
     elif arguments.peek:
         shown = await peek(queue, arguments, writer)
+    elif not Selection.of(arguments).everything:
+        shown = await _take_selected(queue, arguments, writer)
     else:
         shown = await _take(queue, arguments, writer)
     if shown:
@@ -110,7 +114,25 @@ async def _take(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> 
                 await subscription.acknowledge(messages[0], messages[-1])
                 left -= len(messages)
                 patience = _PAUSE
+                deadline.message_came()
     return int(arguments.count - left)
+
+
+async def _take_selected(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> int:
+    """Remove up to `count` selected messages, each after it was written, waiting until the deadline. Returns
+    their number.
+    """
+    deadline = Deadline(arguments)
+    shown = 0
+    async with aclosing(walk(queue, Selection.of(arguments), deadline, once=False)) as messages:
+        async for message in messages:
+            writer.write([message])
+            await _remove(queue, message)
+            deadline.message_came()
+            shown += 1
+            if shown == arguments.count:
+                break
+    return shown
 
 
 async def _in_transaction(
@@ -120,6 +142,8 @@ async def _in_transaction(
     shown = 0
     if arguments.lookup_id is not None:
         messages = looked_up(queue, arguments, transaction)
+    elif not Selection.of(arguments).everything:
+        messages = _received_selected(queue, arguments, transaction)
     else:
         messages = _received(queue, arguments, transaction)
     async for message in messages:
@@ -163,23 +187,46 @@ async def _received(
         left -= 1
 
 
+async def _received_selected(
+    queue: Queue, arguments: argparse.Namespace, transaction: Transaction
+) -> AsyncIterator[ReceivedMessage]:
+    """Yield up to `count` selected messages, waiting at most `--timeout` for all of them."""
+    left = arguments.count
+    found = walk(queue, Selection.of(arguments), Deadline(arguments), once=False)
+    async with aclosing(found) as messages:
+        async for message in messages:
+            try:
+                yield await queue.lookup(
+                    message.lookup_id, Lookup.CURRENT, receive=True, transaction=transaction
+                )
+            except MessageNotFound:
+                continue  # another reader received it
+            left -= 1
+            if not left:
+                return
+
+
 async def _by_lookup_id(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> int:
     """Write messages by their lookup ids; without `--peek`, remove each one after it was written."""
     shown = 0
     async for message in looked_up(queue, arguments):
         writer.write([message])
         shown += 1
-        if arguments.peek:
-            continue
-        try:
-            await queue.lookup(message.lookup_id, Lookup.CURRENT, receive=True)
-        except MessageNotFound:
-            raise CommandError(
-                Exit.NOT_FOUND,
-                f"message {message.lookup_id} was already written to the output, "
-                "but then another reader received it",
-            ) from None
+        if not arguments.peek:
+            await _remove(queue, message)
     return shown
+
+
+async def _remove(queue: Queue, message: ReceivedMessage) -> None:
+    """Remove a message that was written. Raises CommandError if another reader has received it."""
+    try:
+        await queue.lookup(message.lookup_id, Lookup.CURRENT, receive=True)
+    except MessageNotFound:
+        raise CommandError(
+            Exit.NOT_FOUND,
+            f"message {message.lookup_id} was already written to the output, "
+            "but then another reader received it",
+        ) from None
 
 
 COMMAND = Command(
@@ -187,7 +234,10 @@ COMMAND = Command(
     help="remove messages from a queue and print them",
     description="""A message leaves its queue after it was written to standard output: if the output
         fails, the message stays. The exit code is 0 if there was a message, 4 if there was none within
-        --timeout.""",
+        --timeout.
+
+        With --label, --correlation-id or --id, the command walks through the queue, takes the messages that
+        match, and leaves all others where they are; --count counts the messages that match.""",
     run=_run,
     add_arguments=_add_arguments,
     examples=(
@@ -198,6 +248,11 @@ COMMAND = Command(
         Example("orders --raw > order.xml", "the body of the first message, byte for byte"),
         Example("orders --timeout 30s", "wait for a message"),
         Example("orders --follow --raw | ./program", "every message that arrives, one body a line"),
+        Example("orders --label 'order *' --count 10", "ten messages with such labels; the others stay"),
+        Example(
+            r"answers --timeout 30s --correlation-id '{ca67622c-7290-4658-b39b-f700fff64801}\627598800'",
+            "the answer to a message",
+        ),
         Example("payments --transaction --count 10", "ten messages, all or none"),
     ),
 )

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
-from msmq_fast.cli.messageid import message_id
+from msmq_fast.cli.messageid import correlation_id
 from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.errors import ConnectionLost
@@ -60,7 +60,7 @@ def _add_message(parser: Parser) -> None:
     group.add_argument("--priority", type=number(0, 7), metavar="0-7", help="0 to 7; 7 is read first (3)")
     group.add_argument(
         "--correlation-id",
-        type=_correlation_id,
+        type=correlation_id,
         metavar="ID",
         help="message identifier that this one answers, or 40 hexadecimal digits",
     )
@@ -149,17 +149,6 @@ def _add_protection(parser: Parser) -> None:
     group.add_argument(
         "--sender-id", action="store_true", help="attach the SID of the caller, also to an unsigned message"
     )
-
-
-def _correlation_id(text: str) -> bytes:
-    if "\\" in text:
-        return message_id(text)
-    value = hexadecimal(text)
-    if len(value) != 20:
-        raise argparse.ArgumentTypeError(
-            f"a correlation id has 20 bytes (40 hexadecimal digits), not {len(value)}"
-        )
-    return value
 
 
 def _acknowledgments(text: str) -> frozenset[str]:

@@ -1,0 +1,129 @@
+"""The options of `receive` and `peek` that select messages by their properties, and the walk through a queue
+that applies them.
+
+A cursor walks to the end of the queue and waits there. Two things bring it back to the front:
+
+1. A message of a higher priority arrives in front of a waiting cursor. The cursor moves there, and passes the
+   messages behind it a second time; a walk that leaves messages in the queue skips those that it has seen.
+2. Such a message arrives while the cursor still walks. The cursor does not see it, so the walk looks for
+   those messages once a second while the cursor waits. A lookup id begins with the priority of its message:
+   the lookup id of the last message of each priority is enough to find the next one.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncIterator
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from msmq_fast.cli.deadline import Deadline
+from msmq_fast.cli.messageid import correlation_id, message_id
+from msmq_fast.client.message import ReceivedMessage
+from msmq_fast.client.queue import Queue
+from msmq_fast.protocol.errors import IOTimeout, MessageNotFound
+from msmq_fast.protocol.frames import Lookup
+from msmq_fast.terminal.parser import Parser
+
+__all__ = ["Selection", "add_selection", "walk"]
+
+_SLICE = 1.0  # seconds after which a waiting walk looks for messages of a higher priority
+_PRIORITY_SHIFT = 56  # a lookup id has 7 - priority in its highest byte
+
+
+def add_selection(parser: Parser) -> None:
+    """Add the options that select messages by their properties."""
+    group = parser.add_argument_group("filters; messages that do not match stay in the queue")
+    group.add_argument(
+        "--label",
+        metavar="TEXT",
+        help="only messages with this label; *, ? and [a-z] match as in the file names of a shell",
+    )
+    group.add_argument(
+        "--correlation-id",
+        type=correlation_id,
+        metavar="ID",
+        help="only answers to, and acknowledgments of, the message with this identifier",
+    )
+    group.add_argument(
+        "--id",
+        type=message_id,
+        metavar="ID",
+        help="only the message with this identifier, as `send` prints it",
+    )
+
+
+class Selection(NamedTuple):
+    """What a message must have to be selected; None means any value."""
+
+    label: str | None
+    correlation_id: bytes | None
+    id: bytes | None
+
+    @classmethod
+    def of(cls, arguments: argparse.Namespace) -> Selection:
+        """Return the selection of a command line."""
+        return cls(arguments.label, arguments.correlation_id, arguments.id)
+
+    @property
+    def everything(self) -> bool:
+        """Whether no property is asked for, so that every message matches."""
+        return all(value is None for value in self)
+
+    def matches(self, message: ReceivedMessage) -> bool:
+        """Return whether a message is selected. Labels are compared with their case."""
+        return (
+            (self.label is None or fnmatchcase(message.label, self.label))
+            and self.correlation_id in (None, message.correlation_id)
+            and self.id in (None, message.id)
+        )
+
+
+async def walk(
+    queue: Queue, selection: Selection, deadline: Deadline, *, once: bool
+) -> AsyncIterator[ReceivedMessage]:
+    """Yield the selected messages of a queue without removing them, waiting for more until `deadline`.
+
+    With `once`, each message is yielded once. Without it, the caller removes what it gets, and messages that
+    return to the queue (an aborted transaction of another reader) are yielded too.
+    """
+    last: dict[int, int] = {}  # the lookup id of the last message, by priority level (0 is read first)
+    async with await queue.cursor() as cursor:
+        read = cursor.peek
+        while True:
+            left = deadline.left()
+            try:
+                found = [await read(_SLICE if left is None else min(left, _SLICE))]
+                read = cursor.peek_next
+            except IOTimeout:
+                read = cursor.peek  # a wait that has ended leaves the cursor without a current message
+                found = [message async for message in _in_front(queue, last)] if left != 0 else []
+                if not found and deadline.left() == 0:
+                    return
+            for message in found:
+                level = message.lookup_id >> _PRIORITY_SHIFT
+                seen = last.get(level, -1)
+                last[level] = max(seen, message.lookup_id)
+                if selection.matches(message) and (message.lookup_id > seen or not once):
+                    yield message
+
+
+async def _in_front(queue: Queue, last: dict[int, int]) -> AsyncIterator[ReceivedMessage]:
+    """Yield the messages that arrived in front of the cursor: those of a higher priority than the level where
+    it waits. `last` is not changed.
+    """
+    end = max(last, default=0)
+    level = 0
+    while level < end:
+        after = last.get(level, level << _PRIORITY_SHIFT)
+        try:
+            while True:
+                message = await queue.lookup(after, Lookup.NEXT)
+                after = message.lookup_id
+                if after >> _PRIORITY_SHIFT != level:
+                    break
+                yield message
+        except MessageNotFound:
+            return
+        # Between the two levels the queue has no message.
+        level = max(level + 1, after >> _PRIORITY_SHIFT)
