@@ -41,6 +41,7 @@ def test_a_server_that_is_well(server: Server) -> None:
     lines = server.run("status").stdout.decode().splitlines()
     assert lines[0].startswith("ALPHA  ready  msmq-fast")
     assert "queues:       1, with 0 messages (0 B)" in lines
+    assert "connections:  0 queue managers, 1 program" in lines
 
 
 def test_what_needs_attention_is_named(server: Server) -> None:
@@ -50,11 +51,28 @@ def test_what_needs_attention_is_named(server: Server) -> None:
     until(lambda: status(server)["dead_letters"] == 1, what="the dead letter")
     server.ok("outgoing", "pause", FAR)
     shown = status(server)
+    assert (shown["messages"], shown["dead_letters"]) == (1, 1)
     assert (shown["outgoing_queues"], shown["outgoing_messages"]) == (1, 1)
     assert any("1 message in ALPHA\\system$;deadletter" in problem for problem in shown["problems"])
     assert any(FAR in problem and "on hold" in problem for problem in shown["problems"])
     lines = server.run("status").stdout.decode().splitlines()
     assert [line for line in lines if line.startswith("! ")] == [f"! {each}" for each in shown["problems"]]
+
+
+def test_the_stream_of_an_outgoing_queue_is_shown_if_it_has_one(server: Server) -> None:
+    server.ok("send", f"{FAR}2", "--body", "x", "--recoverable")
+    assert b"next_sequence" not in server.run("outgoing", "show", f"{FAR}2").stdout
+    server.ok("send", f"{FAR}3", "--body", "x", "--transaction")
+    assert b":2 after 1" in server.run("outgoing", "show", f"{FAR}3").stdout
+
+
+def test_an_acl_fits_on_the_terminal(server: Server) -> None:
+    """In words that `acl grant` accepts."""
+    server.ok("acl", "grant", "orders", "--user", "uid:4711", "--right", "send", "--right", "peek")
+    shown = server.run("acl", "show", "orders").stdout.decode().splitlines()
+    assert max(map(len, shown)) <= 80
+    assert shown[-1].split(maxsplit=3)[2:] == ["uid:4711", "peek-message, write-message"]
+    assert any(line.endswith("  all") for line in shown)
 
 
 def test_top_shows_rates(server: Server) -> None:

@@ -46,6 +46,22 @@ def test_raw_values_stay_in_their_columns(capsys: pytest.CaptureFixture[str]) ->
     assert lines[1:] == ["label\ta\\x09b\\x0ac\\x1b[31m", "name\tq", "empty", "flag\tyes"]
 
 
+def test_the_last_column_folds_to_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    rows = [{"name": "q", "rights": "get-properties, set-properties, receive, send"}, {"name": "other"}]
+    show_table(rows, ("name", "rights"), Form.TABLE, fold=True)
+    assert capsys.readouterr().out.splitlines() == [
+        "NAME   RIGHTS",
+        "q      get-properties, set-properties,",
+        "       receive, send",
+        "other",
+    ]
+    show_table(rows, ("name", "rights"), Form.RAW, fold=True)
+    assert capsys.readouterr().out.splitlines()[0] == f"q\t{rows[0]['rights']}"
+
+
 def on_terminal(**environment: str) -> bytes:
     """What a command prints on a terminal."""
     leader, follower = pty.openpty()

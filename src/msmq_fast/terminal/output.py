@@ -17,13 +17,14 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TextIO
 
 from msmq_fast.protocol.text import printable
+from msmq_fast.terminal.parser import terminal_width
 
-__all__ = ["Form", "add_output", "coloured", "short_size", "show", "show_table"]
+__all__ = ["Form", "add_output", "coloured", "counted", "short_size", "show", "show_table"]
 
 _TIMES = frozenset(  # values in Unix seconds, 0 for none: people see the time of day, programs the number
     (
@@ -39,6 +40,7 @@ _TIMES = frozenset(  # values in Unix seconds, 0 for none: people see the time o
         "time",
     )
 )
+_NARROWEST = 20  # columns of a folded cell
 _COLOURS = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 
 
@@ -76,9 +78,13 @@ def show(content: Mapping[str, Any], form: Form) -> None:
         sys.stdout.write(f"{head}{_cell(key, value)}".rstrip() + "\n")
 
 
-def show_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], form: Form) -> None:
+def show_table(
+    rows: Iterable[Mapping[str, Any]], columns: Sequence[str], form: Form, *, fold: bool = False
+) -> None:
     """Print objects: as JSON with all keys, else only the `columns`. JSON and raw rows are printed one by one
     as `rows` yields them.
+
+    With `fold`, the last column of a table is wrapped to the width of the terminal.
     """
     if form is Form.JSON:
         for row in rows:
@@ -89,10 +95,29 @@ def show_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], form: 
         sys.stdout.writelines("\t".join(line) + "\n" for line in lines)
         return
     cells = [[column.upper() for column in columns], *lines]
+    if fold:
+        cells = list(_folded(cells))
     widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
     for number, line in enumerate(cells):
         text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         sys.stdout.write(f"{coloured(text, 'bold') if number == 0 else text}\n")
+
+
+def _folded(cells: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+    """Yield rows whose last cell fits on the terminal; each further line of it is a row of its own."""
+    import textwrap  # few commands need it
+
+    taken = sum(max(map(len, column)) + 2 for column in list(zip(*cells, strict=True))[:-1])
+    width = max(_NARROWEST, terminal_width() - taken)
+    for *before, last in cells:
+        first, *others = textwrap.wrap(last, width, break_long_words=False, break_on_hyphens=False) or [""]
+        yield [*before, first]
+        yield from ([*("" for _ in before), each] for each in others)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number and its noun: `1 message`, `2 messages`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def short_size(size: int) -> str:

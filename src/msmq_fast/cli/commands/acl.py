@@ -19,6 +19,8 @@ from msmq_fast.terminal.values import queue_name
 __all__ = ["COMMAND"]
 
 _COLUMNS = ("entry", "type", "who", "rights")
+_UNIX_USER = "S-1-22-1-"  # and the number of a user of the server's computer
+_ALL = (0x000F_003F, 0x000F_00F7)  # every right on a queue, and on the queue manager
 
 
 def _add_object(parser: Parser) -> None:
@@ -125,6 +127,9 @@ def _json(content: dict[str, Any]) -> None:
 
 
 def _account(account: dict[str, str]) -> str:
+    """Return an account as --user accepts it: with its name if it has one."""
+    if not account["name"] and account["sid"].startswith(_UNIX_USER):
+        return f"uid:{account['sid'].removeprefix(_UNIX_USER)}"
     return f"{account['name']} ({account['sid']})" if account["name"] else account["sid"] or "(none)"
 
 
@@ -133,7 +138,7 @@ def _show_list(content: dict[str, Any], form: Form) -> None:
         _json(content)
         return
     if form is Form.TABLE:
-        show({"owner": _account(content["owner"]), "sddl": content["sddl"]}, form)
+        show({"owner": _account(content["owner"])}, form)
     if content.get("entries") is None:
         print("no list: every caller has every right")
         return
@@ -142,11 +147,18 @@ def _show_list(content: dict[str, Any], form: Form) -> None:
             "entry": entry["index"],
             "type": entry["type"],
             "who": _account(entry),
-            "rights": ", ".join(right.removeprefix("MQSEC_").lower() for right in entry["rights"]),
+            "rights": _rights(entry),
         }
         for entry in content["entries"]
     ]
-    show_table(rows, _COLUMNS, form)
+    show_table(rows, _COLUMNS, form, fold=True)
+
+
+def _rights(entry: dict[str, Any]) -> str:
+    """Return the rights of an entry, in words that --right accepts."""
+    if entry["mask"] in _ALL:
+        return "all"
+    return ", ".join(right.removeprefix("MQSEC_").lower().replace("_", "-") for right in entry["rights"])
 
 
 def _show_explanation(content: dict[str, Any], form: Form) -> None:
@@ -172,6 +184,8 @@ COMMAND = Group(
         Command(
             name="show",
             help="show the owner and the entries",
+            description="""Shows the owner and the entries, which are checked in this order. With --json, the
+                output also has the descriptor string (SDDL) that `acl set` accepts.""",
             run=lambda arguments: _run(_show, arguments),
             add_arguments=_add_show,
             examples=(

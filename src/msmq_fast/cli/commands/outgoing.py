@@ -92,7 +92,8 @@ def _show_outgoing(queue: dict[str, Any], form: Form) -> None:
         }
         for event in history
     ]
-    show_table(rows, _HISTORY_COLUMNS, form)
+    if rows:
+        show_table(rows, _HISTORY_COLUMNS, form)
 
 
 _NAME = r"'DIRECT=OS:orders01\private$\orders'"

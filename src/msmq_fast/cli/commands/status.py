@@ -13,10 +13,11 @@ from msmq_fast.protocol.exits import Exit
 from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo
 from msmq_fast.protocol.text import printable
 from msmq_fast.terminal.commands import Command, Example
-from msmq_fast.terminal.output import Form, coloured, short_size, show
+from msmq_fast.terminal.output import Form, coloured, counted, short_size, show
 
 __all__ = ["COMMAND"]
 
+_PROGRAMS = ("queue", "subqueue")
 _DEAD = ("deadletter", "xact_deadletter")
 _SHOWN = 10  # problems that are listed for people
 
@@ -37,8 +38,9 @@ async def _status(connection: Connection, arguments: argparse.Namespace) -> int:
         "version": str(connection.hello["server"]),
         "ready": not stats["not_ready"],
         "queues": sum(queue.kind == "queue" for queue in local),
-        "messages": sum(queue.messages for queue in local),
-        "bytes": sum(queue.bytes for queue in local),
+        "messages": sum(queue.messages for queue in local if queue.kind in _PROGRAMS),
+        "bytes": sum(queue.bytes for queue in local if queue.kind in _PROGRAMS),
+        "journal_messages": sum(queue.messages for queue in local if queue.kind == "journal"),
         "dead_letters": sum(queue.messages for queue in local if queue.kind in _DEAD),
         "outgoing_queues": len(outgoing),
         "outgoing_messages": sum(queue.messages for queue in outgoing),
@@ -66,20 +68,16 @@ def _problems(
     if stats["shortage"]:
         found.append(str(stats["shortage"]))
     found += [
-        f"{_count(queue.messages)} in {queue.name}"
+        f"{counted(queue.messages, 'message')} in {queue.name}"
         for queue in queues
         if queue.kind in _DEAD and queue.messages
     ]
     found += [
-        f"{_count(queue.messages)} for {queue.name}: {_reason(queue)}"
+        f"{counted(queue.messages, 'message')} for {queue.name}: {_reason(queue)}"
         for queue in sorted(outgoing, key=lambda queue: -queue.messages)
         if queue.messages and (queue.stalled or queue.state != "connected")
     ]
     return found
-
-
-def _count(messages: int) -> str:
-    return f"{messages} message{'s' if messages != 1 else ''}"
 
 
 def _reason(queue: OutgoingQueueInfo) -> str:
@@ -100,11 +98,14 @@ def _show(summary: Mapping[str, Any]) -> None:
     )
     show(
         {
-            "queues": f"{summary['queues']}, with {_count(summary['messages'])} ({held})",
-            "outgoing": f"{summary['outgoing_queues']}, with {_count(summary['outgoing_messages'])}",
+            "queues": f"{summary['queues']}, with {counted(summary['messages'], 'message')} ({held})",
+            "outgoing": f"{summary['outgoing_queues']}, "
+            f"with {counted(summary['outgoing_messages'], 'message')}",
+            "journals": counted(summary["journal_messages"], "message"),
             "dead letters": summary["dead_letters"],
             "transactions": "not shown to you" if transactions is None else transactions,
-            "connections": f"{summary['sessions']} queue managers, {summary['programs']} programs",
+            "connections": f"{counted(summary['sessions'], 'queue manager')}, "
+            f"{counted(summary['programs'], 'program')}",
             "store": f"{file}, {free} free on the disk",
         },
         Form.TABLE,

@@ -16,7 +16,7 @@ from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.protocol.resources import QueueInfo
 from msmq_fast.terminal.commands import Command, Example
-from msmq_fast.terminal.output import Form, coloured, short_size, show_table
+from msmq_fast.terminal.output import Form, coloured, counted, short_size, show_table
 from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.values import duration, number
 
@@ -111,7 +111,7 @@ def _head(stats: Mapping[str, Any], *, screen: bool) -> None:
     sys.stdout.write(_HOME if screen else "")
     print(
         f"{coloured(str(stats['name']), 'bold')}  {time.strftime('%H:%M:%S')}  {state}  "
-        f"{stats['sessions']} queue managers, {stats['app_connections']} programs, "
+        f"{counted(stats['sessions'], 'queue manager')}, {counted(stats['app_connections'], 'program')}, "
         f"{short_size(stats['bytes'])} of messages, {short_size(stats['store_available_bytes'])} free"
     )
 

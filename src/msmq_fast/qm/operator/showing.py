@@ -139,4 +139,5 @@ def _attempt(event: ConnectionEvent) -> ConnectionAttempt:
 
 
 def _place(found: SequenceInfo | None) -> str:
-    return "" if found is None else str(found)
+    """Return a place in a stream as text; "" if there is none, as in a queue that is not transactional."""
+    return "" if found is None or not found.sequence_id else str(found)
