@@ -66,7 +66,7 @@ def over_tcp(server: Server, token: str, *arguments: str) -> subprocess.Complete
 
 def audit(server: Server) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in server.log.read_text().splitlines() if line.startswith("{")]
-    return [line for line in lines if line["logger"] == "msmq_fast.audit"]
+    return [line for line in lines if (line["logger"], line["level"]) == ("msmq_fast.audit", "warning")]
 
 
 def send_by_wire(server: Server, number: int, security: bytes = b"") -> None:

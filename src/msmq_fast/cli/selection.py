@@ -13,7 +13,7 @@ A cursor walks to the end of the queue and waits there. Two things bring it back
 from __future__ import annotations
 
 import argparse
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -81,7 +81,7 @@ class Selection(NamedTuple):
 
 async def walk(
     queue: Queue, selection: Selection, deadline: Deadline, *, once: bool
-) -> AsyncIterator[ReceivedMessage]:
+) -> AsyncGenerator[ReceivedMessage, None]:
     """Yield the selected messages of a queue without removing them, waiting for more until `deadline`.
 
     With `once`, each message is yielded once. Without it, the caller removes what it gets, and messages that

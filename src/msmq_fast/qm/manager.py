@@ -380,17 +380,19 @@ class QueueManager:
         """See `QueueAdmin.set_properties`."""
         return self.queue_admin.set_properties(queue, token=token, security=security, **properties)
 
-    def set_security(self, queue: Queue | None, descriptor: SecurityDescriptor) -> Completion[None]:
+    def set_security(
+        self, queue: Queue | None, given: SecurityDescriptor, *, token: Token | None = None
+    ) -> Completion[SecurityDescriptor]:
         """See `QueueAdmin.set_security`."""
-        return self.queue_admin.set_security(queue, descriptor)
+        return self.queue_admin.set_security(queue, given, token=token)
 
     def delete_queue(self, path: str, *, token: Token | None = None) -> Completion[None]:
         """See `QueueAdmin.delete`."""
         return self.queue_admin.delete(path, token=token)
 
-    def purge(self, queue: Queue) -> Completion[int]:
+    def purge(self, queue: Queue, *, token: Token | None = None) -> Completion[int]:
         """See `Housekeeping.purge`."""
-        return self._housekeeping.purge(queue)
+        return self._housekeeping.purge(queue, token)
 
     # ---- opening
 
@@ -426,13 +428,13 @@ class QueueManager:
         """See `OutgoingQueues.passing`."""
         return self.outgoing_queues.passing(name, manager)
 
-    def pause(self, queue: OutgoingQueue) -> Completion[None]:
+    def pause(self, queue: OutgoingQueue, *, token: Token | None = None) -> Completion[None]:
         """See `OutgoingQueues.pause`."""
-        return self.outgoing_queues.pause(queue)
+        return self.outgoing_queues.pause(queue, token)
 
-    def resume(self, queue: OutgoingQueue) -> Completion[None]:
+    def resume(self, queue: OutgoingQueue, *, token: Token | None = None) -> Completion[None]:
         """See `OutgoingQueues.resume`."""
-        return self.outgoing_queues.resume(queue)
+        return self.outgoing_queues.resume(queue, token)
 
     # ---- the rest
 

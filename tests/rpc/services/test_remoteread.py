@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from uuid import UUID
 
 import pytest
@@ -189,6 +190,15 @@ def test_purging(remote: RemoteWorld, reader: RemoteReader) -> None:
 
 
 @pytest.mark.rule("RR-022")
+def test_a_purge_from_elsewhere_is_logged_with_its_caller(
+    remote: RemoteWorld, reader: RemoteReader, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "msmq_fast.audit")
+    assert reader.peer.call("purge_queue", phContext=reader.context).result == OK
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "msmq_fast.audit"]
+    assert re.fullmatch(r"purge on .*orders by .*\(?S-1-.*: deleted messages: \d+", line)
+
+
 def test_the_answer_to_a_purge_waits_for_the_disk(remote: RemoteWorld, reader: RemoteReader) -> None:
     remote.world.send(b"one")
     run, remote.world.run = remote.world.run, lambda: None  # type: ignore[method-assign]

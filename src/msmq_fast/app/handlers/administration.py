@@ -175,17 +175,20 @@ def _show_outgoing(session: Session, request_id: int, payload: memoryview) -> No
 
 def _pause_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
     (name,) = arguments(payload, _NAME)
-    session.when(request_id, session.manager.pause(_administered(session, name, "pause")))
+    queue = _administered(session, name, "pause")
+    session.when(request_id, session.manager.pause(queue, token=session.token))
 
 
 def _resume_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
     (name,) = arguments(payload, _NAME)
-    session.when(request_id, session.manager.resume(_administered(session, name, "resume")))
+    queue = _administered(session, name, "resume")
+    session.when(request_id, session.manager.resume(queue, token=session.token))
 
 
 def _purge_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
     (name,) = arguments(payload, _NAME)
-    session.when(request_id, session.manager.purge(_administered(session, name, "purge")), int)
+    queue = _administered(session, name, "purge")
+    session.when(request_id, session.manager.purge(queue, token=session.token), int)
 
 
 HANDLERS: dict[int, Handler] = {

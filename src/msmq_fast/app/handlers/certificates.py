@@ -11,6 +11,7 @@ from msmq_fast.protocol.errors import AccessDenied, InvalidParameter, Unsupporte
 from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.identity.certificates import Certificates, KeptCertificate
 from msmq_fast.qm.identity.keyring import Keyring
+from msmq_fast.security.acts import recorded
 from msmq_fast.security.blobs import read_key_list
 from msmq_fast.security.certificates import described, from_file
 from msmq_fast.security.errors import SecurityDataError
@@ -87,6 +88,7 @@ def _create(session: Session, request_id: int, payload: memoryview) -> None:
     (account,) = arguments(payload, _USER)
     user, name = _whose(session, account)
     done = _certificates(session).create(user, name)
+    recorded(done, session.token, "create certificate", f"user {name}", _identified)
     _answer(session, request_id, user, done)
     session.hold(done)  # what follows may sign with it
 
@@ -102,13 +104,19 @@ def _add(session: Session, request_id: int, payload: memoryview) -> None:
         )
     except SecurityDataError as problem:
         raise error("MQ_ERROR_INVALID_CERTIFICATE", str(problem)) from None
+    recorded(done, session.token, "register certificate", f"user {user}", _identified)
     _answer(session, request_id, user, done)
+
+
+def _identified(kept: KeptCertificate) -> str:
+    return f"certificate {kept.identifier}"
 
 
 def _remove(session: Session, request_id: int, payload: memoryview) -> None:
     account, identifier = arguments(payload, _USER, Field("identifier", str))
     user, _ = _whose(session, account)
     done = _certificates(session).remove(user, _guid(identifier))
+    recorded(done, session.token, "remove certificate", f"user {user}", lambda _: f"certificate {identifier}")
     session.when(request_id, done, lambda _: None)
 
 
@@ -132,9 +140,11 @@ def _tell_keys(session: Session, request_id: int, payload: memoryview) -> None:
     if manager == session.manager.guid:
         raise InvalidParameter("guid must name another queue manager; these are the keys of this one")
     try:
-        session.when(request_id, _keyring(session).tell(manager, blob))
+        done = _keyring(session).tell(manager, blob)
     except SecurityDataError as problem:
         raise InvalidParameter(str(problem)) from None
+    operation = "forget public keys" if blob is None else "import public keys"
+    session.when(request_id, recorded(done, session.token, operation, f"queue manager {manager}"))
 
 
 def _guid(text: str) -> UUID:

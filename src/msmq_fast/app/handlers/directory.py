@@ -15,6 +15,7 @@ from msmq_fast.directory.objecttypes import BY_TITLE, ObjectType
 from msmq_fast.directory.results import for_applications
 from msmq_fast.protocol.errors import IllegalFormatName, InvalidParameter
 from msmq_fast.protocol.frames import Frame
+from msmq_fast.security.acts import recorded
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
@@ -151,6 +152,10 @@ def _put(session: Session, request_id: int, payload: memoryview) -> None:
             done = put(directory, item, dry_run=dry_run)
         case _:
             raise InvalidParameter("how must be create, set or import")
+    if not dry_run:
+        name = item.get("Pathname") or item.get("Name") or item.identifier
+        target = f"{item.kind.name.lower()} {name}"
+        recorded(done, session.token, "change directory", target, lambda outcome: outcome.value)
     session.when(request_id, for_applications(done), lambda outcome: outcome.value)
 
 
@@ -163,6 +168,7 @@ def _delete(session: Session, request_id: int, payload: memoryview) -> None:
         return directory.delete(item)
 
     done = _found(directory, named(title, name, session.manager.name)).then(delete)
+    recorded(done, session.token, "change directory", f"{title.lower()} {name}", lambda _: "deleted")
     session.when(request_id, for_applications(done))
 
 

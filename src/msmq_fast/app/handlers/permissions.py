@@ -127,9 +127,8 @@ def _edit(session: Session, request_id: int, payload: memoryview) -> None:
         given = descriptor_of(account)
     else:
         raise InvalidParameter("action must be one of grant, deny, revoke, own, set")
-    new = manager.guard.change_permissions(session.token, queue, given)
-    done = manager.set_security(queue, new)
-    session.when(request_id, done, lambda _: _map(session, name, new, kind))
+    done = manager.set_security(queue, given, token=session.token)
+    session.when(request_id, done, lambda new: _map(session, name, new, kind))
 
 
 def _explain(session: Session, request_id: int, payload: memoryview) -> None:

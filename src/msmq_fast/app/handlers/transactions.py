@@ -10,6 +10,7 @@ from msmq_fast.protocol.errors import InsufficientResources, InvalidParameter, T
 from msmq_fast.protocol.frames import Frame
 from msmq_fast.protocol.resources import TransactionInfo
 from msmq_fast.qm.transactions.transaction import State, Transaction
+from msmq_fast.security.acts import recorded
 from msmq_fast.store.completion import Completion
 
 _NUMBER = Field("transaction", int)
@@ -85,7 +86,8 @@ def _end(session: Session, request_id: int, payload: memoryview) -> None:
     except ValueError:
         raise InvalidParameter("the identifier of a transaction must be a GUID") from None
     transaction = session.manager.transactions.find(identifier)
-    session.when(request_id, _decide(transaction, action))
+    done = recorded(_decide(transaction, action), session.token, action, f"transaction {identifier}")
+    session.when(request_id, done)
 
 
 def _decide(transaction: Transaction, action: str) -> Completion[None]:

@@ -44,6 +44,7 @@ from msmq_fast.qm.reading.readers import Gate, Hold, Readers, ReadRequest, Sink,
 from msmq_fast.qm.reading.twophase import TwoPhaseReads
 from msmq_fast.qm.records import storage_error
 from msmq_fast.qm.services import Services
+from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion
 
 T = TypeVar("T")
@@ -106,6 +107,7 @@ class OpenQueue:
         share: Share,
         format_name: FormatName,
         handle: int,
+        token: Token | None,
     ) -> None:
         self._parts = parts
         self._services = parts.services
@@ -116,6 +118,7 @@ class OpenQueue:
         self.share = share
         self.format_name = format_name
         self.handle = handle
+        self._token = token
         self.closed = False
         self._requests: set[ReadRequest] = set()
         self._subscriptions: set[Subscription] = set()
@@ -513,7 +516,7 @@ class OpenQueue:
         durable.
         """
         self._may(self.access.receives)
-        return self._parts.housekeeping.purge(self.queue)
+        return self._parts.housekeeping.purge(self.queue, self._token)
 
     def close(self) -> None:
         """Cancel every waiting read with OPERATION_CANCELLED and return the unacknowledged messages of

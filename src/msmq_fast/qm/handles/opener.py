@@ -80,7 +80,8 @@ class Opener:
             if excludes(existing.access, existing.share, access, share):
                 raise SharingViolation(f"{queue.name} is open in a mode that excludes this access")
         format_name = target.name if target.name is not None else queue.format_name(self._services.guid)
-        handle = OpenQueue(self._parts, queue, access, share, format_name, self._registry.new_handle())
+        number = self._registry.new_handle()
+        handle = OpenQueue(self._parts, queue, access, share, format_name, number, token)
         queue.descriptors.append(handle)
         return handle
 

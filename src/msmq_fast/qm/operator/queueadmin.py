@@ -1,4 +1,6 @@
-"""Creates, changes and deletes the queues of this computer (DM-055 … DM-068, DU-09, DU-10, DU-17)."""
+"""Creates, changes and deletes the queues of this computer (DM-055 … DM-068, DU-09, DU-10, DU-17). Logs each
+act.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,7 @@ from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueProperties, kind_of
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.records import followed_by
 from msmq_fast.qm.services import Services
+from msmq_fast.security.acts import permission_changes, recorded
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion
@@ -69,18 +72,20 @@ class QueueAdmin:
             raise IllegalQueuePathName(f"{quoted(path)} is not the path of a queue that can be created")
         if part.key in self._registry:
             raise QueueExists(f"a queue {part} exists")
+        name = self._registry.path_of(part)
         values = QueueProperties.build(dict(properties))
         descriptor = self._guard.new_descriptor(token, security, self._directory.machine_sid)
         if values.transactional and values.multicast_address:
             raise PropertyError("a transactional queue cannot have a multicast address")
         if kind_of(part) is QueueKind.PUBLIC:
-            return self._directory.create_queue(
+            published = self._directory.create_queue(
                 part,
                 values,
                 descriptor,
                 guid,
                 lambda guid: self._changes.make(part, values, guid, descriptor),
             )
+            return recorded(published, token, "create queue", name)
         made: list[Queue] = []
         guid = guid or self._services.new_guid()
 
@@ -95,7 +100,7 @@ class QueueAdmin:
             raise
         (queue,) = made
         done.add_done_callback(lambda done: None if done.exception() is None else self._changes.undo(queue))
-        return followed_by(done, queue)
+        return recorded(followed_by(done, queue), token, "create queue", name)
 
     def set_properties(
         self,
@@ -126,27 +131,42 @@ class QueueAdmin:
             raise PropertyError("a transactional queue cannot have a multicast address")
         changed = replace(queue.properties)
         changed.update(dict(properties))
+        what = [f"{name} = {value}" for name, value in properties.items()]
+        if security is not None:
+            what.append(permission_changes(queue.security, security))
         if queue.kind is not QueueKind.PUBLIC:
-            return self._changes.apply(queue, properties, security)
-        return self._directory.write_queue(
-            queue,
-            changed,
-            security or queue.security,
-            lambda: self._changes.apply(queue, properties, security),
-        )
+            done = self._changes.apply(queue, properties, security)
+        else:
+            done = self._directory.write_queue(
+                queue,
+                changed,
+                security or queue.security,
+                lambda: self._changes.apply(queue, properties, security),
+            )
+        operation = "set properties" if properties or security is None else "change permissions"
+        return recorded(done, token, operation, queue.name, lambda _: ", ".join(what) or "no change")
 
-    def set_security(self, queue: Queue | None, descriptor: SecurityDescriptor) -> Completion[None]:
-        """Replace the descriptor of a queue, or of the queue manager for None; resolved when durable.
+    def set_security(
+        self, queue: Queue | None, given: SecurityDescriptor, *, token: Token | None = None
+    ) -> Completion[SecurityDescriptor]:
+        """Replace those parts of the descriptor of a queue, or of the queue manager for None, that `given`
+        contains; resolved with the new descriptor when it is durable.
 
-        The caller must have checked it with `guard.change_permissions`.
+        Raises ACCESS_DENIED, ILLEGAL_PROPERTY_VALUE: see `Guard.change_permissions`.
         """
         self._services.require_ready()
         if queue is not None:
-            return self.set_properties(queue, security=descriptor)
-        self._guard.machine = descriptor
-        return self._services.records.unit(
-            lambda: self._services.records.set_meta(MetaName.SECURITY, descriptor.encoded)
+            done = self.set_properties(queue, token=token, security=given)
+            return done.then(lambda _: Completion.of(queue.security))
+        old = self._guard.machine
+        new = self._guard.change_permissions(token, None, given)
+        self._guard.machine = new
+        written = self._services.records.unit(
+            lambda: self._services.records.set_meta(MetaName.SECURITY, new.encoded)
         )
+        changes = permission_changes(old, new)
+        recorded(written, token, "change permissions", "the queue manager", lambda _: changes)
+        return followed_by(written, new)
 
     def delete(self, path: str, *, token: Token | None = None) -> Completion[None]:
         """Delete a queue and its messages; resolved when the deletion is durable (DM-064 … DM-068, DU-09)."""
@@ -154,10 +174,13 @@ class QueueAdmin:
         queue = self._registry.named(path)
         if isinstance(queue, OutgoingQueue):
             self._guard.administer(token, "delete an outgoing queue")
-            return self._outgoing.delete(queue)
+            return recorded(self._outgoing.delete(queue), token, "delete outgoing queue", queue.name)
         if queue.kind not in (QueueKind.PRIVATE, QueueKind.PUBLIC):
             raise UnsupportedFormatNameOperation(f"{queue.name} cannot be deleted")
         self._guard.delete(token, queue)
+        held = queue.messages
         if queue.kind is QueueKind.PUBLIC:
-            return self._directory.delete_queue(queue, lambda: self._changes.drop(queue))
-        return self._changes.drop(queue)
+            done = self._directory.delete_queue(queue, lambda: self._changes.drop(queue))
+        else:
+            done = self._changes.drop(queue)
+        return recorded(done, token, "delete queue", queue.name, lambda _: f"deleted messages: {held}")

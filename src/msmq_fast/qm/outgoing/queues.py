@@ -21,6 +21,8 @@ from msmq_fast.qm.queues.queue import QueueState
 from msmq_fast.qm.queues.queuerecords import QueueRecords
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.services import Services
+from msmq_fast.security.acts import recorded
+from msmq_fast.security.token import Token
 from msmq_fast.signals import Signal
 from msmq_fast.store.completion import Completion
 
@@ -194,13 +196,13 @@ class OutgoingQueues:
         for queue in self.all:
             queue.set_online(online)
 
-    def pause(self, queue: OutgoingQueue) -> Completion[None]:
-        """Pause Queue: send nothing until `resume`; resolved when durable (DA-051)."""
-        return self._hold(queue, True)
+    def pause(self, queue: OutgoingQueue, token: Token | None) -> Completion[None]:
+        """Pause Queue: send nothing until `resume`; resolved when durable (DA-051). The act is logged."""
+        return recorded(self._hold(queue, True), token, "pause outgoing queue", queue.name)
 
-    def resume(self, queue: OutgoingQueue) -> Completion[None]:
-        """Resume Queue; resolved when durable."""
-        return self._hold(queue, False)
+    def resume(self, queue: OutgoingQueue, token: Token | None) -> Completion[None]:
+        """Resume Queue; resolved when durable. The act is logged."""
+        return recorded(self._hold(queue, False), token, "resume outgoing queue", queue.name)
 
     def _hold(self, queue: OutgoingQueue, on_hold: bool) -> Completion[None]:
         queue.hold(on_hold)

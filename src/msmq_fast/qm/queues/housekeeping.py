@@ -13,6 +13,8 @@ from msmq_fast.qm.queues.queuerecords import RETRY, QueueRecords
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.records import followed_by
 from msmq_fast.qm.services import Services
+from msmq_fast.security.acts import recorded
+from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion
 
 AT_ONCE = 0.0
@@ -37,8 +39,9 @@ class Housekeeping:
         self._barrier = False  # a commit is pending that makes all earlier removals durable
         self._failed = 0  # failed removals seen
 
-    def purge(self, queue: Queue) -> Completion[int]:
-        """Purge a queue (DU-08): its messages become invisible at once.
+    def purge(self, queue: Queue, token: Token | None) -> Completion[int]:
+        """Purge a queue (DU-08) for a caller, None for the queue manager itself: its messages become
+        invisible at once. The act is logged.
 
         Resolved with the number of messages once the purge marker is durable. The messages are then deleted
         from the store in small batches.
@@ -48,7 +51,9 @@ class Housekeeping:
         queue.purged_to = queue.core.purged_to
         done = self._records.write(queue)
         self._registry.purging.add(queue)
-        return followed_by(done, removed)
+        return recorded(
+            followed_by(done, removed), token, "purge", queue.name, lambda count: f"deleted messages: {count}"
+        )
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due; None if there is no work or its commit is pending."""

@@ -11,6 +11,7 @@ from msmq_fast.packet.names import (
     DirectName,
     FormatName,
     NameKind,
+    PathName,
     QueuePart,
     Scope,
     Suffix,
@@ -211,6 +212,10 @@ class QueueRegistry:
     def learn_host(self, host: str) -> None:
         """Add a name or address that was found to denote this computer."""
         self._hosts |= {host.casefold()}
+
+    def path_of(self, part: QueuePart) -> str:
+        """Return the path of a queue of this computer."""
+        return str(PathName(self._computer, part))
 
     def part_of_path(self, path: str) -> QueuePart:
         """Returns the local part of a path name.

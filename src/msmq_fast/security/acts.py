@@ -1,0 +1,65 @@
+"""The log of administrative acts: one line at level info for each act, with its caller, object and result.
+
+Refusals are in the same log (`audit`), at level warning. To log another act, pass its completion through
+`recorded` where all doors meet: the queue manager for queues, else the handler of the one door.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from msmq_fast.security.authorizer import entry_text
+from msmq_fast.security.descriptor import SecurityDescriptor
+from msmq_fast.security.token import Token
+from msmq_fast.store.completion import Completion
+
+__all__ = ["permission_changes", "record", "recorded"]
+
+_log = logging.getLogger("msmq_fast.audit")
+_SHOWN: Final = 10
+"""Entries of an access list that one line names, at most."""
+
+T = TypeVar("T")
+
+
+def record(caller: Token | None, operation: str, target: str, result: str = "done") -> None:
+    """Log an act. `caller` is None for the queue manager itself; no argument may contain a secret."""
+    name, sid = ("the queue manager", "") if caller is None else (str(caller), str(caller.user))
+    fields = {"caller": name, "sid": sid, "object": target, "operation": operation, "result": result}
+    _log.info("%s on %s by %s: %s", operation, target, name, result, extra={"fields": fields})
+
+
+def recorded(
+    done: Completion[T],
+    caller: Token | None,
+    operation: str,
+    target: str,
+    result: Callable[[T], str] = lambda _: "done",
+) -> Completion[T]:
+    """Log an act once it has ended, with its result or its error. Returns `done`."""
+
+    def ended(done: Completion[T]) -> None:
+        error = done.exception()
+        record(caller, operation, target, result(done.result()) if error is None else f"failed: {error}")
+
+    done.add_done_callback(ended)
+    return done
+
+
+def permission_changes(old: SecurityDescriptor, new: SecurityDescriptor) -> str:
+    """Return what differs between two descriptors: the new owner, new and removed entries (SDDL)."""
+    before, after = _entries(old), _entries(new)
+    parts = [] if old.owner == new.owner else [f"owner {new.owner}"]
+    parts += [f"+{entry}" for entry in (after - before).elements()]
+    parts += [f"-{entry}" for entry in (before - after).elements()]
+    if len(parts) > _SHOWN:
+        parts[_SHOWN:] = [f"and {len(parts) - _SHOWN} more"]
+    return " ".join(parts) or "no change"
+
+
+def _entries(descriptor: SecurityDescriptor) -> Counter[str]:
+    aces = descriptor.dacl.aces if descriptor.dacl is not None else ()
+    return Counter(entry_text(ace) for ace in aces)
