@@ -25,6 +25,10 @@ from msmq_fast.protocol.exits import Exit
             "msmq-fast receive: unknown option '--zzz' (see msmq-fast receive --help)",
         ),
         (
+            "receive orders --priority 3",
+            "msmq-fast receive: unknown option '--priority' (see msmq-fast receive --help)",
+        ),
+        (
             "receive orders more",
             "msmq-fast receive: unexpected argument 'more' (see msmq-fast receive --help)",
         ),

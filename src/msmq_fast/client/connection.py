@@ -151,6 +151,13 @@ async def _dial(
         hello["token"] = token
     try:
         return link, await link.request(Frame.HELLO, hello)
+    except ConnectionLost as lost:
+        await link.close()
+        if link.answered or target.path or target.tls:
+            raise
+        raise ConnectionLost(
+            f"no answer from {target} ({lost.detail}): a port with TLS needs {target.other_scheme}"
+        ) from None
     except BaseException:
         await link.close()
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 ENVIRONMENT = "MSMQ_FAST_ENDPOINT"
@@ -23,6 +23,11 @@ class Endpoint:
             return self.path
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'tls' if self.tls else 'tcp'}://{host}:{self.port}"
+
+    @property
+    def other_scheme(self) -> str:
+        """The same host and port with TLS if this endpoint is without, and without it otherwise."""
+        return str(replace(self, tls=not self.tls))
 
 
 def parse_endpoint(text: str | None) -> Endpoint:

@@ -55,6 +55,7 @@ class Link(asyncio.Protocol):
     def __init__(self, ended: Callable[[], None]) -> None:
         self.lost: ConnectionLost | None = None
         self.disowned = False
+        self.answered = False  # whether a frame has arrived
         self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._cutter = FrameCutter()
@@ -186,6 +187,7 @@ class Link(asyncio.Protocol):
     # ------------------------------------------------------------------------------------------- inside
 
     def _frame(self, kind: int, request_id: int, payload: bytes) -> None:
+        self.answered = True
         value = unpack_payload(payload)
         sink = self._sinks.get(request_id)
         if sink is not None and (kind not in (Frame.REPLY, Frame.ERROR) or request_id not in self._waiting):
@@ -260,6 +262,11 @@ async def open_link(endpoint: Endpoint, tls: ssl.SSLContext | None, ended: Calla
     except ssl.SSLCertVerificationError as error:
         raise ConnectionLost(
             f"the certificate of {endpoint} is not trusted ({error.verify_message}): name the file of its CA"
+        ) from None
+    except ssl.SSLError as error:
+        reason = error.reason or str(error)
+        raise ConnectionLost(
+            f"no TLS at {endpoint} ({reason}): a port without TLS needs {endpoint.other_scheme}"
         ) from None
     except OSError as error:
         raise ConnectionLost(f"no queue manager at {endpoint}: {error.strerror or error}") from None

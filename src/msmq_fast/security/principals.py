@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable
 from enum import IntEnum, StrEnum
 from typing import Final
 
+from msmq_fast.protocol.text import quoted
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, USERS, Sid
 from msmq_fast.security.token import ANONYMOUS_TOKEN, EVERYONE_TOKEN, Privilege, Token
-from msmq_fast.security.users import User, Users
+from msmq_fast.security.users import User, Users, UsersFileError
 
 __all__ = ["Principals", "SenderType", "UnsignedSid", "unix_groups"]
 
@@ -107,7 +108,8 @@ class Principals:
         return self.of_name(name if local else principal)
 
     def of_account(self, name: str) -> Token:
-        """Return the token of an account: a user's name, `uid:N`, `anonymous`, `everyone` or a SID.
+        """Return the token of an account: a user's name, `uid:N`, `unix:NAME`,
+        `anonymous`, `everyone` or a SID.
 
         Raises UsersFileError.
         """
@@ -116,15 +118,17 @@ class Principals:
             return ANONYMOUS_TOKEN
         if key == "everyone":
             return EVERYONE_TOKEN
-        uid = _uid(key)
+        uid = _uid(name)
         if uid is not None:
             return self.of_unix(uid)
         user = self.users.find(name)
         return self._known(user, []) if user is not None else self.of_sid(self.users.sid_of(name))
 
     def sid_of(self, name: str) -> Sid:
-        """Return the SID of a user or group by its name, of `uid:N`, or of `S-1-…`. Raises UsersFileError."""
-        uid = _uid(name.casefold())
+        """Return the SID of a user or group by its name, of `uid:N`, of `unix:NAME`, or of `S-1-…`. Raises
+        UsersFileError.
+        """
+        uid = _uid(name)
         return self.of_unix(uid).user if uid is not None else self.users.sid_of(name)
 
     def of_sid(self, account: Sid) -> Token:
@@ -172,10 +176,18 @@ class Principals:
 
 
 def _uid(name: str) -> int | None:
-    number = name.removeprefix("uid:")
-    if number == name or not number.isdecimal() or len(number) > 10:
+    """Return the number of a user of this computer, written as `uid:N` or `unix:NAME`; None for other
+    accounts. Raises UsersFileError for an unknown NAME.
+    """
+    kind, _, user = name.partition(":")
+    if kind.casefold() == "unix":
+        try:
+            return pwd.getpwnam(user).pw_uid
+        except (KeyError, ValueError):  # ValueError: a NUL byte
+            raise UsersFileError(f"this computer has no user {quoted(user)}") from None
+    if kind.casefold() != "uid" or not user.isdecimal() or len(user) > 10:
         return None
-    return int(number) if int(number) < 1 << 32 else None
+    return int(user) if int(user) < 1 << 32 else None
 
 
 def _token(account: Sid, name: str, groups: list[Sid], primary: Sid | None = None) -> Token:

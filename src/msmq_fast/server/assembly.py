@@ -197,7 +197,7 @@ class Assembly:
         for front_end in self._front_ends:
             await front_end.listen(bound)
         security.make_keys()
-        _log.info("%s", summary(config))
+        _log.info("%s; see msmq-fast security review", summary(config))
         self._not_ready = None
         if self._real_time:  # a start takes as long as the store is large
             self._stalls = StallWatch(self._clock.monotonic)

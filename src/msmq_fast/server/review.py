@@ -69,11 +69,11 @@ def rows(config: Config) -> list[dict[str, Any]]:
 
 
 def summary(config: Config) -> str:
-    """Return one line for the log at the start: the profile, and what is open."""
+    """Return one line: the profile, and what is open."""
     found = [opening for opening in review(config) if opening.state is State.OPEN]
     named = [f"{opening.subject} {opening.port or ''}".rstrip() for opening in found]
     shown = ", ".join(named) or "nothing"
-    return f"security: {config.security.profile} profile, open: {shown}; see msmq-fast security review"
+    return f"security: {config.security.profile} profile, open: {shown}"
 
 
 def _reach(hosts: tuple[str, ...]) -> tuple[str, bool]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 from msmq_fast.protocol.exits import Exit
-from msmq_fast.terminal.parser import Parser, did_you_mean, filled, terminal_width
+from msmq_fast.terminal.parser import Parser, did_you_mean, filled, shortened, terminal_width
 
 __all__ = [
     "Command",
@@ -126,9 +126,9 @@ def parse(root: Group, words: Sequence[str]) -> tuple[Command, argparse.Namespac
             sys.stdout.write(group_help(group, prog))
             raise SystemExit(Exit.OK)
         if word.startswith("-"):
-            _fail(prog, f"unknown option {word!r}")
+            _fail(prog, f"unknown option {word!r}", words)
         if word not in group.commands:
-            _fail(prog, f"unknown command {word!r}: {_hint(root, group, word)}")
+            _fail(prog, f"unknown command {word!r}: {_hint(root, group, word)}", words)
         node = group.commands[word]
         path.append(word)
         if isinstance(node, Command):
@@ -136,7 +136,7 @@ def parse(root: Group, words: Sequence[str]) -> tuple[Command, argparse.Namespac
             arguments.command = " ".join(path[1:])
             return node, arguments
         group = node
-    _fail(" ".join(path), "missing command")
+    _fail(" ".join(path), "missing command", words)
 
 
 def build(command: Command, prog: str) -> Parser:
@@ -207,6 +207,6 @@ def _hint(root: Group, group: Group, word: str) -> str:
     return f"expected one of {', '.join(shown)}"
 
 
-def _fail(prog: str, message: str) -> NoReturn:
-    sys.stderr.write(f"{prog}: {message} (see {prog} --help)\n")
+def _fail(prog: str, message: str, words: Sequence[str]) -> NoReturn:
+    sys.stderr.write(f"{prog}: {shortened(message, words)} (see {prog} --help)\n")
     raise SystemExit(Exit.USAGE)

@@ -13,13 +13,17 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from msmq_fast.protocol.exits import Exit
+from msmq_fast.protocol.text import printable
 
-__all__ = ["Parser", "did_you_mean", "filled", "terminal_width"]
+__all__ = ["Parser", "did_you_mean", "filled", "shortened", "terminal_width"]
 
 _CHOICE = re.compile(
     r"argument (?P<name>\S+): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)", re.DOTALL
 )
 _NUMBERS: dict[int | str | None, str] = {None: "{}", "?": "[{}]", "*": "[{} …]", "...": "[{} …]", "+": "{} …"}
+_SIMILAR = 0.7  # the least similarity of a word that is proposed: 1 for equal words
+_LONGEST = 60  # characters of a word of the command line that a message repeats
+_LONGEST_PATH = 255
 _COLUMN = 30  # where the help texts of options begin
 
 
@@ -33,9 +37,11 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         defaults = {"allow_abbrev": False, "formatter_class": _Formatter}
         super().__init__(**{**defaults, **options})
+        self._words: Sequence[str] = ()
 
     def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
         """Return the parsed arguments. The error for an unknown option names the most similar option."""
+        self._words = words
         arguments, unknown = self.parse_known_args(words)
         if unknown:
             option = next((word for word in unknown if word.startswith("-") and word != "-"), None)
@@ -78,6 +84,7 @@ class Parser(argparse.ArgumentParser):
             known = [word.strip().strip("'") for word in wrong["known"].split(",")]
             hint = did_you_mean(wrong["given"], known) or f"expected one of {', '.join(known)}"
             message = f"argument {wrong['name']}: invalid choice {wrong['given']!r}: {hint}"
+        message = shortened(message, self._words)
         self.exit(Exit.USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
@@ -85,8 +92,21 @@ def did_you_mean(word: str, known: Iterable[str], *, behind: str = "") -> str:
     """Return `behind` followed by a question with the known word that is closest to `word`; "" if none is
     close.
     """
-    close = get_close_matches(word, list(known), 1)
-    return f"{behind}did you mean {close[0]!r}?" if close else ""
+    names = {name.lstrip("-"): name for name in known}  # dashes would make every two options alike
+    close = get_close_matches(word.lstrip("-"), list(names), 1, _SIMILAR)
+    return f"{behind}did you mean {names[close[0]]!r}?" if close else ""
+
+
+def shortened(message: str, words: Sequence[str]) -> str:
+    """Return a message in which those words of the command line that are long are cut."""
+    for word in words:
+        for part in {word, word.partition("=")[2]}:
+            # Paths and names of queues are often long, and needed whole.
+            longest = _LONGEST_PATH if "/" in part or "\\" in part else _LONGEST
+            if len(part) > longest:
+                for shown in (part, repr(part)[1:-1], printable(part)):
+                    message = message.replace(shown, f"{shown[:longest]}…")
+    return message
 
 
 def filled(text: str, width: int, indent: str = "") -> str:

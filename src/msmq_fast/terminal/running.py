@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.terminal.commands import Group, parse
+from msmq_fast.terminal.parser import shortened
 from msmq_fast.terminal.streams import open_closed_streams
 
 __all__ = ["run"]
@@ -21,7 +22,7 @@ def run(root: Group, words: Sequence[str]) -> int:
         code = command.run(arguments)
         sys.stdout.flush()
     except CommandError as error:
-        print(f"{root.name} {arguments.command}: {error}", file=sys.stderr)
+        print(f"{root.name} {arguments.command}: {shortened(str(error), words)}", file=sys.stderr)
         return error.code
     except BrokenPipeError:
         # The reader of our output ended (`| head`): there is nothing to report, and no place for a report.

@@ -41,7 +41,8 @@ def _add_user(parser: Parser, *, right: bool) -> None:
         "--user",
         required=True,
         metavar="NAME",
-        help="user or group of the users file, everyone, anonymous, administrators, uid:N, or a SID",
+        help="user or group of the users file, everyone, anonymous, administrators, a user of the server's "
+        "computer as unix:NAME or uid:N, or a SID",
     )
     parser.add_argument(
         "--right",
@@ -93,7 +94,7 @@ async def _explain(connection: Connection, arguments: argparse.Namespace) -> int
         await connection.admin.access.explain(arguments.name, arguments.user, ",".join(arguments.right))
     ).as_map()
     _show_explanation(explained, arguments.form)
-    return Exit.OK
+    return Exit.OK if explained["granted"] else Exit.FAILURE
 
 
 async def _set(connection: Connection, arguments: argparse.Namespace) -> int:
@@ -223,9 +224,17 @@ COMMAND = Group(
         Command(
             name="explain",
             help="show which entry decides a request",
+            description="""Shows whether a request of the user would be granted, and which entry decides it.
+                The exit code is 0 if the rights are granted, 1 if one of them is denied.""",
             run=lambda arguments: _run(_explain, arguments),
             add_arguments=_add_right,
-            examples=(Example("orders --user uid:1000 --right receive", "granted or denied, and why"),),
+            examples=(
+                Example("orders --user uid:1000 --right receive", "granted or denied, and why"),
+                Example(
+                    "orders --user unix:billing --right send > /dev/null && echo yes",
+                    "in a script, by exit code",
+                ),
+            ),
         ),
         Command(
             name="own",

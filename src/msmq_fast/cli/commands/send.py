@@ -172,6 +172,8 @@ def _digest(text: str) -> bytes:
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.ack and not arguments.admin_queue:
         raise CommandError(Exit.USAGE, "--ack needs --admin-queue, to which the acknowledgments go")
+    if arguments.admin_queue and not arguments.ack:
+        print("msmq-fast send: --admin-queue has no effect without --ack", file=sys.stderr)
     message = _message(arguments, _body(arguments))
 
     async def send(connection: Connection, _: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import os
 import signal
 import sys
@@ -75,7 +76,10 @@ def _serve(config: Config, load: Callable[[], Config]) -> int:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             ending = runner.run(serve(config, announce_on_stdout, _end_at_once, load))
-    except (ListenError, StoreLockedError) as error:
+    except ListenError as error:
+        code = Exit.USAGE if error.errno == errno.EADDRNOTAVAIL else Exit.IN_USE
+        raise CommandError(code, str(error)) from None
+    except StoreLockedError as error:
         raise CommandError(Exit.IN_USE, str(error)) from None
     except (StoreError, DeclarationError) as error:
         raise CommandError(Exit.FAILURE, str(error)) from None

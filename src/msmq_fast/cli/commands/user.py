@@ -125,6 +125,12 @@ def _remove(arguments: argparse.Namespace) -> int:
 def _changed(arguments: argparse.Namespace, change: Callable[[Users], User]) -> User:
     """Change the users file, and return the user that `change` returned once the file is written."""
     path = configured(arguments).users_file
+    if not path.parent.is_dir():
+        raise CommandError(
+            Exit.USAGE,
+            f"{path.parent} does not exist: `msmq-fast serve` creates a data directory at its first start; "
+            "--data or --config select another one",
+        )
     with _explained(path), _locked(path):
         users = _load(path)
         user = change(users)

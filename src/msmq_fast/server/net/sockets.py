@@ -62,7 +62,8 @@ def _addresses(host: str, what: str, kind: socket.SocketKind) -> list[tuple[sock
     try:
         found = socket.getaddrinfo(host, 0, type=kind, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:
-        raise ListenError(f'{what}: "{host}" is not an address of this machine: {error.strerror}') from None
+        text = f'{what}: "{host}" is not an address of this computer: {error.strerror}'
+        raise ListenError(text, errno.EADDRNOTAVAIL) from None
     addresses = [(socket.AddressFamily(family), str(address[0])) for family, _, _, _, address in found]
     return list(dict.fromkeys(addresses))
 
@@ -106,7 +107,7 @@ def _reason(error: OSError, address: str, port: int) -> str:
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"{shown} is refused: ports below 1024 need root or CAP_NET_BIND_SERVICE"
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"{address} is not an address of this machine"
+        return f"{address} is not an address of this computer"
     return f"{shown}: {error.strerror or error}"
 
 

@@ -8,9 +8,10 @@ from contextlib import suppress
 from msmq_fast.cli.confirm import add_yes, asks, confirm
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.client.connection import Connection
-from msmq_fast.protocol.errors import QueueNotFound
-from msmq_fast.protocol.exits import Exit
+from msmq_fast.protocol.errors import MSMQError, QueueNotFound
+from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access
+from msmq_fast.protocol.text import printable
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import show
 from msmq_fast.terminal.parser import Parser
@@ -30,7 +31,17 @@ async def _purge(connection: Connection, arguments: argparse.Namespace) -> int:
         with suppress(QueueNotFound):  # a queue of another computer, which does not tell how many it holds
             held = (await connection.admin.queues.get(arguments.name)).messages
             confirm(f"purge {arguments.name}", held)
-    queue = await connection.open(arguments.name, Access.RECEIVE)
+    try:
+        queue = await connection.open(arguments.name, Access.RECEIVE)
+    except MSMQError as error:
+        with suppress(MSMQError):
+            outgoing = (await connection.admin.outgoing.get(arguments.name)).name
+            raise CommandError(
+                Exit.REFUSED,
+                f"{error}; to purge the messages that wait for that queue here: "
+                f"msmq-fast outgoing purge '{printable(outgoing)}'",
+            ) from None
+        raise
     show({"purged": await queue.purge(), "name": arguments.name}, arguments.form)
     return Exit.OK
 
