@@ -10,7 +10,10 @@ import pytest
 from msmq_fast.client import sync
 from msmq_fast.protocol.errors import InvalidParameter
 from msmq_fast.protocol.exits import Exit
+from tests.support.processes.pair import drained, pair
 from tests.support.processes.servers import Server, data_directory, until
+
+__all__ = ["pair"]
 
 FAR = r"DIRECT=TCP:127.0.0.88\private$\far"
 
@@ -128,3 +131,16 @@ def test_the_client_traces_too(server: Server) -> None:
         assert found[0].event == "arrived"
         with pytest.raises(InvalidParameter, match="20 bytes"):
             connection.admin.trace(b"short")
+
+
+def test_a_message_that_another_computer_took_may_have_been_refused_there(
+    pair: tuple[Server, Server],
+) -> None:
+    sender, receiver = pair
+    sender.start()
+    receiver.start()
+    message_id = sent(sender, r"DIRECT=TCP:127.0.0.3\private$\nowhere", "--recoverable")
+    until(lambda: drained(sender), what="the acknowledgment")
+    shown = sender.run("trace", message_id).stdout.decode().splitlines()
+    assert shown[-2].endswith("taken by the next queue manager, by mqqb")
+    assert "may have refused it later" in shown[-1]

@@ -88,7 +88,9 @@ async def _trace(connection: Connection, arguments: argparse.Namespace) -> int:
 
 def _row(event: MessageEvent) -> dict[str, Any]:
     details = []
-    if event.reason or event.event in ("acked", "nacked"):
+    if _only_taken(event):
+        details.append("taken by the next queue manager")
+    elif event.reason or event.event in ("acked", "nacked"):
         details.append(class_text(event.reason or event.message_class))
     if event.origin_queue:
         details.append(f"from {event.origin_queue}")
@@ -110,7 +112,19 @@ def _show_places(places: Sequence[dict[str, Any]], events: Sequence[MessageEvent
     if not places:
         last = events[-1]
         text = f"in no queue of this computer: {last.event} at last"
+        if _only_taken(last):
+            text = (
+                "left this computer: the next queue manager took it, and may have refused it later; "
+                "trace it there, or send with --ack"
+            )
         print(coloured(text, "yellow" if last.event in _FAILURES else "bold"))
+
+
+def _only_taken(event: MessageEvent) -> bool:
+    """Whether an event says no more than that the next queue manager has received the packet. That is before
+    it decides about the message, and a message that is not transactional may be refused without a word.
+    """
+    return event.event == "acked" and not event.reason and not event.message_class
 
 
 async def _places(
