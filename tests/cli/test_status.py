@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -93,6 +94,20 @@ def test_top_in_a_pipe_is_plain_text(server: Server) -> None:
     shown = server.run("top", "--count", "2", "--interval", "100ms").stdout.decode()
     assert "\x1b" not in shown
     assert shown.count("NAME") == 2
+
+
+@pytest.mark.parametrize("words", [("status",), ("queue", "list"), ("outgoing", "list")])
+def test_others_are_watched_too(server: Server, words: tuple[str, ...]) -> None:
+    environment = {**inherited(), "MSMQ_FAST_ENDPOINT": server.endpoint}
+    watch = (*words, "--watch", "--interval", "100ms")
+    with forking.start(*watch, environment=environment, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        assert first in iter(process.stdout.readline, b"")  # the same again
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        assert process.wait(30) == Exit.INTERRUPTED
+    assert server.run(*words, "--interval", "1s").returncode == Exit.USAGE
 
 
 def test_top_draws_a_screen_and_leaves_it(server: Server) -> None:

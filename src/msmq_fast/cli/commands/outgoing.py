@@ -7,6 +7,7 @@ from typing import Any
 
 from msmq_fast.cli.confirm import add_yes, asks, confirm
 from msmq_fast.cli.session import add_client, connected
+from msmq_fast.cli.watching import add_watch, watchable
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.terminal.commands import Command, Example, Group, members
@@ -24,6 +25,11 @@ def _add_name(parser: Parser) -> None:
     parser.add_argument(
         "name", metavar="FORMATNAME", type=outgoing_name, help="name that `outgoing list` shows"
     )
+    add_client(parser)
+
+
+def _add_list(parser: Parser) -> None:
+    add_watch(parser)
     add_client(parser)
 
 
@@ -105,9 +111,12 @@ COMMAND = Group(
         Command(
             name="list",
             help="list all outgoing queues",
-            run=connected(_list),
-            add_arguments=add_client,
-            examples=(Example("", "every outgoing queue, its state and the messages that wait"),),
+            run=watchable(_list),
+            add_arguments=_add_list,
+            examples=(
+                Example("", "every outgoing queue, its state and the messages that wait"),
+                Example("--watch --interval 5s", "a screen that is redrawn every five seconds"),
+            ),
         ),
         Command(
             name="show",

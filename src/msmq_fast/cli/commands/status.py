@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msmq_fast.cli.session import add_client, connected
+from msmq_fast.cli.session import add_client
+from msmq_fast.cli.watching import add_watch, watchable
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.errors import AccessDenied
 from msmq_fast.protocol.exits import Exit
@@ -14,12 +15,18 @@ from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo
 from msmq_fast.protocol.text import printable
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import Form, coloured, counted, short_size, show
+from msmq_fast.terminal.parser import Parser
 
 __all__ = ["COMMAND"]
 
 _PROGRAMS = ("queue", "subqueue")
 _DEAD = ("deadletter", "xact_deadletter")
 _SHOWN = 10  # problems that are listed for people
+
+
+def _add_arguments(parser: Parser) -> None:
+    add_watch(parser)
+    add_client(parser)
 
 
 async def _status(connection: Connection, arguments: argparse.Namespace) -> int:
@@ -123,10 +130,11 @@ COMMAND = Command(
     description="""Shows whether the server is ready, how many messages it holds, and what needs
         attention: dead letters, outgoing queues that do not move, faults, a lack of disk space. The exit
         code is 0 whenever the server answers; `msmq-fast health` is for scripts.""",
-    run=connected(_status),
-    add_arguments=add_client,
+    run=watchable(_status),
+    add_arguments=_add_arguments,
     examples=(
         Example("", "the server of this machine"),
+        Example("--watch", "a screen that is redrawn every two seconds"),
         Example("--json | jq -r '.problems[]'", "what needs attention, one a line"),
     ),
 )

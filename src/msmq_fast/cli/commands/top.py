@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -12,27 +10,23 @@ from typing import Any
 
 from msmq_fast.cli.reading import ENDLESS
 from msmq_fast.cli.session import add_client, connected
+from msmq_fast.cli.watching import add_interval, repeat
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.protocol.resources import QueueInfo
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import Form, coloured, counted, short_size, show_table
-from msmq_fast.terminal.parser import Parser
-from msmq_fast.terminal.values import duration, number
+from msmq_fast.terminal.parser import Parser, terminal_width
+from msmq_fast.terminal.values import number
 
 __all__ = ["COMMAND"]
 
 _COLUMNS = ("name", "messages", "bytes", "in_rate", "out_rate")
 _SORTS = ("rate", "messages", "bytes", "name")
-_SHORTEST = 0.1  # seconds between two looks
-_ENTER, _LEAVE = "\x1b[?1049h", "\x1b[?1049l"  # the second screen of a terminal
-_HOME = "\x1b[H\x1b[J"
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument(
-        "--interval", type=duration(86_400), default=2.0, metavar="TIME", help="time between two samples (2s)"
-    )
+    add_interval(parser)
     parser.add_argument(
         "--count", type=number(1, 1_000_000), default=ENDLESS, metavar="N", help="end after N samples"
     )
@@ -42,34 +36,27 @@ def _add_arguments(parser: Parser) -> None:
 
 
 async def _top(connection: Connection, arguments: argparse.Namespace) -> int:
-    screen = arguments.form is Form.TABLE and sys.stdout.isatty()
-    interval = max(_SHORTEST, arguments.interval)
     before: dict[str, QueueInfo] = {}
     looked = time.monotonic()
-    sys.stdout.write(_ENTER if screen else "")
-    try:
-        for look in range(arguments.count):
-            if look:
-                await asyncio.sleep(interval)
-            stats = await connection.admin.stats()
-            queues = await connection.admin.queues.all("all" if arguments.all else "user")
-            now = time.monotonic()
-            rows = [
-                _row(queue, before.get(queue.name), now - looked)
-                for queue in queues
-                if queue.kind != "outgoing"
-            ]
-            before, looked = {queue.name: queue for queue in queues}, now
-            rows.sort(key=_key(arguments.sort))
-            if screen:
-                rows = _fitting(rows)
-            if arguments.form is Form.TABLE:
-                _head(stats, screen=screen)
-            show_table(rows, _COLUMNS, arguments.form)
-            sys.stdout.flush()
-    finally:
-        sys.stdout.write(_LEAVE if screen else "")
-    return Exit.OK
+
+    async def look(connection: Connection, arguments: argparse.Namespace) -> int:
+        nonlocal before, looked
+        stats = await connection.admin.stats()
+        queues = await connection.admin.queues.all("all" if arguments.all else "user")
+        now = time.monotonic()
+        rows = [
+            _row(queue, before.get(queue.name), now - looked) for queue in queues if queue.kind != "outgoing"
+        ]
+        before, looked = {queue.name: queue for queue in queues}, now
+        rows.sort(key=_key(arguments.sort))
+        if arguments.form is Form.TABLE:
+            _head(stats)
+            if sys.stdout.isatty():
+                rows = _narrow(rows)
+        show_table(rows, _COLUMNS, arguments.form)
+        return Exit.OK
+
+    return await repeat(look, connection, arguments, arguments.count)
 
 
 def _row(queue: QueueInfo, before: QueueInfo | None, seconds: float) -> dict[str, Any]:
@@ -88,13 +75,12 @@ def _row(queue: QueueInfo, before: QueueInfo | None, seconds: float) -> dict[str
     }
 
 
-def _fitting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows that fit on the screen, with names shortened so that the numbers fit too."""
-    size = os.get_terminal_size(sys.stdout.fileno())
-    longest = max(20, size.columns - 45)
+def _narrow(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows with names shortened so that the numbers fit on the terminal."""
+    longest = max(20, terminal_width() - 45)
     return [
         {**row, "name": row["name"] if len(row["name"]) <= longest else f"{row['name'][: longest - 1]}…"}
-        for row in rows[: max(1, size.lines - 4)]
+        for row in rows
     ]
 
 
@@ -106,9 +92,8 @@ def _key(sort: str) -> Any:
     return lambda row: (-row[sort], row["name"].lower())
 
 
-def _head(stats: Mapping[str, Any], *, screen: bool) -> None:
+def _head(stats: Mapping[str, Any]) -> None:
     state = coloured("ready", "green") if not stats["not_ready"] else coloured(str(stats["not_ready"]), "red")
-    sys.stdout.write(_HOME if screen else "")
     print(
         f"{coloured(str(stats['name']), 'bold')}  {time.strftime('%H:%M:%S')}  {state}  "
         f"{counted(stats['sessions'], 'queue manager')}, {counted(stats['app_connections'], 'program')}, "

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from msmq_fast.cli.queueinfo import readable
-from msmq_fast.cli.session import add_client, connected
+from msmq_fast.cli.session import add_client
+from msmq_fast.cli.watching import add_watch, watchable
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.terminal.commands import Command, Example
@@ -34,6 +35,7 @@ def _add_arguments(parser: Parser) -> None:
         default="name",
         help="order: by name (default), or the largest numbers first",
     )
+    add_watch(parser)
     add_client(parser)
 
 
@@ -67,11 +69,12 @@ COMMAND = Command(
     help="list queues",
     description="""Lists the queues of this queue manager that programs use, by name. With --all the
         dead-letter queues, the journals and the subqueues are in the list too.""",
-    run=connected(_list),
+    run=watchable(_list),
     add_arguments=_add_arguments,
     examples=(
         Example("", "the queues of programs"),
         Example("--all --sort messages", "every queue, the fullest first"),
+        Example("--watch --sort messages", "a screen that is redrawn every two seconds"),
         Example("'order*' -o raw | cut -f1", "the names of some"),
     ),
 )
