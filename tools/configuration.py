@@ -37,8 +37,8 @@ The server reads one TOML file, environment variables and flags. The last of the
    `MSMQ_FAST_SERVER__NAME=ORDERS01`; separate the items of a list with commas,
 4. a flag of `msmq-fast serve`.
 
-`msmq-fast config check FILE` reads all of this without starting a server and reports each mistake with
-its line. `msmq-fast config show` prints every value in force, and the line, variable or profile that sets it.
+`msmq-fast config check --config FILE` reads all of this without starting a server and reports each mistake
+with its line. `msmq-fast config show` prints every value in force, and the line, variable or profile that sets it.
 A mistake looks like this:
 
 ```text

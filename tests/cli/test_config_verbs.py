@@ -40,7 +40,14 @@ def test_old_names_are_told_by_check_and_show(tmp_path: Path) -> None:
     file = tmp_path / "msmq.toml"
     file.write_text(TEXT)
     told = f'warning: {file}:6: "limits.connections" is an old name of "listen.mqqb.max_connections"'
-    for words in (("check-config", str(file)), ("config", "check", str(file)), ("config", "show", str(file))):
+    for words in (
+        ("config", "check", "--config", str(file)),
+        ("config", "show", "--config", str(file), "--data", str(tmp_path / "data")),
+        ("config", "check", str(file)),  # former ways
+        ("config", "show", str(file)),
+        ("check-config", str(file)),
+        ("check-config", "--config", str(file)),
+    ):
         done = command(*words)
         assert (done.returncode, done.stderr.decode().startswith(told)) == (Exit.OK, True), words
 
@@ -51,6 +58,17 @@ def test_show_explains_mistakes(tmp_path: Path) -> None:
     done = command("config", "show", str(file))
     assert (done.returncode, done.stdout) == (Exit.USAGE, b"")
     assert f"{file}:2: log.level: expected one of" in done.stderr.decode()
+
+
+@pytest.mark.parametrize("verb", ["check", "show"])
+def test_the_file_is_named_as_elsewhere(verb: str, tmp_path: Path) -> None:
+    page = command("config", verb, "--help").stdout.decode()
+    assert "--config FILE" in page
+    assert "--data DIR" in page
+    assert "[FILE]" not in page
+    done = command("config", verb, "a.toml", "--config", "b.toml")
+    assert (done.returncode, done.stderr.count(b"\n")) == (Exit.USAGE, 1)
+    assert b"name the file once" in done.stderr
 
 
 def test_schema_prints_what_editors_read() -> None:

@@ -11,7 +11,7 @@ __all__ = ["ROOT"]
 _HERE: Final = "msmq_fast.cli.commands"
 
 _SECTIONS: Final = (
-    ("server", ("serve", "status", "top", "health", "ping", "stats", "config", "check-config", "security")),
+    ("server", ("serve", "status", "top", "health", "ping", "stats", "config", "security")),
     ("messages", ("send", "receive", "peek", "trace", "dlq", "export", "import", "transaction")),
     ("queues", ("queue", "outgoing", "directory")),
     ("access and protection", ("acl", "user", "certificate", "key")),
@@ -20,7 +20,7 @@ _SECTIONS: Final = (
 )
 
 _VISIBLE: Final = tuple(name for _, names in _SECTIONS for name in names)
-_HIDDEN: Final = ("complete",)
+_HIDDEN: Final = ("complete", "check-config")
 _ELSEWHERE: Final = {
     "check-config": f"{_HERE}.check_config",
     "import": f"{_HERE}.import_",

@@ -6,6 +6,4 @@ from msmq_fast.cli.commands.config import CHECK
 
 __all__ = ["COMMAND"]
 
-COMMAND = replace(
-    CHECK, name="check-config", help="read a configuration and explain its mistakes (config check)"
-)
+COMMAND = replace(CHECK, name="check-config", hidden=True)

@@ -5,27 +5,40 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import TYPE_CHECKING
 
-from msmq_fast.cli.endpoint import configuration
+from msmq_fast.cli.endpoint import add_configuration, configured
 from msmq_fast.cli.session import add_client, connected
 from msmq_fast.client.connection import Connection
 from msmq_fast.config.toml_text import toml_text
-from msmq_fast.protocol.exits import Exit
+from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.terminal.commands import Command, Example, Group, members
 from msmq_fast.terminal.output import Form, add_output, show, show_table
 from msmq_fast.terminal.parser import Parser
 
+if TYPE_CHECKING:
+    from msmq_fast.config.sections import Config
+
 __all__ = ["CHECK", "COMMAND"]
 
 
-def _add_check(parser: Parser) -> None:
-    parser.add_argument("config", nargs="?", metavar="FILE", help="configuration file (TOML)")
-    parser.add_argument("--config", dest="config_flag", metavar="FILE", help="the same as FILE")
+def _add_file(parser: Parser) -> None:
+    """Add `--config` and `--data`, as other commands have them, and FILE, the former way to name the file."""
+    parser.add_argument("file", nargs="?", help=argparse.SUPPRESS)
+    add_configuration(parser)
     add_output(parser)
 
 
+def _chosen(arguments: argparse.Namespace) -> Config:
+    """Return the configuration that the options select. Raises CommandError."""
+    if arguments.file is not None and arguments.config is not None:
+        raise CommandError(Exit.USAGE, "name the file once, with --config FILE")
+    arguments.config = arguments.config or arguments.file
+    return configured(arguments)
+
+
 def _check(arguments: argparse.Namespace) -> int:
-    config = configuration(arguments.config_flag or arguments.config, {})
+    config = _chosen(arguments)
     _warn(config.warnings)
     show(
         {
@@ -48,8 +61,8 @@ CHECK = Command(
     description="""Reads the file and the environment variables as `serve` would. Prints every mistake
         with its line and exits with 2, or prints what would be in force.""",
     run=_check,
-    add_arguments=_add_check,
-    examples=(Example("/etc/msmq-fast.toml", "before a restart"),),
+    add_arguments=_add_file,
+    examples=(Example("--config /etc/msmq-fast.toml", "before a restart"),),
 )
 
 
@@ -60,18 +73,17 @@ def _warn(warnings: list[str]) -> None:
 
 
 def _add_show(parser: Parser) -> None:
-    parser.add_argument("config", nargs="?", metavar="FILE", help="configuration file (TOML)")
     parser.add_argument(
         "--changed", action="store_true", help="only keys that a file, a variable or the profile sets"
     )
-    add_output(parser)
+    _add_file(parser)
 
 
 def _show(arguments: argparse.Namespace) -> int:
     # Imported late: the other commands show no values.
     from msmq_fast.config.effective import effective
 
-    config = configuration(arguments.config, {})
+    config = _chosen(arguments)
     _warn(config.warnings)
     rows = [
         {"key": setting.name, "value": setting.value, "origin": str(setting.origin)}
@@ -115,7 +127,7 @@ COMMAND = Group(
             run=_show,
             add_arguments=_add_show,
             examples=(
-                Example("/etc/msmq-fast.toml --changed", "what differs from the defaults"),
+                Example("--config /etc/msmq-fast.toml --changed", "what differs from the defaults"),
                 Example("--json", "every key, one JSON object a line"),
             ),
         ),
