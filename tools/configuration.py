@@ -38,8 +38,8 @@ The server reads one TOML file, environment variables and flags. The last of the
 4. a flag of `msmq-fast serve`.
 
 `msmq-fast config check --config FILE` reads all of this without starting a server and reports each mistake
-with its line. `msmq-fast config show` prints every value in force, and the line, variable or profile that sets it.
-A mistake looks like this:
+with its line. `msmq-fast config show` prints every value in force, and the line, variable or profile that
+sets it. A mistake looks like this:
 
 ```text
 msmq.toml:4: unknown key "prot" in [listen.mqqb]; did you mean "port"?
