@@ -191,7 +191,8 @@ def access(check: Any, server: Server, tmp_path: Path) -> None:
     check("acl-explain", "acl", "explain", "other", "--user", "everyone", "--right", "receive")
     for action in ("deny", "revoke"):
         check(f"acl-{action}", "acl", action, "other", "--user", "anonymous", "--right", "send")
-    check("acl-own", "acl", "own", "other", "--user", "uid:1000")
+    for action in ("chown", "own"):
+        check("acl-chown", "acl", action, "other", "--user", "uid:1000")
     check("acl-set", "acl", "set", "other", "--sddl", "O:WDG:WDD:(A;;GA;;;WD)")
     data = ("--data", str(tmp_path / "data"))
     check("user-add", "user", "add", "alice", "--group", "staff", *data, stdin=b"a secret\n", local=True)
@@ -202,11 +203,13 @@ def access(check: Any, server: Server, tmp_path: Path) -> None:
     (made,) = check("certificate-create", "certificate", "create")
     check("certificate-list", "certificate", "list")
     check("certificate-remove", "certificate", "remove", made["identifier"])
-    (own,) = check("key-show", "key", "show", "--own")
+    check("peer-key-list", "key", "show", "--own")
+    (own,) = check("peer-key-list", "peer-key", "list", "--own")
     other = tmp_path / "other.keys"
     other.write_text(json.dumps({**own, "guid": "00112233-4455-6677-8899-aabbccddeeff"}))
-    check("key-import", "key", "import", str(other))
-    check("key-forget", "key", "forget", "00112233-4455-6677-8899-aabbccddeeff")
+    for group, add, remove in (("key", "import", "forget"), ("peer-key", "add", "remove")):
+        check("peer-key-add", group, add, str(other))
+        check("peer-key-remove", group, remove, "00112233-4455-6677-8899-aabbccddeeff")
     key, certificate = str(tmp_path / "alice.key"), str(tmp_path / "alice.pem")
     request = f"req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=alice -keyout {key} -out {certificate}"
     subprocess.run(["openssl", *request.split()], check=True, capture_output=True)

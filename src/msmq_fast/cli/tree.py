@@ -14,16 +14,17 @@ _SECTIONS: Final = (
     ("server", ("serve", "status", "top", "health", "ping", "stats", "config", "security")),
     ("messages", ("send", "receive", "peek", "trace", "dlq", "export", "import", "transaction")),
     ("queues", ("queue", "outgoing", "directory")),
-    ("access and protection", ("acl", "user", "certificate", "key")),
+    ("access and protection", ("acl", "user", "certificate", "peer-key")),
     ("store", ("backup", "restore", "snapshot", "compact")),
     ("more", ("lake", "completion", "help")),
 )
 
 _VISIBLE: Final = tuple(name for _, names in _SECTIONS for name in names)
-_HIDDEN: Final = ("complete", "check-config")
+_HIDDEN: Final = ("complete", "check-config", "key")
 _ELSEWHERE: Final = {
     "check-config": f"{_HERE}.check_config",
     "import": f"{_HERE}.import_",
+    "peer-key": f"{_HERE}.peer_key",
     "lake": "msmq_fast.spark.lake.main",
 }
 """Modules whose name differs from the name of their command."""

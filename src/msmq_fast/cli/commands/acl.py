@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from msmq_fast.cli.session import add_client, converse
@@ -178,6 +179,14 @@ def _show_explanation(content: dict[str, Any], form: Form) -> None:
     show(what, form)
 
 
+_CHOWN = Command(
+    name="chown",
+    help="change the owner",
+    run=_edit("own"),
+    add_arguments=_add_own,
+    examples=(Example("orders --user alice", "the owner can always change the rights"),),
+)
+
 COMMAND = Group(
     name="acl",
     help="show and change the rights on a queue or on the queue manager",
@@ -236,13 +245,8 @@ COMMAND = Group(
                 ),
             ),
         ),
-        Command(
-            name="own",
-            help="change the owner",
-            run=_edit("own"),
-            add_arguments=_add_own,
-            examples=(Example("orders --user alice", "the owner can always change the rights"),),
-        ),
+        _CHOWN,
+        replace(_CHOWN, name="own", hidden=True),  # the former name
         Command(
             name="set",
             help="replace the owner and all entries with those of a descriptor string",
