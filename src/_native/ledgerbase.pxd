@@ -12,16 +12,23 @@
 #      about a queue whose GUID it carries, add it to NOT_TAKEN or ABOUT_QUEUES, below EventKind, and to `expected` in
 #      tests/bulk/test_events.py.
 #   2. Write it at its cause.
-#      - Native code calls `core._tell` with the slot (or `ledger.event`, if only the ordinal of the queue is known), if `ledger.feed` is
-#        set, and cimports EVENT_NAME from `ledgerbase`. What changes the store calls it inside its unit, with lazy=False. What changes
-#        memory only, for example a lock or an express message, needs no unit and passes lazy=True: the event waits for the next commit.
-#        The call may raise StoreError, so it comes before the change. Readers lock, receive and give back in reading.pyx and lease.pyx;
-#        removal.pyx has every other removal, queuebase.pyx and queue.pyx have the arrival. A helper for two places is best a function
-#        of its module: a method needs a line in the .pxd.
-#      - Python code calls a method of `EventFeed` (qm/feed/eventfeed.py), or `Receiver.tell` about a message that was not taken.
+#      - Native code calls `core._tell` with the slot (`ledger.event` with ordinal and slot, where there is no QueueBase; `ledger.untaken`
+#        for a message without a slot), if `ledger.feed` is set, and cimports EVENT_NAME and TRANSPORT_NAME from `ledgerbase`. What
+#        changes the store calls it inside its unit, with lazy=False. What changes memory only, for example a lock or an express message,
+#        needs no unit and passes lazy=True: the event waits for the next commit and causes none, so a test writes something durable
+#        before it looks. The call may raise StoreError, so it comes before the change, and an inline function that is `noexcept`
+#        becomes `except -1`. Readers lock, receive and return messages in reading.pyx and lease.pyx; removal.pyx has every other
+#        removal; queuebase.pyx and queue.pyx have the arrival; `refusal` of queuebase.pxd decides most refusals, but not those of
+#        encrypted messages, of transactions and of stages. A helper is best a function of its module, if all its callers are there;
+#        else it needs a line in the .pxd. State for a kind that is told once is a field of queuebase.pxd; if it is set inside a unit, it
+#        needs an undo entry (end of this file).
+#      - Python code calls a method of `EventFeed` (qm/feed/eventfeed.py), which knows the GUIDs of queues: take it for events about
+#        queues. `Receiver.tell` is for a message that was not taken.
 #   3. Add a row to the table in docs/reference/event-feed.md: the only list of the kinds for operators and readers.
-#   Test it in tests/qm/test_feed.py, with `told` and `kinds`. A change of EventKind rebuilds every module above this one, which takes some
-#   minutes. For a try, build the module that writes the event alone: MSMQ_FAST_ONLY="reading" (docs/project/development.md).
+#   Test it in tests/qm/test_feed.py, with `told` and `kinds`, and from outside with `table_of` in tests/bulk/test_events.py. A kind that is
+#   told beside another one changes the sequences that test_feed.py of tests/mqqb and tests/srmp expect. A change of EventKind rebuilds
+#   every module above this one, which takes about a minute. For a try, build the module that writes the event alone, if no other .pxd
+#   changed: MSMQ_FAST_ONLY="reading" (docs/project/development.md).
 
 cimport cython
 from libc.stddef cimport size_t
