@@ -1,4 +1,4 @@
-"""Types of the plain path of SEND frames; see src/_native/applane.pyx."""
+"""Types of the fast path of SEND frames; see src/_native/applane.pyx."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Types of what is read of SEND frames; see src/_native/appread.pyx."""
+"""Types of the reader of SEND frames; see src/_native/appread.pyx."""
 
 class FrameFault(ValueError): ...
 

@@ -1,4 +1,4 @@
-"""Types of what is to be read in bulk; see src/_native/columnrows.pyx."""
+"""Types of the messages to be read in bulk; see src/_native/columnrows.pyx."""
 
 from typing import Any
 

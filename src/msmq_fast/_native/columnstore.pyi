@@ -1,4 +1,4 @@
-"""Types of what columns are made of; see src/_native/columnstore.pyx."""
+"""Types of the reader of the store for columns; see src/_native/columnstore.pyx."""
 
 from msmq_fast._native.columnrows import Rows
 from msmq_fast._native.tables import Tables

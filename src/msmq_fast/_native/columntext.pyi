@@ -1,1 +1,1 @@
-"""Nothing for Python; see src/_native/columntext.pxd."""
+"""Python does not use this module; see src/_native/columntext.pxd."""

@@ -1,4 +1,4 @@
-"""Types of what follows from arrivals and removals; see src/_native/effects.pyx."""
+"""Types of the side effects of arrivals and removals; see src/_native/effects.pyx."""
 
 import builtins
 

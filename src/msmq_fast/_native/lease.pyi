@@ -1,4 +1,4 @@
-"""Types of messages that are locked for a while; see src/_native/lease.pyx."""
+"""Types of leased messages; see src/_native/lease.pyx."""
 
 from array import array
 

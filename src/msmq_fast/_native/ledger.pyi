@@ -1,5 +1,5 @@
-"""Types of the ledger of all queues; see src/_native/ledger.pyx. They stand in the stub of the queue, since
-a ledger gives queues, and a queue its ledger.
+"""Types of the ledger of all queues; see src/_native/ledger.pyx. They are in the stub of the queue, since
+ledger and queue refer to each other.
 """
 
 from msmq_fast._native.queue import Ledger as Ledger

@@ -1,4 +1,4 @@
-"""Types of what all queues share; see src/_native/ledgerbase.pyx."""
+"""Types of the state that all queues share; see src/_native/ledgerbase.pyx."""
 
 from enum import IntEnum
 

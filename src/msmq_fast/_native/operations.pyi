@@ -1,4 +1,4 @@
-"""Types of what an operator does with messages; see src/_native/operations.pyx."""
+"""Types of an operator's operations on messages; see src/_native/operations.pyx."""
 
 import builtins
 

@@ -1,4 +1,4 @@
-"""Types of what becomes of messages that were sent; see src/_native/outbound.pyx."""
+"""Types of the acknowledgment of sent messages; see src/_native/outbound.pyx."""
 
 import builtins
 from collections.abc import Callable

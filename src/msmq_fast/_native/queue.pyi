@@ -91,32 +91,32 @@ class QueueCore(CommitListener):
     def requeue(self, messages: list[Received], received_is_in_feed: bool = True) -> None: ...
 
 class LedgerOwner(Protocol):
-    """What a ledger asks and tells. Each method is called inside the unit of its cause, if there is one."""
+    """The functions that a ledger calls. Each is called inside the unit of its cause, if there is one."""
 
     def on_removed(
         self, role: int, packet: builtins.bytes, reason: int, ack_flags: int, chosen: int
     ) -> tuple[int, bool, QueueCore | None]:
-        """What follows from a removal: the class of what became of the message, whether an acknowledgment
-        went out, and the queue that gets the message or a copy.
+        """Applies the side effects of a removal. Returns the class of the outcome, whether an acknowledgment
+        was sent, and the queue that gets the message or a copy.
         """
 
     def reserve_sequence(self, limit: int) -> None:
-        """Reserve arrival sequences up to `limit`; `Ledger.reserved` ends it."""
+        """Reserves arrival sequences up to `limit`. `Ledger.reserved` must be called when that has ended."""
 
     def new_stream(self) -> int:
-        """The TxSequenceID (TimeStamp << 32 | Ordinal) of a sequence that begins; 0: none is reserved."""
+        """Returns the TxSequenceID (TimeStamp << 32 | Ordinal) of a new sequence; 0: none is reserved."""
 
     def discarded(self, ordinal: int) -> None:
-        """A queue had no room for a copy; at most once a minute."""
+        """Called if a queue had no room for a copy; at most once a minute."""
 
     def memory_changed(self, level: int) -> None:
-        """`Ledger.memory` has changed."""
+        """Called when `Ledger.memory` has changed."""
 
     def poisoned(self, ordinal: int, keys: list[int]) -> None:
-        """Messages of a queue were put back too often; they are locked until they are moved."""
+        """Called if messages of a queue were put back too often; they are locked until they are moved."""
 
     def read_failed(self, ordinal: int, key: int, status: int) -> None:
-        """The packet of a message cannot be read from the store."""
+        """Called if the packet of a message cannot be read from the store."""
 
 class Ledger:
     writer: Writer

@@ -1,4 +1,4 @@
-"""Types of a message that is handed out; see src/_native/queuebase.pyx."""
+"""Types of messages that are handed out; see src/_native/queuebase.pyx."""
 
 import builtins
 

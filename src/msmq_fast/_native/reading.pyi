@@ -1,4 +1,4 @@
-"""Types of how messages are read; see src/_native/reading.pyx."""
+"""Types of the methods that read messages; see src/_native/reading.pyx."""
 
 from msmq_fast._native.batch import CommitListener
 

@@ -1,4 +1,4 @@
-"""Types of what every part of a Receiver builds on; see src/_native/receivebase.pyx."""
+"""Types of the base of a Receiver; see src/_native/receivebase.pyx."""
 
 class ReceiverBase:
     open: bool

@@ -1,4 +1,4 @@
-"""Types of where plain messages go; see src/_native/routes.pyx."""
+"""Types of the destinations of plain messages; see src/_native/routes.pyx."""
 
 from msmq_fast._native.queue import QueueCore
 

@@ -1,1 +1,1 @@
-"""Nothing for Python: other native modules use it; see src/_native/transactionend.pxd."""
+"""Python does not use this module; see src/_native/transactionend.pxd."""

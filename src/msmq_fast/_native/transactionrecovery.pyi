@@ -1,4 +1,4 @@
-"""Types of transactions of an earlier life of the process; see src/_native/transactionrecovery.pyx."""
+"""Types of transactions of an earlier process; see src/_native/transactionrecovery.pyx."""
 
 from msmq_fast._native.ledger import Ledger
 

@@ -1,4 +1,4 @@
-"""Types of how far readers in bulk may look; see src/_native/watermark.pyx."""
+"""Types of the watermark of bulk readers; see src/_native/watermark.pyx."""
 
 from collections.abc import Callable
 

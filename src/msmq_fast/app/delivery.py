@@ -53,7 +53,7 @@ class ClientDelivery:
         self._granted = 0  # passed on, not delivered yet
         self._read_ahead = ReadAhead()
         self._next_tag = 1
-        self._tags: dict[int, int] = {}  # tag -> lookup id of what is not acknowledged
+        self._tags: dict[int, int] = {}  # tag -> lookup id of messages that are not acknowledged
         self._subscription: Subscription | RemoteSubscription | None = None
         self._leave: Callable[[], object] = bool
         self._ended = ended

@@ -150,7 +150,7 @@ class AppEngine:
         if not isinstance(error, IOTimeout):  # an empty queue is an answer
             self.service.counters.errors += 1
         payload: list[Any] = [error.code, error.name, error.detail]
-        if isinstance(error, BufferTooSmall):  # only a client that gave limits gets such an error
+        if isinstance(error, BufferTooSmall):  # only a client that set limits gets this error
             payload.append(error.needed)
         self.reply(Frame.ERROR, request_id, payload)
 

@@ -13,7 +13,7 @@ from msmq_fast.app.auth import Identity
 from msmq_fast.app.engine import AppEngine
 from msmq_fast.app.service import Service
 
-WRITE_HIGH = 1_048_576  # bytes that the transport holds before it says stop
+WRITE_HIGH = 1_048_576  # bytes in the transport at which it calls pause_writing
 
 
 class AppProtocol(Adapter, asyncio.BufferedProtocol):

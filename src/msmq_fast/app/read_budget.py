@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 AHEAD_MESSAGES = 1024  # under way at once
 AHEAD_BYTES = 2_097_152  # about as much as that may be in bytes, judged by the messages before
-FIRST_AVERAGE = 262_144.0  # bytes of a message as long as none was seen: begin with few
+FIRST_AVERAGE = 262_144.0  # assumed bytes of a message before the first one: begin with few
 
 
 class ReadAhead:

@@ -138,14 +138,14 @@ async def pieces(request: web.Request, patience: float) -> AsyncIterator[bytes]:
     while True:
         try:
             async with asyncio.timeout(patience):
-                piece, chunk_ends = await request.content.readchunk()  # `readany` would join what came
+                piece, chunk_ends = await request.content.readchunk()  # `readany` would join chunks
         except TimeoutError:
             raise bad_request(f"no data for {patience:g} s") from None
         except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as error:
             raise bad_request(f"the body ended early: {' '.join(str(error).split())}") from None
         if piece:
             yield piece
-        elif request.content.at_eof() or not chunk_ends:  # an empty body says each time that a chunk ends
+        elif request.content.at_eof() or not chunk_ends:  # an empty body reports a chunk end each time
             return
 
 

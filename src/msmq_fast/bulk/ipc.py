@@ -65,7 +65,7 @@ class MessageCutter:
     """
 
     def __init__(self) -> None:
-        self._parts: list[bytes | bytearray] = []  # what has come of a message, or of its body
+        self._parts: list[bytes | bytearray] = []  # received parts of a message, or of its body
         self._size = 0  # how much has come of a message
         self._wanted = HEAD  # how long it gets, as far as is known
         self._head: bytes | None = None  # all of it before its body

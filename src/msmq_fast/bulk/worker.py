@@ -68,7 +68,7 @@ class Worker:
         self._share.charge(used, time.monotonic())
 
     def _paced(self, work: Callable[[], T]) -> T:
-        while (pause := self._share.pause(time.monotonic())) > 0:  # what is charged meanwhile makes it longer
+        while (pause := self._share.pause(time.monotonic())) > 0:  # charges in the meantime make it longer
             if self._closing.wait(pause):
                 break
         self._share.begin(time.monotonic())

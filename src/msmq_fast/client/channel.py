@@ -205,7 +205,7 @@ class Channel:
                 _LOG.error("not connected again: %s", error)
                 self._give_up(error)
                 return
-            except Exception as error:  # nothing else would wake those that wait
+            except Exception as error:  # nothing else would wake the waiting callers
                 _LOG.exception("not connected again")
                 self._give_up(ConnectionLost(f"not connected again: {error!r}"))
                 return

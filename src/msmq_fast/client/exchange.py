@@ -47,7 +47,7 @@ class Stored:
     abort_count: int
     move_count: int
     packet: bytes
-    reason: int = 0  # of a dead letter: the message class that says why it is one
+    reason: int = 0  # for a dead letter: the message class with the reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,9 @@ class Queue:
         Raises InvalidHandle if it is closed already.
         """
         self._channel.remove(self)
-        if self._link.lost is None or not self._channel.lasting:  # else the server closed it with its link
+        if (
+            self._link.lost is None or not self._channel.lasting
+        ):  # otherwise the server closed it with its link
             await self._link.request(Frame.CLOSE, [self._handle])
 
     # ------------------------------------------------------------------------------------------- sending

@@ -23,7 +23,7 @@ _KEEP_ALIVE = {
     "TCP_KEEPIDLE": 30,  # seconds
     "TCP_KEEPINTVL": 10,
     "TCP_KEEPCNT": 3,
-    "TCP_USER_TIMEOUT": 60_000,  # milliseconds, of what was sent and not confirmed
+    "TCP_USER_TIMEOUT": 60_000,  # milliseconds that sent data may stay unconfirmed
 }
 
 _links: weakref.WeakSet[Link] = weakref.WeakSet()  # those of this process, for the moment of a fork

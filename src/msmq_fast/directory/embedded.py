@@ -213,7 +213,7 @@ class EmbeddedDirectory(SearchableDirectory):
         key = _key(kind, identifier)
         if status:
             self._suspect.add(key)
-        if key in self._suspect:  # what is in memory was built on a commit that failed
+        if key in self._suspect:  # the state in memory depends on a failed commit
             record = self._store.tables.get(Table.DIRECTORY, key)
             self._place(kind, identifier, None if record is None else _object(kind, record))
         if status:

@@ -7,7 +7,7 @@ from enum import IntEnum
 from uuid import UUID
 
 TIME_TO_REACH_S = 300  # TimeToReachQueue of the message; it is an express one
-NOTIFY_QUEUE = 3  # number of the private queue that takes them
+NOTIFY_QUEUE = 3  # number of the private queue that receives them
 
 _VERSION = 2
 _COUNT = 1

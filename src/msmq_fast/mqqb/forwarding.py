@@ -123,7 +123,7 @@ def _ended(receiver: Receiver, result: int, refuse: Refuse) -> CloseReason | Non
         return refuse(receiver, Refusal.DUPLICATE)
     if result == QUEUE_GONE:
         return refuse(receiver, Refusal.UNKNOWN_QUEUE)
-    return CloseReason.QUOTA  # nothing else tells the sender to keep the message (AMB-21)
+    return CloseReason.QUOTA  # nothing else makes the sender keep the message (AMB-21)
 
 
 def destination_name(message: ParsedMessage, manager: UUID) -> FormatName | None:

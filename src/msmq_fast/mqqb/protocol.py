@@ -23,7 +23,7 @@ turn.
 
 While bytes are available, the loop reads one socket up to 32 times without looking at any other.
 """
-_LEAST, _MOST = 1 << 12, 1 << 24  # bytes that are read at a time: fewer where so many such messages came
+_LEAST, _MOST = 1 << 12, 1 << 24  # bytes that are read at a time: fewer after many such messages
 
 
 class SessionProtocol(Adapter, asyncio.BufferedProtocol):
@@ -51,7 +51,7 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
         self._touch = touch
         self._session: Session | None = None
         self._timer = LazyTimer(loop, monotonic, self._expire)
-        self._crowded = False  # too much is on its way to the disk, and this socket brought it
+        self._crowded = False  # too much waits for the disk, and this socket sent it
         self._share = 0  # bytes taken from this socket while too much was on its way to the disk
         self._general = 0  # messages on the general path before others had their turn
         self._yielding = False  # until the next turn of the loop
@@ -63,7 +63,7 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
         """Open the session of an established connection."""
         super().connection_made(transport)
         self._touch()
-        peer = transport.get_extra_info("peername")  # None if the peer is gone already
+        peer = transport.get_extra_info("peername")  # None if the peer has already disconnected
         session = self._open_session(peer[0], self._changed) if peer else None
         if session is None:
             cast(asyncio.Transport, transport).abort()
@@ -108,7 +108,7 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
             self._touch()
             self._session.close(CloseReason.DISCONNECTED, self._monotonic(), str(exc) if exc else "")
             self._session.gone()
-            # Each knows the other: the receive buffer would stay until the next garbage collection.
+            # They refer to each other, which would keep the receive buffer until the next garbage collection.
             self._session = None
 
     def pause_writing(self) -> None:

@@ -24,7 +24,7 @@ __all__ = [
     "self_signed",
 ]
 
-_UNREADABLE: Final = (ValueError, UnsupportedAlgorithm, x509.InvalidVersion)  # what parsing raises
+_UNREADABLE: Final = (ValueError, UnsupportedAlgorithm, x509.InvalidVersion)  # exceptions of parsing
 
 MAX_CERTIFICATE: Final = 0xFFFF
 """Maximum size of a certificate in bytes: the largest value of SecurityHeader.SenderCertSize."""

@@ -62,7 +62,7 @@ class _Aes:
         clear = self._decryptor.update(body)
         first = int.from_bytes(clear[:_BLOCK]) ^ self._received
         self._received = int.from_bytes(body[-_BLOCK:])
-        unpadder = _PADDING.unpadder()  # in constant time: how long it takes must not tell what was wrong
+        unpadder = _PADDING.unpadder()  # in constant time, so that the duration does not reveal the error
         return unpadder.update(first.to_bytes(_BLOCK) + clear[_BLOCK:]) + unpadder.finalize()
 
 

@@ -35,7 +35,7 @@ _ROUNDING: Final = 1e-9  # seconds
 _FAILURES, _REMEMBERED = (
     10,
     60.0,
-)  # so many failures within so many seconds, and a group comes after the others
+)  # failures, and seconds; a group with more of them is served after the others
 
 
 class KeyNeeded(Exception):
@@ -83,7 +83,7 @@ class KeyTurns:
         self._failures = Allowance(_FAILURES, _REMEMBERED)
         self._good: dict[str, deque[Turn]] = {}  # the group whose turn is next comes first
         self._bad: dict[str, deque[Turn]] = {}
-        self._taking: str | None = None  # whose turn it is
+        self._taking: str | None = None  # the group whose turn it is
         self._at_once = False
         self._giving = False  # turns, to waiting requests
         self._taken = 0.0  # seconds of operations that did not wait, in this turn of the loop

@@ -37,7 +37,7 @@ LONGEST: Final = 300.0
 MEMORY: Final = 3600.0
 RATE: Final = 10.0
 _BURST: Final = 10.0  # seconds of RATE that may come at once
-_MOST: Final = 10_000  # entries of each kind; the one that is oldest goes first
+_MOST: Final = 10_000  # entries of each kind; the oldest one is removed first
 
 
 @dataclass(slots=True)

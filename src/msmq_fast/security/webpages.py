@@ -16,7 +16,7 @@ __all__ = ["Address", "Ends", "is_of_another_site", "loopback_ends", "names_this
 Address = tuple[str, int]
 """Host and port of one end of a connection."""
 
-_OWN: Final = ("none", "same-origin")  # typed in by the user; of a page of ours
+_OWN: Final = ("none", "same-origin")  # none: entered by the user; same-origin: from this server's pages
 
 
 class Ends(NamedTuple):

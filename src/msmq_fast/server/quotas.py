@@ -12,7 +12,7 @@ from msmq_fast.qm.settings import UNLIMITED
 __all__ = ["computer_quota", "deadletter_quota", "journal_quota"]
 
 _KIB: Final = 1 << 10
-_WINDOWS: Final = 8 << 20  # KB: what Windows has by default
+_WINDOWS: Final = 8 << 20  # KB: the default of Windows
 _PART: Final = 8  # of the computer's quota, for its journal and for each dead-letter queue
 
 

@@ -104,8 +104,8 @@ class ChannelContext(Generic[R]):
         self.touch = touch
         self.refused = refused
         self.report = report
-        self.owner = manager.ledger.new_owner()  # of what is under way: it does not expire meanwhile
-        self.keeper = manager.ledger.new_owner(transfer=True)  # of what waits for a stream receipt
+        self.owner = manager.ledger.new_owner()  # locks messages in progress, which do not expire meanwhile
+        self.keeper = manager.ledger.new_owner(transfer=True)  # locks messages that wait for a stream receipt
 
 
 class HttpChannel(Generic[R]):
@@ -165,7 +165,7 @@ class HttpChannel(Generic[R]):
     def endpoint(self) -> Endpoint:
         """Return the endpoint to connect to at present."""
         url = self._context.connect_to(self._url)
-        only = self._only if url is self._url else None  # an administrator leads it elsewhere
+        only = self._only if url is self._url else None  # an administrator has redirected it
         return Endpoint(url.scheme, url.host, url.port, only)
 
     def waits(self) -> bool:

@@ -21,7 +21,7 @@ __all__ = ["SENDER", "Destinations", "Place"]
 SENDER: Final = Token(ANONYMOUS, frozenset((ANONYMOUS, EVERYONE)), "anonymous over HTTP")
 """The token of a sender over SRMP, which is not authenticated (3.1.5.1.12, A-68)."""
 
-_MOST = 4096  # URLs are what senders write: they must not fill the memory
+_MOST = 4096  # senders choose URLs, which must not fill the memory
 _BOUND = (QueueKind.PUBLIC, QueueKind.PRIVATE)
 
 

@@ -95,7 +95,7 @@ class Intake:
                 writer.when_durable(_answers(completion))
             if taken and effect is not None:
                 effect()
-            # Behind everything that may raise: what did not come has not been seen.
+            # After everything that may raise: a message that was not stored has not been seen.
             if taken and identifier is not None:
                 history.add(identifier, now, writer if kept else None, fingerprint, self._origin, lifetime)
         stored = EnqueueResult.ENQUEUED_PENDING in taken or bool(taken and effect is not None)

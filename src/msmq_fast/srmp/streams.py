@@ -36,7 +36,7 @@ STREAM_PREFIX = b"S"
 TERMS_PREFIX = b"T"
 """Key prefix of the records for receipts: the GUID of the sender and the number of the stream follow."""
 
-_STREAM, _GREATEST = 1, 2  # what an InStream stands for: a stream; the greatest one from a sender to a queue
+_STREAM, _GREATEST = 1, 2  # the meaning of an InStream: a stream; the greatest stream of a sender to a queue
 _MAX_CLOSED = 4096  # streams that a greater one followed: repetitions of their messages are known for a while
 _ROUNDING = 0.001  # seconds: two clocks are looked at
 _GUID, _NUMBER = 16, 8  # bytes

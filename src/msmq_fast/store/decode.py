@@ -63,7 +63,7 @@ class PositionFlag(IntFlag):
     TRANSACTIONAL = 0x02
     PURGE_PENDING = 0x04
     PREPARED = 0x08
-    ORDERED = 0x10  # of an outgoing queue: its receiver has it, and will tell what becomes of it
+    ORDERED = 0x10  # in an outgoing queue: its receiver has it, and will report the outcome
 
 
 class AckRequest(IntFlag):
@@ -119,14 +119,14 @@ class EventKind(IntEnum):
     JOURNALED = 8  # a copy, or what was left of it, came into a journal
     DEAD_LETTERED = 9  # it came into a dead-letter queue
     ACKED = 10  # it left for the next queue manager, which keeps it; or its sender got an acknowledgment
-    NACKED = 11  # it was refused or failed; its sender is told if it asked for that: the class says why
+    NACKED = 11  # it was rejected or failed, for the reason in the class; its sender is notified on request
     QUEUE_CREATED = 12
     QUEUE_DELETED = 13
-    STARTED = 14  # express messages of an earlier life are gone
+    STARTED = 14  # express messages of an earlier process are lost
     STOPPED = 15
     ABORTED_RETURN = 16  # the transaction that had received it was aborted: it is where it was
     DUPLICATE = 17  # it came again, and was dropped
-    RETURNED = 18  # it was RECEIVED, but its reader was gone: it is where it was
+    RETURNED = 18  # it was RECEIVED, but its reader had ended: it is at its old place
 
 
 ABOUT_QUEUES: Final = frozenset((EventKind.QUEUE_CREATED, EventKind.QUEUE_DELETED))
@@ -184,7 +184,7 @@ class OutgoingStream(NamedTuple):
     next_number: int
     ack_count: int
     last_ack_s: int
-    alias: int = 0  # what leaves by SRMP: see RenamedStream in record.h
+    alias: int = 0  # for messages sent by SRMP: see RenamedStream in record.h
     base: int = 0
     answered: int = 0
 
@@ -197,7 +197,7 @@ class IncomingStream(NamedTuple):
     source: bytes
     dest_type: int
     name: bytes  # DestinationQueue as on the wire
-    address: str  # of the peer that brought the latest message
+    address: str  # of the peer that sent the latest message
     queue: int  # ordinal, 0: no queue has taken anything
     sequence_id: int
     sequence_number: int

@@ -72,7 +72,7 @@ class MetaName:
     SCHEMA: Final = b"schema_version"
     GUID: Final = b"qm_guid"  # 16 bytes, as on the wire
     INCARNATION: Final = b"incarnation"  # grows by one when the store was restored or copied
-    IDENTITY: Final = b"identity"  # what tells the place the store lies in from a copy of it, see identity.py
+    IDENTITY: Final = b"identity"  # distinguishes the location of the store from a copy, see identity.py
     CLEAN: Final = b"clean_shutdown"
     CREATED: Final = b"created_s"
     LOG_ID: Final = b"log_id"  # 16 bytes, drawn when the store gets its first redo log
@@ -89,7 +89,7 @@ class MetaName:
     SUBSCRIPTION: Final = b"feed_sub:"  # and a name: how far a reader of the feed has come
     DELETED_QUEUE: Final = b"gone_queue:"  # and a queue ordinal: its name, as long as events mean it
     LEASE: Final = (
-        b"lease:"  # and a queue ordinal and a subscription: what it has been given, see qm/bulk/leases.py
+        b"lease:"  # and a queue ordinal and a subscription: its leased messages, see qm/bulk/leases.py
     )
     LEASE_FLOOR: Final = b"lease_floor"  # the least number that a new lease holder may begin with
     COMPUTER_NAME: Final = b"computer_name"  # under which the queue manager ran last

@@ -50,15 +50,17 @@ class RandomBytes(Protocol):
 class StoreOptions:
     """Options for opening a store."""
 
-    map_size: int = DEFAULT_MAP_SIZE  # bytes of address space; the file is as large as what it holds
+    map_size: int = DEFAULT_MAP_SIZE  # bytes of address space; the file is only as large as its content
     force_place: bool = False  # also on network and overlay file systems
     read_ahead: bool = True
     log: bool = True  # commits go to a redo log, and to LMDB later, many at once
     log_size: int = DEFAULT_LOG_SIZE  # bytes on the disk and in memory
-    inline_us: int = 0  # while no commit to the log takes longer, the caller commits lone messages itself
+    inline_us: int = 0  # the caller commits lone messages itself unless commits to the log take longer
     holder: str = "msmq-fast"  # name shown to another process that wants the store
     guid: bytes | None = None  # of the queue manager, 16 bytes little-endian, for a store that is created
-    examine: Callable[[Tables], object] | None = None  # sees what is stored before anything is written
+    examine: Callable[[Tables], object] | None = (
+        None  # called with the stored tables before anything is written
+    )
 
 
 class Store:

@@ -33,7 +33,7 @@ def space_figures(tables: LmdbTables, directory: Path) -> SpaceFigures:
     disk = os.statvfs(directory)
     growth = min(disk.f_bavail * disk.f_frsize, space["map_size"] - pages)
     file = (directory / "data.mdb").stat().st_size
-    # What stands in the redo log takes about as much again in the data file.
+    # Records in the redo log need about the same space again in the data file.
     available = max(0, growth + reusable - 2 * space["log_bytes"])
     return SpaceFigures(file=file, used=pages - reusable, reusable=reusable, available=available)
 

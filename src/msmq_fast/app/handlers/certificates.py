@@ -90,7 +90,7 @@ def _create(session: Session, request_id: int, payload: memoryview) -> None:
     done = _certificates(session).create(user, name)
     recorded(done, session.token, "create certificate", f"user {name}", _identified)
     _answer(session, request_id, user, done)
-    session.hold(done)  # what follows may sign with it
+    session.hold(done)  # later requests may sign with it
 
 
 def _add(session: Session, request_id: int, payload: memoryview) -> None:

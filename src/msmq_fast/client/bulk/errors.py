@@ -38,7 +38,7 @@ class BulkError(Exception):
         super().__init__(message)
         self.details = dict(details or {})
 
-    def __reduce__(self) -> tuple[Any, ...]:  # such errors cross processes, from executors to the driver
+    def __reduce__(self) -> tuple[Any, ...]:  # Spark sends such errors from executors to the driver
         return type(self), (str(self), self.details)
 
 

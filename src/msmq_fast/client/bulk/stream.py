@@ -30,7 +30,7 @@ class _Body:
 
     def __init__(self, response: http.client.HTTPResponse, allocate: Callable[[int], Any]) -> None:
         self._response = response
-        self._allocate = allocate  # a buffer of so many bytes, whatever is in them
+        self._allocate = allocate  # allocates an uninitialised buffer of n bytes
         self.tail = b""
 
     def read(self, size: int = -1) -> memoryview:
@@ -38,7 +38,7 @@ class _Body:
         pieces: list[memoryview] = []
         filled = 0
         while size < 0 or filled < size:
-            # No more memory than what came, whatever length a broken stream announces.
+            # Allocates no more than has arrived, whatever length a broken stream announces.
             piece = self._step(_STEP if size < 0 else min(size - filled, _STEP))
             if not len(piece):
                 break

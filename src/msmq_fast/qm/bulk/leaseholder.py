@@ -73,7 +73,7 @@ class LeaseHolder:
         self.seconds = 0.0  # how long a lease lasts
         self.due = 0.0  # monotonic
         self.used = 0  # Unix seconds
-        self.jobs: deque[Iterator[bool]] = deque()  # what it has asked for, in order
+        self.jobs: deque[Iterator[bool]] = deque()  # its requests, in order
         self.gone = False  # the queue was deleted
         self.flying = 0  # units that are not durable yet
         self.failure = 0  # status of the first failed unit since `take_failure`

@@ -98,7 +98,7 @@ class Leases:
         self._busy: deque[LeaseHolder] = deque()  # with work to do
         self._due = math.inf  # when the next one may end, or earlier
         self._mend = math.inf  # when records that were not kept are written again
-        self.ended = 0  # leases whose time was over, since the start
+        self.ended = 0  # leases that have expired since the start
         self._floor = 1  # numbers below it may have been given by lease holders that were forgotten
 
     def _all(self) -> Iterator[LeaseHolder]:

@@ -417,7 +417,7 @@ class Staging:
         try:
             self._forget(over)
         except StoreError:
-            raise  # the store takes nothing now: all of them are tried again
+            raise  # the store accepts nothing now: all of them are retried
         except Exception as error:
             self._services.faults.note("a stage that expired", error)
             if len(over) > 1:
@@ -462,7 +462,7 @@ class Staging:
             self._sweep = self._services.monotonic() + _SWEEP_SECONDS
         publications: list[Publication] = []
         decided: dict[bytes, Publication] = {}
-        first: dict[bytes, int] = {}  # rows of what is being published
+        first: dict[bytes, int] = {}  # rows that are being published
         for name, stored in self._records.metas(PUBLICATION_PREFIX):
             try:
                 publication = Publication.load(name, stored)
@@ -506,7 +506,7 @@ class Staging:
         try:
             sums = sizes_by_queue(row)
         except ValueError:
-            return  # it is told of when its turn comes
+            return  # it is reported when its turn comes
         for ordinal, size in sums.items():
             core = self._ledger.core(ordinal)
             if core is not None:

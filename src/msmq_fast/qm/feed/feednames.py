@@ -53,7 +53,7 @@ class FeedNames:
         self._records = services.records
         self._deleted: dict[
             int, tuple[QueueName, int]
-        ] = {}  # the name, and what no event of it stands behind
+        ] = {}  # the name, and the event number after its last event
 
     def gone(self) -> dict[int, QueueName]:
         """Returns the deleted queues that the feed still refers to, by ordinal. Safe to call from any

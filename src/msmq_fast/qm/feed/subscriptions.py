@@ -182,7 +182,7 @@ class Subscriptions:
                 f"position {position} does not exist yet: the next event has the number {following}"
             )
         if position <= found.position:
-            # Behind this barrier, what was said before is durable.
+            # After this barrier, all earlier changes are durable.
             return followed_by(self._records.unit(lambda: None), found)
         return self._write(replace(found, position=position, changed=self._ledger.now_s))
 

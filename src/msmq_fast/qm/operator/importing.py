@@ -124,7 +124,7 @@ class Import:
 
                 def durable(status: int) -> None:
                     if status:
-                        # What was counted is not there: only a new attempt knows where to go on.
+                        # Counted messages are missing: only a new attempt can find where to continue.
                         self.close()
                     if refused is not None and not status:
                         completion.fail(refused[1])
@@ -134,7 +134,7 @@ class Import:
                 self._store.writer.when_durable(durable)
                 self.done += handled
         except BaseException:
-            self.close()  # the identifiers of what did not come have been noted
+            self.close()  # identifiers of messages that were not enqueued have been noted
             raise
         if refused is not None:
             # Identifiers of records behind the refused one may have been noted.

@@ -57,7 +57,7 @@ class Jobs:
         gone.
         """
         check_job(job)
-        # Behind this barrier, what earlier connections began is durable or has failed.
+        # After this barrier, all changes of earlier connections are durable or have failed.
         return self._records.unit(lambda: None).then(lambda _: Completion.of(self._load(job)))
 
     def _load(self, job: bytes) -> Progress:

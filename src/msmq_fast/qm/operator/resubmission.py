@@ -88,7 +88,7 @@ class Resubmission:
         packet[_SOURCE] = services.guid.bytes_le
         packet[_SENT_TIME] = services.ledger.now_s.to_bytes(4, "little")
         packet[_MESSAGE_ID] = services.message_ordinals.take().to_bytes(4, "little")
-        # As every other message that is sent: with what follows an arrival.
+        # As for every other sent message, with the side effects of an arrival.
         ((result,), _) = target.core.enqueue_packets([bytes(packet)])
         if result not in TAKEN:
             raise refusal(result)

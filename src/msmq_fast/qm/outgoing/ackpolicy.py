@@ -108,7 +108,7 @@ class AckPolicy:
             told = role == Role.DESTINATION and self._guarded(
                 lambda: self._receipts(receipts, packet, message, reason, ack_flags)
             )
-            if role == Role.DESTINATION:  # its sender keeps copies of what was taken, and of failed streams
+            if role == Role.DESTINATION:  # its sender keeps copies of accepted messages and of failed streams
                 kept = AckRequest.JOURNAL_POSITIVE | (
                     AckRequest.JOURNAL_NEGATIVE if message.transactional else 0
                 )

@@ -66,7 +66,7 @@ class QueueChanges:
             self._registry.add(queue)
             self.changed()
         except BaseException:
-            self._remove(queue, told=False)  # the caller takes the unit back
+            self._remove(queue, told=False)  # the caller rolls the unit back
             raise
         return queue
 
@@ -107,7 +107,7 @@ class QueueChanges:
             self.changed()
             return self._records.write(queue)
         except (StoreError, MemoryError):
-            raise  # it is written when the store takes something again
+            raise  # it is written when the store accepts changes again
         except BaseException:
             queue.properties, queue.security, queue.modified = before
             queue.set_quota()

@@ -92,7 +92,9 @@ class DirectoryClient:
                 report_corrupt=lambda line: services.report_corrupt("directory", line),
             )
             chosen = EmbeddedDirectory(services.store, around)
-        self._learned: Mapping[str, Any] = {}  # what the directory says of the own QueueManager object
+        self._learned: Mapping[
+            str, Any
+        ] = {}  # the attributes of the own QueueManager object in the directory
         self.enterprise = default_enterprise()
         self.rearranged: Signal[[]] = Signal()
         self.users_changed: Signal[[]] = Signal()

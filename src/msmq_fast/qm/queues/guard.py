@@ -25,7 +25,7 @@ _OPEN: Final = {
     Access.SEND: (int(QueueRight.WRITE_MESSAGE), "send"),
     Access.MOVE: (int(QueueRight.PEEK_MESSAGE), "move"),
 }
-_JOURNAL: Final = {  # what the journal of a queue takes
+_JOURNAL: Final = {  # which messages the journal of a queue gets
     Access.RECEIVE: int(QueueRight.RECEIVE_JOURNAL_MESSAGE),
 }
 _MACHINE_JOURNAL: Final = {

@@ -88,7 +88,7 @@ class QueueProperties:
     transactional: bool = False
     multicast_address: str = ""
     base_priority: int = 0
-    poison_after: int = 0  # aborts after which a message goes to the subqueue `poison`; 0: never
+    poison_after: int = 0  # aborts after which a message is moved to the subqueue `poison`; 0: never
 
     @classmethod
     def build(cls, values: dict[str, Any]) -> QueueProperties:
@@ -190,7 +190,7 @@ class Queue:
         self.security = NOBODY  # Q-15; for user queues; other queues follow the queue manager's
         self.state = QueueState.EXISTING
         self.full_path = self.directory_path = ""  # of a public queue
-        self.purged_to = 0  # sequence up to which a purge removes what is stored, while it is under way
+        self.purged_to = 0  # sequence up to which a purge in progress removes stored messages
         self.family: Queue = parent or self  # the queue whose part a subqueue is
         self.subqueues: dict[str, Queue] = {}  # by their names, case-folded
         self.core: QueueCore = QueueCore(
@@ -205,7 +205,7 @@ class Queue:
             self.core.poison_after = properties.poison_after
         self.core.role = _ROLES.get(kind, Role.NONE)
         self.core.timeless = kind in (QueueKind.SYSTEM, QueueKind.JOURNAL)
-        self.journal: Queue | None = None  # gets what is received, while `journaling` is set
+        self.journal: Queue | None = None  # gets received messages while `journaling` is set
         self.readers = Readers(self.core, on_available)
         self.descriptors: list[Descriptor] = []
 
@@ -292,7 +292,7 @@ class Queue:
         values["type"] = UUID(bytes_le=values["type"])
         if multicast_group(values["multicast_address"]) is None:
             values["multicast_address"] = ""  # earlier versions kept any text, without a meaning
-        # All of it is looked at before the queue takes its ordinal.
+        # The whole record is checked before the queue takes its ordinal.
         state = QueueState(record["state"])
         modified, purged_to = int(record["modified"]), int(record["purged_to"])
         encoded = record.get("security")  # stores of earlier versions have none

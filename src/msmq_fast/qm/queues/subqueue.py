@@ -137,7 +137,7 @@ class Subqueues:
         self._idle = {
             queue for queue in self._idle if queue.state is QueueState.EXISTING and not queue.descriptors
         }
-        # What was given back and waits for room in the store is in no queue, and needs the one it came from.
+        # Returned messages that wait for room in the store are in no queue, and need their original queue.
         unneeded = () if self._ledger.returned else tuple(self._idle)
         for queue in [queue for queue in unneeded if queue.disposable]:
             self._idle.discard(queue)

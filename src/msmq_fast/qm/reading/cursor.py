@@ -69,7 +69,7 @@ class Cursor:
 
     def __init__(self, handle: CursorOwner, number: int) -> None:
         self.number = number
-        self.key = 0  # LookupIdentifier of the message it stands on, 0: before the first one
+        self.key = 0  # LookupIdentifier of the message under the cursor, 0: before the first one
         self.state = CursorState.UNREAD
         self._handle = handle
         self._closed = False

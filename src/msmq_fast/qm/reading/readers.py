@@ -114,7 +114,7 @@ class ReadRequest:
         self.cursor = cursor
         self.tag = tag  # by which it can be cancelled
         self.locked: tuple[QueueCore, int] | None = None  # for `hold`, and not handed over yet
-        self.offers: list[int] = []  # to a waiting cursor: what became available
+        self.offers: list[int] = []  # keys that became available for a waiting cursor
         self.completion: Completion[Received] = Completion()
         self.timer: ReadTimer | None = None
 
@@ -282,7 +282,7 @@ class Subscription:
         taken = self._under_way.popleft()
         if taken == _UNKNOWN:
             taken = len(messages)  # at once: nothing had to become durable
-        # What was dropped as damaged meanwhile is not delivered, and costs no credit.
+        # Messages dropped as damaged meanwhile are not delivered and use no credit.
         returned = taken if status else taken - len(messages)
         if returned:
             self.credit += returned
@@ -527,7 +527,7 @@ class Readers:
                 if head:
                     return reader
             elif pending and (reader.cursor is not None or reader.hold is not None):
-                return None  # takes only what is durable, and those behind it do not pass it
+                return None  # it accepts only durable messages, and later readers do not overtake it
             elif reader.cursor is not None:
                 if reader.candidate(self.core) is not None and reader.admitted():
                     return reader

@@ -50,7 +50,7 @@ class PoisonHandling:
                 self._services.faults.note("a poison subqueue", error)
             core.release(array("Q", keys), OWNER_POISON)
             return
-        # A purge meanwhile goes before the move.
+        # A purge in the meantime takes precedence over the move.
         moving: list[int] = []
         purged = array("Q")
         for key in keys:

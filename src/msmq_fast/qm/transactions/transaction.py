@@ -166,7 +166,7 @@ class Transaction:
 
         def undecided(error: MSMQError) -> None:
             self.state = State.ACTIVE
-            self._all.touched(self)  # perhaps its owner is gone and cannot abort it
+            self._all.touched(self)  # its owner may have ended without aborting it
             done.fail(error)
 
         self.state = State.PREPARED

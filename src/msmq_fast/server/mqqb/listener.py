@@ -279,7 +279,7 @@ class MqqbListener(FrontEnd):
         target = destination_of(queue, everybody=everybody)
         try:
             return self._turns.at_once(lambda: self.session_context.pipeline.judge(packet, target))
-        except KeyNeeded:  # its sender hears it, and can try again
+        except KeyNeeded:  # its sender gets the error and can retry
             return MessageClass.NACK_BAD_ENCRYPTION
 
     def _message_refused(self, refusal: Refusal, receiver: Receiver) -> None:

@@ -237,7 +237,7 @@ class _Port:
                 accepted = self._accept()
             except OSError as error:
                 self._owner.failed(self._share.what, error)
-                # The connection still waits: without a pause the loop would be told so again and again.
+                # The connection still waits: without a pause the loop would be woken continuously.
                 self._loop.remove_reader(self._listener.fileno())
                 self._again = self._loop.call_later(_PAUSE, self.listen)
                 return

@@ -333,7 +333,7 @@ class Pool:
         self.refuse = refuse
         self.evicted = 0
         """Number of connections that were closed to make room."""
-        self._ending = 0  # connections that have left the table, whose descriptors are still open
+        self._ending = 0  # connections that are not in the table any more, but still open
         self._ending_since = 0.0
         self._monotonic = monotonic
         self._first_byte = first_byte

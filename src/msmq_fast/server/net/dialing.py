@@ -27,7 +27,7 @@ _log = logging.getLogger("msmq_fast.network")
 # Makes the protocol of a dialled connection, which calls Slot.leave when it is lost.
 Dialled = Callable[[int, Slot], asyncio.BaseProtocol]
 
-# Makes the engine, given what executes its effects.
+# Creates the engine from the function that executes its effects.
 MakeEngine = Callable[[Callable[[Resolve | Connect | SendPing], None]], Endpoint]
 
 

@@ -144,7 +144,7 @@ def unix_socket(path: Path, mode: int) -> socket.socket:
 def _remove_stale(path: Path) -> None:
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):
-            return  # bind() says that something else is in the way
+            return  # bind() reports what prevents it
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

@@ -58,7 +58,7 @@ class PgmSending:
         self._host = host
         self._idle = idle_timeout
         self._report = report
-        self._owner = manager.ledger.new_owner()  # of what is under way: it does not expire meanwhile
+        self._owner = manager.ledger.new_owner()  # locks messages in progress, which do not expire meanwhile
         self._feeds: dict[OutgoingQueue, Feed] = {}
         self._retries: dict[OutgoingQueue, float] = {}
         self._sources: dict[tuple[bytes, bytes], tuple[Source, Interface]] = {}

@@ -260,7 +260,9 @@ class _Udp(PgmSockets):
 def _prepare(made: socket.socket, settings: PgmConfig) -> None:
     made.setblocking(False)
     made.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)  # programs of this machine hear it too
-    made.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)  # but not what others have joined
+    made.setsockopt(
+        socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0
+    )  # without the groups that other sockets have joined
     made.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _PMTUDISC_DONT)
     for force, usual in ((_SO_RCVBUFFORCE, socket.SO_RCVBUF), (_SO_SNDBUFFORCE, socket.SO_SNDBUF)):
         try:

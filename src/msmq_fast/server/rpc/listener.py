@@ -32,7 +32,7 @@ __all__ = ["RpcListener"]
 
 _WHAT: Final = "rpc connection"
 _PATIENCE: Final = 60.0  # seconds of silence after which a bound connection makes room for another one
-_FAREWELL: Final = 2.0  # seconds that clients have at a stop to take what they are told
+_FAREWELL: Final = 2.0  # seconds that clients have at a stop to read the last frames
 _PROBES: Final = 5  # of a silent host, each a tenth of rpc.keep_alive after the one before
 
 

@@ -37,7 +37,7 @@ class DiskGuard:
         self._failed = failures()
         self._throttle = throttle
         self._due = monotonic()
-        self._full = False  # commits failed, and none has been tried for a whole interval without failing
+        self._full = False  # commits failed, and no whole interval has passed without a failure
         # An eighth more than the mark ends the alarm, so that it does not flap.
         self._mark = Watermark(low, low + max(1, low // 8), self._changed)
         self.space = SpaceFigures(0, 0, 0, 0)
@@ -74,7 +74,7 @@ class DiskGuard:
     def _changed(self, low: bool) -> None:
         self._throttle(low)
         if self._full:
-            return  # the intake opens once an interval to try: the log says when that succeeds
+            return  # the intake opens once per interval as a test; a success is logged
         if low:
             _log.error(
                 "disk space is low: %d bytes left, the server accepts no messages", self.space.available

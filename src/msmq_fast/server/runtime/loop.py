@@ -15,7 +15,7 @@ from msmq_fast.qm.timed import Timed, TimedGroup
 __all__ = ["CommitLoop"]
 
 _ARM_INTERVAL = 0.004  # seconds from a turn of the loop to the look at the deadlines that it may have changed
-_LINGER = 0.00015  # seconds without sleeping after a commit on this thread: its answer often comes at once
+_LINGER = 0.00015  # seconds of polling after a commit on this thread: the reply often arrives at once
 _SUBMIT_AGAIN = 0.1  # seconds after which a batch is submitted again that raised
 
 
@@ -143,7 +143,7 @@ class CommitLoop:
     def _expire(self) -> None:
         self._timer = None
         self._due = None
-        self.touch()  # before anything can raise: what comes of this turn is submitted, and the timer armed
+        self.touch()  # before anything can raise: submits the results of this turn and arms the timer
         self._timed.expire(self._monotonic())
 
     def stop(self) -> None:

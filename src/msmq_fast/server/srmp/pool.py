@@ -358,7 +358,7 @@ class _Connection(asyncio.Protocol):
         self._absolute = absolute
         self._http = ClientConnection()
         self._transport: asyncio.Transport | None = None
-        self._number = 0  # of the queue whose request is under way
+        self._number = 0  # of the queue whose request is in progress
         self._request: Request | None = None
         self._detail = "the connection was closed"
         self.lost = False

@@ -21,8 +21,8 @@ __all__ = ["HttpProtocol", "Shared"]
 _log = logging.getLogger("msmq_fast.srmp")
 
 _AHEAD: Final = 64 << 10  # bytes of later requests that are read while one waits for its answer
-_RATE: Final = 4096  # bytes a second that a client brings at least, once `Shared.slow` has passed
-_LINGER: Final = 5.0  # seconds in which what still comes is read over, so that the peer sees the answer
+_RATE: Final = 4096  # minimum bytes per second from a client after `Shared.slow`
+_LINGER: Final = 5.0  # seconds in which further input is discarded, so that the peer gets the answer
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Shared:
     monotonic: Callable[[], float]
     limits: Limits = field(default_factory=Limits)
     keep_alive: float = 120.0  # seconds that a connection may be idle
-    slow: float = 120.0  # seconds in which nothing of an unfinished request comes
+    slow: float = 120.0  # seconds without data of an incomplete request
     answers: Counter[int] = field(default_factory=Counter)
 
 

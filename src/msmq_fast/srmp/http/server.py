@@ -41,7 +41,7 @@ class Limits:
 
     head: int = 64 << 10
     fields: int = 200  # header lines
-    body: int = (4 << 20) + (80 << 10)  # a message of 4 MiB, its envelope, what delimits them
+    body: int = (4 << 20) + (80 << 10)  # a message of 4 MiB, its envelope, the MIME boundaries
     small: int = 64 << 10  # bodies up to this are let in without asking
     chunks: int = 1000  # of one body, and one more for each `chunk` bytes of it
     chunk: int = 256

@@ -85,7 +85,7 @@ class Source:
 
         self._heartbeat = Heartbeat(settings)
         self._spm_sequence = 0
-        self._blocked_until: float | None = None  # what is due waits for tokens
+        self._blocked_until: float | None = None  # packets that are due wait for tokens
         self._wake_at = _NOW
         self._closing = self._fin = self._reset = False
         self._closed_at = _NEVER
