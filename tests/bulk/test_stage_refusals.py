@@ -39,7 +39,7 @@ __all__ = ["uploads", "workers", "world"]
         ({"body": ["x"], "extension": [b"x" * (4 << 20)]}, "row 0: the message is too large"),
         (
             {"body": ["x"], "acknowledge": [1]},
-            "row 0: an acknowledgment is asked for, but no admin_queue",
+            "row 0: the row requests an acknowledgment, but has no admin_queue",
         ),
         ({"body": ["x"], "response_queue": ["DIRECT=nonsense"]}, "row 0: response_queue: "),
         (
