@@ -11,25 +11,34 @@ To add a table, for records that are many or large:
 
 1. Give it the next number in `Table` (decode.py), and describe its key and value there. If it has one record
    for each queue, under the ordinal, add it to `OF_QUEUES` behind `Table`. `make .venv/.built` makes the
-   numbers of native code from `Table`, and rebuilds the modules that use them.
-2. Write it with `Writer.put_record(Table.NAME, key, records.cold(value))` inside a unit (`Records.unit`).
-   Reads find what is durable: a part that needs its own writes at once keeps them in memory, and changes that
-   memory when the completion of the unit resolves.
+   numbers of native code from `Table`, and rebuilds the modules that use them; commit
+   src/_native/tablenumbers.pxd, which it writes. `FIRST_TABLES` (tables.pyx) stays as it is.
+2. Write it with `services.store.writer.put_record(Table.NAME, key, cold(value))` (`cold` of records.py) in a
+   function without a result, passed to `services.records.unit`. Reads find what is durable: a part that needs
+   its own writes at once keeps them in memory, and changes that memory when the completion of the unit
+   resolves. For a record of a queue, refuse a queue whose `state` is not `QueueState.EXISTING`
+   (`QueueDeleted`), and look at the state again when the completion resolves: the queue may be gone by then.
 
 To read either back at start:
 
-3. Give the part a method `recover`, which reads with `Records.metas`, or with `scan_pages` (paging.py) and
-   `decode.cold`. Decode each record by itself: pass a damaged one to `Services.report_corrupt`, and go on.
+3. Give the part a method `recover`, which reads with `Records.metas`, or with
+   `scan_pages(services.store.tables.scan, Table.NAME)` (paging.py), `decode.queue_key` for an ordinal and
+   `decode.cold`. Decode each record by itself and check the type of its value: pass a damaged one to
+   `Services.report_corrupt`, and go on. Pass over an ordinal that `QueueRegistry.by_ordinal` does not know:
+   its queue was being deleted, and its record goes with it.
 4. Make the part in qm/manager.py, whose head has the steps, and add it to the list of parts that `Recovery`
-   gets. A part that keeps records of queues in memory connects to `QueueChanges.removed`, and for outgoing
-   queues to `OutgoingQueues.removed`.
+   gets. A part that keeps records of queues in memory forgets them in a handler of `QueueChanges.removed`,
+   and, if outgoing queues have such records, also of `OutgoingQueues.removed`. `Records.delete_queue` deletes
+   the records in `OF_QUEUES` later, when the messages of the queue are gone; the handler deletes others.
 
 `SCHEMA_VERSION` stays as it is: a server that opens an older store for writing creates the table, and for a
 reader it is empty. Only a change of what is stored already needs a step in upgrade.py.
-docs/explanation/recovery.md lists what is read at start.
+docs/explanation/recovery.md has a row for each thing that is read at start, and for each damage.
 
-No test of the tables needs a change. For a test of the records, `World.crash`
-(tests/support/worlds/queue_manager.py) starts another queue manager from what was durable.
+No test of the tables needs a change. For a test of the records, `World`
+(tests/support/worlds/queue_manager.py) has `finish`, which waits for a completion, `store.scan` for what is
+durable, and `crash`, which starts another queue manager from that. Add the operation to `OPERATIONS` in
+tests/qm/test_injection.py.
 """
 
 from __future__ import annotations
