@@ -15,12 +15,12 @@ _SECTIONS: Final = (
     ("messages", ("send", "receive", "peek", "trace", "dlq", "export", "import", "transaction")),
     ("queues", ("queue", "outgoing", "directory")),
     ("access and protection", ("acl", "user", "certificate", "peer-key")),
-    ("store", ("backup", "restore", "snapshot", "compact")),
+    ("store", ("backup", "store")),
     ("more", ("lake", "completion", "help")),
 )
 
 _VISIBLE: Final = tuple(name for _, names in _SECTIONS for name in names)
-_HIDDEN: Final = ("complete", "check-config", "key")
+_HIDDEN: Final = ("complete", "check-config", "key", "restore", "snapshot", "compact")
 _ELSEWHERE: Final = {
     "check-config": f"{_HERE}.check_config",
     "import": f"{_HERE}.import_",

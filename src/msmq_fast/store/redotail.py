@@ -49,7 +49,7 @@ def wait_applied(directory: Path, meta: Callable[[bytes], bytes | None]) -> None
             raise LogNotApplied(
                 f"the store in {directory} was not stopped cleanly: its redo log has changes that "
                 "the data file lacks; "
-                "start its server once, or run 'msmq-fast compact'"
+                "start its server once, or run 'msmq-fast store compact'"
             )
         if time.monotonic() > end:
             raise LogNotApplied(f"the server of the store in {directory} does not apply its redo log")

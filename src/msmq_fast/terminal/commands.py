@@ -72,6 +72,9 @@ class Command:
 class Group:
     """A group of commands that share their first words. `sections` are the headings of its list, each with
     the names of its commands.
+
+    `former` is the command that had the name of the group before: it gets the words that name no command of
+    the group, and no help page shows it.
     """
 
     name: str
@@ -80,6 +83,7 @@ class Group:
     description: str = ""
     sections: tuple[tuple[str, tuple[str, ...]], ...] = ()
     hidden: bool = False
+    former: Command | None = None
 
 
 Node = Command | Group
@@ -125,6 +129,8 @@ def parse(root: Group, words: Sequence[str]) -> tuple[Command, argparse.Namespac
         if word in _HELP:
             sys.stdout.write(group_help(group, prog))
             raise SystemExit(Exit.OK)
+        if group.former is not None and word not in group.commands:
+            return _parsed(group.former, path, words[index:])
         if word.startswith("-"):
             _fail(prog, f"unknown option {word!r}", words)
         if word not in group.commands:
@@ -132,11 +138,17 @@ def parse(root: Group, words: Sequence[str]) -> tuple[Command, argparse.Namespac
         node = group.commands[word]
         path.append(word)
         if isinstance(node, Command):
-            arguments = build(node, " ".join(path)).parse_words(words[index + 1 :])
-            arguments.command = " ".join(path[1:])
-            return node, arguments
+            return _parsed(node, path, words[index + 1 :])
         group = node
     _fail(" ".join(path), "missing command", words)
+
+
+def _parsed(
+    command: Command, path: Sequence[str], words: Sequence[str]
+) -> tuple[Command, argparse.Namespace]:
+    arguments = build(command, " ".join(path)).parse_words(words)
+    arguments.command = " ".join(path[1:])
+    return command, arguments
 
 
 def build(command: Command, prog: str) -> Parser:

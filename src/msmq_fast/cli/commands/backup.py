@@ -1,14 +1,17 @@
-"""`msmq-fast backup`: copies the store in its directory without using a server."""
+"""`msmq-fast backup`: copies the store, through its server or from its directory, and restores a copy."""
 
 from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from pathlib import Path
 
+from msmq_fast.cli.commands.restore import COMMAND as RESTORE
+from msmq_fast.cli.commands.snapshot import add_snapshot, snapshot
 from msmq_fast.cli.endpoint import add_data, configured
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.terminal.commands import Command, Example
+from msmq_fast.terminal.commands import Command, Example, Group, members
 from msmq_fast.terminal.output import add_output, show
 from msmq_fast.terminal.parser import Parser
 
@@ -21,7 +24,24 @@ def _add_arguments(parser: Parser) -> None:
     add_output(parser)
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _add_create(parser: Parser) -> None:
+    parser.add_argument(
+        "--offline",
+        action="store_true",
+        help="copy from the data directory, without a server; it may run or not",
+    )
+    add_snapshot(parser)
+
+
+def _create(arguments: argparse.Namespace) -> int:
+    if not arguments.offline:
+        return snapshot(arguments, "backup")
+    if arguments.rate is not None or arguments.endpoint is not None:
+        raise CommandError(Exit.USAGE, "--offline cannot be combined with --rate or --endpoint")
+    return _offline(arguments)
+
+
+def _offline(arguments: argparse.Namespace) -> int:
     from msmq_fast._native.lmdbstore import LmdbTables
     from msmq_fast.store.backup import Backup
     from msmq_fast.store.errors import StoreError
@@ -49,12 +69,32 @@ def _run(arguments: argparse.Namespace) -> int:
     return Exit.OK
 
 
-COMMAND = Command(
+_FORMER = Command(
     name="backup",
-    help="copy the store of a data directory, also while a server uses it",
-    description="""Copies the store from its directory. It works with and without a running server, and
-        needs the right to read the directory. `msmq-fast snapshot` makes the same copy through a server.""",
-    run=_run,
+    help="copy the store of a data directory (backup create --offline)",
+    run=_offline,
     add_arguments=_add_arguments,
-    examples=(Example("/backup/msmq-monday --data /var/lib/msmq-fast", "a consistent copy of the store"),),
+)
+
+COMMAND = Group(
+    name="backup",
+    help="copy the store, and make a data directory from the copy",
+    commands=members(
+        Command(
+            name="create",
+            help="copy the store into a new directory",
+            description="""The server writes a consistent copy of its store into a directory of its own
+                computer, while messages keep flowing. With --offline the command copies from the data
+                directory itself, with and without a running server; it needs the right to read that.""",
+            run=_create,
+            add_arguments=_add_create,
+            examples=(
+                Example("/backup/msmq-monday", "a copy as fast as the disk allows"),
+                Example("/backup/msmq-monday --rate 50MiB/s", "leaves disk bandwidth for messages"),
+                Example("/backup/msmq-monday --offline --data /var/lib/msmq-fast", "without a server"),
+            ),
+        ),
+        replace(RESTORE, hidden=False),
+    ),
+    former=_FORMER,
 )

@@ -1,4 +1,4 @@
-"""`msmq-fast compact`: returns the free pages of a store to the disk."""
+"""`msmq-fast store compact`, formerly `compact`: returns the free pages of a store to the disk."""
 
 from __future__ import annotations
 
@@ -43,5 +43,6 @@ COMMAND = Command(
         This command rewrites the file without them. Stop the server first.""",
     run=_run,
     add_arguments=_add_arguments,
+    hidden=True,
     examples=(Example("--data /var/lib/msmq-fast", "shows the size of the file before and after"),),
 )

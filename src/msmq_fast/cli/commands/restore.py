@@ -1,4 +1,4 @@
-"""`msmq-fast restore`: makes a data directory from a backup or a snapshot."""
+"""`msmq-fast backup restore`, formerly `restore`: makes a data directory from a backup or a snapshot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["COMMAND"]
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("source", metavar="DIR", help="directory that `backup` or `snapshot` wrote")
+    parser.add_argument("source", metavar="DIR", help="directory that `backup create` wrote")
     parser.add_argument("--data", metavar="DIR", help="data directory to create; default: the configured one")
     add_output(parser)
 
@@ -43,5 +43,6 @@ COMMAND = Command(
         new one: the backup holds private keys only in sealed form.""",
     run=_run,
     add_arguments=_add_arguments,
+    hidden=True,
     examples=(Example("/backup/msmq-monday --data /var/lib/msmq-fast", "a data directory for `serve`"),),
 )

@@ -1,4 +1,4 @@
-"""`msmq-fast snapshot`: makes a running server copy its store."""
+"""`msmq-fast snapshot`, the former name of `backup create`: makes a running server copy its store."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Progress
 from msmq_fast.terminal.values import rate
 
-__all__ = ["COMMAND"]
+__all__ = ["COMMAND", "add_snapshot", "snapshot"]
 
 _LOOK = 0.2  # seconds between two looks how far it is
 
 
-def _add_arguments(parser: Parser) -> None:
+def add_snapshot(parser: Parser) -> None:
+    """Add the target and the options of a copy that the server makes."""
     parser.add_argument("target", metavar="DIR", help="directory on the server's machine; must not exist")
     parser.add_argument(
         "--rate", type=rate, metavar="RATE", help="read at most this much per second, such as 50MiB/s"
@@ -29,12 +30,13 @@ def _add_arguments(parser: Parser) -> None:
     add_client(parser)
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def snapshot(arguments: argparse.Namespace, key: str = "snapshot") -> int:
+    """Let the server copy its store. The result names the target under `key`."""
     target = str(Path(arguments.target).absolute())
-    return converse(partial(_snapshot, target), arguments)
+    return converse(partial(_snapshot, target, key), arguments)
 
 
-async def _snapshot(target: str, connection: Connection, arguments: argparse.Namespace) -> int:
+async def _snapshot(target: str, key: str, connection: Connection, arguments: argparse.Namespace) -> int:
     making = asyncio.ensure_future(connection.admin.snapshot(target, arguments.rate))
     try:
         with Progress("snapshot", 0) as progress:
@@ -48,7 +50,7 @@ async def _snapshot(target: str, connection: Connection, arguments: argparse.Nam
     finally:
         making.cancel()
     shown = {
-        "snapshot": target,
+        key: target,
         "bytes": manifest.size,
         "incarnation": manifest.incarnation,
         "feed_next": manifest.feed_next,
@@ -62,9 +64,10 @@ COMMAND = Command(
     name="snapshot",
     help="make the server copy its store while it runs",
     description="""The server writes a consistent copy of its store into a new directory on its own
-        machine. Messages keep flowing. `msmq-fast restore` makes a data directory from the copy.""",
-    run=_run,
-    add_arguments=_add_arguments,
+        machine. Messages keep flowing. `msmq-fast backup restore` makes a data directory from the copy.""",
+    run=snapshot,
+    add_arguments=add_snapshot,
+    hidden=True,
     examples=(
         Example("/backup/msmq-monday", "a copy as fast as the disk allows"),
         Example(

@@ -33,7 +33,7 @@ def usable_directory(path: str, *, allow_live: bool, copies: str | None = None) 
         return directory
     if not allow_live:
         raise OfflineError(
-            f"a server runs on the store in {directory}: read a snapshot of it (`msmq-fast snapshot`), "
+            f"a server runs on the store in {directory}: read a snapshot of it (`msmq-fast backup create`), "
             "or set allowLive=true to have a copy made first"
         )
     return _copied(directory, Path(copies) if copies else Path(tempfile.gettempdir()))
