@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from msmq_fast.protocol.exits import Exit
 from msmq_fast.security.sid import sid
 from tests.support.mqqb import wire
 from tests.support.processes.servers import Server, command, data_directory, until
@@ -105,7 +106,7 @@ def test_a_denied_receive_is_explained_and_recorded(server: Server) -> None:
 
     explained = server.run("acl", "explain", "orders", "--user", "billing", "--right", "receive")
     text = explained.stdout.decode()
-    assert explained.returncode == 0
+    assert explained.returncode == Exit.FAILURE
     assert "denied" in text
     assert f"0: deny billing ({changed['entries'][0]['sid']}) (D;;CCDC;;;" in text
     (as_json,) = server.ok("acl", "explain", "orders", "--user", "billing", "--right", "send")

@@ -17,7 +17,7 @@ from msmq_fast.spark.lake import session, silver
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.main import main
 from tests.spark.lake.lakes import write_batch
-from tests.spark.lake.test_undelivered import Traffic
+from tests.spark.lake.undelivered import Traffic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
