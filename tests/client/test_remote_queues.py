@@ -269,8 +269,9 @@ def test_this_computer_dies_with_messages_locked_there() -> None:
                 await messages.__aenter__()
                 assert (await anext(messages)).body == b"one"
                 reader.kill()
-                assert (await own.receive(PATIENCE)).body == b"one"
-                assert (await own.receive(PATIENCE)).body == b"two"
+                # The second one may never have been locked, and is then received while the first still is.
+                left = {(await own.receive(PATIENCE)).body for _ in range(2)}
+                assert left == {b"one", b"two"}
 
         asyncio.run(asyncio.wait_for(talk(), 60))
 

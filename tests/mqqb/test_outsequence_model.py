@@ -183,14 +183,14 @@ def test_a_sequence_begins_when_the_one_before_is_over() -> None:
     ring.begin(7)
     ring.assign(1, 1)
     for identifier in (8, 7):
-        with pytest.raises(ValueError, match="not over"):
+        with pytest.raises(ValueError, match="has not ended"):
             ring.begin(identifier)
     ring.remove(1)
-    with pytest.raises(ValueError, match="not over"):
+    with pytest.raises(ValueError, match="has not ended"):
         ring.begin(7)
     ring.begin(8)
     assert ring.assign(2, 2) == 1
-    with pytest.raises(ValueError, match="behind the others"):
+    with pytest.raises(ValueError, match="not in the order"):
         ring.assign(2, 3)
 
 

@@ -38,7 +38,7 @@ def test_a_taken_port_is_one_clear_line() -> None:
 
 
 def test_an_address_that_is_not_ours() -> None:
-    with pytest.raises(ListenError, match="not an address of this machine"):
+    with pytest.raises(ListenError, match="not an address of this computer"):
         tcp_sockets(("192.0.2.1",), 0, "admin")
     with pytest.raises(ListenError, match=r'"nowhere\.invalid" is not an address'):
         tcp_sockets(("nowhere.invalid",), 0, "admin")
