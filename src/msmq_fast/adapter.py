@@ -1,9 +1,9 @@
-"""Base class of the asyncio side of all connections: the transport, pausing of reads, one output pass per
-turn of the loop.
+"""Base class of the asyncio side of all connections: it owns the transport, pauses reads, and writes output
+once per turn of the loop.
 
-To add a protocol: derive from `Adapter` and from `asyncio.BufferedProtocol` (or `asyncio.Protocol`), feed the
-engine in `buffer_updated`, and write its output in `_look`. Set `_transport` to None in `connection_lost`:
-after that, nothing is read or written.
+To add a protocol: derive from `Adapter` and from `asyncio.BufferedProtocol` (or `asyncio.Protocol`), pass the
+received bytes to the protocol engine in `buffer_updated`, and write its output in `_look`. Set `_transport`
+to None in `connection_lost`: after that, nothing is read or written.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ class Adapter:
         self._transport = cast(asyncio.Transport, transport)
 
     def eof_received(self) -> bool:
-        """asyncio: the peer has closed its half. Returns False, which closes ours: half-open connections are
-        not supported.
+        """asyncio: the peer has closed its half of the connection. Returns False, so that asyncio closes the
+        other half, too: half-open connections are not supported.
         """
         return False
 
     def _wake(self) -> None:
-        """Schedule `_look` for the next turn of the loop, once, however often this is called before.
+        """Schedule one call of `_look` for the next turn of the loop, however often this method is called
+        before that turn.
 
-        Everything that completes in one turn then leaves in one write.
+        All output that is produced in one turn is then sent with one write.
         """
         if not self._look_due:
             self._look_due = True
@@ -50,11 +51,11 @@ class Adapter:
         self._look()
 
     def _look(self) -> None:
-        """Write the output of the engine."""
+        """Write the output of the protocol engine; each subclass implements this."""
         raise NotImplementedError
 
     def _read(self, wanted: bool) -> None:
-        """Resume reading if `wanted`, else pause it."""
+        """Resume reading from the transport if `wanted`, else pause it."""
         transport = self._transport
         if wanted == self._reading or transport is None or transport.is_closing():
             return

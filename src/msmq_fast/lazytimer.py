@@ -14,10 +14,11 @@ _CLOSED = -NEVER  # before every deadline, so that none is armed
 
 
 class LazyTimer:
-    """Calls `due` at the armed deadline or earlier.
+    """A timer that calls `due` at the armed deadline or earlier.
 
-    If the deadline is postponed, the timer keeps its earlier time: `due` checks the clock and arms the timer
-    again. To save a call of `arm`, compare the deadline with `at` first.
+    If the deadline is postponed, the timer still fires at the earlier time: `due` must check the clock and
+    arm the timer again. `at` is the time at which the timer fires; a deadline that is not before `at` needs
+    no call of `arm`.
     """
 
     __slots__ = ("_due", "_handle", "_loop", "_monotonic", "at")
@@ -32,7 +33,7 @@ class LazyTimer:
         self.at = NEVER  # when it fires
 
     def arm(self, deadline: float | None) -> None:
-        """Call `due` no later than at `deadline`; None means that there is no deadline now."""
+        """Call `due` no later than at `deadline`; None changes nothing, since there is no deadline now."""
         if deadline is None or self.at <= deadline:
             return
         if self._handle is not None:

@@ -1,5 +1,5 @@
-"""Deadlines in monotonic seconds; None means that there is no deadline. Every room may import this module; it
-imports nothing.
+"""Deadlines in monotonic seconds; None means that there is no deadline. Every package may import this module;
+it imports none of them.
 """
 
 from __future__ import annotations

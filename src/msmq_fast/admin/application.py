@@ -25,7 +25,7 @@ def build(view: View, queue_limit: int, names: Collection[str] = ()) -> web.Appl
     metrics = Metrics(view, queue_limit)
 
     def guarded(handler: _Handler) -> _Handler:
-        """Wrap a handler that returns data about queues, so that it refuses requests from web pages."""
+        """Wrap a handler that returns data about queues: it then refuses requests from web pages."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
             _refuse_web_pages(request, names)
@@ -70,8 +70,10 @@ def build(view: View, queue_limit: int, names: Collection[str] = ()) -> web.Appl
 
 
 def _refuse_web_pages(request: web.Request, names: Collection[str]) -> None:
-    """Raises HTTPForbidden for a request that a page of another site makes a browser send, and for a request
-    over the loopback interface whose Host header names another host, as after DNS rebinding."""
+    """Raises HTTPForbidden for a request that a browser sends for a page of another site. Also raises it for
+    a request over the loopback interface with the name of another host in its Host header, as after DNS
+    rebinding.
+    """
     if is_of_another_site(request.headers):
         raise web.HTTPForbidden(reason="requests from pages of other sites are refused (Sec-Fetch-Site)")
     transport = request.transport
@@ -90,7 +92,7 @@ def _json(content: object) -> web.Response:
 
 @web.middleware
 async def _harden(request: web.Request, handler: _Handler) -> web.StreamResponse:
-    """Return errors as JSON, and forbid caches to store live values."""
+    """Call `handler`, return its HTTP errors as JSON, and forbid caches to store the response."""
     try:
         response = await handler(request)
     except web.HTTPException as error:

@@ -1,5 +1,5 @@
-"""Prometheus metrics. Queues have the metric names of windows_exporter, which existing dashboards use, and
-further metrics with names of our own.
+"""Prometheus metrics. The metrics of queues have the names that windows_exporter uses, so that existing
+dashboards work; metrics that windows_exporter does not have begin with `msmq_fast_`.
 """
 
 from __future__ import annotations

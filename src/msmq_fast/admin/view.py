@@ -1,5 +1,5 @@
-"""The data that the admin port shows: plain values that the server fills in, so that this package depends on
-no other front end.
+"""The data that the admin port shows. The server supplies it as plain values, so that this package does not
+import the server's other front ends.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ __all__ = ["Histogram", "Labelled", "View"]
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """A distribution: counts per upper bound (not cumulative, the last without bound) and the sum of all
-    measured values.
+    """A distribution of measured values. `counts[i]` is the number of values up to `bounds[i]` and above the
+    bound before it; the last count is of the values above all bounds. `total` is the sum of all values.
     """
 
     name: str
@@ -28,8 +28,8 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A metric with several values, distinguished by labels. `grows`: it is a counter, whose values never
-    fall.
+    """A metric with several values, distinguished by labels. `grows`: True for a counter, whose values never
+    fall; False for a gauge.
     """
 
     name: str
@@ -46,8 +46,8 @@ class View(Protocol):
         """Return None if the server accepts messages, otherwise the reason why it does not."""
 
     def shortage(self) -> str:
-        """Return the name of a limit that was reached in the last minutes while the server still accepts
-        messages; "" for none.
+        """Return the name of a limit that was reached in the last minutes although the server still accepts
+        messages; "" if no limit was reached.
         """
 
     def queues(self) -> Iterable[QueueInfo]:
@@ -72,7 +72,7 @@ class View(Protocol):
         """Return the distributions."""
 
     def refusals(self) -> Iterable[tuple[str, str, int]]:
-        """Return how often the server refused something: (what it refused, reason, count)."""
+        """Return how often the server refused what: (kind of the refused request, reason, count) for each."""
 
     def stats(self) -> Mapping[str, Any]:
         """Return everything that `msmq-fast stats` shows."""

@@ -1,8 +1,8 @@
-"""Hot backup: a consistent copy of a running store, at a bounded rate. It is abandoned if the store grows too
-much meanwhile.
+"""Hot backup: a consistent copy of a running store, at a bounded rate. The backup is abandoned if the store
+grows too much while it is copied.
 
-While the copy runs, pages that it may still read are not reused, so the store grows by what is written: hence
-the limit.
+While the copy runs, the store cannot reuse pages that the copy may still read. Each write then makes the
+store larger, so the growth has a limit.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class Backup:
         self._cancelled.set()
 
     def run(self) -> Manifest:
-        """Copies, syncs, and writes the manifest last. Raises BackupError after it has removed what
-        it wrote.
+        """Copies the data file, syncs the copy, and then writes the manifest. If that fails, removes what it
+        has written and raises BackupError.
         """
         try:
             make_directory(self.target, exist_ok=False)
@@ -146,7 +146,7 @@ class Backup:
             self.written += len(part)
             grown = (self.tables.space()["pages"] - first["pages"]) * first["page_size"]
             if grown > self.max_growth:
-                raise BackupError(f"the backup was stopped: the store grew by {grown} bytes meanwhile")
+                raise BackupError(f"the backup was stopped: the store grew by {grown} bytes during the copy")
             ahead = 0.0
             if self.bytes_per_second:
                 ahead = self.written / self.bytes_per_second - (time.monotonic() - began)

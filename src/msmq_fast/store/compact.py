@@ -25,7 +25,7 @@ class Compaction:
 
 
 def compact(directory: Path) -> Compaction:
-    """Compacts the store in `directory`, which no server may have open.
+    """Compacts the store in `directory`, while no server has it open.
 
     Raises StoreLockedError if a server has the store open, StorePlaceError if the disk has no room for the
     copy. A crash leaves either the old store or the new one.
@@ -47,7 +47,7 @@ def compact(directory: Path) -> Compaction:
             disk = os.statvfs(directory)
             if disk.f_bavail * disk.f_frsize < needed:
                 raise StorePlaceError(
-                    f"the copy takes {needed} bytes, which the disk of {directory} does not have"
+                    f"the copy needs {needed} bytes, more than the disk of {directory} has free"
                 )
             with (draft / DATA_NAME).open("xb") as copy:
                 tables.copy(copy.fileno(), compact=True)

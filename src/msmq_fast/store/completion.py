@@ -1,4 +1,4 @@
-"""The result of an operation that waits: for the disk, for a message, for a directory."""
+"""The result of an operation that may have to wait for the disk, a message or a directory."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class NotDone(Exception):
 
 
 class Completion(Generic[T]):
-    """A future without asyncio. It is resolved once, with a value or an error, and calls its callbacks at
-    once.
+    """A future without asyncio. It is resolved only once, with a value or an error, and then calls its
+    callbacks immediately.
     """
 
     __slots__ = ("_callbacks", "_error", "_value", "done")
@@ -62,7 +62,7 @@ class Completion(Generic[T]):
         return self._error
 
     def add_done_callback(self, callback: Callable[[Completion[T]], None]) -> None:
-        """Calls `callback(self)` once the completion is resolved: at once if it already is."""
+        """Calls `callback(self)` when the completion is resolved: immediately if it is already resolved."""
         if self.done:
             callback(self)
         elif self._callbacks is None:
@@ -71,7 +71,9 @@ class Completion(Generic[T]):
             self._callbacks.append(callback)
 
     def then(self, step: Callable[[T], Completion[U]]) -> Completion[U]:
-        """Returns the completion of `step(value)`. It fails if this completion fails or `step` raises."""
+        """Calls `step(value)` when this completion is resolved with `value`. Returns a completion that ends
+        as the completion that `step` returns. It fails if this completion fails or `step` raises.
+        """
         following: Completion[U] = Completion()
 
         def pass_on(done: Completion[U]) -> None:

@@ -1,4 +1,4 @@
-"""Rejects a truncated data file before anything maps it."""
+"""Rejects a truncated data file before it is mapped into memory."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Decoder of stored records in plain Python: the one definition of their layouts outside native code.
 
-Imports nothing of the package and nothing but the standard library, so that a worker of an analytics cluster
-can use it. Every size is checked; a record that does not match its layout raises `DecodeError`. Units: `_s`
-Unix seconds, `_us` Unix microseconds.
+Imports only the standard library, so that a worker of an analytics cluster can use it. Every size is checked;
+a record that does not match its layout raises `DecodeError`. Units: `_s` Unix seconds, `_us` Unix
+microseconds.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class PositionFlag(IntFlag):
 
 
 class AckRequest(IntFlag):
-    """`ack_flags` of a position record: what the sender asked for."""
+    """`ack_flags` of a position record: the acknowledgments and copies that the sender requests."""
 
     ACK_POSITIVE_ARRIVAL = 0x01
     ACK_POSITIVE_RECEIVE = 0x02
@@ -82,8 +82,8 @@ class AckRequest(IntFlag):
 
 
 class Table(IntEnum):
-    """The named databases (KV-01 … KV-14); native code gets the numbers
-    from here, and the lower-case name is the name in LMDB, so neither ever changes. At most 16.
+    """The named databases (KV-01 … KV-14), at most 16. Numbers and names never change: native code uses these
+    numbers, and the lower-case name is the name of the database in LMDB.
     """
 
     META = 0
@@ -208,12 +208,12 @@ class IncomingStream(NamedTuple):
 class FeedEvent(NamedTuple):
     """One event of the feed; `number` grows by one with every event.
 
-    `source` and `ordinal` are the message identifier; of QUEUE_CREATED and QUEUE_DELETED `source` is the GUID
-    of the queue. `message_class` is the class of the message, for ACKED and NACKED the class of the
-    acknowledgment; `reason` is the reason why a message failed, else 0. SENT, ARRIVED and DUPLICATE of a
-    transactional message from or to another queue manager carry its position in the sequence: the previous
-    number is `sequence_number` - 1 unless a message of the sequence was purged or expired. Events of stores
-    that were written by earlier versions have zeros from `sequence_id` on.
+    `source` and `ordinal` are the message identifier; in QUEUE_CREATED and QUEUE_DELETED `source` is the GUID
+    of the queue. `message_class` is the class of the message, in ACKED and NACKED the class of the
+    acknowledgment; `reason` is the reason why a message failed, else 0. SENT, ARRIVED and DUPLICATE carry the
+    position in the sequence if the message is transactional and is sent to or comes from another queue
+    manager: the previous number is `sequence_number` - 1 unless a message of the sequence was purged or
+    expired. Events of stores that were written by earlier versions have zeros from `sequence_id` on.
     """
 
     number: int
@@ -235,17 +235,19 @@ class FeedEvent(NamedTuple):
 
     @property
     def origin(self) -> int:
-        """For MOVED: ordinal of the source queue, 0 if the message left `queue` itself."""
+        """The ordinal of the source queue if the event is MOVED, 0 if the message left `queue` itself; 0 for
+        other events.
+        """
         return self.sequence_id if self.kind == EventKind.MOVED else 0
 
     @property
     def previous_number(self) -> int:
-        """The previous TxSequenceNumber, 0 if there is none."""
+        """The TxSequenceNumber before that of this message, 0 if there is none."""
         return max(self.sequence_number - 1, 0)
 
 
 class HistoryItem(NamedTuple):
-    """The identifier of an accepted message, and the fingerprint of that message (0: unknown)."""
+    """The identifier of an accepted message, and the fingerprint of the message (0 if unknown)."""
 
     number: int
     source: bytes
@@ -265,7 +267,7 @@ def _versioned(value: bytes) -> bytes:
 def position_key(key: bytes) -> tuple[int, int]:
     """Returns (queue ordinal, LookupIdentifier)."""
     if len(key) != POSITION_KEY.size:
-        raise DecodeError(f"a position key has {POSITION_KEY.size} bytes, not {len(key)}")
+        raise DecodeError(f"a position key must have {POSITION_KEY.size} bytes, not {len(key)}")
     queue, lookup_id = POSITION_KEY.unpack(key)
     return queue, lookup_id
 
@@ -277,7 +279,7 @@ def position(value: bytes) -> Position:
         _versioned(value)
     size = POSITION.size + PLACE.size * numbered
     if len(value) < size:
-        raise DecodeError(f"a position record has {size} bytes, not {len(value)}")
+        raise DecodeError(f"a position record must have {size} bytes, not {len(value)}")
     place = PLACE.unpack_from(value, POSITION.size) if numbered else (0, 0)
     return Position._make(POSITION.unpack_from(value)[1:] + place)
 
@@ -289,7 +291,7 @@ def outgoing_stream(value: bytes) -> OutgoingStream:
         _versioned(value)
     size = OUTGOING_STREAM.size + RENAMED.size * renamed
     if len(value) < size:
-        raise DecodeError(f"the state of a sequence has {size} bytes, not {len(value)}")
+        raise DecodeError(f"the state of a sequence must have {size} bytes, not {len(value)}")
     _version, index, _reserved, *rest = OUTGOING_STREAM.unpack_from(value)
     names = RENAMED.unpack_from(value, OUTGOING_STREAM.size) if renamed else ()
     return OutgoingStream(index, *rest, *names)
@@ -314,7 +316,7 @@ def incoming_stream(key: bytes, value: bytes) -> IncomingStream:
 def content_key(key: bytes) -> tuple[int, int]:
     """Returns (content id, chunk)."""
     if len(key) != CONTENT_KEY.size:
-        raise DecodeError(f"a content key has {CONTENT_KEY.size} bytes, not {len(key)}")
+        raise DecodeError(f"a content key must have {CONTENT_KEY.size} bytes, not {len(key)}")
     content_id, chunk = CONTENT_KEY.unpack(key)
     return content_id, chunk
 
@@ -343,11 +345,11 @@ def _entries(
     longer: struct.Struct | None = None,
     last_only: bool = False,
 ) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Yields (number, fields) of each entry. A record with entries long enough for `longer` is read with that
-    layout.
+    """Yields (number, fields) of each entry of a packed record, or of the last one only with `last_only`.
+    Entries that are at least as long as `longer` are decoded with that layout, others with `layout`.
     """
     if len(key) != NUMBER_KEY.size:
-        raise DecodeError(f"the key of a packed record has {NUMBER_KEY.size} bytes, not {len(key)}")
+        raise DecodeError(f"the key of a packed record must have {NUMBER_KEY.size} bytes, not {len(key)}")
     _versioned(value)
     if len(value) < PACK_HEAD.size:
         raise DecodeError("a packed record ends inside its head")
@@ -381,7 +383,7 @@ class FeedSpan(NamedTuple):
 
 
 def feed_span(key: bytes, value: bytes) -> FeedSpan:
-    """Returns the range of numbers in a record of the feed, without decoding each event."""
+    """Returns the range of a record of the feed; decodes only its last event."""
     entries = [
         FeedEvent(number, *fields)
         for number, fields in _entries(key, value, FIRST_FEED_ENTRY, last_only=True)
@@ -403,13 +405,13 @@ def history(key: bytes, value: bytes) -> list[HistoryItem]:
 def queue_key(key: bytes) -> int:
     """Returns the queue ordinal."""
     if len(key) != ORDINAL_KEY.size:
-        raise DecodeError(f"a queue key has {ORDINAL_KEY.size} bytes, not {len(key)}")
+        raise DecodeError(f"a queue key must have {ORDINAL_KEY.size} bytes, not {len(key)}")
     (ordinal,) = ORDINAL_KEY.unpack(key)
     return int(ordinal)
 
 
 def queue(value: bytes) -> dict[str, Any]:
-    """Returns the attributes of a queue record, by name."""
+    """Returns the attributes of a queue record: name → value."""
     found = cold(value)
     if not isinstance(found, dict):
         raise DecodeError("a queue record must be a map")

@@ -1,8 +1,8 @@
-"""The event feed: what happened to messages and queues, in commit order, for audit and analytics.
+"""The event feed: what happened to messages and queues, in commit order, for audits and analytics.
 
 Native code appends the events of messages (`Writer.append_entry` with a FeedEntry of record.h) in the commit
-of the change that they report. This class adds events that are not about one message, reads ranges and trims.
-Numbers grow by one; (incarnation, number) identifies an event permanently.
+of the change that they report. `Feed` adds events that are not about one message, reads ranges of events, and
+deletes old events. Numbers grow by one; (incarnation, number) identifies an event permanently.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FeedStore(Protocol):
 
 
 class Feed:
-    """Appends, reads and trims events. If `enabled` is False, `append` writes nothing."""
+    """Appends and reads events, and deletes old ones. If `enabled` is False, `append` writes nothing."""
 
     def __init__(self, store: FeedStore, *, enabled: bool = True) -> None:
         self.store = store
@@ -52,8 +52,9 @@ class Feed:
     def append(
         self, kind: EventKind, time_us: int, *, queue: int = 0, subject: bytes = bytes(16), lazy: bool = False
     ) -> int:
-        """Adds an event that is not about one message to the current batch. Returns its number, or 0 if the
-        feed is disabled. `subject` is the GUID of the object of the event, in wire order.
+        """Adds an event that is not about one message to the current batch. Returns the number of the event,
+        or 0 if the feed is disabled. `subject` is the GUID of the queue that the event is about, in wire
+        order.
         """
         if not self.enabled:
             return 0
@@ -70,8 +71,8 @@ class Feed:
         return (NUMBER_KEY.unpack(first[0][0])[0], following) if first else (following, following)
 
     def read(self, start: int, stop: int | None = None) -> Iterator[FeedEvent]:
-        """Yields durable events with start <= number < stop, in order. Older events may have been trimmed:
-        then it begins with the first one that is left.
+        """Yields durable events with start <= number < stop, in order. If the oldest of them were trimmed,
+        begins with the first event that is left.
         """
         for key, value in self.store.scan(Table.FEED, self._record_with(start), None):
             for event in decode.feed(key, value):
@@ -81,8 +82,9 @@ class Feed:
                     yield event
 
     def find(self, source: bytes, ordinal: int, start: int, budget: int) -> tuple[list[FeedEvent], int]:
-        """Returns durable events of the message with this identifier, from number `start` on, and the number
-        at which to continue: that of the next event to be written once the feed is exhausted.
+        """Returns (events, number at which to continue). The events are the durable ones of the message with
+        this identifier, from number `start` on. At the end of the feed, the second value is the number of the
+        next event to be written.
 
         Reads about `budget` bytes of records, and decodes only records that contain the identifier.
         """
@@ -130,8 +132,8 @@ class Feed:
     def trim(
         self, now_us: int, max_age_s: int, max_bytes: int, limit: int = 1000, keep_from: int | None = None
     ) -> int:
-        """Deletes, in the current batch, the oldest records beyond an age or a total size. Returns how many
-        it deleted, at most `limit`.
+        """Deletes, in the current batch, the records that are older than `max_age_s` seconds, and the oldest
+        ones while the feed is larger than `max_bytes`. Returns how many it deleted, at most `limit`.
 
         Records are deleted whole. A record that holds event `keep_from` or a later one is kept whatever its
         age, and so is the newest record, because the numbering continues from it. Call again while this
@@ -168,8 +170,8 @@ class Feed:
 
 
 def _span(key: bytes, value: bytes) -> decode.FeedSpan:
-    """Returns the range of a record. A damaged record counts as one old event, so that `trim` deletes it in
-    its turn.
+    """Returns the range of a record of the feed. A damaged record counts as one event of the year 1970, so
+    that `trim` deletes it.
     """
     try:
         return decode.feed_span(key, value)

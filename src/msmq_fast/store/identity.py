@@ -1,14 +1,14 @@
 """Detects that a store is a copy or an older state of itself.
 
-A queue manager that runs on from a copy or an old state of its store would number its messages and
-transactional sequences anew, and receivers would silently drop them as duplicates. So each start compares the
-location of the store, and the token in its lock file, with the values written in the store; a difference
-makes a new incarnation.
+A queue manager that continues from a copy or an old state of its store would use numbers of messages and of
+transactional sequences a second time, and receivers would silently drop the new messages as duplicates. So
+each start compares the location of the store, and the token in its lock file, with the values written in the
+store. If they differ, the store gets a new incarnation.
 
 Two facts are kept in META and compared:
-- the inode of the data file (a copy has another one), and, only if both differ, the file system and the
-  machine: a container that is restarted on the same volume is not a copy, a cloned disk in another machine
-  is;
+- the location: the inode of the data file, which is another one in a copy, and the file system and the
+  machine. The latter count only if both differ: a container that is restarted on the same volume is not a
+  copy, a cloned disk in another machine is;
 - a random token, new at every start and written to the lock file first: an older state that was restored
   under the same inode holds neither of the last two tokens.
 """
@@ -32,12 +32,12 @@ class Identity(NamedTuple):
     token: str
 
     def stored(self) -> list[Any]:
-        """Returns the form that is kept in META."""
+        """Returns the identity as the list that is stored in META."""
         return list(self)
 
 
 def machine_id() -> str:
-    """Returns the machine's id, '' if it has none."""
+    """Returns the id of this machine (/etc/machine-id), '' if it has none."""
     for path in _MACHINE_FILES:
         try:
             return path.read_text().strip()
@@ -53,8 +53,8 @@ def identity_of(directory: Path, token: str) -> Identity:
 
 
 def is_copy(stored: Any, now: Identity, tokens: list[str]) -> bool:
-    """Returns whether the store must take a new incarnation. `tokens` are the tokens in the lock file, empty
-    if there was no such file.
+    """Returns whether the store must take a new incarnation. `stored` is the identity in META, `now` the
+    present one. `tokens` are the tokens in the lock file, empty if there was no such file.
     """
     if not isinstance(stored, list) or len(stored) != len(Identity._fields):
         return stored is not None

@@ -1,5 +1,5 @@
-"""The lock file of a store: names the process that has it open, and carries an flock of our own beside LMDB's
-lock.
+"""The lock file of a store. It names the process that has the store open, and that process holds an flock on
+it in addition to LMDB's lock.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class StoreLock:
             raise StoreLockedError(_describe(directory, holder), error.errno or 0) from error
 
     def read(self) -> dict[str, Any]:
-        """Returns what the last holder wrote, an empty dictionary if it is not readable."""
+        """Returns the contents that the last holder of the lock wrote, an empty dictionary if the file is not
+        readable.
+        """
         try:
             found = json.loads(os.pread(self._fd, 1 << 16, 0) or b"{}")
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Reads records of META: returns a value of the right type or raises StoreError."""
+"""Reads records of META, and checks their types."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_meta(tables: Tables, name: bytes, default: Any = None) -> Any:
     except decode.DecodeError as error:
         raise StoreError(f"the store is damaged: {_label(name)}: {error}") from error
     if name in _NUMBERS and not (type(found) is int and 0 <= found < _LIMIT):
-        raise StoreError(f"the store is damaged: {_label(name)} has an impossible value")
+        raise StoreError(f"the store is damaged: {_label(name)} is not a number in the valid range")
     if name == MetaName.GUID and not (isinstance(found, bytes) and len(found) == _GUID_BYTES):
         raise StoreError(f"the store is damaged: {_label(name)} is not a GUID")
     return found

@@ -1,5 +1,5 @@
-"""Changes a store without a server: for restoring and compacting. The identity is renewed, so that the
-changed store is not taken for a copy.
+"""Changes a store that no server has open, for restoring and compacting. Renews the identity in the store, so
+that the next start does not take the changed store for a copy.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from msmq_fast.store.schema import MetaName, Table
 
 @contextmanager
 def edit_store(directory: Path) -> Iterator[tuple[Tables, Writer]]:
-    """Opens the store; writes made inside the context are one commit, durable at its end. Raises StoreError.
+    """Opens the store in `directory`. The writes made inside the context are one commit, which is durable
+    when the context ends. Raises StoreError.
 
-    The store is a copy without a redo log. Its data file may be renamed afterwards, but not copied: its inode
-    is part of the identity that is written.
+    The store must be a copy without a redo log. Its data file may be renamed afterwards, but not copied,
+    because the identity that is written contains its inode.
     """
     tables = LmdbTables(directory, settled=True)
     try:

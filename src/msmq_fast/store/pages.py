@@ -1,10 +1,11 @@
 """Checks that a data file is complete. Reading a missing page of a mapped, truncated file kills the process
-(SIGBUS), so the length of the file is compared with LMDB's own record of it before the file is mapped.
+(SIGBUS), so the length of the file is compared with the length that LMDB has recorded in it, before the file
+is mapped.
 
-A sound file may be a few pages shorter than its highest page number says: pages at the end that one
-transaction allocated and freed are never written. Such pages are in the list of free pages.
+A complete file may be a few pages shorter than its highest page number requires: pages at the end that one
+transaction both allocated and freed are never written. Such pages are in the list of free pages.
 
-Imports nothing of the package, so that a worker of an analytics cluster can use it.
+Imports only the standard library, so that a worker of an analytics cluster can use it.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class _Cut(Exception):
 
 
 def shortage(path: Path, *, used: bool) -> str | None:
-    """Returns what is missing of a data file, in words, or None if it is complete. A file without a valid
-    meta page counts as complete: LMDB reports it. An empty file is a fault if the store was `used` before.
-    Raises OSError if the file cannot be read.
+    """Returns a text that says which part of a data file is missing; None if the file is complete. A file
+    without a valid meta page counts as complete: LMDB reports it. An empty file counts as complete unless
+    `used` is True: the store was used before. Raises OSError if the file cannot be read.
     """
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:

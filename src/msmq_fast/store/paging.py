@@ -1,7 +1,8 @@
 """Reads a range of a table page by page.
 
 Each page is a read transaction of its own, so that a long read does not keep the store from reusing old
-pages. The next page begins just after the last key of the previous one: at that key followed by a zero byte.
+pages. The next page begins at the smallest key after the last key of the previous page: that key followed by
+a zero byte.
 """
 
 from __future__ import annotations

@@ -55,7 +55,9 @@ def file_system_of(directory: Path, mounts: str) -> str:
 
 
 def check_place(directory: Path, *, force: bool = False) -> None:
-    """Raises StorePlaceError for a file system that may lose acknowledged messages, unless forced."""
+    """Raises StorePlaceError if `directory` is on a file system that may lose acknowledged messages, unless
+    `force` is True.
+    """
     if force:
         return
     try:
@@ -65,5 +67,5 @@ def check_place(directory: Path, *, force: bool = False) -> None:
     if kind in _UNFIT or kind.startswith("fuse."):
         raise StorePlaceError(
             f"{directory} is on a {kind} file system, which can lose acknowledged messages; "
-            "use a local disk, or force it"
+            "use a local disk, or set store.allow_any_filesystem"
         )

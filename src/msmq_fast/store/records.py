@@ -1,5 +1,5 @@
-"""Encodes records in Python, as the counterpart of `decode.py`. Native code packs hot records itself
-(record.h).
+"""Encodes the records that Python code writes; `decode.py` decodes them. Native code encodes the records of
+messages itself (record.h).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def outgoing_stream(value: OutgoingStream) -> bytes:
 
 
 def feed_entry(event: FeedEvent) -> bytes:
-    """Returns one entry of the feed. The number of the event is not part of it: it follows from the
-    position.
+    """Returns one entry of the feed. The number of the event is not part of the entry: it follows from the
+    position of the entry.
     """
     return decode.FEED_ENTRY.pack(*event[1:])
 

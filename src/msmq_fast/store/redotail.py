@@ -1,7 +1,8 @@
-"""Waits for the redo log of a running server: its changes reach the data file within a second or two.
+"""Waits until a running server has applied its redo log: the changes reach the data file within a second or
+two.
 
-Imports nothing native, so that a worker of an analytics cluster can use it. The checksums of the records are
-not verified: only their numbers matter here.
+Imports no native module, so that a worker of an analytics cluster can use it. Reads only the numbers of the
+log records, so it does not verify their checksums.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _is_served(directory: Path) -> bool:
 
 
 def _last_record(directory: Path) -> int:
-    """Returns the greatest record number in the segments."""
+    """Returns the greatest record number in the segments of the redo log."""
     last = 0
     for path in directory.glob("segment-*"):
         with path.open("rb") as file:

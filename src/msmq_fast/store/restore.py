@@ -25,8 +25,8 @@ _STEP: Final = 1 << 20
 def restore(backup: Path, directory: Path, *, now_s: int) -> Manifest:
     """Restores `backup` into a directory that does not hold a store. `now_s` is Unix seconds.
 
-    Raises BackupError for a backup that is unfinished, damaged or newer than this program, StoreLockedError
-    while a server runs on the directory. A failure leaves no store behind.
+    Raises BackupError if the backup is unfinished, damaged or written by a newer version of this program, and
+    StoreLockedError if a server has the directory open. After a failure the directory holds no store.
     """
     manifest = Manifest.read(backup)
     if manifest.schema_version > LOGGED_SCHEMA_VERSION:
@@ -69,4 +69,4 @@ def _copy_checked(source: Path, target: Path, manifest: Manifest) -> None:
     except OSError as error:
         raise BackupError(f"cannot copy {source}: {error.strerror}") from error
     if size != manifest.size or digest.hexdigest() != manifest.sha256:
-        raise BackupError(f"{source} is damaged: its size or checksum is not that of the manifest")
+        raise BackupError(f"{source} is damaged: its size or checksum differs from the manifest")

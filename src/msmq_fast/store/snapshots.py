@@ -27,8 +27,8 @@ class SnapshotBusy(BackupError):
 
 
 class Snapshot:
-    """A snapshot in progress. `done` completes with its manifest, or fails with BackupError; the directory is
-    removed then.
+    """A snapshot in progress. `done` is resolved with its manifest, or fails with BackupError after the
+    directory was removed.
     """
 
     def __init__(self, backup: Backup, total: int) -> None:
@@ -38,11 +38,11 @@ class Snapshot:
 
     @property
     def written(self) -> int:
-        """Bytes written until now, of about `total`."""
+        """Number of bytes written until now; about `total` bytes will be written in all."""
         return self._backup.written
 
     def cancel(self) -> None:
-        """Stop soon; no effect once it is done."""
+        """Stop the snapshot soon; no effect if it is already done."""
         self._backup.cancel()
 
 
@@ -62,15 +62,18 @@ class Snapshots:
         self.current: Snapshot | None = None
 
     def begin(self, directory: str, bytes_per_second: int | None = None) -> Snapshot:
-        """Start a copy into a new directory of this machine.
+        """Start a snapshot into `directory`, a new directory of this machine; at most at `bytes_per_second`
+        (None: without limit).
 
-        Raises BackupError with one line that says what is wrong: an unusable path, too little space, a rate
-        that is too low. Raises SnapshotBusy while another snapshot is in progress.
+        Raises BackupError for an unusable path, too little free space, or a rate that is too low. Raises
+        SnapshotBusy while another snapshot is in progress.
         """
         if self.current is not None:
             raise SnapshotBusy("another snapshot is being made; try again when it is done")
         if bytes_per_second is not None and bytes_per_second < MIN_RATE:
-            raise BackupError(f"{bytes_per_second} bytes a second are too few: {MIN_RATE} or more")
+            raise BackupError(
+                f"a rate of {bytes_per_second} bytes a second is too low; it must be {MIN_RATE} or more"
+            )
         space = self._tables.space()
         total = space["pages"] * space["page_size"]
         target = _checked(directory, total)
@@ -110,10 +113,12 @@ def _checked(directory: str, size: int) -> Path:
         raise BackupError("a snapshot needs the path of a directory")
     target = Path(directory)
     if not target.is_absolute():
-        raise BackupError(f"{directory} is not a full path; the directory is one of the server's machine")
+        raise BackupError(
+            f"{directory} is not a full path; give the full path of a new directory on the server's machine"
+        )
     try:
         if target.exists() or target.is_symlink():
-            raise BackupError(f"{directory} exists already; a snapshot makes a directory of its own")
+            raise BackupError(f"{directory} exists already; give the path of a new directory")
         place = next(parent for parent in target.parents if parent.exists())
         if not place.is_dir():
             raise BackupError(f"{place} is not a directory")
@@ -121,5 +126,5 @@ def _checked(directory: str, size: int) -> Path:
     except OSError as error:
         raise BackupError(f"{directory}: {error.strerror}") from None
     if free < size:
-        raise BackupError(f"{place} has {free} bytes left, and the store takes {size}")
+        raise BackupError(f"{place} has {free} bytes free, but the store has {size} bytes")
     return target

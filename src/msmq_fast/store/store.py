@@ -41,7 +41,7 @@ _SPREAD: Final = 0x9E37_79B1  # copies made at different seconds jump far apart
 
 
 class RandomBytes(Protocol):
-    """The source of GUIDs and tokens: random.Random and random.SystemRandom fit."""
+    """The source of GUIDs and tokens; random.Random and random.SystemRandom have this interface."""
 
     def randbytes(self, n: int, /) -> bytes: ...
 
@@ -64,11 +64,12 @@ class StoreOptions:
 
 
 class Store:
-    """An open store. `Store.open` for a directory, `Store.in_memory` for tests and simulators.
+    """An open store. `Store.open` opens the store in a directory; `Store.in_memory` makes one for tests and
+    simulators.
 
-    Hot operations go to `writer` and `reader` directly; this class serves start-up and cold operations.
-    Messages to peers carry `guid` (16 bytes) and `incarnation`, so that two nodes with one identity are
-    detected.
+    Operations on messages use `writer` and `reader` directly; the methods of this class are for the start and
+    for rare operations. Messages to peers carry `guid` (16 bytes) and `incarnation`, so that two servers with
+    the same identity are detected.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Store:
 
         `now_s` is the wall clock; `warn` gets one line for each thing an operator should know. Raises
         StoreLockedError, StorePlaceError, StoreVersionError or StoreError, and whatever `options.examine`
-        raises: in that case the store is unchanged.
+        raises. If `options.examine` raises, the store is unchanged.
         """
         options = options or StoreOptions()
         warn = warn or (lambda _line: None)
@@ -135,8 +136,8 @@ class Store:
 
     @classmethod
     def in_memory(cls, *, now_s: int, random: RandomBytes, tables: MemoryTables | None = None) -> Store:
-        """Returns a store in memory only. `tables` is the durable state of an earlier one after
-        `writer.crash()`.
+        """Returns a store in memory only. `tables`, if given, is the durable state of an earlier store in
+        memory after its `writer.crash()`.
         """
         tables = MemoryTables() if tables is None else tables
         store = cls(tables, MemoryWriter(tables), MemoryReader(tables))
@@ -205,8 +206,8 @@ class Store:
     def close(self, counters: dict[bytes, int] | None = None) -> None:
         """Commits the current batch, marks the shutdown as clean and releases the directory.
 
-        `counters` holds the last used value of each reserved counter: the unused rest of its block is
-        released.
+        `counters` holds the last used value of each counter, so that the next start continues there and the
+        unused rest of the reserved block is not lost.
         """
         try:
             if not self.writer.failed:
@@ -229,8 +230,8 @@ class Store:
 
     @contextmanager
     def unit(self, then: Callable[[int], object] | None = None) -> Iterator[Writer]:
-        """Everything written inside the context is one commit, all or nothing; `then(status)` is called on
-        the event loop when the commit has ended.
+        """Everything written inside the context is one commit, all or nothing. `then(status)` is called on
+        the event loop when the commit has ended; status 0 means that it is durable.
         """
         with self.writer.unit() as writer:
             yield writer
@@ -267,7 +268,9 @@ class Store:
     def scan(
         self, table: int, lower: bytes = b"", upper: bytes | None = None
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Yields every record with lower <= key < upper, in key order, with short read transactions."""
+        """Yields (key, value) of every record with lower <= key < upper, in key order, with short read
+        transactions.
+        """
         return scan_pages(self.tables.scan, table, lower, upper)
 
     # -- counters (DU-18)
@@ -276,7 +279,8 @@ class Store:
         """Reserves the next `block` numbers of a counter, starting at its durable limit. Returns the new
         limit.
 
-        Use the numbers only after `then(status)` was called with 0. One reservation per counter at a time.
+        The caller may use the numbers only after `then(status)` was called with status 0, and makes one
+        reservation per counter at a time.
         """
         limit = int(self.meta(name, 0)) + block
         with self.unit(then):

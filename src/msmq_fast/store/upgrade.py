@@ -26,8 +26,8 @@ STEPS: Final[dict[int, Callable[[Tables, Writer, int], None]]] = {0: _from_0}
 
 
 def upgrade(tables: Tables, writer: Writer, now_s: int, commit: Callable[[], None]) -> int:
-    """Runs the missing steps. Returns the version that was found. Raises StoreVersionError if the store is
-    newer.
+    """Runs the upgrade steps that the store still needs. Returns the schema version that the store had
+    before. Raises StoreVersionError if the store is newer.
     """
     found = read_meta(tables, MetaName.SCHEMA, SCHEMA_VERSION)
     if not isinstance(found, int) or not 0 <= found <= SCHEMA_VERSION:

@@ -1,4 +1,6 @@
-"""Flow control when the disk is nearly full: it goes on below the low mark and off above the high one."""
+"""Flow control for a disk that is nearly full: starts when less than `low` bytes are available, and ends when
+at least `high` bytes are available again.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from msmq_fast._native.lmdbstore import LmdbTables
 
 @dataclass(frozen=True, slots=True)
 class SpaceFigures:
-    """Sizes in bytes: of the data file, of the used and reusable parts inside it, and what can still be
-    stored.
+    """Sizes in bytes: `file` is the data file, `used` and `reusable` are the parts of it, `available` is the
+    size that can still be stored.
     """
 
     file: int
@@ -23,8 +25,8 @@ class SpaceFigures:
 
 
 def space_figures(tables: LmdbTables, directory: Path) -> SpaceFigures:
-    """Returns the sizes of the store. The space that is left is limited by the disk or by the map, whichever
-    is less.
+    """Returns the sizes of the store. The available size is limited by the free space of the disk or by the
+    size of the memory map, whichever is less.
     """
     space = tables.space()
     page = space["page_size"]
@@ -39,10 +41,14 @@ def space_figures(tables: LmdbTables, directory: Path) -> SpaceFigures:
 
 
 class Watermark:
-    """Calls `on_change(True)` when too little is available, `on_change(False)` when there is enough again."""
+    """Calls `on_change(True)` when too little space is available, `on_change(False)` when there is enough
+    again.
+    """
 
     def __init__(self, low: int, high: int, on_change: Callable[[bool], object]) -> None:
-        """`low` and `high` are bytes available; raises ValueError unless low < high."""
+        """Flow control starts below `low` available bytes and ends at `high`. Raises ValueError unless low <
+        high.
+        """
         if low >= high:
             raise ValueError("the low mark must lie below the high one")
         self.low = low
@@ -51,13 +57,13 @@ class Watermark:
         self._on_change = on_change
 
     def update(self, available: int) -> None:
-        """Processes a new value of the available bytes."""
+        """Processes a new number of available bytes."""
         throttled = available < (self.high if self.throttled else self.low)
         self._set(throttled)
 
     def storage_full(self) -> None:
-        """Call this if a commit fails because the disk or the map is full: flow control goes on whatever
-        `update` was given.
+        """Start flow control although the last `update` did not. Call this if a commit fails because the disk
+        or the memory map is full.
         """
         self._set(True)
 
