@@ -1,4 +1,4 @@
-"""Access and share modes, and which of them exclude one another (ST-6, DM-081 … DM-083)."""
+"""Access and share modes of open queues, and which of them exclude one another (ST-6, DM-081 … DM-083)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ class Share(IntEnum):
 
 
 def excludes(open_access: Access, open_share: Share, access: Access, share: Share) -> bool:
-    """Whether a queue that is open with one access and share mode cannot be opened with the other."""
+    """Whether a handle that is open with `open_access` and `open_share` prevents another handle of the same
+    queue from being opened with `access` and `share`.
+    """
     if open_access.receives:
         if share is Share.DENY_RECEIVE:
             return True

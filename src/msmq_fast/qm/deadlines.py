@@ -13,8 +13,8 @@ K = TypeVar("K", bound=Hashable)
 class Deadlines(Generic[K]):
     """Deadlines by key; each key has at most one.
 
-    The nearest deadline is available at once; setting one takes logarithmic time. Outdated heap entries are
-    skipped when they reach the front.
+    Reading the nearest deadline takes constant time, setting one logarithmic time. A changed or removed
+    deadline leaves an outdated entry in the heap, which is skipped when it reaches the front.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Deadlines(Generic[K]):
         self._pass_over()
 
     def _pass_over(self) -> None:
-        """Remove outdated entries from the front of the heap, and rebuild the heap if most of it is
+        """Remove outdated entries from the front of the heap, and rebuild the heap if most of its entries are
         outdated.
         """
         heap, due = self._heap, self._due
@@ -53,7 +53,9 @@ class Deadlines(Generic[K]):
         return self._heap[0][0] if self._heap else None
 
     def take(self, now: float, limit: int | None = None) -> list[K]:
-        """Remove and return the keys that are due at `now`, nearest first, at most `limit` of them."""
+        """Remove the keys whose deadlines have passed at `now`, at most `limit` of them, and return them,
+        earliest deadline first.
+        """
         taken: list[K] = []
         while self._heap and self._heap[0][0] <= now and (limit is None or len(taken) < limit):
             key = heappop(self._heap)[2]

@@ -1,6 +1,6 @@
-"""Unexpected exceptions: each is counted, and logged once for each cause.
+"""Unexpected exceptions: all are counted, and each cause is logged once.
 
-An expected error is an `MSMQError` and is handled where it is raised. An exception that arrives here is a
+An expected error is an `MSMQError` and is handled where it is raised. An exception that is counted here is a
 defect of this server. It must affect only the deadline, the message or the callback that raised it.
 Everything else continues, so that a peer that provokes a fault cannot cause an outage, and a fault that
 repeats a thousand times a second cannot fill the log.
@@ -31,14 +31,13 @@ class Faults:
 
     @property
     def total(self) -> int:
-        """The number of faults since the start."""
+        """The number of unexpected exceptions since the start."""
         return self.counts.total()
 
     def note(self, where: str, error: BaseException) -> None:
         """Count an exception that was caught at `where`, such as "deadline of leases".
 
-        The traceback is logged if this cause is new. The members of an exception group are counted one by
-        one.
+        The traceback is logged if this cause is new. Each exception in an exception group counts.
         """
         if isinstance(error, BaseExceptionGroup):
             for each in error.exceptions:
@@ -61,8 +60,8 @@ class Faults:
 
 
 def for_each(items: Iterable[T], action: Callable[[T], object]) -> None:
-    """Call `action` for every item, even after it raises for one. The exceptions are raised at the end, as a
-    group.
+    """Call `action` for every item, even if it raises for one of them. At the end, raises these exceptions as
+    a group.
     """
     raised: list[Exception] = []
     for item in items:

@@ -13,10 +13,10 @@ QUEUE_BLOCK = 1 << 12
 class Ordinals(Counter):
     """A counter whose blocks are reserved in the store ahead of their use.
 
-    A number is assigned only when the reservation of its block is durable; the rest of a block is lost in a
-    restart. The counter is incremented before it is used (AMB-43), so that 0 is never assigned. A counter
-    that the store does not know yet begins at `first` + 1. `wraps` is for the 32-bit ordinals of message
-    identifiers, which start over at 1.
+    A number is assigned only when the reservation of its block is durable; after a crash the rest of the
+    block is lost. The counter is incremented before a number is assigned (AMB-43), so that 0 is never
+    assigned. A counter that is not in the store yet begins at `first` + 1. With `wraps`, the counter starts
+    over at 1 after 2^32 - 1, as the ordinals of message identifiers do.
     """
 
     def __init__(
@@ -29,7 +29,9 @@ class Ordinals(Counter):
         self._under_way = False
 
     def reserve(self, ahead: int = 0) -> None:
-        """Reserve the next block, `ahead` numbers after the last one in use, in the current batch."""
+        """Reserve the next block in the current batch: `block` numbers beyond the present limit, or beyond
+        the last assigned number plus `ahead` if that is greater.
+        """
         limit = max(self.limit, self.last + ahead) + self.block
         done = self._records.unit(lambda: self._records.set_meta(self._name, limit))
         self._under_way = True
@@ -42,10 +44,12 @@ class Ordinals(Counter):
         done.add_done_callback(lambda done: durable(done.exception() is not None))
 
     def reserve_more(self, count: int) -> None:
-        """Reserve the next block, unless a reservation is pending."""
+        """Reserve the next block for `count` numbers that are needed, unless a reservation is pending."""
         if not self._under_way:
             self.reserve(count)
 
     def exhausted(self) -> InsufficientResources:
-        """Returns the error for an exhausted block: numbers are taken faster than the store reserves them."""
+        """Returns the error for a counter that has no reserved numbers left, because they are used faster
+        than the store reserves them.
+        """
         return InsufficientResources("no free numbers are reserved, because the store is too slow; try again")

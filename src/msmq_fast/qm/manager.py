@@ -1,5 +1,5 @@
-"""The queue manager (MS-MQDMPR 3.1.1.1): constructs and connects its parts, and is the interface for front
-ends.
+"""The queue manager (MS-MQDMPR 3.1.1.1): constructs and connects its parts. Front ends use it through the
+class `QueueManager`.
 
 To add a part:
 
@@ -83,7 +83,9 @@ _log = logging.getLogger(__name__)
 
 
 class _LedgerOwner:
-    """Forwards calls of the ledger to the parts that handle them; they are constructed after the ledger."""
+    """Forwards callbacks of the ledger to the parts of the queue manager that handle them, since these parts
+    are constructed after the ledger.
+    """
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager = manager
@@ -113,11 +115,11 @@ class _LedgerOwner:
 
 
 class QueueManager:
-    """The façade of the queue manager. Everything runs on one thread; the caller first sets the time
-    (`tick`).
+    """The interface of the queue manager. All methods run on one thread. Call `tick` to update the time
+    before other methods.
 
-    Connect `before_submit` to `before_seal` of the writer, and call `ledger.serve` in every turn of the loop,
-    even while a commit is pending.
+    The owner sets the writer's `before_seal` to `before_submit`, and calls `ledger.serve` in every turn of
+    the loop, even while a commit is pending.
     """
 
     def __init__(
@@ -235,16 +237,16 @@ class QueueManager:
         return self.services.state
 
     def random_bytes(self, count: int) -> bytes:
-        """Returns random bytes from the injected source."""
+        """Returns random bytes from the source that the constructor got."""
         return self.services.random_bytes(count)
 
     # ---- lifecycle
 
     def start(self) -> Completion[None]:
-        """Recover (REC-02 … REC-10) and become ready.
+        """Recover the stored state (REC-02 … REC-10) and become ready.
 
-        What the start writes is durable on return, in particular the first block of every counter (DU-18).
-        Raises StoreError.
+        Everything that the recovery writes is durable on return, in particular the first block of every
+        counter (DU-18). Raises StoreError.
         """
         self.services.state = State.INITIALIZING
         self.tick()
@@ -303,7 +305,7 @@ class QueueManager:
         }
 
     def monotonic(self) -> float:
-        """Seconds of the injected clock."""
+        """Monotonic seconds of the clock that the constructor got."""
         return self.services.monotonic()
 
     def tick(self) -> None:
@@ -311,9 +313,11 @@ class QueueManager:
         self.services.tick()
 
     def before_submit(self) -> None:
-        """Serve readers: first from available messages, then from those that the coming commit makes durable.
+        """Serve waiting readers: first with messages that are available, then with messages that the coming
+        commit makes durable.
 
-        The latter is a fused receive. The fault of one reader does not affect others.
+        In the second case one commit both stores and removes the message (a fused receive). An exception of
+        one reader does not affect others.
         """
         self._queue_records.before_submit()
         try:
@@ -328,7 +332,9 @@ class QueueManager:
                     self.faults.note("serving readers", error)
 
     def expire(self, now: float) -> None:
-        """Run due deadlines and a batch of deferred removals."""
+        """Call `expire(now)` of the parts of the queue manager that have deadlines; this includes a batch of
+        deferred removals.
+        """
         self.tick()
         self._timed.expire(now)
 
@@ -339,11 +345,11 @@ class QueueManager:
     # ---- queues
 
     def queues(self) -> Iterable[Queue]:
-        """User, system and outgoing queues; see Queue.kind."""
+        """Returns the user, system and outgoing queues; `Queue.kind` tells them apart."""
         return self.registry.queues()
 
     def outgoing(self) -> Collection[OutgoingQueue]:
-        """All outgoing queues."""
+        """Returns all outgoing queues."""
         return self.registry.outgoing()
 
     def find(self, name: str) -> Queue:
@@ -354,7 +360,9 @@ class QueueManager:
         return self.registry.named(name)
 
     def find_field(self, kind: int, wire: bytes) -> Queue | None:
-        """The local queue that a packet's destination field denotes (see QueueRegistry.find_field)."""
+        """Returns the local queue that a packet's destination field denotes (see
+        QueueRegistry.find_field).
+        """
         return self.registry.find_field(kind, wire)
 
     def create_queue(
@@ -447,8 +455,8 @@ class QueueManager:
         self.services.require_ready()
 
     def _announce(self, owner: UUID, notice: Notice) -> None:
-        """Send a notice to the notification queue of a changed object's owner, as an express message
-        (DS-31).
+        """Send a notice of a changed directory object, as an express message, to the notification queue of
+        the queue manager that owns the object (DS-31).
         """
         try:
             handle = self.open(f"PRIVATE={owner}\\{NOTIFY_QUEUE:08x}", Access.SEND, internal=True)

@@ -1,4 +1,6 @@
-"""Cold records of the queue manager: one version byte and one msgpack value (KV-01, KV-06)."""
+"""Records of the queue manager other than messages ("cold records"): one version byte and one msgpack value
+(KV-01, KV-06).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class Store(Protocol):
 
     @property
     def writer(self) -> Writer:
-        """The writer for mutations."""
+        """The writer for all changes of the store."""
 
     @property
     def reader(self) -> Reader:
@@ -33,25 +35,29 @@ class Store(Protocol):
         """The durable tables."""
 
     def commit(self) -> None:
-        """Wait until everything gathered is durable. Raises StoreError."""
+        """Wait until every write of the current batch is durable. Raises StoreError."""
 
     def unit(self, then: Callable[[int], object] | None = None) -> AbstractContextManager[Writer]:
-        """A unit: all writes inside are in one commit; `then(status)` is called once the unit has ended."""
+        """A unit: all writes inside the context are in one commit. `then(status)` is called when the unit is
+        durable (status 0) or has failed.
+        """
 
     def scan(
         self, table: int, lower: bytes = b"", upper: bytes | None = None
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Yields every record with lower <= key < upper, in key order."""
+        """Yields (key, value) of every record with lower <= key < upper, in key order."""
 
 
 class Records:
-    """Reads and writes cold records; writes join the current unit of the writer."""
+    """Reads and writes cold records; the writes belong to the current unit of the writer."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def meta(self, name: bytes, default: Any = None) -> Any:
-        """Returns a value of META, or `default`. Raises StoreError if it is damaged."""
+        """Returns the value of META with this key, or `default` if there is none. Raises StoreError if the
+        value is damaged.
+        """
         return read_meta(self._store.tables, name, default)
 
     def set_meta(self, name: bytes, value: Any) -> None:
@@ -63,15 +69,17 @@ class Records:
         self._store.writer.delete_record(Table.META, name)
 
     def metas(self, prefix: bytes) -> Iterator[tuple[bytes, Any]]:
-        """Yields (rest of the name, value) for every value of META with a prefix. Raises StoreError if one is
-        damaged.
+        """Yields (rest of the key, value) for every value of META whose key begins with `prefix`. Raises
+        StoreError if a value is damaged.
         """
         upper = prefix[:-1] + bytes((prefix[-1] + 1,))
         for name, _ in scan_pages(self._store.tables.scan, Table.META, prefix, upper):
             yield name[len(prefix) :], self.meta(name)
 
     def queues(self, report_corrupt: Callable[[str, str], None]) -> list[tuple[int, dict[str, Any]]]:
-        """Returns all queue records, by ordinal; calls `report_corrupt(kind, text)` for each damaged one."""
+        """Returns (queue ordinal, record) of all queue records; calls `report_corrupt(kind, text)` for each
+        damaged record.
+        """
         result: list[tuple[int, dict[str, Any]]] = []
         for key, value in scan_pages(self._store.tables.scan, Table.QUEUE):
             try:
@@ -85,7 +93,9 @@ class Records:
         self._store.writer.put_record(Table.QUEUE, ORDINAL_KEY.pack(ordinal), cold(record))
 
     def delete_queue(self, ordinal: int) -> None:
-        """Delete the records of a queue in `OF_QUEUES`, and the state of its sequence if it is outgoing."""
+        """Delete the record of a queue in each table of `OF_QUEUES`, and the state of its sequence if it is
+        an outgoing queue.
+        """
         writer = self._store.writer
         with writer.unit():
             for table in OF_QUEUES:
@@ -105,7 +115,9 @@ class Records:
 
 
 def stored(completion: Completion[Any], status: int, value: Any) -> None:
-    """Resolve or fail a completion that waited for a commit."""
+    """End a completion that waits for a commit: resolve it with `value` if `status` is 0, else let it
+    fail.
+    """
     if status:
         completion.fail(storage_error(status))
     else:
@@ -113,12 +125,14 @@ def stored(completion: Completion[Any], status: int, value: Any) -> None:
 
 
 def storage_error(status: int) -> MessageStorageFailed:
-    """Returns the error for a failed commit."""
+    """Returns the error for a commit that failed with `status`."""
     return MessageStorageFailed(f"the store failed (status {status})")
 
 
 def followed_by(done: Completion[None], value: object) -> Completion:  # type: ignore[type-arg]
-    """Returns a completion that ends when `done` does, resolved with `value`."""
+    """Returns a completion that is resolved with `value` when `done` is resolved, and fails if `done`
+    fails.
+    """
     completion: Completion = Completion()  # type: ignore[type-arg]
 
     def resolve(done: Completion[None]) -> None:

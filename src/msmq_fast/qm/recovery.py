@@ -1,7 +1,7 @@
 """Recovery of the queue manager from the store at start: REC-02 … REC-10.
 
-A part that stores records of its own reads them in a method `recover`, and joins the list in manager.py:
-store/schema.py has the steps.
+A part of the queue manager that stores records of its own reads them in a method `recover`, and is in the
+list of such parts in manager.py. store/schema.py describes the steps.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from msmq_fast.store.schema import MetaName
 
 
 class Recoverable(Protocol):
-    """A part with records of its own."""
+    """A part of the queue manager with records of its own."""
 
     def recover(self) -> None:
-        """Read the records. Queues and messages are loaded; an ordinal that `QueueRegistry.by_ordinal` does
-        not know is of a queue that was being deleted. What this writes joins the current batch.
+        """Read the records. Queues and messages are already loaded. If `QueueRegistry.by_ordinal` does not
+        know an ordinal, its queue was being deleted. Writes of this method belong to the current batch.
         """
 
 
@@ -65,10 +65,10 @@ class Recovery:
         self._parts = tuple(parts)
 
     def run(self) -> None:
-        """Rebuild everything that was durable; the writes join the current batch.
+        """Restore everything that was durable; the writes of the recovery belong to the current batch.
 
-        A repetition after a crash at any point gives the same result: this only reserves numbers and adds
-        what is missing.
+        If the server crashes at any point, the next recovery gives the same result: recovery only reserves
+        numbers and adds missing records.
         """
         deleting, silent = self._load_queues()
         self._streams.load()
@@ -80,11 +80,11 @@ class Recovery:
         self._system_queues()
 
     def _load_queues(self) -> tuple[set[int], set[int]]:
-        """Load the queues (REC-03), except those that were being deleted: their messages are deleted later
-        (DU-09).
+        """Load the queues (REC-03), except those that were being deleted when the server stopped: their
+        messages are deleted later (DU-09).
 
-        Returns the ordinals of the latter, and those of journals, whose deleted messages cause no events or
-        acknowledgments.
+        Returns (ordinals of the queues that were being deleted, ordinals of all journals). Deleted messages
+        of journals cause no events or acknowledgments.
         """
         system = {queue.ordinal for queue in SYSTEM_QUEUES}
         deleting: set[int] = set()
@@ -115,8 +115,8 @@ class Recovery:
     def _load_subqueue(
         self, ordinal: int, record: dict[str, Any], parent: Queue | None, deleting: set[int]
     ) -> None:
-        """Load a subqueue. Its queue has a lower ordinal and was loaded before; if it was being deleted, so
-        is this one.
+        """Load a subqueue. Its parent queue has a lower ordinal and was loaded before; None means that the
+        parent was being deleted, and then the subqueue is deleted, too.
         """
         if parent is None:
             deleting.add(ordinal)
@@ -126,7 +126,7 @@ class Recovery:
     def _load_journal(
         self, ordinal: int, record: dict[str, Any], parent: Queue | None, deleting: set[int]
     ) -> None:
-        """Load a journal; if its queue was being deleted, so is the journal."""
+        """Load a journal. If its queue was being deleted (`parent` is None), the journal is deleted, too."""
         if parent is None:
             deleting.add(ordinal)
         else:
@@ -148,7 +148,7 @@ class Recovery:
     def _load_positions(self, deleting: set[int], silent: set[int], held: frozenset[tuple[int, int]]) -> None:
         """Make all stored messages available, and continue pending purges (REC-04, REC-07, REC-08).
 
-        A message that cannot be placed stays in the store and is reported.
+        A message that cannot be added to a queue stays in the store and is reported.
         """
         purges = {queue.ordinal: queue.purged_to for queue in self._registry.queues() if queue.purged_to}
         loader = Loader(self._ledger, purges, deleting, silent, held=held)
@@ -166,9 +166,10 @@ class Recovery:
         self._registry.purging.update(queue for queue in self._registry.queues() if queue.purged_to)
 
     def _system_queues(self) -> None:
-        """Create missing system queues (REC-10); the others keep their messages (DA-056).
+        """Create missing system queues (REC-10); existing ones keep their messages (DA-056).
 
-        Their quotas are always those of the settings, not the stored ones: nothing else can change them.
+        The quotas of system queues always come from the settings, not from the store: no command can change
+        them.
         """
         stored = {queue.ordinal: queue for queue in self._registry.queues()}
         for system in SYSTEM_QUEUES:

@@ -43,10 +43,11 @@ class State(IntEnum):
 
 
 class Services:
-    """The shared services. Everything runs on one thread; the caller first sets the time (`tick`).
+    """The services that the parts of the queue manager share. All methods run on one thread. Call `tick` to
+    update the time before other methods.
 
-    `guid` and `name` are the identity; `ledger` has what all queues share, and `owner` answers its calls;
-    `damage` counts damaged data in the store: records by kind, and packets.
+    `guid` and `name` identify the queue manager. `ledger` is the native object with the state that all queues
+    share; it calls `owner`. `damage` counts damaged data in the store: records by kind, and packets.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Services:
     # ---- time and random numbers
 
     def monotonic(self) -> float:
-        """Seconds of the injected clock."""
+        """Monotonic seconds of the clock that the constructor got."""
         return self.clock.monotonic()
 
     def tick(self) -> None:
@@ -97,7 +98,7 @@ class Services:
         self.ledger.tick(self.clock.wall_us())
 
     def random_bytes(self, count: int) -> bytes:
-        """Returns random bytes from the injected source."""
+        """Returns random bytes from the source that the constructor got."""
         return self._random.randbytes(count)
 
     def new_guid(self) -> UUID:
@@ -112,7 +113,9 @@ class Services:
             raise ServiceNotAvailable(f"the queue manager is {self.state.name.lower()}")
 
     def reserve(self) -> None:
-        """Reserve the first block of message numbers, at start and inside a unit (DU-18)."""
+        """Reserve the first blocks of message ordinals and arrival sequences. Call at start, inside a unit
+        (DU-18).
+        """
         self.message_ordinals.reserve()
         self.reserve_sequence(self.ledger.sequence_limit + SEQUENCE_BLOCK)
 

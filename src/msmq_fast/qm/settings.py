@@ -18,7 +18,7 @@ class DirectoryMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueManagerSettings:
-    """Identity (DM-002), quotas in KB (X-30, DA-024), memory limits in bytes."""
+    """Settings of a queue manager: identity (DM-002), quotas in KB (X-30, DA-024), memory limits in bytes."""
 
     computer_name: str
     domain: str = ""  # DNS suffix; the qualified name is computer_name.domain (DM-004)
@@ -53,7 +53,9 @@ class QueueManagerSettings:
 
     @property
     def qualified_name(self) -> str:
-        """QualifiedComputerName: without a trailing dot in a workgroup."""
+        """QualifiedComputerName: computer name, dot and domain; without a domain only the computer name,
+        without the dot.
+        """
         return f"{self.computer_name}.{self.domain}" if self.domain else self.computer_name
 
     @property
@@ -69,5 +71,5 @@ class QueueManagerSettings:
 
 
 def quota_bytes(kilobytes: int) -> int:
-    """Returns a quota in bytes for native code: 0xFFFFFFFF KB means unlimited."""
+    """Converts a quota from KB to bytes for native code; 0xFFFFFFFF KB means unlimited."""
     return 0xFFFF_FFFF_FFFF_FFFF if kilobytes >= UNLIMITED else kilobytes * 1024

@@ -1,4 +1,4 @@
-"""A group of objects with deadlines; each member is isolated from the faults of the others.
+"""A group of objects with deadlines (its members); an exception of one member does not affect the others.
 
 1. `next_deadline()` of a member has no side effects and may be called at any time.
 2. `expire(now)` of a member runs what is due at `now`. A member with many deadlines isolates them itself: an
@@ -25,13 +25,13 @@ LONGEST: Final = 30.0
 
 
 class Timed(Protocol):
-    """Something with deadlines, in monotonic seconds."""
+    """An object with deadlines, in monotonic seconds."""
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due; None for never. Has no side effects."""
 
     def expire(self, now: float) -> object:
-        """Run what is due at `now`."""
+        """Do the work whose deadline has passed at `now`."""
 
 
 class _Member:
@@ -44,11 +44,12 @@ class _Member:
 
 
 class TimedGroup:
-    """Members in the order in which they were added. It is itself a `Timed`, so groups can be nested.
+    """Objects with deadlines, in the order in which they were added. A group is itself a `Timed`, so groups
+    can be nested.
 
-    With `monotonic`, `expire` runs only members whose deadline has passed, and reads the clock for each of
-    them, since a member may take long. Without it, `expire` calls every member; one that has nothing due does
-    nothing.
+    With `monotonic`, `expire` calls only the members whose deadline has passed. It reads the clock before
+    each member, since the member before may have taken long. Without `monotonic`, `expire` calls every
+    member; a member without due work does nothing.
     """
 
     def __init__(self, faults: Faults, monotonic: Callable[[], float] | None = None) -> None:
@@ -79,7 +80,9 @@ class TimedGroup:
         return nearest
 
     def expire(self, now: float) -> None:
-        """Run the members; a fault of one does not stop the others."""
+        """Call `expire(now)` of the members, in order; an exception of one does not keep the others from
+        running.
+        """
         self._now = now
         for member in self._members:
             if self._monotonic is not None:

@@ -1,7 +1,8 @@
-"""Bounds for bulk readers: how far they can read, how much a queue holds, and how to split it.
+"""Bounds for bulk readers: how far they can read, how many messages a queue holds, and how to split a range
+of messages among readers.
 
-A reader goes through a queue by arrival sequences, from one watermark to the next. Below the watermark
-nothing new appears except messages that are moved to a queue or returned to it: `late` counts those.
+A reader goes through a queue by arrival sequences, from one watermark to the next. Below the watermark no
+messages are added, except those that are moved to the queue or returned to it; `late` counts these.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ UNLIMITED: Final = (1 << 63) - 1
 
 
 class Bounds:
-    """The watermark of a queue manager. It advances only when it is read, so it costs the hot paths
-    nothing.
+    """The watermark of a queue manager. It advances only when a property or method of this class is called,
+    so that it costs senders and receivers no time.
     """
 
     def __init__(self, ledger: Ledger) -> None:
@@ -32,14 +33,16 @@ class Bounds:
 
     @property
     def watermark(self) -> int:
-        """Every message that arrived before this sequence is available or gone. May lag behind `settled`."""
+        """An arrival sequence: every message with a lower one is either available to readers or removed. May
+        be lower than the result of `settled`.
+        """
         return self._watermark.look()
 
     def settled(self) -> Completion[int]:
-        """Returns the watermark that covers every message that has arrived by now; resolved once it is
-        durable.
+        """Returns a completion that is resolved with a watermark above every message that has arrived by now,
+        once all of these are durable.
 
-        The caller submits the current batch.
+        The caller must submit the current batch, or the completion is not resolved.
         """
         completion: Completion[int] = Completion()
         self._watermark.look(lambda: completion.resolve(self._ledger.watermark))
@@ -50,8 +53,9 @@ class Bounds:
 class QueueBounds:
     """The bounds of one queue.
 
-    `first`: no message has a lower sequence (the watermark if the queue is empty). `bytes`: size of the
-    packets. `late`: messages that appeared below the watermark since the server started.
+    `first`: no message has a lower arrival sequence (the watermark if the queue is empty). `bytes`: total
+    size of the packets. `late`: number of messages that were added below the watermark since the server
+    started.
     """
 
     name: str
@@ -65,8 +69,8 @@ class QueueBounds:
 
 
 def bounds_of(ledger: Ledger, queue: Queue) -> QueueBounds:
-    """The bounds of a queue. `messages` and `bytes` count all visible messages, including those above the
-    watermark.
+    """Returns the bounds of a queue. Its `messages` and `bytes` count all visible messages, including those
+    above the watermark.
     """
     core = queue.core
     return QueueBounds(
@@ -83,9 +87,9 @@ def bounds_of(ledger: Ledger, queue: Queue) -> QueueBounds:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The sequences from `start` up to but not including `stop`.
+    """The arrival sequences from `start` up to but not including `stop`.
 
-    `rows` is the number of messages now in that range, `bytes` the size of their packets.
+    `rows` is the number of messages that are now in that range, `bytes` the total size of their packets.
     """
 
     start: int
@@ -96,7 +100,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The result of a `Plan`: consecutive `ranges` up to `stop`; no ranges if there are no messages."""
+    """The result of a `Plan`: consecutive `ranges` that end at `stop`, with `rows` messages and `bytes` of
+    packets in all. `ranges` is empty if there are no messages.
+    """
 
     ranges: tuple[Range, ...]
     stop: int
@@ -105,7 +111,7 @@ class Planned:
 
 
 class Plan:
-    """Counts the messages of a queue between two sequences; a large range takes several steps.
+    """Counts the messages of a queue between two arrival sequences; a large range takes several steps.
 
     The count ends at `stop`, at the watermark, or before the message that would exceed `max_rows` messages or
     `max_bytes` of packets, but never before the first message.
@@ -124,14 +130,14 @@ class Plan:
         self._tally = Tally(queue.core, start, stop, max_rows or UNLIMITED, max_bytes or UNLIMITED)
 
     def step(self) -> bool:
-        """Count about ten thousand more messages (takes under a millisecond). Returns True when all are
-        counted.
+        """Count about ten thousand more messages (takes under a millisecond). Returns True when all messages
+        are counted.
         """
         return self._tally.advance()
 
     def planned(self, parts: int = 1) -> Planned:
-        """Returns the counted range, split into at most `parts` ranges with about the same number of
-        messages.
+        """Returns the counted messages as at most `parts` ranges with about the same number of messages
+        each.
         """
         tally = self._tally
         ranges = tuple(Range(*cut) for cut in tally.ranges(parts))

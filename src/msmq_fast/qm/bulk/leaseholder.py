@@ -1,4 +1,5 @@
-"""The messages of one queue that are leased to one subscription, by delivery number, and their records.
+"""The messages of one queue that are leased to one subscription, by delivery number, and the store records of
+the lease.
 
 Delivery numbers have no gaps and grow by one for every message that is handed to the subscription. They are
 never reused: a message that returns to the queue gets a new number when it is handed out again.
@@ -26,11 +27,15 @@ _VOIDS: Final = 32  # ranges of numbers that are remembered as void
 
 
 class LeaseLost(Exception):
-    """409: the delivery numbers are void, or were never assigned."""
+    """HTTP status 409: the delivery numbers are void, because their lease has ended, or were never
+    assigned.
+    """
 
 
 class Chunk(NamedTuple):
-    """Messages by lookup id, with consecutive delivery numbers from `first`."""
+    """The lookup ids of messages (`keys`) that have consecutive delivery numbers from `first`; one record in
+    the store.
+    """
 
     first: int
     keys: array[int]
@@ -40,19 +45,19 @@ class Chunk(NamedTuple):
         return self.first + len(self.keys)
 
     def part(self, start: int, stop: int) -> array[int]:
-        """Returns the lookup ids of the numbers from `start` up to `stop`; both must be in this chunk."""
+        """Returns the lookup ids of the delivery numbers from `start` up to but not including `stop`."""
         return self.keys[max(start - self.first, 0) : max(stop - self.first, 0)]
 
 
 class LeaseHolder:
     """The leased messages of one subscription on one queue.
 
-    Numbers below `start` are acknowledged or, if they are in `voids`, void. Numbers from `start` up to but
-    not including `next` are leased.
+    Delivery numbers below `start` are acknowledged or, if they are in `voids`, void. Numbers from `start` up
+    to but not including `next` are leased.
 
-    `owner` is the number with which its messages are locked. Each write depends on the writes before it, so a
-    record never claims more than what is durable of the messages. `on_rest` is called when no write is
-    pending.
+    `owner` is the owner number with which the messages are locked. A write of the records fails if an earlier
+    one failed, so that the records never describe a state that the messages in the store do not have.
+    `on_rest` is called when no write is pending any more.
     """
 
     def __init__(
@@ -91,14 +96,16 @@ class LeaseHolder:
     # ---- numbers
 
     def give(self, keys: array[int]) -> Chunk:
-        """Assign the next delivery numbers to messages."""
+        """Assign the next delivery numbers to the messages with these lookup ids."""
         chunk = Chunk(self.next, keys)
         self.chunks.append(chunk)
         self.next = chunk.stop
         return chunk
 
     def check(self, start: int, stop: int) -> None:
-        """Raises LeaseLost unless all numbers from `start` up to but not including `stop` are leased."""
+        """Raises LeaseLost unless all delivery numbers from `start` up to but not including `stop` are
+        leased.
+        """
         for first, behind in self.voids:
             if start < behind and first < stop:
                 first, last = max(first, start), min(behind, stop) - 1
@@ -116,7 +123,9 @@ class LeaseHolder:
             )
 
     def still(self, start: int, stop: int) -> tuple[array[int], array[int]]:
-        """Returns (lookup ids, numbers) of the messages numbered `start` up to `stop` that still exist."""
+        """Returns (lookup ids, delivery numbers) of the messages that still exist and have a number from
+        `start` up to but not including `stop`.
+        """
         keys, numbers = array("Q"), array("Q")
         for chunk in self.chunks:
             first = max(chunk.first, start)
@@ -128,20 +137,22 @@ class LeaseHolder:
         return keys, numbers
 
     def front(self, stop: int, limit: int) -> array[int]:
-        """Returns the lookup ids of the next numbers below `stop`: at most `limit`, and from one record
-        only.
+        """Returns the lookup ids of the first leased delivery numbers: those below `stop`, at most `limit`,
+        and only from the first chunk.
         """
         chunk = self.chunks[0]
         return chunk.part(self.start, min(chunk.stop, stop, self.start + limit))
 
     def advance(self, count: int) -> None:
-        """Mark the first `count` numbers as acknowledged or void."""
+        """Mark the first `count` leased delivery numbers as no longer leased."""
         self.start += count
         while self.chunks and self.chunks[0].stop <= self.start:
             self._stale.append(self._row(self.chunks.popleft().first))
 
     def snapshot(self) -> Callable[[], None]:
-        """Returns a function that restores the numbers to their present state."""
+        """Returns a function that undoes later calls of `advance`: it restores the numbers as they are
+        now.
+        """
         start, chunks, stale = self.start, list(self.chunks), list(self._stale)
 
         def restore() -> None:
@@ -150,8 +161,8 @@ class LeaseHolder:
         return restore
 
     def take_back(self, first: int) -> array[int]:
-        """Withdraw the numbers from `first` on, which were not handed out after all; returns their lookup
-        ids.
+        """Withdraw the delivery numbers from `first` on, because the subscription does not get them after
+        all. Returns the lookup ids of their messages.
         """
         keys = array("Q")
         while self.chunks and self.chunks[-1].first >= first:
@@ -162,7 +173,9 @@ class LeaseHolder:
         return keys
 
     def void(self, stop: int) -> list[array[int]]:
-        """Void all numbers below `stop`; returns the lookup ids of their messages, which are still locked."""
+        """Void all leased delivery numbers below `stop`; returns the lookup ids of their messages, which are
+        still locked.
+        """
         stop = min(stop, self.next)
         if stop <= self.start:
             return []
@@ -177,7 +190,7 @@ class LeaseHolder:
     # ---- records, in the current unit
 
     def write(self, chunk: Chunk | None = None) -> None:
-        """Bring the records up to date, with a new chunk if given.
+        """Write the present state to the records, including the new `chunk` if given.
 
         Call inside a unit, which the caller must roll back if this raises.
         """
@@ -218,12 +231,14 @@ class LeaseHolder:
         self._records.set_meta(self._row(None), self._head())
 
     def take_failure(self) -> int:
-        """Returns the status of the first unit that failed since the last call; 0 if none failed."""
+        """Returns the store status of the first unit that failed since the last call of this method; 0 if
+        none failed.
+        """
         status, self.failure = self.failure, 0
         return status
 
     def delete(self) -> None:
-        """Delete all records of this holder."""
+        """Delete all records of this holder, in the current unit."""
         for chunk in self.chunks:
             self._records.delete_meta(self._row(chunk.first))
         for row in self._stale:
@@ -245,8 +260,8 @@ class LeaseHolder:
         return name if first is None else name + first.to_bytes(8)
 
     def restore(self, stored: Stored) -> None:
-        """Read the state that an earlier start stored. Raises ValueError, TypeError or KeyError if it is
-        damaged.
+        """Read the state that was stored before the start. Raises ValueError, TypeError or KeyError if a
+        record is damaged.
         """
         head = stored.head
         self.start, self.next = int(head["start"]), int(head["next"])
@@ -269,7 +284,9 @@ class LeaseHolder:
 
 
 class Stored(NamedTuple):
-    """The records of one subscription and one queue; `names` are the keys of these records."""
+    """The records of one subscription on one queue. `head` is the state, `chunks` the lookup ids by first
+    delivery number, `names` the keys of all these records.
+    """
 
     head: dict[str, Any]
     chunks: dict[int, bytes]
@@ -277,7 +294,7 @@ class Stored(NamedTuple):
 
 
 def stored_leases(records: Records) -> dict[tuple[int, str], Stored]:
-    """Returns the stored leases by queue ordinal and subscription name."""
+    """Returns the records of all stored leases: (queue ordinal, subscription name) → records."""
     found: dict[tuple[int, str], Stored] = {}
     for key, value in records.metas(MetaName.LEASE):
         size = ORDINAL_KEY.size

@@ -2,7 +2,8 @@
 finally acknowledges them.
 
 No other reader gets a leased message and no operator can move it; a peek still sees it. Leases outlive the
-process. When a lease ends, its messages return to their places, and its delivery numbers are void.
+process. When a lease ends, its messages return to their places in the queue, and its delivery numbers are
+void.
 
 Long work (a lease, an acknowledgment, the end of a lease) is split into slices, so that it does not delay
 other work; the requests of one subscription and queue are executed one after the other.
@@ -59,7 +60,7 @@ T = TypeVar("T")
 
 
 class Leased(NamedTuple):
-    """The delivery numbers from `start` up to but not including `stop`."""
+    """The result of `Leases.lease`: the delivery numbers from `start` up to but not including `stop`."""
 
     start: int
     stop: int
@@ -68,8 +69,9 @@ class Leased(NamedTuple):
 class Settled(NamedTuple):
     """The result of an acknowledgment or a release.
 
-    `removed`: messages that were received, or returned to the queue. `gone`: messages that no longer existed:
-    they were purged, or were express messages and lost in a restart.
+    `removed`: number of messages that the acknowledgment received, or the release returned to the queue.
+    `gone`: number of messages that no longer existed, because they were purged, or were express messages and
+    lost in a restart.
     """
 
     removed: int
@@ -77,7 +79,9 @@ class Settled(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """The leases of one subscription on one queue, for the operator; `remaining` in seconds."""
+    """The leases of one subscription on one queue, as shown to operators: the delivery numbers from `start`
+    up to but not including `next`. They end in `remaining` seconds.
+    """
 
     subscription: str
     queue: Queue
@@ -115,11 +119,11 @@ class Leases:
         max_bytes: int,
         seconds: float = DEFAULT_SECONDS,
     ) -> Completion[Leased]:
-        """Lock up to `max_rows` messages, with packets of up to `max_bytes`, from the front of a queue; at
-        least one message if there is any.
+        """Lock messages from the front of a queue: up to `max_rows` messages with up to `max_bytes` of
+        packets in all, but at least one message if the queue has any.
 
-        Resolved when the lease is durable; if `start` equals `stop`, the queue was empty. `seconds`: how long
-        the lease lasts after the latest call for the subscription. Raises ValueError for invalid arguments,
+        Resolved when the lease is durable; if `start` equals `stop`, the queue was empty. The lease ends
+        `seconds` after the latest call for the subscription. Raises ValueError for invalid arguments,
         UNSUPPORTED_FORMATNAME_OPERATION for an outgoing queue, SHARING_VIOLATION if the queue is open for
         exclusive receiving, INSUFFICIENT_RESOURCES at a limit.
         """
@@ -154,10 +158,10 @@ class Leases:
         return found.still(start, stop)
 
     def ack(self, subscription: str, queue: Queue, upto: int) -> Completion[Settled]:
-        """Receive every leased message with a number below `upto`; resolved when durable.
+        """Receive every leased message with a delivery number below `upto`; resolved when durable.
 
-        A repeated call with the same number has no effect. The completion fails with LeaseLost if the highest
-        of these numbers is void.
+        A repeated call with the same `upto` has no effect. The completion fails with LeaseLost if number
+        `upto` - 1 is void.
         """
         self._services.require_ready()
         found = self._find(subscription, queue)
@@ -167,8 +171,8 @@ class Leases:
         return self._ask(found, lambda done: self._receive(found, upto, done))
 
     def release(self, subscription: str, queue: Queue, upto: int) -> Completion[Settled]:
-        """Return every message with a number below `upto` to the queue and void the numbers; resolved when
-        durable.
+        """Return every leased message with a delivery number below `upto` to the queue and void the numbers;
+        resolved when durable.
         """
         self._services.require_ready()
         found = self._find(subscription, queue)
@@ -178,7 +182,7 @@ class Leases:
         return self._ask(found, lambda done: self._put_back(found, upto, done))
 
     def renew(self, subscription: str) -> None:
-        """Extend all leases of a subscription, which is alive."""
+        """Extend all leases of a subscription, because its reader has just made a call."""
         for holder in self._all():
             if holder.subscription == subscription:
                 self._extend(holder)
@@ -186,7 +190,9 @@ class Leases:
     # ---- for others
 
     def holders(self) -> dict[int, str]:
-        """Returns the subscription of each owner number that holds locks."""
+        """Returns the owner numbers with which leased messages are locked: owner number → subscription
+        name.
+        """
         return {holder.owner: holder.subscription for holder in self._all() if holder.held}
 
     def listed(self) -> list[Holding]:
@@ -253,8 +259,8 @@ class Leases:
         return done
 
     def _step(self, holder: LeaseHolder) -> None:
-        """Run the next slice of the holder's first job; then queue another turn unless the job waits for the
-        store.
+        """Run the next slice of the holder's first job. If work is left that does not wait for the store, put
+        the holder into the list of those that have work.
         """
         awaited = next(holder.jobs[0], None)
         if awaited is None:
@@ -264,12 +270,14 @@ class Leases:
             self._busy.append(holder)
 
     def _go_on(self, holder: LeaseHolder) -> None:
-        """Called when the holder's writes are durable or have failed."""
+        """Called when the holder's writes are durable or have failed: continue its first job."""
         if holder.jobs and holder not in self._busy:
             self._step(holder)
 
     def _durable(self, holder: LeaseHolder) -> Generator[bool, None, int]:
-        """Wait until the holder's writes are complete; returns their status."""
+        """Wait until the holder's writes are durable or have failed; returns 0 or the status of the first
+        failure.
+        """
         while holder.flying:
             yield WAIT
         status = holder.take_failure()
@@ -348,15 +356,15 @@ class Leases:
         done.resolve(Settled(released, holder.start - before - released))
 
     def _mended(self, holder: LeaseHolder) -> Iterator[bool]:
-        """Write the records again after a failed write."""
+        """Write the holder's records again after a failed write."""
         written = self._write(holder)
         status = yield from self._durable(holder)
         if status or not written:
             raise storage_error(status or ENOSPC)
 
     def _write(self, holder: LeaseHolder) -> bool:
-        """Write the records of a holder in a unit of its own. Returns False if the store fails; a retry is
-        scheduled.
+        """Write the records of a holder in a unit of its own. If the store rejects the write, schedules a
+        retry and returns False.
         """
         if holder.gone:
             return True
@@ -369,8 +377,9 @@ class Leases:
         return True
 
     def _orderly(self, holder: LeaseHolder) -> None:
-        """Raises MESSAGE_STORAGE_FAILED while removals that the store rejected wait for their retry: the
-        lease records must not claim more than what the store has removed.
+        """Raises MESSAGE_STORAGE_FAILED if the store has rejected a removal of messages that is still to be
+        retried. Until then the lease records must not be written: they would count messages as acknowledged
+        that are still in the store.
         """
         if holder.broken and self._ledger.pending_deletes:
             raise MessageStorageFailed("the store is full: retrying to remove the acknowledged messages")
@@ -392,7 +401,9 @@ class Leases:
         return None if due == math.inf else due
 
     def expire(self, now: float) -> None:
-        """Continue pending work, and end the leases that have expired."""
+        """End the leases that have expired, retry failed writes of records, and continue the work on leases
+        for a limited time.
+        """
         if self._due <= now:
             for holder in [one for one in self._all() if one.held and not one.jobs and one.due <= now]:
                 self._isolated(holder, self._end)
@@ -407,7 +418,7 @@ class Leases:
                 return
 
     def _isolated(self, holder: LeaseHolder, step: Callable[[LeaseHolder], None]) -> None:
-        """Run one step; a fault in it stops the job of this lease only."""
+        """Call `step(holder)`. An unexpected exception stops only the holder's current job."""
         try:
             step(holder)
         except Exception as error:
@@ -428,8 +439,8 @@ class Leases:
     # ---- recovery
 
     def recover(self) -> None:
-        """Restore the stored leases, each with its full duration. Messages that no longer exist count as
-        gone.
+        """Restore the stored leases, each with its full duration. Leased messages that no longer exist will
+        count as `Settled.gone`.
 
         A lease with damaged records ends. Call inside a unit.
         """
@@ -475,7 +486,7 @@ def _never_given(subscription: str, queue: Queue, upto: int, floor: int) -> Comp
 
 
 def _guarded(job: Iterator[bool], done: Completion[T]) -> Iterator[bool]:
-    """Run a job and report its failure to the caller that waits for `done`."""
+    """Run a job; if it raises, `done` fails with the error."""
     try:
         yield from job
     except StoreError as error:

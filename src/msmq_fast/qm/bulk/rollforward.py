@@ -34,10 +34,11 @@ Row = tuple[bytes, bytes]
 
 
 class Publication:
-    """A batch whose publication is durable: its stages, as (identifier, rows), and its progress.
+    """A batch whose publication is decided and recorded: its stages, as (identifier, number of rows), and its
+    progress.
 
-    `reserved` is the quota that the stages hold in each queue. `done` is resolved with the number of
-    messages.
+    `reserved` has the bytes of quota that the stages hold in each queue. `done` is resolved with the number
+    of messages when all are in their queues.
     """
 
     def __init__(
@@ -57,8 +58,8 @@ class Publication:
         self.done: Completion[int] = Completion()
 
     def resume(self, first: dict[bytes, int]) -> None:
-        """Resume after a restart. `first` has the first row left of each stage; a stage without one is
-        complete.
+        """Resume after a restart. `first` has, for each stage, the number of the first row that is still to
+        be placed; a stage that is not in `first` is complete.
         """
         self.stages = deque(
             (identifier, first[identifier] - 1, rows)
@@ -68,18 +69,18 @@ class Publication:
 
     @property
     def key(self) -> bytes:
-        """The key of its record in META."""
+        """The key of this publication's record in META."""
         return PUBLICATION_PREFIX + self.number.to_bytes(8, "big")
 
     def record(self) -> bytes:
-        """Returns the record that makes the publication durable."""
+        """Returns the value of the record in META that makes the publication durable."""
         stages = [[identifier, rows] for identifier, _, rows in self.stages]
         return cold([self.writer, self.messages, stages])
 
     @classmethod
     def load(cls, name: bytes, stored: Any) -> Publication:
-        """Read a publication from its record, whose key ends with `name`. Raises ValueError or TypeError if
-        it is damaged.
+        """Read a publication from its record; `name` is the part of the record's key after the prefix. Raises
+        ValueError or TypeError if the record is damaged.
         """
         writer, messages, stages = stored
         return cls(
@@ -88,7 +89,8 @@ class Publication:
 
 
 class RollForward:
-    """Places the messages of published stages and deletes the rows of discarded ones.
+    """Puts the messages of published stages into their queues, and deletes the stored rows of discarded
+    stages.
 
     Publications take turns, one unit each; discarded stages have fewer turns. Only one unit is pending at a
     time. Call `expire` when `next_deadline` is due.
@@ -103,7 +105,9 @@ class RollForward:
         self._turn = 0
 
     def publish(self, publication: Publication) -> None:
-        """Start to place the messages of a publication; its record must be durable."""
+        """Start to put the messages of a publication into their queues; the record of the publication must be
+        durable.
+        """
         self._active.append(publication)
 
     def discard(self, identifier: bytes) -> None:
@@ -111,7 +115,9 @@ class RollForward:
         self._dropping.append(identifier)
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds at which `expire` is due; None without work, or while a unit is pending."""
+        """Monotonic seconds at which `expire` is due; None if there is no work, or while a unit is
+        pending.
+        """
         return self._due if not self._flying and (self._active or self._dropping) else None
 
     def expire(self, now: float) -> None:
@@ -170,7 +176,9 @@ class RollForward:
             raise
 
     def _next_rows(self, publication: Publication) -> tuple[list[Row], deque[tuple[bytes, int, int]]]:
-        """Returns the rows for one unit, and the stages that remain after it."""
+        """Returns the rows to be placed in one unit, and the part of the stages that remains after this
+        unit.
+        """
         rows: list[Row] = []
         left = publication.stages.copy()
         work = 0

@@ -1,5 +1,5 @@
-"""A stage: stored messages of one writer that are not in any queue yet; how they are added, and its
-record.
+"""A stage: stored messages of one writer that are not in any queue yet. Adds messages to a stage, and encodes
+and decodes the record of a stage.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class StageState(IntEnum):
 
 
 class Staged(NamedTuple):
-    """A durable stage: `stage` is its name, `rows` its messages, `bytes` the size of their stored packets."""
+    """A complete and durable stage: `stage` is its name, `rows` the number of its messages, `bytes` the total
+    size of their packets.
+    """
 
     stage: str
     rows: int
@@ -62,15 +64,17 @@ def check_writer(writer: str) -> None:
 
 
 def check_number(name: str, value: int) -> None:
-    """Raises ValueError if an epoch, a batch, a part or an attempt is out of range. `name` says which it
-    is.
+    """Raises ValueError if the number of an epoch, a batch, a part or an attempt is out of range. `name` says
+    in the error text which of them `value` is.
     """
     if not 0 <= value < _NUMBERS:
         raise Malformed(f"{name} must be a number from 0 to 2^63-1, not {value}")
 
 
 class Part(NamedTuple):
-    """What a stage contains: which attempt at which part of which batch of which writer."""
+    """Identifies the content of a stage: the writer, its batch, the number of the part of the batch, and the
+    attempt at uploading this part.
+    """
 
     writer: str
     batch: int
@@ -86,11 +90,11 @@ class Part(NamedTuple):
 
 
 class Stage:
-    """A stage and what it contains.
+    """A stage: its state, and a description of its messages.
 
-    `owner` is the caller that uploaded it; `created` is in Unix seconds. `reserved` is the quota that it
-    holds in each queue, `names` has the names of its queues by ordinal, `rows` is the number of rows in the
-    store.
+    `owner` is the caller that uploaded the stage; `created` is in Unix seconds. `reserved` has the bytes of
+    quota that the stage holds in each queue, `names` the names of its queues by ordinal, `rows` is the number
+    of its rows in the store.
     """
 
     __slots__ = (
@@ -118,17 +122,21 @@ class Stage:
 
     @property
     def name(self) -> str:
-        """The name of the stage in the API: the identifier in hexadecimal."""
+        """The name of the stage in the API: its identifier in hexadecimal."""
         return self.identifier.hex()
 
     @property
     def lost(self) -> str:
-        """The name of a queue of this stage that was deleted since; empty if there is none."""
+        """The name of a queue that has messages in this stage and was deleted since; empty if there is
+        none.
+        """
         alive = {core.ordinal for core in self.reserved if not core.gone}
         return next((name for ordinal, name in self.names.items() if ordinal not in alive), "")
 
     def head(self, rows: int) -> bytes:
-        """Returns the record that completes the stage; `rows` is the number of its rows in the store."""
+        """Returns the record that makes the stage complete when it is written; `rows` is the number of the
+        stage's rows in the store.
+        """
         self.rows = rows
         self.names = {core.ordinal: self.names[core.ordinal] for core in self.reserved}
         queues = [[core.ordinal, self.names[core.ordinal], size] for core, size in self.reserved.items()]
@@ -137,8 +145,8 @@ class Stage:
 
     @classmethod
     def load(cls, identifier: bytes, stored: Any, core: Callable[[int], QueueCore | None]) -> Stage:
-        """Read a stage from its record, without reserving quota. Raises ValueError or TypeError if it is
-        damaged.
+        """Read a stage from its record, without reserving quota; `core` finds the core of a queue by ordinal.
+        Raises ValueError or TypeError if the record is damaged.
         """
         writer, batch, number, attempt, owner, created, messages, size, rows, queues = stored
         part = Part(writer, batch, number, attempt)
@@ -157,7 +165,8 @@ class Stage:
 class OpenStage:
     """A stage that accepts messages.
 
-    `ended` is called once: when the stage is ready, or when it was aborted and none of its writes is pending.
+    `ended` is called once: when the stage is ready, or when it was aborted and none of its writes is pending
+    any more.
     """
 
     def __init__(
@@ -182,12 +191,12 @@ class OpenStage:
     def put(
         self, packets: PacketBlock, targets: array[int] | memoryview, queues: list[Queue], *, first: int = 0
     ) -> None:
-        """Add messages. The stage owns the `packets` from now on; `targets[i]` is the index in `queues` of
-        packet i.
+        """Add messages: packet i is for the queue `queues[targets[i]]`. The stage owns `packets` from now on.
 
-        Packets without an ordinal and a transaction number get them here. `first` is the number in the stage
-        of the first packet, for error texts. Raises INSUFFICIENT_RESOURCES, QUEUE_DELETED or
-        MESSAGE_STORAGE_FAILED, and then aborts the stage; OPERATION_CANCELLED if the stage is not open.
+        Packets get their message ordinals and transaction numbers here, unless they have them. `first` is the
+        row number of the first packet, for error texts. Aborts the stage and raises INSUFFICIENT_RESOURCES,
+        QUEUE_DELETED or MESSAGE_STORAGE_FAILED if a message cannot be added. Raises OPERATION_CANCELLED if
+        the stage is not open.
         """
         stage = self._stage
         if stage.state is not StageState.OPEN or self._done is not None:
@@ -212,7 +221,9 @@ class OpenStage:
         stage.messages, stage.bytes = self._intake.messages, self._intake.bytes
 
     def room(self) -> Completion[None]:
-        """Resolved when few enough bytes wait for the disk that more can be added."""
+        """Returns a completion that is resolved when more messages can be added, because few bytes wait to be
+        written to the disk.
+        """
         done: Completion[None] = Completion()
         writer = self._services.store.writer
         if writer.pending_bytes <= _MOST_PENDING:
@@ -222,7 +233,9 @@ class OpenStage:
         return done
 
     def finish(self) -> Completion[Staged]:
-        """Complete the stage; resolved when it is durable. Raises, or fails with, what `put` raises."""
+        """Complete the stage; resolved when it is durable. Raises the errors that `put` raises, or the
+        completion fails with them.
+        """
         if self._stage.state is not StageState.OPEN or self._done is not None:
             raise OperationCancelled("the stage is closed")
         self._done = Completion()
@@ -237,7 +250,7 @@ class OpenStage:
             self._fail(_error(problem))
 
     def _written(self) -> None:
-        """Called when units of this stage have ended."""
+        """Called when store units with messages of this stage are durable or have failed."""
         intake, stage = self._intake, self._stage
         if stage.state is StageState.GONE:
             self._gone()
@@ -258,8 +271,8 @@ class OpenStage:
             done.fail(problem)
 
     def abort(self) -> None:
-        """Discard the stage: nothing is staged, and rows already written are deleted. No effect once it is
-        ready.
+        """Discard the stage: its messages are never published, and rows already written are deleted. No
+        effect once the stage is ready.
         """
         if self._stage.state is StageState.OPEN:
             self._stage.state = StageState.GONE

@@ -1,9 +1,9 @@
 """Staged publishing: a writer uploads messages in stages, which are invisible until it publishes the batch,
 exactly once.
 
-One small unit decides a publication: it writes the writer's fence and a record that names the stages, and
-deletes the stages' own records. From then on the publication completes, also after a restart
-(`qm/bulk/rollforward.py`).
+One small unit decides a publication. It writes the writer's fence, which is the last batch that the writer
+has published, and a record that names the stages; it deletes the stages' own records. From then on the
+publication completes, also after a restart (`qm/bulk/rollforward.py`).
 """
 
 from __future__ import annotations
@@ -43,18 +43,21 @@ _LAST: Final = b"\xff" * 5  # behind the keys of the rows of a stage
 
 
 class Fenced(Exception):
-    """409 FENCED: a later epoch of the writer, or another origin in this epoch, has published."""
+    """HTTP status 409 FENCED: the writer has already published a batch of a later epoch, or a batch of this
+    epoch from another origin.
+    """
 
 
 class StageNotFound(Exception):
-    """404 STAGE_NOT_FOUND: the stage does not exist, or no longer exists."""
+    """HTTP status 404 STAGE_NOT_FOUND: the stage does not exist, or no longer exists."""
 
 
 class Published(NamedTuple):
     """The result of a publication.
 
-    `dup`: this batch, or a later one of the same epoch, was published before, and nothing happened. `rows`:
-    number of messages. `last`: the latest batch of the epoch that was published.
+    `dup`: True if this batch, or a later one of the same epoch, was published before; this call then
+    published no messages. `rows`: number of messages of the batch. `last`: the latest batch of the epoch that
+    was published.
     """
 
     dup: bool
@@ -69,7 +72,7 @@ _Key = tuple[str, int, str]  # writer, batch, owner
 class _Batch:
     """The stages of one batch that wait to be published, and when they expire.
 
-    They expire together, since the tasks that upload them may run long after one another.
+    The stages expire together, since the tasks that upload them may run at very different times.
     """
 
     stages: dict[Stage, None] = field(default_factory=dict)  # in the order in which they came
@@ -80,7 +83,7 @@ _Waiting = tuple[Completion[Published], Callable[[], None]]
 
 
 class _Fence(NamedTuple):
-    """The fence of a writer: the last batch that it published."""
+    """The fence of a writer: the last batch that the writer published."""
 
     epoch: int
     batch: int
@@ -93,8 +96,8 @@ class _Fence(NamedTuple):
 class Staging:
     """The stages, writers and publications of a queue manager: `QueueManager.staging`.
 
-    `lifetime`: seconds after the latest upload of a batch at which its unpublished stages are deleted.
-    `writer_lifetime`: seconds after its latest publication at which a writer is forgotten.
+    `lifetime`: how many seconds after the latest upload of a batch its unpublished stages are deleted.
+    `writer_lifetime`: how many seconds after its latest publication a writer is forgotten.
     """
 
     def __init__(
@@ -129,10 +132,10 @@ class Staging:
     def open(self, part: Part, *, owner: str = "", whole: bool = False) -> OpenStage:
         """Open a new stage.
 
-        With `whole` its transactional messages are one transaction; otherwise each message is a transaction
-        of its own. Several stages may have the same part and attempt: one of them is published, the others
-        are discarded. Raises ValueError, SERVICE_NOT_AVAILABLE, and INSUFFICIENT_RESOURCES if there are
-        MOST_WAITING stages.
+        With `whole` the transactional messages of the stage are one transaction; otherwise each message is a
+        transaction of its own. Several stages may have the same part and attempt: one of them is published,
+        the others are discarded. Raises ValueError, SERVICE_NOT_AVAILABLE, and INSUFFICIENT_RESOURCES if
+        there are MOST_WAITING stages.
         """
         self._services.require_ready()
         part.check()
@@ -147,7 +150,7 @@ class Staging:
         return self._open[stage]
 
     def _ended(self, stage: Stage) -> None:
-        """Called when a stage is ready or was aborted."""
+        """Called when an open stage has become ready or was aborted."""
         self._open.pop(stage)
         if stage.state is StageState.READY:
             self._rest(stage, self._lifetime)
@@ -156,8 +159,8 @@ class Staging:
         self._rolling.discard(stage.identifier)
 
     def _rest(self, stage: Stage, seconds: float) -> None:
-        """Let a stage wait to be published. Its batch now expires after `seconds`, after all other
-        batches.
+        """Add a ready stage to those that wait to be published. The whole batch of the stage expires
+        `seconds` from now, after all other batches.
         """
         batch = self._idle.pop(_key(stage), None) or _Batch()
         batch.stages[stage] = None
@@ -165,14 +168,16 @@ class Staging:
         self._idle[_key(stage)] = batch
 
     def _wake(self, stage: Stage) -> None:
-        """Remove a stage from those that wait to be published."""
+        """Remove a stage from those that wait to be published; it does not expire any more."""
         batch = self._idle[_key(stage)]
         del batch.stages[stage]
         if not batch.stages:
             del self._idle[_key(stage)]
 
     def _remove(self, stages: Iterable[Stage]) -> int:
-        """Discards stages; returns their number. Their records must be deleted in the current unit."""
+        """Discards stages; returns how many. The caller must delete the records of these stages in the
+        current unit.
+        """
         count = 0
         for stage in stages:
             if stage.state is StageState.OPEN:
@@ -188,7 +193,9 @@ class Staging:
         return count
 
     def _behead(self, stages: Iterable[Stage]) -> None:
-        """Delete the records of stages in the current unit, so that they are no longer complete."""
+        """Delete the records of stages in the current unit. After a restart, the rows of a stage without a
+        record are deleted unless the stage is published.
+        """
         for stage in stages:
             self._store.writer.delete_record(Table.META, row_key(stage.identifier, 0))
 
@@ -219,17 +226,18 @@ class Staging:
         origin: str = "",
         remember: bool = True,
     ) -> Completion[Published]:
-        """Make stages visible, in this order; resolved when all of it is durable.
+        """Publish stages: put their messages into the queues, in this order. Resolved when all messages are
+        in their queues and durable.
 
         `origin`, if given, names the source that numbers the batches of an epoch: batch numbers of different
-        origins cannot be compared. Without `remember` nothing is stored of the writer, so a repetition is not
-        detected.
+        origins cannot be compared. Without `remember` the writer's fence is neither checked nor stored, so
+        that a repeated publication is not detected.
 
-        Publications of one writer run one after the other. The other stages of the batch are discarded.
-        Raises, or fails with: Fenced; StageNotFound; ValueError (a stage of another writer or batch, two
-        attempts of one part, a stage twice, a number out of range); QUEUE_DELETED; ACCESS_DENIED (the writer
-        belongs to another caller); SERVICE_NOT_AVAILABLE; MESSAGE_STORAGE_FAILED. In these cases no message
-        becomes visible and the stages remain.
+        Publications of one writer run one after the other. The stages of the batch that are not named here
+        are discarded. Raises, or fails with: Fenced; StageNotFound; ValueError (a stage of another writer or
+        batch, two attempts of one part, a stage twice, a number out of range); QUEUE_DELETED; ACCESS_DENIED
+        (the writer belongs to another caller); SERVICE_NOT_AVAILABLE; MESSAGE_STORAGE_FAILED. In these cases
+        no message becomes visible and the stages remain.
         """
         self._services.require_ready()
         check_writer(writer)
@@ -237,7 +245,9 @@ class Staging:
         check_number("batch", batch)
         identifiers = [_identifier(stage) for stage in stages]
         if len(identifiers) > MOST_STAGES:
-            raise Malformed(f"a batch cannot publish {len(identifiers)} stages; the limit is {MOST_STAGES}")
+            raise Malformed(
+                f"one publication cannot have {len(identifiers)} stages; the limit is {MOST_STAGES}"
+            )
         if len(set(identifiers)) != len(identifiers):
             raise Malformed("a stage is named twice")
         completion: Completion[Published] = Completion()
@@ -259,7 +269,7 @@ class Staging:
         return completion
 
     def _free(self, writer: str) -> None:
-        """Start the next publication of a writer after one has ended."""
+        """Start the writer's next publication after its current one has ended."""
         waiting = self._writers[writer]
         if waiting:
             waiting.popleft()[1]()
@@ -276,7 +286,9 @@ class Staging:
         origin: str | None,
         completion: Completion[Published],
     ) -> None:
-        """Check and record a publication. `origin` is None if the writer is not remembered."""
+        """Check a publication, and record it if it is valid. `origin` is None if the writer is not
+        remembered.
+        """
         siblings = [
             stage
             for stage in self._stages.values()
@@ -413,7 +425,9 @@ class Staging:
         self._rolling.expire(now)
 
     def _end(self, over: list[Stage]) -> None:
-        """Discard stages together or, if that raises, one by one; a stage that cannot be discarded stays."""
+        """Discard the expired stages `over` in one unit or, if that raises, one by one; a stage that cannot
+        be discarded stays.
+        """
         try:
             self._forget(over)
         except StoreError:
@@ -427,7 +441,9 @@ class Staging:
                 self._idle.pop(_key(over[0]), None)
 
     def _forget_writers(self) -> None:
-        """Delete the fences of idle writers: most jobs have a name of their own and run only once."""
+        """Delete the fences of writers that have published nothing for `writer_lifetime`: most jobs use a
+        writer name of their own and run only once.
+        """
         before = self._ledger.now_s - self._writer_lifetime
         try:
             names = [
@@ -457,7 +473,7 @@ class Staging:
     # ---- recovery
 
     def recover(self) -> None:
-        """Read stages and publications from the store, and reserve their quotas."""
+        """Read stages and publications from the store, and reserve the quotas of their messages."""
         if self._store.tables.scan(Table.META, MetaName.WRITER, MetaName.WRITER + b"\xff", 1):
             self._sweep = self._services.monotonic() + _SWEEP_SECONDS
         publications: list[Publication] = []
@@ -502,7 +518,9 @@ class Staging:
         self._rolling.publish(publication)
 
     def _count(self, publication: Publication, row: bytes) -> None:
-        """Reserve quota again for messages that are still to be published."""
+        """Reserve quota again for the messages of a stored row of a publication, which are still to be put
+        into their queues.
+        """
         try:
             sums = sizes_by_queue(row)
         except ValueError:
