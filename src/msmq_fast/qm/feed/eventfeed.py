@@ -1,4 +1,6 @@
-"""The event feed of the queue manager: what it records about queues and itself, and how long it is kept."""
+"""The event feed of the queue manager: records events of queues and of the queue manager itself, and deletes
+old events.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ __all__ = ["EventFeed"]
 class EventFeed:
     """The parts of the event feed.
 
-    `feed` reads events, `subscriptions` store the readers' positions, `names` maps the ordinals in events to
-    queues.
+    `feed` appends and reads events, `subscriptions` store the readers' positions, `names` has the names of
+    deleted queues that events refer to by ordinal.
     """
 
     def __init__(self, services: Services, *, enabled: bool) -> None:
@@ -25,14 +27,16 @@ class EventFeed:
         self.subscriptions = Subscriptions(services, self.feed)
 
     def load(self) -> None:
-        """Read the stored state at start."""
+        """Read the stored names and subscriptions at start."""
         self.names.load()
         self.subscriptions.load()
 
     # ---- what the queue manager tells, with the current batch
 
     def started(self) -> None:
-        """Record the start of the queue manager: express messages of the last run are gone."""
+        """Record the start of the queue manager; the event also means that the express messages of the last
+        run are lost.
+        """
         self._tell(EventKind.STARTED)
 
     def stopped(self) -> None:
@@ -46,7 +50,7 @@ class EventFeed:
     def deleted(self, queue: FeedQueue, kind: str) -> None:
         """Record that a queue was deleted. The events for its purged messages follow later.
 
-        `kind` as in `QueueName`.
+        For `kind` see `QueueName`.
         """
         if self.feed.enabled:
             self._tell(EventKind.QUEUE_DELETED, queue)
@@ -62,7 +66,8 @@ class EventFeed:
     # ---- how long it is kept
 
     def trim(self, max_age_s: int, max_bytes: int, limit: int) -> int:
-        """Delete up to `limit` of the oldest records beyond an age or a size, and return how many.
+        """Delete records that are older than `max_age_s` seconds, and the oldest ones while the feed is
+        larger than `max_bytes`; at most `limit` records. Returns how many were deleted.
 
         Records that a subscription may still read are kept.
         """

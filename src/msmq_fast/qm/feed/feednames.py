@@ -18,7 +18,7 @@ _MESSAGES_LEFT: Final = 0  # a value of `until`: more events of its messages fol
 
 
 class FeedQueue(Protocol):
-    """The facts about a queue that the feed uses."""
+    """The attributes of a queue that the feed uses."""
 
     @property
     def ordinal(self) -> int:
@@ -30,14 +30,14 @@ class FeedQueue(Protocol):
 
     @property
     def name(self) -> str:
-        """The path name of the queue, or the format name of a destination."""
+        """The path name of the queue, or the destination's format name if it is an outgoing queue."""
 
 
 class QueueName(NamedTuple):
     """A queue as events describe it.
 
-    `name` is its path name, or the format name of a destination; `kind` is what `queues.kinds.kind_of`
-    returns.
+    `name` is its path name, or the destination's format name if it is an outgoing queue; `kind` is a value
+    that `queues.kinds.kind_of` returns.
     """
 
     name: str
@@ -46,7 +46,7 @@ class QueueName(NamedTuple):
 
 
 class FeedNames:
-    """The names of deleted queues."""
+    """The names of deleted queues that events in the feed refer to."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -56,7 +56,7 @@ class FeedNames:
         ] = {}  # the name, and the event number after its last event
 
     def gone(self) -> dict[int, QueueName]:
-        """Returns the deleted queues that the feed still refers to, by ordinal. Safe to call from any
+        """Returns the deleted queues that the feed still refers to: ordinal → name. Safe to call from any
         thread.
         """
         return {ordinal: name for ordinal, (name, _) in list(self._deleted.items())}
@@ -68,7 +68,7 @@ class FeedNames:
         self._write(queue.ordinal, QueueName(queue.name, queue.guid, kind), _MESSAGES_LEFT)
 
     def emptied(self, ordinal: int) -> None:
-        """Note that the last message of a deleted queue is gone: the feed gets no more events of this
+        """Note that the last message of a deleted queue was deleted: the feed gets no more events of this
         queue.
         """
         found = self._deleted.get(ordinal)
@@ -76,7 +76,9 @@ class FeedNames:
             self._write(ordinal, found[0], self._services.store.writer.next_entry(Table.FEED))
 
     def trimmed(self, first: int) -> None:
-        """Delete the names that no kept event refers to. Events before number `first` were deleted."""
+        """Delete the names that only deleted events refer to: the events before number `first` were
+        deleted.
+        """
         gone = [o for o, (_, until) in self._deleted.items() if _MESSAGES_LEFT != until <= first]
         for ordinal in gone:
             del self._deleted[ordinal]

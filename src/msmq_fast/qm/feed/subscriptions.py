@@ -37,11 +37,13 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class SubscriptionNotFound(Exception):
-    """404: there is no subscription with this name."""
+    """HTTP status 404: there is no subscription with this name."""
 
 
 class SlotDropped(Exception):
-    """410: the feed no longer has the position of a subscription that lagged too far behind."""
+    """HTTP status 410: a subscription lagged too far behind, and the event at its position was deleted from
+    the feed.
+    """
 
 
 def check_name(name: str) -> str:
@@ -58,7 +60,8 @@ def check_name(name: str) -> str:
 class Subscription:
     """A subscription and its position in the feed.
 
-    `position`: number of the first event that the reader has not confirmed. Times are in Unix seconds.
+    `position`: number of the first event that the reader has not confirmed. `created` and `changed` are in
+    Unix seconds.
     """
 
     name: str
@@ -71,7 +74,7 @@ class Subscription:
 
     @property
     def lag_bytes(self) -> int:
-        """Bytes of the feed that the reader has not confirmed."""
+        """Size in bytes of the events that the reader has not confirmed."""
         return self.lag_events * decode.FEED_ENTRY.size
 
 
@@ -107,12 +110,12 @@ class Subscriptions:
     # ---- looking
 
     def listed(self) -> list[Subscription]:
-        """Returns all subscriptions by name, with their lag."""
+        """Returns all subscriptions with their lag, sorted by name."""
         return [self._seen(self._all[name]) for name in sorted(self._all)]
 
     def get(self, name: str) -> Subscription:
-        """Returns a subscription, even a dropped one. Raises SubscriptionNotFound, ValueError for an invalid
-        name.
+        """Returns a subscription, even one that is dropped, because its events were deleted. Raises
+        SubscriptionNotFound, ValueError for an invalid name.
         """
         found = self._all.get(check_name(name))
         if found is None:
@@ -143,11 +146,12 @@ class Subscriptions:
     def create(
         self, name: str, position: int | None = None, max_lag_bytes: int | None = None
     ) -> Completion[Subscription]:
-        """Create a subscription that begins at `position`, by default the oldest kept event.
+        """Create a subscription that begins at the event number `position`, by default at the oldest kept
+        event.
 
-        If it exists, change its position or limit; a dropped subscription begins anew. Raises ValueError for
-        an invalid name, an invalid limit, or a position outside the feed; INSUFFICIENT_RESOURCES if there are
-        MOST_SUBSCRIPTIONS.
+        If the subscription exists, change its position or limit; None keeps the present value. A dropped
+        subscription becomes valid again. Raises ValueError for an invalid name, an invalid limit, or a
+        position outside the feed; INSUFFICIENT_RESOURCES if there are MOST_SUBSCRIPTIONS.
         """
         before = self._all.get(check_name(name))
         first, following = self._feed.bounds()
@@ -157,7 +161,7 @@ class Subscriptions:
             position = first if before is None else before.position
         if not first <= position <= following:
             raise Malformed(
-                f"the feed has events {first} to {following - 1}: {position} is not a position in it"
+                f"the feed has events {first} to {following - 1}: {position} is not one of these or the next"
             )
         if max_lag_bytes is None:
             max_lag_bytes = DEFAULT_MAX_LAG if before is None else before.max_lag_bytes
@@ -173,7 +177,7 @@ class Subscriptions:
     def commit(self, name: str, position: int) -> Completion[Subscription]:
         """Confirm every event before `position`. A position lower than the current one has no effect.
 
-        Raises what `alive` raises, and ValueError if the event does not exist yet.
+        Raises what `alive` raises, and ValueError if `position` is after the next event to be written.
         """
         found = self.alive(name)
         _, following = self._feed.bounds()
@@ -217,7 +221,9 @@ class Subscriptions:
     # ---- for the feed
 
     def keep_from(self) -> int | None:
-        """Number of the first event to keep for a subscription within its lag; None if there is none."""
+        """Number of the oldest event that must be kept for the subscriptions that are within their
+        `max_lag_bytes`; None if no event must be kept.
+        """
         return min(
             (
                 found.position

@@ -57,7 +57,7 @@ _ENQUEUED = int(EnqueueResult.ENQUEUED)
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """The result of a send: the position in the (local or outgoing) queue, and the ordinal of the message
+    """The result of a send: the lookup id in the local or outgoing queue, and the ordinal of the message
     identifier.
     """
 
@@ -83,7 +83,7 @@ def refusal(result: int) -> MSMQError:
 
 @dataclass(frozen=True, slots=True)
 class HandleServices:
-    """The part of the queue manager that open queues use."""
+    """The parts of the queue manager that open queues use."""
 
     services: Services
     registry: QueueRegistry
@@ -151,24 +151,24 @@ class OpenQueue:
     # ---- sending
 
     def _target(self) -> Queue:
-        """Returns the queue to send to. Raises QUEUE_DELETED if it was deleted (DM-174)."""
+        """Returns the queue to send to. Raises QUEUE_DELETED if the queue was deleted (DM-174)."""
         if self._queue is None and not self.closed:
             raise QueueDeleted("the queue was deleted")
         return self.queue
 
     @property
     def destination_manager(self) -> UUID:
-        """UserHeader.QueueManagerAddress of messages sent with this handle, for routers.
+        """The value of UserHeader.QueueManagerAddress, which routers use, for messages sent with this handle.
 
-        NULL_GUID for direct names, and if the manager of the queue is not known.
+        NULL_GUID if the queue has a direct name, or if its queue manager is not known.
         """
         queue = self.queue
         known = queue.manager if isinstance(queue, OutgoingQueue) else None
         return known or manager_of(self.format_name)
 
     def stamp(self, message: Message) -> Message:
-        """Assign what the accepting queue manager assigns (DA-029): Identifier, source, SentTime,
-        destination.
+        """Set the properties that the queue manager that accepts a message assigns (DA-029): Identifier,
+        source, SentTime, destination.
         """
         services = self._services
         message.source_machine = services.guid
@@ -205,7 +205,9 @@ class OpenQueue:
         return completion
 
     def send_many(self, messages: list[Message]) -> Completion[list[SentMessage | MSMQError]]:
-        """Enqueue messages in order; resolved with a SentMessage or the refusal for each."""
+        """Enqueue messages in order; resolved with a list that has for each message a SentMessage, or the
+        error if it was refused.
+        """
         outcomes: list[SentMessage | MSMQError] = []
         packets: list[bytes] = []
         places: list[tuple[int, int]] = []
@@ -232,8 +234,8 @@ class OpenQueue:
     ) -> Completion[tuple[list[int], list[int]]]:
         """Enqueue UserMessage packets that are already stamped.
 
-        `dead_letters`: for each packet the result of QueueManager.dead_letter_queue, or 0. Resolved with
-        (EnqueueResults, lookup ids).
+        `dead_letters`: for each packet the result of QueueManager.dead_letter_queue, or 0 if its sender chose
+        no dead-letter queue. Resolved with (list of EnqueueResults, list of lookup ids), one for each packet.
         """
         self._may(self.access is Access.SEND)
         completion: Completion[tuple[list[int], list[int]]] = Completion()
@@ -276,7 +278,7 @@ class OpenQueue:
         queue = self._target()
         if queue.core.outgoing is False and queue.transactional != message.transactional:
             raise TransactionUsage(
-                "a transactional queue takes transactional messages, and only it does (DM-107)"
+                "transactional messages need a transactional queue, and all others another one (DM-107)"
             )
         return self.stamp(message).to_packet()
 
@@ -293,7 +295,7 @@ class OpenQueue:
     ) -> ReadRequest:
         """Receive or peek the first message; waits up to `timeout_ms` (None: without limit). See ReadRequest.
 
-        A message is taken only if `gate` admits it. With `hold` it stays in the queue, locked. `tag`
+        A message is taken only if `gate` admits it. With `hold` the message stays in the queue, locked. `tag`
         identifies the read for `cancel`.
         """
         self.may_read(peek=peek)
@@ -301,7 +303,7 @@ class OpenQueue:
         return self.wait(ReadRequest(readers, peek, gate, hold=hold, tag=tag), timeout_ms)
 
     def wait(self, request: ReadRequest, timeout_ms: int | None) -> ReadRequest:
-        """Serve a read of this handle, now or when a message arrives, with a time-out of `timeout_ms`."""
+        """Serve a read of this handle now, or when a message arrives within `timeout_ms`."""
         readers = self.queue.readers
         readers.enter(request)
         if request.completion.done or not readers.waits(request):
@@ -315,7 +317,9 @@ class OpenQueue:
         return self.track(request)
 
     def track(self, request: ReadRequest) -> ReadRequest:
-        """Cancel a read when this handle is closed, unless it has completed before."""
+        """Note a read, so that it is cancelled when this handle is closed, unless the read has completed
+        before.
+        """
         if not request.completion.done:
             self._requests.add(request)
             request.completion.add_done_callback(lambda _: self._requests.discard(request))
@@ -339,8 +343,8 @@ class OpenQueue:
     ) -> ReadRequest:
         """Dequeue Message Begin: deliver the message but keep it locked until `end` (DM-120).
 
-        With `transaction`, the message stays locked until that transaction ends, which alone decides
-        (DM-118).
+        With `transaction`, the message stays locked until that transaction ends. The transaction alone, not
+        `end`, then decides whether the message is removed (DM-118).
         """
         hold = transaction or self.two_phase.begin()
         if cursor is not None:
@@ -350,7 +354,7 @@ class OpenQueue:
     def begin_now(self) -> Received | None:
         """Fast path of `begin`: deliver the first message if it is in memory and no other read waits for it.
 
-        Creates no request. Returns None if the caller must use `begin`.
+        Creates no ReadRequest. Returns None if there is no such message; the caller must then use `begin`.
         """
         if not self._receives:
             self.may_read(peek=False)
@@ -360,8 +364,8 @@ class OpenQueue:
     def end(self, lookup_id: int, *, delete: bool, transactional: bool = False) -> Completion[None]:
         """Dequeue Message End: remove the message that `begin` delivered, or return it (DM-121 … DM-125).
 
-        Raises TRANSACTION_SEQUENCE if this handle has not locked it. With `transactional` nothing happens:
-        the transaction decides.
+        Raises TRANSACTION_SEQUENCE if this handle has not locked the message. With `transactional` nothing
+        happens: the transaction decides whether the message is removed.
         """
         core = self.queue.core
         if transactional:
@@ -374,8 +378,8 @@ class OpenQueue:
         """Receive or peek by LookupIdentifier (DM-127 … DM-131); with `hold` the message stays in the queue,
         locked.
 
-        Raises MESSAGE_NOT_FOUND; MESSAGE_ALREADY_RECEIVED for a received message under a cursor; for a locked
-        message TRANSACTION_USAGE (peek) or MESSAGE_LOCKED_UNDER_TRANSACTION (receive).
+        Raises MESSAGE_NOT_FOUND; MESSAGE_ALREADY_RECEIVED if a cursor is on the message but it was received;
+        for a locked message TRANSACTION_USAGE (peek) or MESSAGE_LOCKED_UNDER_TRANSACTION (receive).
         """
         if hold is not None:
             return self.look_up(lookup_id, operation, hold, peek=peek).completion
@@ -404,7 +408,7 @@ class OpenQueue:
         return completion
 
     def look_up(self, lookup_id: int, operation: Lookup, hold: Hold, *, peek: bool = False) -> ReadRequest:
-        """`lookup` with a `hold`, as a read that can be cancelled."""
+        """Like `lookup` with a `hold`, but returns a read that can be cancelled."""
         self.may_read(peek=peek)
         if peek:
             raise InvalidParameter("a transaction cannot peek a message")
@@ -442,17 +446,17 @@ class OpenQueue:
                     else MessageLocked("the message is locked")
                 )
         if key is None:
-            raise MessageNotFound("there is no such message")
+            raise MessageNotFound("the queue has no message at this position")
         return key
 
     def _cursor_stands_on(self, key: int) -> bool:
-        """Whether a cursor is on a message. A message that is gone is remembered while a cursor is on it
-        (DA-006).
+        """Whether a cursor of any handle is on the message with this key. The key of a removed message stays
+        known while a cursor is on it (DA-006).
         """
         return any(handle.stands_on(key) for handle in self.queue.descriptors)
 
     def stands_on(self, key: int) -> bool:
-        """Whether a cursor of this handle is on a message."""
+        """Whether a cursor of this handle is on the message with this key."""
         return any(cursor.key == key for cursor in self.cursors.values())
 
     # ---- cursors, moving
@@ -487,7 +491,8 @@ class OpenQueue:
         acknowledge: bool,
         on_end: Callable[[MSMQError], None] | None = None,
     ) -> Subscription:
-        """Deliver messages to `sink` in batches, at most `credit` of them; see Subscription.
+        """Deliver messages to `sink` in batches, at most `credit` messages until more credit is granted; see
+        Subscription.
 
         `on_end` is called when the queue is deleted.
         """
@@ -512,8 +517,8 @@ class OpenQueue:
     # ---- the rest
 
     def purge(self) -> Completion[int]:
-        """Remove every available message (DM-092 … DM-094). Resolved with their number once the removal is
-        durable.
+        """Remove every available message (DM-092 … DM-094). Resolved with the number of removed messages once
+        the removal is durable.
         """
         self._may(self.access.receives)
         return self._parts.housekeeping.purge(self.queue, self._token)

@@ -25,16 +25,16 @@ def check_move(
 ) -> None:
     """Check that a message may be moved to `target`, which is open with `access`.
 
-    Raises ACCESS_DENIED if `target` is not open for moving; INVALID_PARAMETER unless the two are a queue and
-    its subqueue, or two subqueues of one queue; TRANSACTION_USAGE in a transaction if the queue is not
-    transactional; MESSAGE_NOT_FOUND; MESSAGE_LOCKED_UNDER_TRANSACTION.
+    Raises ACCESS_DENIED if `target` is not open for moving; INVALID_PARAMETER unless `source` and `target`
+    are a queue and its subqueue, or two subqueues of one queue; TRANSACTION_USAGE if the move is
+    `transactional`, but the queue is not; MESSAGE_NOT_FOUND; MESSAGE_LOCKED_UNDER_TRANSACTION.
     """
     if access is not Access.MOVE:
         raise AccessDenied("the target queue is not open with the access MOVE")
     if target is source or target.family is not source.family:
         raise InvalidParameter("messages can only be moved between a queue and its subqueues")
     if transactional and not target.transactional:
-        raise TransactionUsage("the queue is not transactional")
+        raise TransactionUsage("a transaction cannot move messages of a queue that is not transactional")
     state = source.core.positions.state(lookup_id) if 0 <= lookup_id < 1 << 64 else 0
     if state in _LOCKED:
         raise MessageLocked("the message is locked")

@@ -51,10 +51,10 @@ class Opener:
     ) -> OpenQueue:
         """Open a queue (DM-069 … DM-086).
 
-        A queue of another computer can be opened for sending: an outgoing queue takes the messages.
-        `internal` also opens queues that applications cannot open; `token` is the caller, None for the queue
-        manager itself. Raises QUEUE_NOT_FOUND, SHARING_VIOLATION, ACCESS_DENIED, UNSUPPORTED_ACCESS_MODE,
-        UNSUPPORTED_FORMATNAME_OPERATION, and what QueueRegistry.resolve raises.
+        A queue of another computer can be opened for sending; the handle then sends to an outgoing queue.
+        With `internal`, queues that applications cannot open can be opened, too; `token` is the caller, None
+        for the queue manager itself. Raises QUEUE_NOT_FOUND, SHARING_VIOLATION, ACCESS_DENIED,
+        UNSUPPORTED_ACCESS_MODE, UNSUPPORTED_FORMATNAME_OPERATION, and what QueueRegistry.resolve raises.
         """
         self._services.require_ready()
         if access is Access.SEND and share is not Share.DENY_NONE:
@@ -66,7 +66,7 @@ class Opener:
         if isinstance(queue, OutgoingQueue) and access is Access.SEND:
             self._outgoing.claimed(queue)
         if queue.key in INTERNAL_KEYS and not internal:
-            raise UnsupportedAccessMode("the queue is for internal use only")
+            raise UnsupportedAccessMode("only the queue manager itself can open this queue")
         if access is Access.SEND and queue.kind is QueueKind.SUBQUEUE:
             raise UnsupportedAccessMode("a subqueue cannot be sent to")
         if access is Access.SEND and queue.kind is QueueKind.SYSTEM and not internal:
@@ -78,7 +78,9 @@ class Opener:
         self._guard.open(token, queue, access)
         for existing in queue.descriptors:
             if excludes(existing.access, existing.share, access, share):
-                raise SharingViolation(f"{queue.name} is open in a mode that excludes this access")
+                raise SharingViolation(
+                    f"{queue.name} is open with an access or share mode that excludes this one"
+                )
         format_name = target.name if target.name is not None else queue.format_name(self._services.guid)
         number = self._registry.new_handle()
         handle = OpenQueue(self._parts, queue, access, share, format_name, number, token)
@@ -86,7 +88,8 @@ class Opener:
         return handle
 
     def _new_subqueue(self, target: Target, access: Access, token: Token | None) -> Queue | None:
-        """Create a subqueue that is opened for the first time, if the caller may open its queue (DM-087).
+        """Create a subqueue that is opened for the first time, if the caller may open its parent queue
+        (DM-087).
 
         Returns None if the name does not denote a subqueue of an existing queue.
         """
@@ -114,11 +117,12 @@ class Opener:
                 raise QueueNotFound(f"there is no queue {printable(name)}")
             return queue
         if access is not Access.SEND:
-            raise QueueNotFound(f"{name} is not on this computer")
+            raise QueueNotFound(f"{name} is not on this computer: it can be opened for sending only")
         return self._destinations.elsewhere(target, name)
 
     def elsewhere(self, name: str) -> FormatName | None:
-        """Returns the format name for reading a queue of another computer; None for local queues and lists.
+        """Returns the format name with which a queue of another computer is opened for reading; None if
+        `name` denotes a local queue or a distribution list.
 
         Raises what QueueRegistry.resolve raises, and UNSUPPORTED_FORMATNAME_OPERATION if the queue cannot be
         read.
@@ -132,7 +136,8 @@ class Opener:
         return target.name
 
     def dead_letter_queue(self, name: str, token: Token | None) -> int:
-        """Returns the value that send_packets takes for the dead-letter queue that `token` chose (M-04).
+        """Returns the ordinal of a dead-letter queue that the sender `token` chose by `name`, for
+        `send_packets` (M-04).
 
         0 if this computer has no such application queue. Raises ACCESS_DENIED if `token` may not send to it,
         and ILLEGAL_… if `name` is not a valid queue name.

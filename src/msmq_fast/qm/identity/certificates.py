@@ -1,5 +1,5 @@
-"""Certificates of users, generated or imported: stored with their private keys, registered in the
-directory.
+"""Certificates of users, generated or imported. The queue manager stores them with their private keys and
+registers them in the directory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_PER_USER: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class KeptCertificate:
-    """A certificate of a user. `signs`: its private key is stored here."""
+    """A certificate of a user. `signs`: True if its private key is stored here, too."""
 
     identifier: UUID
     certificate: bytes
@@ -96,15 +96,17 @@ class Certificates:
     # ---- asking
 
     def of(self, user: Sid) -> tuple[KeptCertificate, ...]:
-        """The certificates of a user, oldest first."""
+        """Returns the certificates of a user, oldest first."""
         return self._kept.get(user, ())
 
     def users(self) -> list[Sid]:
-        """The users that have certificates."""
+        """Returns the users that have certificates."""
         return sorted(self._kept, key=str)
 
     def registered(self, user: Sid) -> list[bytes]:
-        """Returns the registered certificates of a user (QB-244); none if the directory does not answer."""
+        """Returns the registered certificates of a user (QB-244); an empty list if the directory does not
+        answer.
+        """
         directory = self._directory
         if not directory.events.integrated:
             return [kept.certificate for kept in self.of(user)]
@@ -118,8 +120,8 @@ class Certificates:
         return [each.certificate for each in found]
 
     def signer(self, user: Sid, digest: bytes = b"") -> Signer:
-        """Returns the signer for a user: the certificate with the given MD5 digest, else the internal one,
-        else any.
+        """Returns the certificate and key with which messages of a user are signed: those with the given MD5
+        digest; without a digest the internal ones, or any others if there are no internal ones.
 
         Raises CERTIFICATE_NOT_PROVIDED, CORRUPTED_INTERNAL_CERTIFICATE.
         """
@@ -154,8 +156,8 @@ class Certificates:
     def add(self, user: Sid, certificate: bytes, key: RSAPrivateKey | None) -> Completion[KeptCertificate]:
         """Add an external certificate, with its private key if this queue manager is to sign with it.
 
-        Raises SecurityDataError if the key does not match the certificate, and INSUFFICIENT_RESOURCES at the
-        limit.
+        Raises SecurityDataError if the key does not match the certificate, and INSUFFICIENT_RESOURCES if the
+        user already has the maximum number of certificates.
         """
         numbers = key_of(certificate).public_numbers()
         if key is not None and (public_part(key).modulus, public_part(key).exponent) != (
@@ -172,15 +174,17 @@ class Certificates:
         return self._replace(user, before, kept, key)
 
     def remove(self, user: Sid, identifier: UUID) -> Completion[KeptCertificate]:
-        """Delete a certificate and its private key. Raises NO_INTERNAL_USER_CERT if it does not exist."""
+        """Delete a certificate and its private key. Raises NO_INTERNAL_USER_CERT if the certificate does not
+        exist.
+        """
         found = tuple(kept for kept in self._after_changes(user) if kept.identifier == identifier)
         if not found:
             raise error("MQ_ERROR_NO_INTERNAL_USER_CERT", f"{user} has no certificate {identifier}")
         return self._replace(user, found, None, None).then(lambda _: Completion.of(found[0]))
 
     def _after_changes(self, user: Sid) -> tuple[KeptCertificate, ...]:
-        """Returns the result of `of` once all pending changes are durable, so that a new change does not undo
-        them.
+        """Returns the certificates of a user as they will be when all pending changes are durable. A new
+        change starts from these, so that it does not undo a pending one.
         """
         return self._coming.get(user, self.of(user))
 
@@ -231,7 +235,9 @@ class Certificates:
     def _register(
         self, user: Sid, gone: tuple[KeptCertificate, ...], new: KeptCertificate | None
     ) -> Completion[None]:
-        """Update the User object in the directory; certificates that others registered there stay."""
+        """Replace certificates in the User object of the directory; certificates that other queue managers
+        registered stay.
+        """
         directory = self._directory
         if not directory.events.integrated:
             return Completion.of(None)

@@ -16,11 +16,13 @@ __all__ = ["Directory"]
 
 
 class Directory(Protocol):
-    """The directory as the queue manager uses it."""
+    """The methods of the directory that the queue manager uses for keys and certificates."""
 
     @property
     def events(self) -> DirectoryEvents:
-        """The directory events; they tell whether a directory is integrated."""
+        """The directory events; their attribute `integrated` shows whether this queue manager uses a
+        directory.
+        """
 
     def queue_manager(self) -> DirectoryObject:
         """Returns the QueueManager object of this queue manager."""

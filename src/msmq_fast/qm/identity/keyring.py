@@ -1,5 +1,5 @@
-"""Key pairs of the queue manager, one for each provider (DM-008), and manually configured keys of other
-managers.
+"""Key pairs of the queue manager, one for each cryptographic provider and use (DM-008), and manually
+configured public keys of other queue managers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Pairs = dict[tuple[KeyUse, Provider], RSAPrivateKey]
 
 
 class Keyring:
-    """The stored keys. `exchange` has the key pairs that decrypt messages for this computer.
+    """The stored keys. `exchange` has the private keys that decrypt messages for this computer, by provider.
 
     `changed` is called when keys of another queue manager are set or removed.
     """
@@ -59,7 +59,8 @@ class Keyring:
     def load(self, *, discard: bool = False) -> None:
         """Read the stored keys.
 
-        Raises SecurityDataError if a key was not sealed by this vault; with `discard` such keys are skipped.
+        Raises SecurityDataError if a key was not encrypted by this vault; with `discard` such keys are
+        skipped.
         """
         for provider in PROVIDERS:
             for use, pairs in ((KeyUse.EXCHANGE, self.exchange), (KeyUse.SIGNATURE, self._signature)):
@@ -76,7 +77,7 @@ class Keyring:
             self._peers[UUID(bytes=name)] = blob
 
     def missing(self, providers: Iterable[Provider]) -> list[tuple[KeyUse, Provider]]:
-        """Returns the key pairs that do not exist yet."""
+        """Returns (use, provider) of the key pairs that do not exist yet."""
         return [
             (use, provider)
             for provider in providers
@@ -85,7 +86,7 @@ class Keyring:
         ]
 
     def keep(self, pairs: Pairs) -> Completion[None]:
-        """Store new key pairs; resolved when they are durable and published."""
+        """Store new key pairs; resolved when they are durable and published in the directory."""
 
         def fill() -> None:
             for (use, provider), key in pairs.items():
@@ -103,16 +104,18 @@ class Keyring:
 
     @property
     def encryption_list(self) -> bytes:
-        """PublicEncryptionKeyList (QM-21)."""
+        """The encoded PublicEncryptionKeyList of this queue manager (QM-21)."""
         return _key_list(self.exchange, signing=False)
 
     @property
     def signing_list(self) -> bytes:
-        """PublicSigningKeyList (QM-22)."""
+        """The encoded PublicSigningKeyList of this queue manager (QM-22)."""
         return _key_list(self._signature, signing=True)
 
     def publish(self) -> Completion[None]:
-        """Write both lists to this queue manager's directory object, unless it has them already."""
+        """Write both public key lists to this queue manager's directory object, unless it has them
+        already.
+        """
         directory = self._directory
         lists = (self.encryption_list, self.signing_list)
         shown = directory.queue_manager()
@@ -124,15 +127,15 @@ class Keyring:
     # ---- what others have
 
     def published(self, manager: UUID) -> bytes | None:
-        """Returns the encryption keys of a queue manager: those configured manually, else the directory's
-        (QB-342).
+        """Returns the public encryption keys of a queue manager: those configured manually, else those in the
+        directory (QB-342). None if they are not known.
         """
         if manager == self._guid:
             return self.encryption_list
         return self._peers.get(manager) or self._attribute(manager, _ATTRIBUTES[0])
 
     def signing_keys(self, manager: UUID) -> tuple[PublicKeyEntry, ...]:
-        """Returns the signing keys of a queue manager; empty if they are not known."""
+        """Returns the public signing keys of a queue manager; empty if they are not known."""
         try:
             if manager == self._guid:
                 return read_key_list(self.signing_list)
@@ -149,16 +152,16 @@ class Keyring:
 
     @property
     def peers(self) -> Mapping[UUID, bytes]:
-        """Manually configured MQDSPUBLICKEYS of other queue managers."""
+        """The manually configured public keys of other queue managers: GUID → MQDSPUBLICKEYS."""
         return self._peers
 
     def tell(self, manager: UUID, blob: bytes | None) -> Completion[None]:
-        """Store the encryption keys of another queue manager; None deletes them.
+        """Store the public encryption keys of another queue manager; None deletes them.
 
         Raises SecurityDataError if `blob` is not a valid key list.
         """
         if blob is not None and not read_key_list(blob):
-            raise SecurityDataError("the list has no keys")
+            raise SecurityDataError("the key list has no keys")
         name = MetaName.PEER_KEYS + manager.bytes
         records = self._records
 

@@ -42,7 +42,7 @@ _HASHES = tuple(HashAlgorithm)
 
 
 class Signing:
-    """Signs messages. `algorithm` is the hash for messages that do not name one."""
+    """Signs messages. `algorithm` is the hash algorithm for messages that do not name one."""
 
     def __init__(
         self, certificates: Certificates, algorithm: HashAlgorithm, switches: SecuritySwitches
@@ -53,7 +53,7 @@ class Signing:
 
     @property
     def to_direct_names(self) -> bool:
-        """Whether messages to direct format names of other computers are signed (QB-402)."""
+        """Whether messages to direct format names of other computers can be signed (QB-402)."""
         return self._switches.qb402_sign_direct
 
     def sign(
@@ -70,8 +70,8 @@ class Signing:
 
         `level` is the MSMQ version of the signature: 1 for 1.0, 2 for 2.0. A message for several queues
         always gets a 3.0 signature, whatever `level` is. `digest` is the MD5 digest that selects the
-        certificate. A message for a queue of this computer (`local`) counts as verified. Raises
-        ILLEGAL_PROPERTY_VALUE, CERTIFICATE_NOT_PROVIDED, CANNOT_SIGN_DATA_EX, INSUFFICIENT_RESOURCES.
+        certificate. The signature of a message for a queue of this computer (`local`) counts as verified.
+        Raises ILLEGAL_PROPERTY_VALUE, CERTIFICATE_NOT_PROVIDED, CANNOT_SIGN_DATA_EX, INSUFFICIENT_RESOURCES.
         """
         if level not in _KINDS or algorithm not in (0, *_HASHES):
             raise error("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", "unknown authentication level or hash algorithm")
@@ -111,7 +111,9 @@ class Signing:
         return protected(message, header, hash_algorithm=HashAlgorithm.SHA1)
 
     def identify(self, packet: bytes, user: Sid) -> bytes:
-        """Returns the packet with the SID of its sender, which is not proven (PROPID_M_SENDERID_TYPE)."""
+        """Returns the packet with the SID of its sender, but without a signature that proves it
+        (PROPID_M_SENDERID_TYPE).
+        """
         message = parse(packet)
         header = security_of(message) or SecurityHeader()
         header.sender_id_type, header.sender_id = SenderType.SID, user.data
@@ -129,16 +131,17 @@ def prepare(
     request: SignatureRequest | None,
     token: Token | None,
 ) -> bytes:
-    """Returns the packet of a local program as it is put into `queue`: signed if the program requests it.
+    """Returns the packet of a local program in the form in which it is put into `queue`: signed if the
+    program requests it.
 
     A message for a local queue is not encrypted, since it does not leave the computer; the queue's privacy
     level is checked against what the program requested.
 
     Raises what `Signing.sign` raises; UNSUPPORTED_OPERATION if a signature is requested without `signing` or
     `token`; UNSUPPORTED_FORMATNAME_OPERATION if messages to direct names are not signed, or if encrypted
-    messages cannot be sent to this name; TRANSACTION_USAGE if transactional messages cannot;
-    MESSAGE_NOT_AUTHENTICATED or ILLEGAL_PROPERTY_VALUE if the queue accepts only signed, only encrypted, or
-    only clear messages.
+    messages cannot be sent to this name; TRANSACTION_USAGE if transactional messages cannot be sent to this
+    name; MESSAGE_NOT_AUTHENTICATED or ILLEGAL_PROPERTY_VALUE if the queue accepts only signed, only
+    encrypted, or only clear messages.
     """
     local = queue.kind is not QueueKind.OUTGOING
     if request is not None:

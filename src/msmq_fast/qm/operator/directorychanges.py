@@ -23,8 +23,8 @@ __all__ = ["DirectoryChanges"]
 
 
 class DirectoryChanges:
-    """Implements `document.Changes`. Changes to the objects of local public queues are made through the
-    queues, so that object and queue stay equal.
+    """Implements `document.Changes`. A change to the object of a local public queue is made as a change of
+    the queue, so that the object and the queue stay equal.
     """
 
     def __init__(self, directory: DirectoryClient, registry: QueueRegistry, queues: QueueAdmin) -> None:
@@ -35,7 +35,7 @@ class DirectoryChanges:
     def create(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
     ) -> Completion[UUID]:
-        """Create an object; the object of a local queue creates the queue."""
+        """Create a directory object; if it is the object of a local queue, create the queue."""
         path = item.get("Pathname")
         if item.kind is not ObjectType.QUEUE or not self._directory.is_own_path(path):
             return self._directory.create(item, attributes, join=join)
@@ -47,7 +47,7 @@ class DirectoryChanges:
     def write(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
     ) -> Completion[None]:
-        """Change an object; the object of a local queue changes the queue."""
+        """Change a directory object; if it is the object of a local queue, change the queue."""
         queue = self._named_queue(item)
         if queue is None:
             return self._directory.write(item, attributes, join=join)
@@ -57,7 +57,9 @@ class DirectoryChanges:
         return self._queues.set_properties(queue, security=security_of(given), **values)
 
     def delete(self, item: DirectoryObject, *, join: Join | None = None) -> Completion[None]:
-        """Delete an object; the object of a local queue deletes the queue and its messages."""
+        """Delete a directory object; if it is the object of a local queue, delete the queue and its
+        messages.
+        """
         if item.kind is ObjectType.QUEUE_MANAGER and item.identifier == self._directory.guid:
             return failed(generic("the object is the running queue manager itself", item.kind))
         queue = self._named_queue(item)
@@ -73,7 +75,7 @@ class DirectoryChanges:
         *,
         force: bool = False,
     ) -> Completion[DirectoryObject]:
-        """Read an object."""
+        """Read the directory object that matches the conditions."""
         return self._directory.read(kind, conditions, attributes, force=force)
 
     def _named_queue(self, item: DirectoryObject) -> Queue | None:

@@ -1,4 +1,6 @@
-"""Imports messages from a file into a queue, with their identifiers, arrival times and counts."""
+"""Imports messages from a file into a queue. They keep their identifiers, arrival times, abort counts and
+move counts.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ class Import:
     """
 
     def __init__(self, services: Services, jobs: Jobs, job: bytes) -> None:
-        """Raises SHARING_VIOLATION if the same import is under way."""
+        """Raises SHARING_VIOLATION if another connection is running the import `job`."""
         if job in jobs.importing:
             raise SharingViolation("another connection is already running this import")
         self.done = 0
@@ -39,7 +41,9 @@ class Import:
         jobs.importing.add(job)
 
     def begin(self, *, anew: bool) -> Completion[int]:
-        """Resolved with the number of records that an earlier attempt imported; 0 with `anew`."""
+        """Begin or resume the import. Resolved with the number of records that an earlier attempt has
+        processed, or with 0 if the import starts `anew`.
+        """
 
         def found(progress: Progress) -> Completion[int]:
             self.done = 0 if anew else progress.done
@@ -49,7 +53,7 @@ class Import:
         return self._jobs.find(self._job).then(found)
 
     def close(self) -> None:
-        """End the import of this connection; another connection may then resume it."""
+        """End the import on this connection; another connection may then resume it."""
         if not self._closed:
             self._closed = True
             self._identifiers = None
@@ -58,13 +62,15 @@ class Import:
     def put(
         self, queue: Queue | None, first: int, entries: list[Entry], *, skip: bool, last: bool
     ) -> Completion[tuple[int, int]]:
-        """Import records from number `first` on; resolved with (imported, skipped) when they are durable.
+        """Import the records `entries`, which have the numbers from `first` on; resolved with (number
+        imported, number skipped) when they are durable.
 
         With `skip`, messages whose identifier is already in the queue are skipped; otherwise they are
-        refused. `last` deletes the stored progress. The records before a refused one are kept; then the
-        refusal is raised and the import ends. `queue` may be None if there are no records. Raises
-        INVALID_PARAMETER for a record out of order, a record that is not a message, or a queue that does not
-        accept imports; QUEUE_DELETED; INSUFFICIENT_RESOURCES (quota); TRANSACTION_USAGE.
+        refused. With `last`, the stored progress is deleted. If a record is refused, the records before it
+        are imported, the completion fails with the refusal, and the import ends. `queue` may be None if
+        `entries` is empty. Raises, or fails with, INVALID_PARAMETER for a record out of order, a record that
+        is not a message, or a queue that does not accept imports; QUEUE_DELETED; INSUFFICIENT_RESOURCES
+        (quota); TRANSACTION_USAGE.
         """
         if not self._begun or self._closed or first != self.done:
             raise InvalidParameter(f"the next record of this import is {self.done}, not {first}")
@@ -145,7 +151,7 @@ class Import:
 def _judge(
     packet: bytes, queue: Queue, identifiers: Identifiers, number: int, *, skip: bool
 ) -> MSMQError | None:
-    """Returns the reason why a record cannot be imported; None if it can."""
+    """Returns the error for a record that cannot be imported; None if it can be imported."""
     try:
         transactional = is_transactional(packet)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""The progress of an operator's long jobs.
+"""The progress of an operator's long jobs, such as an import.
 
-It is written in the units that do the work, so that a job can be interrupted at any point and resumes without
-a gap or a repetition.
+The progress of each step is written in the same atomic unit of the store as the messages of that step. So a
+job can be interrupted at any point, and resumes without skipping or repeating a message.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ JOB_SIZE: Final = 16  # bytes of the name of a job
 class Progress:
     """The progress of a job.
 
-    `done`: the number of imported records, or the arrival sequence up to which messages were copied; `upto`:
-    the arrival sequence at which a copy ends. `target`: GUID, as on the wire, of the queue that got the
-    latest
-    messages.
+    `done`: the number of processed records of an import, or the arrival sequence up to which messages were
+    copied. `upto`: the arrival sequence at which a copy ends. `target`: GUID, as on the wire, of the queue to
+    which the latest messages were added.
     """
 
     done: int = 0
@@ -42,7 +41,7 @@ def check_job(job: bytes) -> None:
 class Jobs:
     """The progress records of one queue manager. A client identifies a job by 16 bytes that it chooses.
 
-    `importing` has the import jobs that connections are working on.
+    `importing` has the names of the import jobs that connections are running.
     """
 
     def __init__(self, records: Records, registry: QueueRegistry) -> None:
@@ -51,10 +50,11 @@ class Jobs:
         self.importing: set[bytes] = set()
 
     def find(self, job: bytes) -> Completion[Progress]:
-        """Returns the progress of a job, once the pending units of earlier connections have ended.
+        """Returns a completion that is resolved with the progress of a job, once all pending units are
+        durable or have failed.
 
-        Raises INVALID_PARAMETER. If the target of a job was deleted, the job starts again: its messages are
-        gone.
+        Raises INVALID_PARAMETER for an invalid job name. If the target queue of a job was deleted, the job
+        starts from the beginning, because its messages were deleted with the queue.
         """
         check_job(job)
         # After this barrier, all changes of earlier connections are durable or have failed.
@@ -69,7 +69,7 @@ class Jobs:
         return progress if progress.target in targets else Progress()
 
     def advance(self, job: bytes, progress: Progress) -> None:
-        """Write progress in the current unit."""
+        """Write the progress of a job in the current unit."""
         self._records.set_meta(MetaName.JOB + job, [progress.done, progress.upto, progress.target])
 
     def end(self, job: bytes) -> None:

@@ -1,5 +1,5 @@
 """Creates, changes and deletes the queues of this computer (DM-055 … DM-068, DU-09, DU-10, DU-17). Logs each
-act.
+of these changes.
 """
 
 from __future__ import annotations
@@ -62,16 +62,19 @@ class QueueAdmin:
         """Create a queue of this computer; resolved when it is durable (DM-055 … DM-063, DU-10).
 
         `token` is the caller, None for the queue manager itself; without `security` the queue gets the
-        default descriptor. Raises ILLEGAL_QUEUE_PATHNAME, QUEUE_EXISTS, PROPERTY, ILLEGAL_PROPERTY_VALUE,
-        ACCESS_DENIED. For a public queue, the completion fails with the error of the directory, if any.
+        default security descriptor. Raises ILLEGAL_QUEUE_PATHNAME, QUEUE_EXISTS, PROPERTY,
+        ILLEGAL_PROPERTY_VALUE, ACCESS_DENIED. For a public queue, the completion fails with the error of the
+        directory, if any.
         """
         self._services.require_ready()
         self._guard.create(token)
         part = self._registry.part_of_path(path)
         if part.scope is Scope.SYSTEM or part.subqueue or part.journal:
-            raise IllegalQueuePathName(f"{quoted(path)} is not the path of a queue that can be created")
+            raise IllegalQueuePathName(
+                f"{quoted(path)} cannot be created: it is not the path of a public or private queue"
+            )
         if part.key in self._registry:
-            raise QueueExists(f"a queue {part} exists")
+            raise QueueExists(f"a queue {part} already exists")
         name = self._registry.path_of(part)
         values = QueueProperties.build(dict(properties))
         descriptor = self._guard.new_descriptor(token, security, self._directory.machine_sid)
@@ -110,8 +113,8 @@ class QueueAdmin:
         security: SecurityDescriptor | None = None,
         **properties: object,
     ) -> Completion[None]:
-        """Change properties, and those parts of the descriptor that `security` contains; resolved when
-        durable (DU-17).
+        """Change the given properties of a queue, and those parts of its security descriptor that `security`
+        contains; resolved when durable (DU-17).
 
         Raises PROPERTY for `transactional`, which cannot change; ACCESS_DENIED if `token` may not make all
         the changes.
@@ -149,8 +152,8 @@ class QueueAdmin:
     def set_security(
         self, queue: Queue | None, given: SecurityDescriptor, *, token: Token | None = None
     ) -> Completion[SecurityDescriptor]:
-        """Replace those parts of the descriptor of a queue, or of the queue manager for None, that `given`
-        contains; resolved with the new descriptor when it is durable.
+        """Replace parts of the security descriptor of `queue`, or of the queue manager if `queue` is None:
+        the parts that `given` contains. Resolved with the new descriptor when it is durable.
 
         Raises ACCESS_DENIED, ILLEGAL_PROPERTY_VALUE: see `Guard.change_permissions`.
         """

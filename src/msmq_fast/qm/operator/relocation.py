@@ -1,6 +1,7 @@
-"""Moves or copies messages for an operator: one bounded batch a call, each batch one durable unit.
+"""Moves or copies messages for an operator. Each call processes one batch of bounded size, in one durable
+unit.
 
-See `queues.browse` for what a batch is.
+`queues.browse` defines the batches.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _AVAILABLE: Final = int(PositionState.STATE_AVAILABLE)
 
 @dataclass(slots=True)
 class Outcome:
-    """The outcome of one batch: how many messages were moved, and how many stay, by reason."""
+    """The outcome of one batch: how many messages were moved or copied, and how many were refused, by
+    reason.
+    """
 
     next: int
     finished: bool
@@ -36,7 +39,7 @@ class Outcome:
     refusals: dict[str, int] = field(default_factory=dict)
 
     def refuse(self, reason: str) -> None:
-        """Count one message that stays, with the reason."""
+        """Count one message that stays in its queue, with the reason."""
         self.refusals[reason] = self.refusals.get(reason, 0) + 1
 
 
@@ -57,12 +60,14 @@ def relocate(
     keep: bool,
     also: Callable[[Outcome], None] | None = None,
 ) -> Completion[Outcome]:
-    """Move the next batch to another queue of this computer; copy it with `keep`. Identifiers do not change.
+    """Move the next batch of messages to another queue of this computer; with `keep`, copy them. Message
+    identifiers do not change.
 
-    Moved messages leave one queue and enter the other in one unit, in which `also` may write. The batch ends
-    at the first message that the target refuses; if that is the first message of the batch, its refusal is
-    raised. Raises INVALID_PARAMETER as check_target does; TRANSACTION_USAGE, MESSAGE_NOT_AUTHENTICATED or
-    ILLEGAL_PROPERTY_VALUE if the target does not accept the first message.
+    Moved messages leave `source` and enter `target` in one unit. `also`, if given, is called with the outcome
+    inside that unit and may write to the store. The batch ends at the first message that the target refuses;
+    if that is the first message of the batch, its refusal is raised. Raises INVALID_PARAMETER as check_target
+    does; TRANSACTION_USAGE, MESSAGE_NOT_AUTHENTICATED or ILLEGAL_PROPERTY_VALUE if the target does not accept
+    the first message.
     """
     check_target(source, target)
 
@@ -104,8 +109,8 @@ def relocate(
 def _fitting(
     source: Queue, target: Queue, messages: list[Received]
 ) -> tuple[list[Received], tuple[Received, MSMQError] | None]:
-    """Returns the messages that still exist, up to the first that the target does not accept, with its
-    refusal.
+    """Returns (messages, refusal): the messages that still exist, up to the first that the target does not
+    accept; `refusal` is that message and the error, or None.
     """
     chosen: list[Received] = []
     for message in messages:
@@ -122,15 +127,15 @@ def _fitting(
 
 
 def takes_one_kind(target: Queue) -> bool:
-    """Whether a queue accepts only transactional or only other messages; journals and dead-letter queues
-    accept both.
+    """Whether a queue accepts only transactional messages, or only messages that are not transactional.
+    Journals and dead-letter queues accept both.
     """
     journal = target.part is not None and target.part.journal
     return target.kind in (QueueKind.PUBLIC, QueueKind.PRIVATE, QueueKind.SUBQUEUE) and not journal
 
 
 def wrong_kind(target: Queue) -> TransactionUsage:
-    """Returns the refusal of a message whose transactional property does not match the queue."""
+    """Returns the error for a message that is transactional although the target is not, or the reverse."""
     if target.transactional:
         return TransactionUsage(f"{target.name} takes transactional messages only")
     return TransactionUsage(f"{target.name} takes no transactional messages")

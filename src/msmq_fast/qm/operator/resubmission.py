@@ -1,4 +1,6 @@
-"""Sends dead letters again to their destinations: each is resent and leaves its queue in one unit."""
+"""Sends dead letters again to their destinations: in one unit, each is enqueued for its destination and
+removed from the dead-letter queue.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +44,12 @@ class Resubmission:
         self._opener = opener
 
     def resubmit(self, source: Queue, stretch: Stretch, token: Token | None) -> Completion[Outcome]:
-        """Send the next batch of a dead-letter queue to its destinations again, with the present time as sent
-        time.
+        """Send the next batch of messages of a dead-letter queue to their destinations again, with the
+        present time as SentTime.
 
         The messages get new identifiers, since a receiver may know the old ones, and their time limits start
-        again. A message that its destination, or the access check of `token`, refuses stays in the
-        dead-letter queue.
+        again. A message stays in the dead-letter queue if its destination refuses it, or if the caller
+        (`token`) may not send to that destination.
         """
 
         def send(page: Page) -> Completion[Outcome]:
@@ -95,7 +97,7 @@ class Resubmission:
 
 
 class _Targets:
-    """The destinations of one batch, each opened once."""
+    """The open destination queues of one batch; each is opened only once."""
 
     def __init__(self, opener: Opener, token: Token | None) -> None:
         self._opener = opener
@@ -103,7 +105,7 @@ class _Targets:
         self._open: dict[str, OpenQueue] = {}
 
     def of(self, message: Received) -> Queue:
-        """Returns the queue that a message was sent to, local or outgoing. Raises the errors of
+        """Returns the queue, local or outgoing, for the destination of a message. Raises the errors of
         `Opener.open`.
         """
         name = str(Message.from_packet(message.packet).destination)
@@ -118,7 +120,9 @@ class _Targets:
 
 
 def _alone(packet: bytearray, number: int) -> None:
-    """Make a transactional message the only one of its transaction, without a place in a sequence."""
+    """Rewrite the transaction header of a packet: the message is the only one of transaction `number`, and
+    has no place in a sequence yet.
+    """
     offset = parse(packet).fields()["transaction_offset"]
     old, end = TransactionHeader.decode(bytes(packet), offset)
     header = TransactionHeader(

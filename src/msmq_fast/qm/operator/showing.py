@@ -1,4 +1,4 @@
-"""Queues as operators see them: fills the resources of `msmq_fast.protocol.resources`."""
+"""Describes queues for operators, as instances of the classes in `msmq_fast.protocol.resources`."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ def infos(
     transfers: Iterable[IncomingTransfer],
     sees_permissions: Callable[[Queue], bool],
 ) -> Iterator[QueueInfo | OutgoingQueueInfo]:
-    """Yields queues as resources.
+    """Yields the description of each queue.
 
     `manager` is the GUID of the queue manager, `transfers` has the incoming transfers of all queues. The
-    resource of a user queue includes the descriptor if `sees_permissions` returns True for the queue.
+    description of a user queue includes the security descriptor if `sees_permissions` returns True for the
+    queue.
     """
     by_queue: defaultdict[int, list[IncomingTransfer]] = defaultdict(list)
     for transfer in transfers:
@@ -56,7 +57,7 @@ def infos(
 def _queue_info(
     queue: Queue, manager: UUID, transfers: Iterable[IncomingTransfer], *, with_security: bool = False
 ) -> QueueInfo:
-    """Returns the resource of a local queue; `transfers` are those into this queue."""
+    """Returns the description of a local queue; `transfers` are the incoming transfers of this queue."""
     journal, properties = queue.journal, queue.properties
     return QueueInfo(
         name=queue.name,
@@ -90,7 +91,9 @@ def _queue_info(
 
 
 def _outgoing_queue_info(queue: OutgoingQueue, manager: UUID) -> OutgoingQueueInfo:
-    """Returns the resource of an outgoing queue, including the state of the sequence to its destination."""
+    """Returns the description of an outgoing queue, including the state of the sequence to its
+    destination.
+    """
     transfer = transfer_info(queue)
     return OutgoingQueueInfo(
         name=queue.name,
@@ -139,5 +142,7 @@ def _attempt(event: ConnectionEvent) -> ConnectionAttempt:
 
 
 def _place(found: SequenceInfo | None) -> str:
-    """Return a place in a stream as text; "" if there is none, as in a queue that is not transactional."""
+    """Return a position in a transactional stream as text; "" for None, for example because no message waits
+    for an acknowledgment.
+    """
     return "" if found is None or not found.sequence_id else str(found)
