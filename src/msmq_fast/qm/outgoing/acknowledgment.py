@@ -1,4 +1,4 @@
-"""Administration acknowledgments as messages (MS-MQQB 3.1.7.15)."""
+"""Builds administration acknowledgments, which are messages (MS-MQQB 3.1.7.15)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ INSECURE: Final = frozenset(
 
 
 def asked_for(message_class: int) -> Acknowledge:
-    """Returns the flag that requests an acknowledgment of this class (3.1.5.8.10, 3.1.7.2.1)."""
+    """Returns the flag with which a sender requests an acknowledgment of this class (3.1.5.8.10,
+    3.1.7.2.1).
+    """
     if is_negative(message_class):
         receiving = about_receiving(message_class)
         return Acknowledge.NEGATIVE_RECEIVE if receiving else Acknowledge.NEGATIVE_ARRIVAL
@@ -35,11 +37,12 @@ def asked_for(message_class: int) -> Acknowledge:
 
 
 def answer_queue(original: Message, manager: UUID) -> FormatName | None:
-    """Returns the queue for acknowledgments of a message; None if the sender requests none.
+    """Returns the administration queue, to which acknowledgments of a message are sent; None if the message
+    names none.
 
-    If the admin queue is a private queue "of the destination" (AQ 3), it is a queue of `manager`, which
-    received the message. This applies when the destination is a direct name, which does not identify a
-    computer.
+    The header can name a private queue "of the destination" (AQ 3). If the destination of the message is a
+    direct name, which does not identify a queue manager, this is a queue of `manager`, which received the
+    message.
     """
     name = original.admin_queue
     if name is not None and name.kind is NameKind.PRIVATE and name.guid == NULL_GUID:
@@ -52,11 +55,12 @@ SHORTEST, LONGEST = 600, 86_400
 
 
 def lifetime(original: Message, now_s: int) -> int:
-    """Returns the TimeToReachQueue of the acknowledgment: what remains of the message's own, at most a day.
+    """Returns the TimeToReachQueue of an acknowledgment in seconds: what remains of the message's own
+    TimeToReachQueue, but at least ten minutes and at most a day.
 
     The sender chooses the administration queue, so the acknowledgment must not wait without limit for a queue
-    that does not exist. The minimum is ten minutes, so that a message that arrived too late, or was read long
-    after its arrival, is also answered.
+    that does not exist. The minimum allows acknowledgments of messages that arrived too late, or were read
+    long after their arrival.
     """
     reach = original.time_to_reach_queue
     left = LONGEST if reach == INFINITE else original.sent_time + reach - now_s
@@ -68,8 +72,9 @@ def acknowledgment(
 ) -> Message:
     """Returns the acknowledgment of a message that names an administration queue.
 
-    `manager` is the queue manager that sends it; `time_to_reach_queue` is `lifetime` for messages of other
-    queue managers. The sender sets MessageID and SentTime.
+    `manager` is the queue manager that sends the acknowledgment. `time_to_reach_queue` is the result of
+    `lifetime` if the message is of another queue manager. The caller sets MessageID and SentTime of the
+    acknowledgment.
     """
     return Message(
         body=original.body if _returns_body(original, message_class) else b"",
@@ -85,7 +90,9 @@ def acknowledgment(
 
 
 def identifier(message: Message) -> bytes:
-    """Returns an OBJECTID: source queue manager and ordinal, 20 bytes as on the wire."""
+    """Returns the message identifier as an OBJECTID: source queue manager and ordinal, 20 bytes as on the
+    wire.
+    """
     return message.source_machine.bytes_le + message.message_id.to_bytes(4, "little")
 
 

@@ -1,7 +1,8 @@
-"""What follows when a message leaves a queue, or never reaches it (DM-203, X-60 … X-69): acknowledgments,
-source journaling, dead letters. The journal of a queue needs no decision; native code writes it.
+"""Decides which side effects follow when a message leaves a queue, or never reaches it (DM-203, X-60 … X-69):
+acknowledgments, source journaling, dead letters. The journal of the queue itself is written by native code.
 
-Everything here runs inside the unit of work of its cause, so that both are kept or neither is.
+The side effects are written in the unit of work that removes or refuses the message, so that both become
+durable or neither does.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class AckPolicy:
     """Decides which side effects a removed message has.
 
     `insecure_nacks`: SendInsecureNacks (QB-083). `acknowledged` counts acknowledgments by class, `discarded`
-    counts those that could not be delivered (X-68). `incoming` has the protocols that report to senders what
-    happened to their messages.
+    counts those that could not be delivered (X-68). `incoming` has the protocols that report the outcome of
+    messages to their senders.
     """
 
     def __init__(
@@ -78,10 +79,10 @@ class AckPolicy:
     def __call__(
         self, role: int, packet: bytes, reason: int, ack_flags: int, chosen: int
     ) -> tuple[int, bool, QueueCore | None]:
-        """Called by native code when `ack_flags` may apply (Ledger.on_removed).
+        """Called by native code when a message is removed that requests side effects (Ledger.on_removed).
 
-        Returns the class that describes the outcome for the message, whether an acknowledgment was sent, and
-        the queue for the message or a copy of it; None for no queue.
+        Returns (class, sent, queue): the message class that describes the outcome of the message; whether an
+        acknowledgment was sent; the dead-letter or journal queue for the message or a copy of it, or None.
         """
         try:
             with self._writer.unit():
@@ -128,8 +129,8 @@ class AckPolicy:
     def _guarded(self, step: Callable[[], bool]) -> bool:
         """Returns the result of `step`; False if it raises.
 
-        An acknowledgment that fails must not keep the message from arriving or leaving: the writes of the
-        step are rolled back, the enclosing unit continues, and the fault is counted.
+        A failed acknowledgment must not prevent the message from arriving or leaving: only the writes of
+        `step` are rolled back, the enclosing unit continues, and the exception is counted.
         """
         try:
             with self._writer.unit():
@@ -141,7 +142,9 @@ class AckPolicy:
             return False
 
     def _tell_sender(self, packet: bytes, reason: int) -> bool:
-        """Send a FinalAck, now or, if that fails, when the message has left its queue."""
+        """Send a FinalAck now; if that raises, schedule it for the time when the message has left its queue.
+        Returns whether it was sent now.
+        """
         try:
             with self._writer.unit():
                 return self._finish(packet, reason)
@@ -159,8 +162,8 @@ class AckPolicy:
     def _receipts(
         self, receipts: Receipts, packet: bytes, message: Message, reason: int, ack_flags: int
     ) -> bool:
-        """Acknowledge a message that came over HTTP and reached its destination; returns whether that
-        succeeded.
+        """Acknowledge a message that came over HTTP and reached its destination; returns whether an
+        acknowledgment was sent.
         """
         if ack_flags & AckRequest.FINAL and reason != MessageClass.ACK_REACH_QUEUE:
             receipts.finish(packet, message, reason)
@@ -170,8 +173,8 @@ class AckPolicy:
         return True
 
     def reject(self, packet: bytes, reason: MessageClass) -> bool:
-        """Send the acknowledgments, or keep the dead letter, of a message that another queue manager sent and
-        this one refused; returns whether it did either. Call inside a unit.
+        """Apply the side effects of a message that another queue manager sent and this one refused: send
+        acknowledgments, keep a dead letter. Returns whether there was any of these. Call inside a unit.
         """
         message = Message.from_packet(packet)
         told = bool(message.acknowledge & asked_for(reason)) and self._guarded(
@@ -182,9 +185,10 @@ class AckPolicy:
         return told or kept
 
     def must_wait(self, packet: bytes, reason: MessageClass) -> bool:
-        """Whether a message that would be refused must stay with the sending queue manager.
+        """Whether a message that this queue manager would refuse must instead stay with the sending queue
+        manager for now.
 
-        True if the refusal would leave a dead letter here that flow control does not admit (X-38).
+        True if the refusal would store a dead letter here while flow control admits no messages (X-38).
         """
         return self._flow.why is not None and _is_kept(Message.from_packet(packet), reason)
 
@@ -204,8 +208,8 @@ class AckPolicy:
     def _dead_letters(self, message: Message, chosen: int) -> QueueCore | None:
         """Returns the dead-letter queue of a message (X-62, X-64).
 
-        None for a transactional message of another queue manager: its sender keeps the dead letter if it
-        fails here or on the way.
+        None for a transactional message of another queue manager: the sending queue manager keeps the dead
+        letter if the message fails here or on the way.
         """
         if message.transactional and message.source_machine != self._services.guid:
             return None
@@ -228,14 +232,18 @@ class AckPolicy:
         return self._registry.existing(system.part.key)
 
     def _which_timeout(self, message: Message) -> int:
-        """Returns which time limit expired while the message waited to be sent (DM-215)."""
+        """Returns the message class for the time limit that expired while the message waited to be sent
+        (DM-215).
+        """
         reach = message.time_to_reach_queue
         if reach != INFINITE and message.sent_time + reach <= self._services.ledger.now_s:
             return MessageClass.NACK_REACH_QUEUE_TIMEOUT
         return MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER
 
     def no_room(self, ordinal: int) -> None:
-        """Log that copies of messages are discarded, so that operators notice (X-35, X-36)."""
+        """Log that the queue with this ordinal has no room for copies of messages, so that they are discarded
+        (X-35, X-36).
+        """
         queue = self._registry.by_ordinal(ordinal)
         _log.warning(
             "%s has no room for copies of messages: %d were discarded since the start, for all queues",
@@ -246,21 +254,23 @@ class AckPolicy:
     # ---- acknowledgments
 
     def _finish(self, packet: bytes, reason: int) -> bool:
-        """Send a FinalAck (MS-MQQB 3.1.7.2.2, 3.1.7.17); the sending queue manager then decides on its side
-        effects.
+        """Send a FinalAck (MS-MQQB 3.1.7.2.2, 3.1.7.17). The sending queue manager then decides about the
+        side effects of the message on its side. Returns whether a FinalAck was sent.
         """
         return reason != MessageClass.ACK_REACH_QUEUE and self._incoming.final_ack(packet, reason)
 
     def send_away(
         self, message: Message, via: FormatName | None = None, origin: str = ""
     ) -> tuple[QueueCore, int] | None:
-        """Put an answer of this queue manager into the outgoing queue of its destination.
+        """Put a message that this queue manager sends as an answer to a peer into the outgoing queue of its
+        destination.
 
-        This is part of the current unit, if there is one. A name that also denotes this computer leads to
-        another one. Returns the queue and the lookup id there; None if the queue did not take it.
+        The write is part of the current unit, if there is one. A destination name that also denotes this
+        computer is taken to mean another computer. Returns (core of the outgoing queue, lookup id); None if
+        the queue did not accept the message.
 
-        The answer goes to a peer at the address `origin`. If another queue manager than the addressee routes
-        it back, it uses the outgoing queue of `via`.
+        `origin` is the address of the peer, whose budget of outgoing queues is used. If another queue manager
+        than the addressee routes the answer, `via` names the outgoing queue to that router.
         """
         if message.destination is None:
             return None
@@ -282,10 +292,11 @@ class AckPolicy:
         return queue.core, lookup_id
 
     def _acknowledge(self, message: Message, reason: int, *, own: bool = False) -> bool:
-        """Send Administration Acknowledgment (MS-MQQB 3.1.7.15); returns False if none was due or none could
-        be sent.
+        """Send Administration Acknowledgment (MS-MQQB 3.1.7.15); returns False if the message requests none
+        or none could be sent.
 
-        `own`: the message was really sent by this computer, and does not only claim to be.
+        `own`: True if this computer has sent the message; a message from a peer can name this computer as its
+        source without proof.
         """
         services = self._services
         name = answer_queue(message, services.guid)

@@ -1,5 +1,5 @@
-"""Outgoing queues that are opened for answers to other queue managers, within budgets for the peers that
-cause them.
+"""Outgoing queues that are opened for answers to other queue managers (acknowledgments), within a budget for
+each peer that causes answers.
 
 A peer chooses where its answers go, so it can name any number of destinations that do not exist.
 
@@ -57,7 +57,9 @@ class Origins:
         self._addresses: dict[bytes, str] = {}
 
     def brought(self, source: bytes, address: str) -> None:
-        """Note the address from which a message of a queue manager came: its own, or that of a router."""
+        """Note the address from which a message of a queue manager came: the address of that queue manager,
+        or of a router.
+        """
         self._addresses.pop(source, None)
         if len(self._addresses) >= _ORIGINS:
             del self._addresses[next(iter(self._addresses))]
@@ -73,9 +75,9 @@ class Origins:
 def may_answer(name: FormatName, origin: str, own: frozenset[str]) -> bool:
     """Whether an answer may go to a queue that a peer at `origin` named; `own` are addresses of this server.
 
-    Not to loopback, link-local and multicast addresses, which mean another computer to the peer than they do
-    here. Not by HTTP to other hosts than the peer: the peer would make this server send a request of its
-    choice.
+    False for loopback, link-local and multicast addresses, since they mean another computer on the peer than
+    on this server. False for HTTP to other hosts than the peer, since the peer could make this server send a
+    request of the peer's choice.
     """
     if name.kind is NameKind.MULTICAST:
         return False
@@ -93,7 +95,7 @@ def may_answer(name: FormatName, origin: str, own: frozenset[str]) -> bool:
 
 @dataclass(slots=True)
 class _Pool:
-    """The queues for one kind of answers, by group, least recently used first."""
+    """The outgoing queues for one kind of answers, by address group, least recently used first."""
 
     groups: dict[str, dict[OutgoingQueue, None]] = field(default_factory=dict)
     total: int = 0
@@ -122,9 +124,9 @@ class _Pool:
 class AnswerQueues:
     """Opens outgoing queues for answers within the budgets.
 
-    `most_unreached`: how many queues for acknowledgments one address group may have that no session has
-    reached. `given_up` counts queues that were deleted to make room, `refused` counts answers for which there
-    was no room.
+    `most_unreached`: maximum number of queues for acknowledgments that one address group may have and that no
+    session has reached. `given_up` counts queues that were deleted to make room, `refused` counts answers for
+    which there was no room.
     """
 
     def __init__(
@@ -155,14 +157,16 @@ class AnswerQueues:
 
     @property
     def shortage(self) -> str:
-        """The limits that were reached in the last ten minutes, for operators; empty if none was."""
+        """A text for operators with the limits that were reached in the last ten minutes; empty if none was
+        reached.
+        """
         now = self._services.monotonic()
         return "; ".join(cause for cause, at in self._told.items() if now - at < _QUIET)
 
     # ---- opening
 
     def admits(self, name: FormatName) -> bool:
-        """Whether a dependent client may open an outgoing queue.
+        """Whether a dependent client may open the outgoing queue of this name.
 
         True if the queue exists, or if there are fewer than `most` queues, not counting those for answers.
         """
@@ -200,7 +204,9 @@ class AnswerQueues:
             self._pool(queue).remove(queue)
 
     def claim(self, queue: OutgoingQueue) -> None:
-        """Remove a queue from its budget, because a program or a message in transit uses it."""
+        """Make a queue for answers an ordinary queue that no longer counts in its budget, because a program
+        or a message in transit uses it.
+        """
         if not queue.answers_only:
             return
         self._closed(queue)
@@ -241,7 +247,7 @@ class AnswerQueues:
         return True
 
     def _tell(self, cause: str) -> None:
-        """Log a cause once, and again at most every ten minutes while it persists."""
+        """Log a limit that was reached (`cause`), at most once every ten minutes for each limit."""
         now = self._services.monotonic()
         if now - self._told.get(cause, -_QUIET) < _QUIET:
             return
@@ -259,7 +265,7 @@ class AnswerQueues:
         return self._since if self._doomed else None
 
     def expire(self, now: float) -> None:
-        """Delete some of the queues that make room, together with their messages."""
+        """Delete some of the queues that were chosen to make room, together with their messages."""
         if not self._doomed or now < self._since:
             return
         for queue in list(self._doomed)[:_TURN]:
@@ -282,5 +288,5 @@ def _may_go(queue: OutgoingQueue) -> bool:
 
 
 def group_of(origin: str) -> str:
-    """Returns the address group to which answers to an address belong."""
+    """Returns the address group whose budget counts answers to the address `origin`."""
     return address_group(origin) if origin else UNKNOWN

@@ -1,4 +1,6 @@
-"""Finds the queue for messages to a name: a local one, or an outgoing queue, which is created if missing."""
+"""Finds the queue for messages to a name: a local queue, or an outgoing queue, which is created if it does
+not exist.
+"""
 
 from __future__ import annotations
 
@@ -53,11 +55,12 @@ class Destinations:
         return found
 
     def elsewhere(self, target: Target, name: str, answers_for: str = "") -> OutgoingQueue:
-        """Returns the outgoing queue for a name of another computer.
+        """Returns the outgoing queue for a name of another computer, and creates it if it does not exist.
 
-        If `answers_for` is given, the queue counts in the budget of that address group, whose peers it
-        answers. Raises UNSUPPORTED_FORMATNAME_OPERATION if the name cannot be sent to; INSUFFICIENT_RESOURCES
-        at the limit of outgoing queues; QUEUE_NOT_FOUND as `DirectoryClient.check_remote` does.
+        `answers_for`, if given, is the address group whose peers caused the answer: the queue then counts in
+        the budget of this group. Raises UNSUPPORTED_FORMATNAME_OPERATION if the name cannot be sent to;
+        INSUFFICIENT_RESOURCES at the limit of outgoing queues; QUEUE_NOT_FOUND as
+        `DirectoryClient.check_remote` does.
         """
         if target.name is None or target.name.read_only or target.name.kind is NameKind.SUBQUEUE:
             raise UnsupportedFormatNameOperation(f"{name} cannot be sent to")
@@ -71,8 +74,8 @@ class Destinations:
         return outgoing or self._outgoing.to(target.name)
 
     def of_answer(self, name: FormatName, answers_for: str = "") -> Queue:
-        """Returns the queue for the queue manager's own messages to a queue: a local application queue or an
-        outgoing queue, see `elsewhere`.
+        """Returns the queue for an acknowledgment that this queue manager sends to `name`: a local
+        application queue or an outgoing queue, see `elsewhere`.
 
         Raises QUEUE_NOT_FOUND, what `elsewhere` raises, and what QueueRegistry.resolve raises.
         """

@@ -23,8 +23,8 @@ ANSWERS_IDLE = 300.0
 
 
 class IdleQueueCleanup:
-    """Deletes outgoing queues that are not active (Q-20) and have seen no activity for `idle` seconds; 0:
-    never.
+    """Deletes outgoing queues that are not active (Q-20) and to which no message was sent for `idle` seconds;
+    with 0, deletes only queues for answers.
 
     A `Timed`.
     """
@@ -47,12 +47,14 @@ class IdleQueueCleanup:
         self._quiet.pop(queue, None)
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds at which `expire` is due."""
+        """Monotonic seconds at which `expire` is due; None if there is nothing to examine."""
         wanted = self._idle or len(self._answers)
         return self._due if wanted and self._outgoing.all else None
 
     def expire(self, now: float) -> None:
-        """Examine a batch of the outgoing queues if it is time."""
+        """Examine the next batch of the outgoing queues, if that is due, and delete those that were idle for
+        too long.
+        """
         if now < self._due:
             return
         if not self._round:

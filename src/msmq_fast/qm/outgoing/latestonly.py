@@ -1,4 +1,6 @@
-"""Messages of the queue manager itself that supersede earlier ones: acknowledgments of streams."""
+"""Messages that the queue manager itself sends and of which only the latest matters: acknowledgments of
+streams.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,18 @@ Place = tuple[QueueCore, int]
 
 
 class LatestOnly(Generic[T]):
-    """Keeps at most one waiting message for each subject.
+    """Keeps at most one waiting message for each subject (for example, for each stream).
 
-    The latest message supersedes older ones; those are removed unless they are already under way. Without
-    this, they would accumulate for a peer that cannot be reached.
+    The latest message supersedes older ones. Superseded messages are removed from their queue unless they are
+    already being sent; otherwise they would accumulate for a peer that cannot be reached.
     """
 
     def __init__(self) -> None:
         self._waiting: dict[T, list[Place]] = {}
 
     def put(self, subject: T, latest: Place) -> None:
-        """Note that a message about `subject` was put into its queue, and remove those that it supersedes.
+        """Note that a message about `subject` was put into an outgoing queue, at the place `latest`, and
+        remove the messages that it supersedes.
 
         Call inside a unit.
         """

@@ -1,7 +1,7 @@
 """Delivers messages of outgoing queues on this computer.
 
-These are messages for this computer, sent under a name that was not known to denote it, and messages for a
-foreign system for which this computer is the connector.
+These are messages that were sent to a name of this computer that the queue manager did not know as such, and
+messages for a foreign system for which this computer is the connector.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ _log = logging.getLogger(__name__)
 
 
 class LoopbackDelivery:
-    """Moves the messages of outgoing queues whose next hop is this computer to the local queue, in batches.
+    """Moves the messages of outgoing queues whose next hop is this computer to a local queue, in batches.
 
-    From then on the name of the queue counts as local: opening it again returns the local queue. Messages
-    that no local queue takes stay in the outgoing queue until a local queue takes them or they expire. The
-    name must not circumvent a queue's restrictions: the messages are treated as if they came from another
-    computer, and a refused message goes to a dead-letter queue if it requests that.
+    From then on the computer name in the outgoing queue's name counts as a name of this computer: opening the
+    name again opens the local queue. Messages that no local queue accepts stay in the outgoing queue until a
+    local queue accepts them or they expire. The name must not circumvent the local queue's restrictions: the
+    messages are checked as if they came from another computer, and a refused message goes to a dead-letter
+    queue if it requests that.
     """
 
     def __init__(
@@ -59,7 +60,9 @@ class LoopbackDelivery:
         self._stuck: set[OutgoingQueue] = set()  # nothing of the last batch was taken
 
     def __call__(self, queue: OutgoingQueue) -> bool:
-        """Returns whether the next messages of the queue go to a local queue, and starts to move them."""
+        """Starts to move the next messages of an outgoing queue to a local queue, and returns True; returns
+        False if no local queue accepts them.
+        """
         if queue in self._stuck:
             self._stuck.discard(queue)
             return False
@@ -110,7 +113,9 @@ class LoopbackDelivery:
             self._stuck.add(queue)
 
     def _hand_over(self, queue: OutgoingQueue, target: Queue, message: Received) -> bool:
-        """Move or refuse one message in one unit; returns False if it stays."""
+        """Move or refuse one message in one unit; returns False if the message stays in the outgoing
+        queue.
+        """
         kept = self._judged(target, message.packet)
         if not isinstance(kept, bytes):
             give_up(queue.core, message.lookup_id, kept)
@@ -122,7 +127,9 @@ class LoopbackDelivery:
         return result in TAKEN
 
     def _judged(self, target: Queue, packet: bytes) -> bytes | MessageClass:
-        """Returns the packet to store, or the class of the refusal. Every sender may send to a connector."""
+        """Returns the packet to store in the queue `target`, or the message class of the refusal. Every
+        sender may send to a connector queue.
+        """
         message = parse(packet)
         if target.kind is QueueKind.CONNECTOR:
             return unclaimed(message)

@@ -1,7 +1,7 @@
 """Opens, pauses and deletes the outgoing queues of a queue manager.
 
-A transport connects a `Channel` to each queue to carry its messages. The directory resolves their names;
-`answers` limits outgoing queues for acknowledgments.
+A transport connects a `Channel` to each outgoing queue, which carries its messages. The directory resolves
+the names of the queues; the module `answers` limits outgoing queues for acknowledgments.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ MOST_OUTGOING = 65_536
 
 
 class OutgoingQueues:
-    """The outgoing queues.
+    """The outgoing queues of a queue manager.
 
-    Emits `opened` for each queue that was added, `removed` for each that was deleted, and `claimed` for each
-    that something other than an answer uses. `most` limits the queues that messages in transit open.
+    Emits `opened` for each queue that was created or read from the store, `removed` for each that was
+    deleted, and `claimed` for each that a program or a message in transit uses. `most` is the number of
+    outgoing queues up to which messages in transit may open new ones.
     """
 
     def __init__(
@@ -72,21 +73,23 @@ class OutgoingQueues:
     # ---- queues come
 
     def to(self, name: FormatName) -> OutgoingQueue:
-        """Returns the outgoing queue of a destination, creating it if needed; the directory is not asked."""
+        """Returns the outgoing queue of a destination, creating it if needed, without asking the
+        directory.
+        """
         found = self.find(name)
         if found is not None:
             self.claimed(found)
         return found or self._create(name)
 
     def open_for_answers(self, name: FormatName, group: str) -> OutgoingQueue:
-        """Create an outgoing queue for answers to an address group; see `AnswerQueues`."""
+        """Create an outgoing queue for answers that peers of an address group cause; see `AnswerQueues`."""
         return self._create(name, answers_for=group)
 
     def passing(self, name: FormatName, manager: UUID) -> OutgoingQueue:
         """Returns the outgoing queue for messages in transit to a queue of another queue manager.
 
-        Raises INSUFFICIENT_RESOURCES if there are `most` queues, since senders choose the names;
-        ILLEGAL_FORMATNAME as `_check_legal` does.
+        Raises INSUFFICIENT_RESOURCES if a new queue would be needed but there are already `most` queues: the
+        number is limited, because senders choose the names. Raises ILLEGAL_FORMATNAME as `_check_legal` does.
         """
         _check_legal(name)
         found = self.find(name)
@@ -97,8 +100,8 @@ class OutgoingQueues:
         return found or self._create(name, manager)
 
     def _create(self, name: FormatName, manager: UUID | None = None, answers_for: str = "") -> OutgoingQueue:
-        """Create an outgoing queue (DM-080); its record is in the batch of the first message or an earlier
-        one (DU-02).
+        """Create an outgoing queue (DM-080). Its record is written in the same batch as its first message, or
+        in an earlier batch (DU-02).
 
         The record is written before the queue can be found, so a queue whose record cannot be written does
         not exist. Raises ILLEGAL_FORMATNAME as `_check_legal` does.
@@ -146,7 +149,7 @@ class OutgoingQueues:
     # ---- queues go
 
     def hindrance(self, queue: OutgoingQueue) -> str:
-        """Returns the reason why a queue cannot be deleted; empty if it can."""
+        """Returns the reason why a queue cannot be deleted now; empty if it can be deleted."""
         core = queue.core
         if queue.descriptors:
             return "it is open"
@@ -187,8 +190,8 @@ class OutgoingQueues:
     # ---- transfer
 
     def bring_online(self, online: bool = True) -> None:
-        """Bring Online: transfer waiting messages. Take Offline (False): transfer nothing until
-        `bring_online` (DM-043).
+        """Bring Online: transfer waiting messages. With `online` False, Take Offline: transfer no messages
+        until the next Bring Online (DM-043).
 
         Open sessions continue until they are idle.
         """
@@ -197,7 +200,9 @@ class OutgoingQueues:
             queue.set_online(online)
 
     def pause(self, queue: OutgoingQueue, token: Token | None) -> Completion[None]:
-        """Pause Queue: send nothing until `resume`; resolved when durable (DA-051). The act is logged."""
+        """Pause Queue: send no messages of the queue until `resume`; resolved when durable (DA-051). The act
+        is logged.
+        """
         return recorded(self._hold(queue, True), token, "pause outgoing queue", queue.name)
 
     def resume(self, queue: OutgoingQueue, token: Token | None) -> Completion[None]:
@@ -211,18 +216,20 @@ class OutgoingQueues:
     # ---- what the queues ask (`OutgoingOwner`)
 
     def locate(self, name: FormatName, manager: UUID | None) -> tuple[str, UUID | None]:
-        """Returns host and queue manager of a destination; see `DirectoryClient.locate`."""
+        """Returns (host, GUID of the queue manager) of a destination; see `DirectoryClient.locate`."""
         return self._directory.locate(name, manager)
 
     def deliver_locally(self, queue: OutgoingQueue) -> bool:
-        """Returns whether the next messages of the queue go to a local queue; see `LoopbackDelivery`."""
+        """Starts to move messages of the queue to a local queue, and returns whether one accepts them; see
+        `LoopbackDelivery`.
+        """
         return self._loopback(queue)
 
 
 def _check_legal(name: FormatName) -> None:
     """Raises ILLEGAL_FORMATNAME if the name violates MS-MQMQ 2.1.2.
 
-    No queue has such a name, and its outgoing queue could not be read back from the store.
+    No queue can have such a name, and an outgoing queue with it could not be read back from the store.
     """
     if name.is_illegal:
-        raise IllegalFormatName(f"{quoted(str(name))} is not a valid direct format name")
+        raise IllegalFormatName(f"{quoted(str(name))} is not a valid direct format name (MS-MQMQ 2.1.2)")

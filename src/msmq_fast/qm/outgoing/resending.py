@@ -24,9 +24,9 @@ from msmq_fast.qm.faults import Faults
 class Messenger:
     """The peer that brought an acknowledgment.
 
-    `addresses`: the addresses for which its acknowledgments count. `manager`: the queue manager that it is
-    verified to be; None if that is not the one that it claims to be. `router`: it is a router, which forwards
-    acknowledgments of others.
+    `addresses`: its acknowledgments count for messages that were sent to one of these addresses. `manager`:
+    the queue manager that the peer is verified to be; None if it could not be verified. `router`: True if the
+    peer is a router, which forwards acknowledgments of other queue managers.
     """
 
     addresses: frozenset[str] = frozenset()
@@ -36,7 +36,9 @@ class Messenger:
 
 @dataclass(slots=True)
 class _Way:
-    """The addresses to which the messages of one queue were sent since the start."""
+    """The queue manager to which one outgoing queue leads (None if unknown), and the addresses to which its
+    messages were sent since the start.
+    """
 
     manager: UUID | None
     addresses: dict[str, None] = field(default_factory=dict)
@@ -49,7 +51,7 @@ _MOST_ADDRESSES = 16
 
 
 class Heard(Enum):
-    """Outcomes of acknowledgments, for metrics."""
+    """What is counted for metrics: acknowledgments by outcome, and resend time-outs."""
 
     ORDER_ACK = "OrderAcks"
     STRAY_ORDER_ACK = "OrderAcks that match no sequence"
@@ -62,9 +64,9 @@ class Heard(Enum):
 class OutgoingSequences:
     """The sequences of all outgoing queues. Times are monotonic seconds.
 
-    `ladder` is the ResendTimerTable: how long a sequence waits for an OrderAck before it is resent, after 0,
-    1, 2 … unanswered attempts; the last entry repeats (QB-128). `on_rejected` is called for messages that
-    their destination refused.
+    `ladder` is the ResendTimerTable: entry i is how many seconds a sequence waits for an OrderAck after i
+    unanswered attempts, before its messages are sent again. The last entry repeats (QB-128). `on_rejected` is
+    called for each message that its destination refused.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class OutgoingSequences:
         faults: Faults | None = None,
     ) -> None:
         if not ladder:
-            raise ValueError("a resend ladder needs at least one step")
+            raise ValueError("a resend ladder must have at least one interval")
         self._guid = guid
         self._ledger = ledger
         self._ladder = ladder
@@ -89,8 +91,8 @@ class OutgoingSequences:
     # ---- the Transactional Ack Wait Timer, one per sequence (AMB-42)
 
     def transmitted(self, core: QueueCore, now: float) -> None:
-        """Start the timer of a sequence, unless it runs: messages of the sequence were written to a
-        session.
+        """Note that messages of a queue's sequence were written to a session: start the resend timer of the
+        sequence, unless it is running.
         """
         if core not in self._due and core.sequence is not None and core.sequence.sent:
             self._start(core, now)
@@ -105,7 +107,7 @@ class OutgoingSequences:
         self._due.set(core, now + interval)
 
     def stop(self, core: QueueCore) -> None:
-        """Stop the timer of a sequence of which no message is in transit."""
+        """Stop the resend timer of a queue's sequence, because no message of it is in transit."""
         if core in self._due and core.sequence is not None:
             core.sequence.resend_s = 0
         self._due.set(core, None)
@@ -115,8 +117,8 @@ class OutgoingSequences:
         return self._due.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Resend what no OrderAck covers, in order and with the same numbers, and wait longer next time
-        (AMB-17).
+        """For each sequence whose timer has expired: send the messages that no OrderAck covers again, in
+        order and with the same numbers, and start the timer with the next entry of the ladder (AMB-17).
         """
         for core in self._due.take(now):
             if core.gone or core.sequence is None or not core.sequence.sent:
@@ -132,9 +134,10 @@ class OutgoingSequences:
     # ---- acknowledgments; to be called inside a unit of work
 
     def reached(self, core: QueueCore, address: str, manager: UUID | None) -> None:
-        """Note that messages of a queue now go to a session with `address`.
+        """Note that messages of a queue are now sent to a session with a peer at `address`.
 
-        `manager` is their destination, None if the name of the queue does not determine it.
+        `manager` is the queue manager of their destination, None if the name of the queue does not determine
+        it.
         """
         way = self._ways.setdefault(core, _Way(manager))
         way.manager = manager
@@ -149,10 +152,10 @@ class OutgoingSequences:
         self._ways.pop(core, None)
 
     def _counts(self, core: QueueCore | None, messenger: Messenger | None) -> bool:
-        """Whether an acknowledgment from a messenger counts for the messages of a queue.
+        """Whether an acknowledgment that a peer brought counts for the messages of a queue.
 
-        Until the first of them leaves after a start, it is not known where they were sent; then any messenger
-        counts, and only the numbers are checked.
+        Until the first message of the queue is sent after a start, it is not known to which address earlier
+        ones were sent. Then acknowledgments of any peer count, and only the numbers in them are checked.
         """
         way = None if core is None else self._ways.get(core)
         if way is None or messenger is None or messenger.router:
@@ -170,7 +173,7 @@ class OutgoingSequences:
         return True
 
     def order_ack(self, ack: OrderAck, now: float, messenger: Messenger | None = None) -> None:
-        """Apply an OrderAck: the destination has everything of a sequence up to a number (QB-208 …
+        """Apply an OrderAck: the destination has stored the messages of a sequence up to a number (QB-208 …
         QB-212).
         """
         identifier = ack.sequence_timestamp << 32 | ack.sequence_ordinal

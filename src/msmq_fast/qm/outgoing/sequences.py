@@ -1,5 +1,5 @@
-"""Transactional sequences to other queue managers (MS-MQQB 3.1.1.5): their identifiers, their recovery, and
-their state for management.
+"""Transactional sequences to other queue managers (MS-MQQB 3.1.1.5): allocates their identifiers, restores
+them at start, and describes their state for operators.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from msmq_fast.store.schema import MetaName, Table, outgoing_stream_key
 class OutgoingStreams:
     """Allocates TxSequenceIDs: {TimeStamp, Ordinal}.
 
-    An identifier is never reused, not even by a copy of the store: the copy has a greater TimeStamp (AMB-41).
+    An identifier is never used twice, not even by a server that runs on a copy of the store: the copy gets a
+    greater TimeStamp (AMB-41).
     """
 
     def __init__(self, services: Services, registry: QueueRegistry) -> None:
@@ -29,8 +30,8 @@ class OutgoingStreams:
         self._stamp = int(records.meta(MetaName.TX_TIMESTAMP, 0))
 
     def new(self) -> int:
-        """Returns TimeStamp << 32 | Ordinal for a new sequence; 0 if the store has not reserved an
-        ordinal yet.
+        """Returns the identifier of a new sequence: TimeStamp << 32 | Ordinal. Returns 0 if the store has not
+        reserved an ordinal yet.
         """
         try:
             return (self._stamp << 32) + self.ordinals.take()  # greater, also behind the last ordinal
@@ -38,7 +39,7 @@ class OutgoingStreams:
             return 0
 
     def load(self) -> None:
-        """Read the state of every sequence; call before the positions are loaded (REC-09)."""
+        """Read the state of every sequence; call before the messages of the queues are loaded (REC-09)."""
         tables = self._services.store.tables
         for queue in self._registry.outgoing():
             try:
@@ -49,8 +50,8 @@ class OutgoingStreams:
                 )
 
     def settle(self) -> None:
-        """Fix the next sequence numbers. Call inside a unit, once the positions are loaded and ordinals are
-        reserved.
+        """Determine the next sequence number of every sequence. Call inside a unit, when the messages of the
+        queues are loaded and ordinals are reserved.
         """
         for queue in self._registry.outgoing():
             settle_sequence(queue.core, self._stamp)
@@ -58,7 +59,9 @@ class OutgoingStreams:
 
 @dataclass(frozen=True, slots=True)
 class SequenceInfo:
-    """SEQUENCE_INFO: a place in a sequence, and the number of the message before it."""
+    """SEQUENCE_INFO: the number of a message in a sequence, and the number of the message before it in this
+    sequence.
+    """
 
     sequence_id: int
     number: int
@@ -89,7 +92,7 @@ class TransferInfo:
 
 
 def transfer_info(queue: OutgoingQueue) -> TransferInfo:
-    """The present state of the sequence of an outgoing queue."""
+    """Returns the present state of the sequence of an outgoing queue."""
     sequence = queue.core.sequence
     assert sequence is not None  # noqa: S101 - every outgoing queue has one
     identifier = sequence.alias or sequence.identifier  # as receivers know it

@@ -1,4 +1,6 @@
-"""Retries FinalAcks that could not be sent: the sender keeps its message until it gets one."""
+"""Retries FinalAcks that could not be sent, because the sender of a message keeps it until it gets a
+FinalAck.
+"""
 
 from __future__ import annotations
 

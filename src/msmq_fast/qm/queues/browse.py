@@ -1,7 +1,7 @@
-"""Reads messages of a queue without changing it, one bounded batch a call.
+"""Reads messages of a queue without changing it; each call reads one batch of bounded size.
 
-A batch is a range of arrival sequences: the messages that arrived after `after`, up to `upto`. So a reader
-that stops can continue, and one that runs beside senders comes to an end.
+A batch is a range of arrival sequences: greater than `after`, up to and including `upto`. So a reader that
+stops can continue later, and a reader of a queue to which messages are still sent ends at `upto`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ EVER: Final = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Selects messages: by label (a pattern with * ? []), by class, by time of arrival.
+    """Selects messages by label (a pattern with * ? []), by message class, and by time of arrival; None
+    selects all.
 
-    Times are Unix microseconds, both ends included.
+    `since_us` and `until_us` are Unix microseconds, both included.
     """
 
     label: str | None = None
@@ -38,11 +39,13 @@ class Selection:
     until_us: int = EVER
 
     def admits(self, arrived_us: int, message_class: int) -> bool:
-        """Whether time and class of a message match, so that its packet needs to be read."""
+        """Whether the arrival time and the class of a message match. Only then its packet is read, to check
+        the label.
+        """
         return self.since_us <= arrived_us <= self.until_us and self.message_class in (None, message_class)
 
     def matches(self, packet: bytes) -> bool:
-        """Whether the label matches; a damaged packet never does."""
+        """Whether the label in the packet matches; the label of a damaged packet never does."""
         if self.label is None:
             return True
         try:
@@ -53,8 +56,8 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The range that one batch examines: arrivals after `after`, up to `upto`, and at most `limit` messages
-    of them.
+    """The range that one batch examines: messages with arrival sequences greater than `after`, up to and
+    including `upto`. The batch has at most `limit` messages.
     """
 
     selection: Selection
@@ -65,7 +68,9 @@ class Stretch:
 
 @dataclass(slots=True)
 class Page:
-    """The messages of one batch. The next batch begins after `next`; there is none if `finished`."""
+    """The messages of one batch. The next batch begins after the arrival sequence `next`; if `finished` is
+    True, there is no next batch.
+    """
 
     next: int
     finished: bool
@@ -97,7 +102,9 @@ def browse(core: QueueCore, stretch: Stretch) -> Completion[Page]:
 
 
 def _read(core: QueueCore, keys: list[int]) -> Completion[list[Received]]:
-    """Read the messages with these keys, in this order; leaves out those that are gone or cannot be read."""
+    """Read the messages with these lookup ids, in this order; skips messages that no longer exist or cannot
+    be read.
+    """
     completion: Completion[list[Received]] = Completion()
     found: dict[int, Received] = {}
     left = len(keys) + 1

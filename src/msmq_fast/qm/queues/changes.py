@@ -1,7 +1,7 @@
 """Creates, changes and deletes the queues of this computer (DU-09, DU-10, DU-17).
 
-The callers check values and rights: `operator.queueadmin` for programs and administrators, the directory
-client for changes by the directory.
+The callers check values and access rights: `operator.queueadmin` for changes by programs and administrators,
+`directoryclient` for changes by the directory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ __all__ = ["QueueChanges"]
 
 
 class QueueChanges:
-    """Emits `changed` when a queue was created, changed or deleted, and `removed` for each deleted queue."""
+    """Creates, changes and deletes queues. Emits `changed` when a queue was created, changed or deleted, and
+    `removed` for each deleted queue.
+    """
 
     def __init__(
         self, services: Services, registry: QueueRegistry, records: QueueRecords, events: EventFeed
@@ -71,8 +73,8 @@ class QueueChanges:
         return queue
 
     def make_journal(self, queue: Queue) -> JournalQueue:
-        """Create the journal of a queue and write its record in the current unit (DU-10); does not
-        register it.
+        """Create the journal of a queue and write the journal's record in the current unit (DU-10). The
+        caller registers the journal.
         """
         services = self._services
         journal = JournalQueue(services.ledger, self._registry.new_ordinal(), services.new_guid(), queue)
@@ -81,13 +83,13 @@ class QueueChanges:
         return journal
 
     def undo(self, queue: Queue) -> None:
-        """Remove a queue whose record the store rejected."""
+        """Remove a new queue whose record the store rejected."""
         if queue.state is QueueState.EXISTING:
             self._remove(queue, told=False)
 
     def write_new(self, queue: Queue) -> None:
-        """Write the record of a new queue, before anything can find it; the caller registers the queue
-        afterwards.
+        """Write the record of a new queue. The caller registers the queue only afterwards, so that no other
+        part finds it before.
         """
         self._records.write_new(queue, lambda: self._events.created(queue))
 
@@ -96,7 +98,9 @@ class QueueChanges:
     def apply(
         self, queue: Queue, properties: Mapping[str, object], security: SecurityDescriptor | None = None
     ) -> Completion[None]:
-        """Apply properties that were checked; resolved when durable."""
+        """Change properties, and the security descriptor if `security` is given; the caller has checked the
+        values. Resolved when durable.
+        """
         before = replace(queue.properties), queue.security, queue.modified
         queue.properties.update(dict(properties))
         if security is not None:

@@ -1,4 +1,4 @@
-"""Connector queues: messages for foreign systems wait in them for a connector program (X-74)."""
+"""Connector queues: messages for systems other than MSMQ wait in them for a connector program (X-74)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Directory(Protocol):
     """The part of the directory that connector queues use."""
 
     def queue_manager(self) -> DirectoryObject:
-        """Returns the object of this queue manager."""
+        """Returns the directory object of this queue manager."""
 
     def read(self, kind: ObjectType, conditions: Filter = ()) -> Completion[DirectoryObject]:
-        """Read an object."""
+        """Read the directory object that matches the conditions."""
 
 
 def connector_name(site: UUID, *, transactional: bool) -> FormatName:
@@ -42,10 +42,11 @@ def connector_key(name: FormatName) -> str:
 
 
 class ConnectorQueue(Queue):
-    """Messages for the foreign systems of one site; one queue for transactional messages, one for others.
+    """A queue with messages for the foreign systems of one site. Each site has two: one for transactional
+    messages, one for others.
 
-    A message that is received from it has not arrived yet, so it is not acknowledged: the connector does
-    that.
+    A message that is received from this queue has not reached its destination yet. So the queue manager does
+    not acknowledge it; the connector program does that.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class Connectors:
         self._directory = directory
 
     def named(self, name: FormatName) -> ConnectorQueue:
-        """Returns the queue of a CONNECTOR= name.
+        """Returns the queue of a CONNECTOR= name, creating it if needed.
 
         Raises QUEUE_NOT_FOUND unless it names a foreign site to which this computer belongs.
         """
@@ -117,8 +118,8 @@ class Connectors:
         return self.queue(site, transactional=name.suffix is Suffix.XACTONLY)
 
     def site_of(self, manager: UUID | None) -> UUID | None:
-        """Returns the site through which this computer sends messages for a foreign system; None if it
-        does not.
+        """Returns the foreign site to which messages for the queue manager `manager` go, if this computer is
+        a connector for that site; else None.
         """
         if manager is None:
             return None
@@ -158,7 +159,9 @@ class Connectors:
         return None if found is None else found.get(attribute)
 
     def _descriptor(self, site: UUID) -> SecurityDescriptor:
-        """Returns the descriptor of the queues of a site; without one, only administrators may open them."""
+        """Returns the security descriptor that the directory has for the connector queues of a site. If there
+        is none, only administrators may open the queues.
+        """
         data = self._site(site, "Security")
         try:
             return SecurityDescriptor.from_bytes(data) if data else NOBODY

@@ -1,4 +1,6 @@
-"""The queue manager as a client of its directory: its own objects, and the resolution of public names."""
+"""The queue manager as a client of its directory: keeps the directory objects of the queue manager and its
+queues, and resolves public names.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ Announce = Callable[[UUID, Notice], None]
 
 
 class DirectoryClient:
-    """Implements `LocalObjects` for the directory. A `Timed`.
+    """Implements `LocalObjects`, with which the directory finds and changes local queues. A `Timed`.
 
     `rearranged` is emitted when routes must be looked up again, `users_changed` when cached data about users
     is out of date.
@@ -111,7 +113,9 @@ class DirectoryClient:
     # ---- lifecycle
 
     def start(self) -> None:
-        """Register the queue manager in the directory. Raises the error if that fails."""
+        """Register the queue manager in the directory. If that fails, logs the error; the queue manager then
+        runs as in a workgroup until the next start.
+        """
         if not self.events.integrated:
             return
         site = self._services.settings.site
@@ -135,14 +139,16 @@ class DirectoryClient:
         self._use(WorkgroupDirectory(self))
 
     def _start_topology(self) -> None:
-        """Start to read the topology regularly. An own directory without sites has nothing to read again."""
+        """Start to read the site topology regularly, unless the directory is this queue manager's own and has
+        no sites.
+        """
         sites = self.queue_manager().get("SiteIdentifierList") or ()
         if sites or not self._own:
             self.topology.start(sites)
 
     def _drop_objects_without_queue(self) -> None:
-        """Delete objects of local queues that do not exist: in an own directory, a crash can leave such
-        objects.
+        """Delete directory objects of local queues that do not exist. A crash can leave such objects in a
+        directory that is this queue manager's own.
         """
         for item in self.events.all(ObjectType.QUEUE).result():
             if self.is_own_path(item["Pathname"]) and self.own_queue(item) is None:
@@ -153,7 +159,9 @@ class DirectoryClient:
         return earliest(self.events.online.due, self.topology.next_deadline())
 
     def expire(self, now: float) -> None:
-        """Run the directory's timers; a fault in one does not affect the other."""
+        """Call `expire(now)` of the directory events and of the topology; an exception of one does not affect
+        the other.
+        """
         for timed in (self.events, self.topology):
             try:
                 timed.expire(now)
@@ -186,7 +194,7 @@ class DirectoryClient:
 
     @property
     def machine_sid(self) -> Sid | None:
-        """The objectSid of the computer; None if no directory provides it (DM-045)."""
+        """The objectSid of this computer's account; None if no directory provides it (DM-045)."""
         text = self._learned.get("MachineSid")
         return sid(text) if text and self.events.integrated else None
 
@@ -256,7 +264,9 @@ class DirectoryClient:
         guid: UUID | None,
         join: Callable[[UUID], Queue],
     ) -> Completion[Queue]:
-        """Create the object of a public queue, and the queue with `join`, in one unit (DM-060, DU-10)."""
+        """Create the directory object of a public queue. `join` is called in the same unit to create the
+        queue (DM-060, DU-10).
+        """
         made: list[Queue] = []
         values = self._described(part, properties, security)
         if guid is not None:
@@ -279,7 +289,9 @@ class DirectoryClient:
         return for_applications(done).then(lambda _: Completion.of(made[0]))
 
     def _read_paths(self, queue: Queue) -> None:
-        """Read FullPath and DirectoryPath, which the directory derives from the name."""
+        """Read a queue's FullPath and DirectoryPath from the directory, which derives them from the queue
+        name.
+        """
         answer = self.events.read(ObjectType.QUEUE, (equals(IDENTIFIER, queue.guid),))
 
         def note(answer: Completion[DirectoryObject]) -> None:
@@ -293,7 +305,8 @@ class DirectoryClient:
         queue.directory_path = item.get("DirectoryPath") or ""
 
     def delete_queue(self, queue: Queue, join: Callable[[], Completion[None]]) -> Completion[None]:
-        """Delete the object of a public queue, and the queue with `join`, in one unit (DM-067, DU-09).
+        """Delete the directory object of a public queue. `join` is called in the same unit to delete the
+        queue (DM-067, DU-09).
 
         If the directory does not know the queue, or the computer has left the directory, only `join` is
         called.
@@ -321,8 +334,8 @@ class DirectoryClient:
         security: SecurityDescriptor,
         join: Callable[[], Completion[None]],
     ) -> Completion[None]:
-        """Write the properties of a public queue to the directory, and to the queue with `join`, in one unit
-        (DU-17).
+        """Write the properties of a public queue to the directory. `join` is called in the same unit to
+        change the queue (DU-17).
         """
         if not self.events.integrated:
             return join()
@@ -336,20 +349,22 @@ class DirectoryClient:
     def create(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
     ) -> Completion[UUID]:
-        """Create an object that does not belong to a local queue."""
+        """Create a directory object that does not belong to a local queue."""
         return self.events.create(item, attributes, join=join)
 
     def write(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
     ) -> Completion[None]:
-        """Change an object that does not belong to a local queue."""
+        """Change a directory object that does not belong to a local queue."""
         done = self.events.write(item, attributes, join=join)
         if item.kind is ObjectType.QUEUE_MANAGER and item.identifier == self.guid:
             return done.then(lambda _: self._reread())
         return done
 
     def _reread(self) -> Completion[None]:
-        """Apply a manual change of this queue manager's own directory object."""
+        """Read this queue manager's own directory object again, after an administrator changed it, and apply
+        the change.
+        """
         own = self.events.read(ObjectType.QUEUE_MANAGER, (equals(IDENTIFIER, self.guid),))
 
         def take(item: DirectoryObject) -> Completion[None]:
@@ -367,17 +382,19 @@ class DirectoryClient:
         *,
         force: bool = False,
     ) -> Completion[DirectoryObject]:
-        """Read an object."""
+        """Read the directory object that matches the conditions."""
         return self.events.read(kind, conditions, attributes, force=force)
 
     def is_own_path(self, path: object) -> bool:
-        """Whether a path belongs to this computer."""
+        """Whether a path names a queue of this computer."""
         return isinstance(path, str) and self.is_local(path.partition("\\")[0])
 
     # ---- names
 
     def expand(self, text: str) -> str:
-        """Expand Format Name. Raises ILLEGAL_FORMATNAME; NO_DS if the directory does not answer at once."""
+        """Expand Format Name: replace distribution lists by their members. Raises ILLEGAL_FORMATNAME; NO_DS
+        if the directory does not answer immediately.
+        """
         return self._at_once(expand_format_name(text, self.events))
 
     def base_priority(self, name: FormatName) -> int:
@@ -403,8 +420,8 @@ class DirectoryClient:
         return found.result() if found.done and found.exception() is None else None
 
     def locate(self, name: FormatName, manager: UUID | None = None) -> tuple[str, UUID | None]:
-        """Get Destination Info (MS-MQQB 3.1.7.4) for a name that is not direct: returns host and queue
-        manager.
+        """Get Destination Info (MS-MQQB 3.1.7.4) for a name that is not direct: returns (host, GUID of the
+        queue manager).
 
         The host is "" if it is unknown. The queue manager is that of the computer in the queue's path
         (AMB-55), or `manager` if the directory does not have the queue.
@@ -436,7 +453,9 @@ class DirectoryClient:
 
 
 def security_of(item: DirectoryObject) -> SecurityDescriptor | None:
-    """Returns the descriptor of a Queue object; None if it has no readable descriptor (X-43)."""
+    """Returns the security descriptor of a directory object of type Queue; None if it has no readable
+    descriptor (X-43).
+    """
     data = item.get("Security")
     if not data:
         return None
@@ -448,7 +467,7 @@ def security_of(item: DirectoryObject) -> SecurityDescriptor | None:
 
 
 def properties_of(item: DirectoryObject) -> dict[str, Any]:
-    """Returns the queue properties that a Queue object sets."""
+    """Returns the queue properties that a directory object of type Queue sets: name → value."""
     return {own: item.get(name) for name, own in _PROPERTIES.items() if item.get(name) is not None}
 
 

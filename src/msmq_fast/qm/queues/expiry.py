@@ -1,5 +1,5 @@
-"""Deadlines of messages (X-04, wall clock) and of waiting reads (X-03, monotonic clock) on two timer
-wheels.
+"""Expires messages (X-04, by the wall clock) and waiting reads (X-03, by the monotonic clock). Each kind has
+a timer wheel of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ RECHECK = 30.0  # maximum delay in seconds until a step of the wall clock is not
 
 
 class Expiry:
-    """Expires messages and reads that are due. `batch` limits how many messages expire in one call."""
+    """Expires messages and waiting reads whose deadlines have passed. `batch` limits how many messages expire
+    in one call.
+    """
 
     def __init__(self, ledger: Ledger, clock: Clock, batch: int, faults: Faults) -> None:
         self._ledger = ledger
@@ -67,9 +69,7 @@ class Expiry:
         return self._wall_due[1]
 
     def expire(self, now: float) -> None:
-        """Expire what is due on either clock. A message or read that raises does not keep the others from
-        expiring.
-        """
+        """Expire the messages and reads that are due. If one raises, the others expire nevertheless."""
         self._wall_due = None
         self._more = False
         try:

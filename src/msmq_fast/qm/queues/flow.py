@@ -14,9 +14,9 @@ _ENOUGH, _FULL = 0, 2  # Ledger.memory
 
 
 class FlowControl:
-    """Records why no messages are accepted, if so.
+    """Records the reasons why the queue manager accepts no messages at the moment.
 
-    A message that is refused meanwhile gets the same answer as at a used-up quota (DM-096): programs see
+    As long as there is a reason, messages are refused as if a quota were used up (DM-096): programs get
     INSUFFICIENT_RESOURCES, sessions close without an acknowledgment.
     """
 
@@ -28,10 +28,11 @@ class FlowControl:
         self.began = 0  # how often flow control began
 
     def watch(self, on_shortage: Callable[[bool], object]) -> None:
-        """Register a watcher for shortages.
+        """Register a function that is called when resources run short.
 
         `on_shortage(True)` is called when resources begin to run short, before any message is refused
-        (immediately, if they already do); `on_shortage(False)` is called when resources are sufficient again.
+        (immediately, if they are already short); `on_shortage(False)` is called when resources are sufficient
+        again.
         """
         if on_shortage not in self._watchers:
             self._watchers.append(on_shortage)
@@ -41,29 +42,31 @@ class FlowControl:
     def limit_memory(self, limit: int) -> None:
         """Set the limit for express messages in memory.
 
-        Above `limit` bytes no messages are accepted until an eighth of them is gone. The watchers are called
-        when memory use comes within a sixteenth of the limit.
+        Above `limit` bytes no messages are accepted until express messages use less than seven eighths of the
+        limit. The watchers are called at fifteen sixteenths of the limit.
         """
         self._ledger.express_low = limit - limit // 8
         self._ledger.express_mid = limit - limit // 16
         self._ledger.express_high = limit
 
     def begin(self, reason: str) -> None:
-        """Begin Flow Control for a reason: accept no messages (DM-211). A repeated call has no effect."""
+        """Begin Flow Control for a reason: accept no messages (DM-211). A repeated call with the same reason
+        has no effect.
+        """
         if reason not in self._reasons:
             self._reasons[reason] = None
             self.began += 1
             self._apply()
 
     def end(self, reason: str) -> None:
-        """End Flow Control for this reason (DM-212); other reasons may remain."""
+        """End Flow Control for this reason (DM-212). Messages are accepted again when no reason is left."""
         if reason in self._reasons:
             del self._reasons[reason]
             self._apply()
 
     @property
     def why(self) -> str | None:
-        """The reason why no messages are accepted; None if they are."""
+        """The reason why no messages are accepted; None if messages are accepted."""
         if self._ledger.memory == _FULL:
             return MEMORY_FULL
         return next(iter(self._reasons), None)
@@ -73,7 +76,7 @@ class FlowControl:
         self._tell()
 
     def memory_changed(self, level: int) -> None:
-        """Called when `Ledger.memory` changes."""
+        """Called when `Ledger.memory`, the level of memory use by express messages, changes."""
         used = self._ledger.express_bytes
         if level == _FULL:
             self.began += 1

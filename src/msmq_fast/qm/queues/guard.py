@@ -43,10 +43,11 @@ _ADMINISTER: Final = int(MachineRight.SET_MACHINE_PROPERTIES)
 
 
 class Guard:
-    """Checks whether a caller may do an operation. A `token` of None is the queue manager itself and may do
-    anything.
+    """Checks whether a caller has the right to an operation. A `token` of None means the queue manager
+    itself, which has all rights.
 
-    `machine` is the descriptor of the queue manager (QM-23). Every check raises ACCESS_DENIED.
+    `machine` is the security descriptor of the queue manager (QM-23). Methods that check a right raise
+    ACCESS_DENIED if the caller does not have it.
     """
 
     def __init__(self, authorizer: Authorizer, policy: DefaultPolicy) -> None:
@@ -93,7 +94,9 @@ class Guard:
             self.open(token, queue, Access.PEEK)
 
     def may_read(self, token: Token | None, queue: Queue) -> bool:
-        """Whether `read` would pass for an application queue; does not audit a refusal."""
+        """Whether the caller has the right that `read` checks, for an application queue. Does not audit a
+        refusal.
+        """
         if token is None or token.reader:
             return True
         return self.authorizer.allows(token, queue.security, int(QueueRight.PEEK_MESSAGE), QUEUE)
@@ -119,7 +122,7 @@ class Guard:
             self._on_queue(token, queue, int(QueueRight.GET_QUEUE_PROPERTIES), "get properties")
 
     def sees(self, token: Token | None, queue: Queue) -> bool:
-        """Whether a queue is listed for a caller; does not audit a refusal.
+        """Whether a queue appears in the lists that a caller gets. Does not audit a refusal.
 
         Administrators see all queues: they can take ownership of a queue, so they must know which queues
         exist.
@@ -140,7 +143,9 @@ class Guard:
             self._on_queue(token, queue, int(QueueRight.SET_QUEUE_PROPERTIES), "set properties")
 
     def administer(self, token: Token | None, operation: str) -> None:
-        """Check the right to an administrative operation."""
+        """Check the right to administer the queue manager; `operation` names the operation for the error text
+        and the audit.
+        """
         self._on_machine(token, _ADMINISTER, operation)
 
     # ---- descriptors
@@ -148,8 +153,8 @@ class Guard:
     def new_descriptor(
         self, token: Token | None, supplied: SecurityDescriptor | None, machine: Sid | None = None
     ) -> SecurityDescriptor:
-        """Returns the descriptor of a queue that `token` creates; `machine` is the SID of the computer, if
-        any.
+        """Returns the security descriptor of a new queue that `token` creates; `supplied` is the descriptor
+        that the caller gave, if any, `machine` the SID of the computer, if it has one.
 
         Raises ILLEGAL_PROPERTY_VALUE if the descriptor is invalid.
         """
@@ -158,8 +163,8 @@ class Guard:
         return _sound(result)
 
     def read_permissions(self, token: Token | None, queue: Queue | None) -> SecurityDescriptor:
-        """Check the right to read the descriptor of a queue, or of the queue manager for None, and
-        return it.
+        """Check the right to read the security descriptor of `queue`, or of the queue manager if `queue` is
+        None; returns the descriptor.
         """
         if queue is None:
             self._on_machine(token, int(MachineRight.GET_MACHINE_PERMISSIONS), "get permissions")
@@ -168,14 +173,17 @@ class Guard:
         return queue.security
 
     def sees_permissions(self, token: Token | None, queue: Queue) -> bool:
-        """Whether a caller sees the descriptor among the properties; does not audit a refusal."""
+        """Whether a caller sees the security descriptor among the properties of a queue. Does not audit a
+        refusal.
+        """
         right = int(QueueRight.GET_QUEUE_PERMISSIONS)
         return token is None or self.authorizer.allows(token, queue.security, right, QUEUE)
 
     def change_permissions(
         self, token: Token | None, queue: Queue | None, given: SecurityDescriptor
     ) -> SecurityDescriptor:
-        """Check the right to change a descriptor; returns it with the parts that `given` contains replaced.
+        """Check the right to change the security descriptor of `queue`, or of the queue manager if `queue` is
+        None. Returns the new descriptor: the parts that `given` contains are replaced.
 
         Also raises ILLEGAL_PROPERTY_VALUE if the result is invalid.
         """
@@ -207,7 +215,9 @@ class Guard:
     def _check_owner(
         self, token: Token | None, name: str, old: SecurityDescriptor | None, new: SecurityDescriptor
     ) -> None:
-        """Only an administrator may make another account the owner."""
+        """Raises ACCESS_DENIED if the owner changes to an account that is not the caller's own, unless the
+        caller is an administrator.
+        """
         if token is None or token.administrator or new.owner in token.sids:
             return
         if old is None or old.owner != new.owner:

@@ -21,10 +21,11 @@ AT_ONCE = 0.0
 
 
 class Housekeeping:
-    """Purge markers and the records of deleted queues (DU-08, DU-09). A `Timed`.
+    """Deletes purged messages, the messages of deleted queues, and then purge markers and the records of
+    deleted queues (DU-08, DU-09). A `Timed`.
 
-    A purge marker is cleared, and the record of a deleted queue is deleted, only once every earlier removal
-    is durable.
+    The purge marker of a queue is cleared, or the record of a deleted queue is deleted, only when every
+    earlier removal of messages is durable.
     """
 
     def __init__(
@@ -40,8 +41,8 @@ class Housekeeping:
         self._failed = 0  # failed removals seen
 
     def purge(self, queue: Queue, token: Token | None) -> Completion[int]:
-        """Purge a queue (DU-08) for a caller, None for the queue manager itself: its messages become
-        invisible at once. The act is logged.
+        """Purge a queue (DU-08): its messages become invisible immediately. `token` is the caller, None for
+        the queue manager itself. The act is logged.
 
         Resolved with the number of messages once the purge marker is durable. The messages are then deleted
         from the store in small batches.
@@ -56,7 +57,9 @@ class Housekeeping:
         )
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds at which `expire` is due; None if there is no work or its commit is pending."""
+        """Monotonic seconds at which `expire` is due; None if there is no work, or if a commit is pending for
+        which the work has to wait.
+        """
         ledger = self._ledger
         if ledger.reaping or self._barrier:
             return None
@@ -65,11 +68,13 @@ class Housekeeping:
         return None
 
     def _purged(self) -> list[Queue]:
-        """Returns the queues with a purge marker whose purged messages have all been released."""
+        """Returns the queues that have a purge marker but no purged messages left."""
         return [queue for queue in self._registry.purging if not queue.core.positions.purge_pending]
 
     def expire(self, now: float) -> None:
-        """Run one batch of the work that is due."""
+        """Delete one batch of messages, or clear markers and records whose messages are deleted, if that is
+        due.
+        """
         ledger = self._ledger
         if ledger.reaping or self._barrier or now < self._due:
             return
@@ -89,8 +94,8 @@ class Housekeeping:
             raise
 
     def _return_again(self) -> bool:
-        """Returns whether all messages could be returned. One that fails must not stop the deletion of purged
-        messages.
+        """Try again to return messages to their queues, for which the store had no room before. Returns False
+        if that raises an unexpected exception, which must not stop the deletion of purged messages.
         """
         try:
             self._ledger.return_again()

@@ -1,5 +1,5 @@
-"""The interface of incoming protocols: how they process messages for local queues, and their incoming
-transactional transfers for management (MS-MQDMPR 3.1.1.5).
+"""The interface of the protocols by which messages arrive: how they process messages for local queues, and
+which incoming transactional transfers they show to operators (MS-MQDMPR 3.1.1.5).
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ Returns whether the sender could be notified.
 
 @dataclass(frozen=True, slots=True)
 class IncomingTransfer:
-    """IncomingTransactionalTransferInfo: a stream of transactional messages from one sender by one name."""
+    """IncomingTransactionalTransferInfo: the stream of transactional messages that one queue manager sends to
+    a queue by one of the queue's names.
+    """
 
     queue: int
     """Ordinal of QueueReference, 0 if the queue does not exist."""
@@ -48,28 +50,31 @@ class IncomingTransfer:
 
 
 class Receipts(Protocol):
-    """Sends the acknowledgments that messages from HTTP request, inside the unit of their cause."""
+    """Sends the acknowledgments that messages received over HTTP request, inside the unit that stores or
+    removes the message.
+    """
 
     def acknowledge(self, packet: bytes, original: Message, reason: int) -> bool:
-        """Acknowledge that a message reached its queue or left it; returns whether an acknowledgment
-        was sent.
+        """Acknowledge that a message reached its queue or left it, as `reason` says; returns whether an
+        acknowledgment was sent.
         """
 
     def finish(self, packet: bytes, original: Message, reason: int) -> bool:
         """Report that a transactional message left its queue; returns whether its sender is notified."""
 
     def answer_to(self, name: FormatName) -> FormatName | None:
-        """Returns the outgoing queue for acknowledgments to an HTTP name that a message of another computer
-        contains.
+        """Returns the name of the outgoing queue for acknowledgments to `name`, an HTTP name that a message
+        of another computer requests as administration queue.
 
-        None if they must not be sent there.
+        None if acknowledgments must not be sent to this name.
         """
 
 
 class IncomingProtocols:
-    """The protocols by which messages arrive. Each registers its functions.
+    """The protocols by which messages arrive. Each registers the functions that it implements.
 
-    Where only one protocol can answer, the one that was registered last does.
+    If several protocols register the same function, the last one is called; only `transfers` are collected
+    from all.
     """
 
     def __init__(self) -> None:
@@ -86,18 +91,18 @@ class IncomingProtocols:
         receipts: Receipts | None = None,
         transfers: Callable[[], Iterable[IncomingTransfer]] | None = None,
     ) -> None:
-        """Add a protocol."""
+        """Register the functions of a protocol; None for functions that it does not implement."""
         self._arrivals += [] if arrival is None else [arrival]
         self._final_acks += [] if final_acks is None else [final_acks]
         self._receipts += [] if receipts is None else [receipts]
         self._transfers += [] if transfers is None else [transfers]
 
     def judge(self, queue: Queue, packet: bytes) -> bytes | MessageClass | None:
-        """See `Arrival`; None if no protocol has registered one."""
+        """Call the registered `Arrival` function; None if no protocol has registered one."""
         return self._arrivals[-1](queue, packet) if self._arrivals else None
 
     def final_ack(self, packet: bytes, reason: int) -> bool:
-        """See `FinalAcks`."""
+        """Call the registered `FinalAcks` function; False if no protocol has registered one."""
         return bool(self._final_acks) and self._final_acks[-1](packet, reason)
 
     @property

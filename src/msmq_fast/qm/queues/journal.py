@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 class JournalQueue(Queue):
-    """The journal of one queue: created and deleted with it; quota and descriptor come from the queue."""
+    """The journal of one queue. It is created and deleted with the queue, which determines its quota and
+    security descriptor.
+    """
 
     def __init__(self, ledger: Ledger, ordinal: int, guid: UUID, parent: Queue) -> None:
         if parent.part is None:
@@ -35,7 +37,7 @@ class JournalQueue(Queue):
         parent.set_quota()
 
     def format_name(self, manager: UUID) -> FormatName:
-        """Returns the format name of its queue with the suffix ;JOURNAL."""
+        """Returns the format name of the journal's queue with the suffix ;JOURNAL."""
         return replace(self.parent.format_name(manager), suffix=Suffix.JOURNAL)
 
     def record(self) -> dict[str, Any]:
@@ -59,6 +61,8 @@ class JournalQueue(Queue):
 
 
 def without_journal(queues: Iterable[Queue]) -> list[Queue]:
-    """Returns the queues of a store that was created by a version without journals."""
+    """Returns those of `queues` that should have a journal but have none, because a version without journals
+    created them.
+    """
     kinds = (QueueKind.PUBLIC, QueueKind.PRIVATE)
     return [queue for queue in queues if queue.kind in kinds and queue.journal is None]

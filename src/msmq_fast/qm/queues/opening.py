@@ -1,4 +1,4 @@
-"""The access that the kind of a format name allows (DM-072 … DM-074)."""
+"""Checks which access to a queue the kind of its format name allows (DM-072 … DM-074)."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class ConnectionStatus(IntEnum):
 class ConnectionEvent:
     """One entry of a ConnectionHistory.
 
-    `time` is in Unix seconds, `error` is an HRESULT or 0, `detail` is text for people.
+    `time` is in Unix seconds, `error` is an HRESULT or 0, `detail` is a text for operators.
     """
 
     status: ConnectionStatus
@@ -69,7 +69,7 @@ _DIRECT = "DIRECT="
 
 
 def _stored_name(text: str) -> FormatName:
-    """Returns the destination in a record.
+    """Returns the destination of an outgoing queue from the text in its record.
 
     Earlier versions stored names that violate MS-MQMQ 2.1.2: such a queue is restored with its messages,
     which expire or are purged, but accepts no others. Raises ILLEGAL_FORMATNAME if the text is not a name at
@@ -87,21 +87,23 @@ class Channel(Protocol):
     """Carries the messages of one outgoing queue to another computer."""
 
     def has_work(self) -> None:
-        """Called when messages are available and may be sent; called again in every turn while that is so."""
+        """Called when messages are available and may be sent; called again in every turn of the loop as long
+        as there are such messages.
+        """
 
     def held(self, on_hold: bool) -> None:
         """Called when the queue was paused (True) or resumed (False)."""
 
 
 class OutgoingOwner(Protocol):
-    """The interface to the queue manager that outgoing queues use."""
+    """The methods of the queue manager that outgoing queues use."""
 
     def locate(self, name: FormatName, manager: UUID | None) -> tuple[str, UUID | None]:
-        """Returns (host, queue manager) of a destination that is not a direct name."""
+        """Returns (host, GUID of the queue manager) of a destination that is not a direct name."""
 
     def deliver_locally(self, queue: OutgoingQueue) -> bool:
-        """Called when the next hop of a queue is this computer; returns whether its messages go to a
-        local queue.
+        """Called when the next hop of a queue is this computer: start to move its messages to a local queue.
+        Returns False if no local queue accepts them.
         """
 
 
@@ -109,7 +111,9 @@ class _Unowned:
     """The owner of a queue that does not belong to a queue manager."""
 
     def locate(self, name: FormatName, manager: UUID | None) -> tuple[str, UUID | None]:
-        """Returns the location that follows from the name alone."""
+        """Returns ("", GUID of the queue manager): the host is unknown, and the GUID is None unless the name
+        contains it.
+        """
         return "", name.guid if name.kind is NameKind.PRIVATE else None
 
     def deliver_locally(self, queue: OutgoingQueue) -> bool:
@@ -121,9 +125,9 @@ class OutgoingQueue(Queue):
     """A queue for messages to another computer. Notifies its channels of available messages while sending is
     allowed.
 
-    `manager` is the queue manager of the destination queue, if the name, the directory or the messages tell;
-    None for direct names. `answers_for` is the address group that caused the queue, as long as only answers
-    use it; see `answers.AnswerQueues`.
+    `manager` is the queue manager of the destination queue, if it is known from the name, the directory or
+    the messages; None for direct names. `answers_for` is the address group whose peers caused the queue, as
+    long as it is used only for answers; see `answers.AnswerQueues`.
     """
 
     def __init__(
@@ -180,7 +184,7 @@ class OutgoingQueue(Queue):
         return bool(self.descriptors) or self.core.messages > 0
 
     def format_name(self, manager: UUID) -> FormatName:
-        """Returns the format name of its destination."""
+        """Returns the format name of the destination."""
         return self.destination
 
     def note(
@@ -195,22 +199,26 @@ class OutgoingQueue(Queue):
         self.history.append(ConnectionEvent(status, time, error, addresses, detail))
 
     def set_state(self, state: OutgoingState) -> None:
-        """Apply a transition of ST-4 that a session causes; a queue that is on hold or locked keeps its
-        state.
+        """Set the state that follows from an event of a session (ST-4); a queue that is on hold or locked
+        keeps its state.
         """
         if self.outgoing_state not in (OutgoingState.ON_HOLD, OutgoingState.LOCKED):
             self.outgoing_state = state
 
     def locate(self) -> tuple[str, UUID | None]:
-        """Returns host ("" if unknown) and queue manager of its destination; not for direct names."""
+        """Returns (host, GUID of the queue manager) of the destination; the host is "" if unknown. Not for
+        direct names.
+        """
         return self._owner.locate(self.destination, self.manager)
 
     def deliver_locally(self) -> bool:
-        """Called when the next hop is this computer; returns whether the messages go to a local queue."""
+        """Called when the next hop is this computer: start to move the messages to a local queue. Returns
+        False if no local queue accepts them.
+        """
         return self._owner.deliver_locally(self)
 
     def connect(self, channel: Channel) -> None:
-        """Add a channel, which is notified from now on."""
+        """Add a channel, which is notified of available messages from now on."""
         self._channels.append(channel)
         self._note_watch()
 
@@ -220,13 +228,15 @@ class OutgoingQueue(Queue):
         self._note_watch()
 
     def set_online(self, online: bool) -> None:
-        """Set ConnectionActive of the queue manager: nothing is sent while it is offline (DM-043)."""
+        """Set whether the queue manager is online (ConnectionActive): while it is offline, the queue sends no
+        messages (DM-043).
+        """
         self._online = online
         self._note_watch()
 
     def hold(self, on_hold: bool) -> bool:
-        """Pause Queue, Resume Queue: any state but Locked -> OnHold -> Inactive. Returns whether the state
-        changed.
+        """Pause Queue (True): any state but Locked -> OnHold. Resume Queue (False): OnHold -> Inactive.
+        Returns whether the state changed.
         """
         held = self.outgoing_state is OutgoingState.ON_HOLD
         if self.outgoing_state is OutgoingState.LOCKED or held is on_hold:
@@ -240,7 +250,8 @@ class OutgoingQueue(Queue):
     def harden(self, hardened: bool) -> None:
         """Apply hardened mode, in which a queue manager sends only by HTTP (DM-013).
 
-        Any state -> Locked; without hardened mode Locked -> Waiting.
+        With `hardened` True: any state -> Locked, unless the destination is an HTTP name. With False: Locked
+        -> Waiting.
         """
         if hardened and not is_http(self.destination):
             self.outgoing_state = OutgoingState.LOCKED
@@ -249,7 +260,7 @@ class OutgoingQueue(Queue):
 
     @property
     def answers_only(self) -> bool:
-        """Whether the queue was used only for answers to messages of other queue managers."""
+        """Whether the queue has been used only for answers to messages of other queue managers."""
         return bool(self.answers_for)
 
     @property
@@ -278,8 +289,8 @@ class OutgoingQueue(Queue):
             channel.has_work()
 
     def record(self) -> dict[str, Any]:
-        """Returns the stored record: OnHold and Locked survive a restart, the other states do not
-        (DA-051).
+        """Returns the record of the queue for the store. The states OnHold and Locked survive a restart, the
+        other states do not (DA-051).
         """
         return {
             "kind": int(self.kind),

@@ -28,10 +28,10 @@ def leaves_by_srmp(queue: Queue) -> bool:
 
 
 def demands(queue: Queue) -> bool:
-    """Whether a queue restricts the protection of its messages.
+    """Whether a queue accepts only messages with a certain protection.
 
-    True for a local queue with such a property, and for a queue whose messages are sent by SRMP, which
-    protects none.
+    True for a local queue that requires signatures, or that requires or forbids encryption. Also True for an
+    outgoing queue whose messages are sent by SRMP, which cannot carry encrypted messages.
     """
     properties = queue.properties
     if queue.kind is QueueKind.OUTGOING:
@@ -40,7 +40,7 @@ def demands(queue: Queue) -> bool:
 
 
 def check_kept(queue: Queue, packet: bytes) -> None:
-    """Check that a message from another local queue may enter `queue`.
+    """Check that a message from another local queue has the protection that `queue` requires.
 
     A signature counts if it was verified when the message arrived. Raises what `check_demands` raises.
     """
@@ -53,8 +53,8 @@ def check_kept(queue: Queue, packet: bytes) -> None:
 def check_srmp(queue: Queue, message: ParsedMessage) -> None:
     """Check that a message can be sent by SRMP (SR-226, A-77, A-89).
 
-    SRMP has no encryption except HTTPS, multicast has no streams, and the label is sent as XML. Raises
-    ILLEGAL_PROPERTY_VALUE, UNSUPPORTED_FORMATNAME_OPERATION, TRANSACTION_USAGE.
+    SRMP has no encryption except HTTPS, messages to multicast addresses cannot be transactional, and the
+    label is sent as XML. Raises ILLEGAL_PROPERTY_VALUE, UNSUPPORTED_FORMATNAME_OPERATION, TRANSACTION_USAGE.
     """
     if not is_xml(message.label):
         raise IllegalPropertyValue(
@@ -73,8 +73,8 @@ def check_srmp(queue: Queue, message: ParsedMessage) -> None:
 def check_demands(queue: Queue, message: ParsedMessage, *, signed: bool) -> None:
     """Raises MESSAGE_NOT_AUTHENTICATED or ILLEGAL_PROPERTY_VALUE if a queue does not accept the message.
 
-    The queue may accept only signed, only encrypted, or only clear messages. `signed`: this one counts as
-    signed.
+    The queue may accept only signed, only encrypted, or only clear messages. `signed`: True if the message
+    counts as signed.
     """
     if queue.properties.authenticated and not signed:
         raise MessageNotAuthenticated(f"{queue.name} takes signed messages only")
@@ -84,4 +84,4 @@ def check_demands(queue: Queue, message: ParsedMessage, *, signed: bool) -> None
     if privacy is Privacy.BODY and not private:
         raise error("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", f"{queue.name} takes encrypted messages only")
     if privacy is Privacy.NONE and private:
-        raise error("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", f"{queue.name} takes no encrypted messages")
+        raise error("MQ_ERROR_ILLEGAL_PROPERTY_VALUE", f"{queue.name} accepts no encrypted messages")

@@ -44,7 +44,9 @@ class QueueKind(IntEnum):
 
 
 class Role(IntEnum):
-    """The role of a queue for the side effects of a removal (DM-203); native code has the same numbers."""
+    """The kind of queue in the rules for the side effects of a removed message (DM-203); native code uses the
+    same numbers.
+    """
 
     NONE = 0
     DESTINATION = 1
@@ -76,7 +78,9 @@ class QueueState(IntEnum):
 
 @dataclass(slots=True)
 class QueueProperties:
-    """The properties that an application can set, Q-01 … Q-16; quotas in KB, times in Unix seconds."""
+    """The properties of a queue that an application can set, Q-01 … Q-16; quotas in KB, times in Unix
+    seconds.
+    """
 
     label: str = ""
     type: UUID = UUID(int=0)  # noqa: RUF009 - immutable
@@ -92,7 +96,7 @@ class QueueProperties:
 
     @classmethod
     def build(cls, values: dict[str, Any]) -> QueueProperties:
-        """Returns checked properties.
+        """Checks the values, and returns the properties.
 
         Raises PropertyError for an unknown property, IllegalPropertyValue for a value out of range.
         """
@@ -139,7 +143,7 @@ def _check(name: str, value: Any) -> Any:
 
 
 class Descriptor(Protocol):
-    """The interface of an OpenQueueDescriptor that its queue uses."""
+    """The methods of an open handle (OpenQueueDescriptor) that its queue uses."""
 
     @property
     def access(self) -> Access:
@@ -150,7 +154,7 @@ class Descriptor(Protocol):
         """The share mode: which other handles the queue may have at the same time."""
 
     def stands_on(self, key: int) -> bool:
-        """Whether one of its cursors is on a message."""
+        """Whether one of the handle's cursors is on the message with this key."""
 
     def orphan(self) -> None:
         """Called when the queue is deleted."""
@@ -160,7 +164,7 @@ class Descriptor(Protocol):
 
 
 class Queue:
-    """One local queue, or the base of an outgoing one. `core` holds its messages."""
+    """One local queue; also the base class of outgoing queues. `core` holds the messages."""
 
     kind: QueueKind
 
@@ -314,7 +318,9 @@ class Queue:
 
 
 def stored_part(text: str) -> QueuePart:
-    """Returns the queue part in a stored record. Raises IllegalPropertyValue if it is invalid."""
+    """Returns the queue part of a path that a record contains as text. Raises IllegalPropertyValue if it is
+    invalid.
+    """
     part = parse_queue_part(text)
     if part is None:
         raise IllegalPropertyValue(f"the stored name {text!r} is not a valid queue name")
@@ -322,7 +328,9 @@ def stored_part(text: str) -> QueuePart:
 
 
 def kind_of(part: QueuePart) -> QueueKind:
-    """Returns the kind of queue that the form of the path determines (DM-058)."""
+    """Returns the kind of queue (public, private or system) that follows from the form of the path
+    (DM-058).
+    """
     return {Scope.PUBLIC: QueueKind.PUBLIC, Scope.PRIVATE: QueueKind.PRIVATE, Scope.SYSTEM: QueueKind.SYSTEM}[
         part.scope
     ]

@@ -1,4 +1,4 @@
-"""The records of queues in the store: written at once, and retried if the store rejects them."""
+"""Writes the records of queues to the store immediately, and retries writes that the store rejects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class QueueRecords:
     def write(self, queue: Queue) -> Completion[None]:
         """Write the record of a queue; resolved when durable. A failed write is retried until it succeeds.
 
-        Raises StoreError or MemoryError if the store cannot take it now.
+        Raises StoreError or MemoryError if the store cannot accept the write now; it is retried in that case,
+        too.
         """
         try:
             done = self.write_new(queue)
@@ -39,12 +40,14 @@ class QueueRecords:
         return done
 
     def repeat(self, queue: Queue) -> None:
-        """Write the record of a queue again if the open unit, which contains it, is rolled back."""
+        """Write the record of a queue again if the current unit, which contains the record, is rolled
+        back.
+        """
         self._writer.on_roll_back(lambda: self._unwritten.setdefault(queue.ordinal, queue))
 
     def write_new(self, queue: Queue, also: Callable[[], None] = lambda: None) -> Completion[None]:
-        """Write the record of a queue that is registered afterwards, together with what `also` writes, in one
-        unit.
+        """Write the record of a queue that is registered afterwards. `also` is called in the same unit to
+        write more.
 
         If this raises, nothing is stored or retried: the queue does not exist.
         """
@@ -69,7 +72,7 @@ class QueueRecords:
         return done
 
     def before_submit(self) -> None:
-        """Called before a batch is submitted: add the records whose write has failed.
+        """Called before a batch is submitted: add the records whose earlier write has failed.
 
         So the record of an outgoing queue is stored no later than its messages (DU-02).
         """

@@ -1,4 +1,6 @@
-"""The queues of a queue manager: by name (DM-075 … DM-080), by ordinal, and those with pending work."""
+"""Finds the queues of a queue manager by name (DM-075 … DM-080) and by ordinal, and keeps sets of the queues
+with pending work.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,8 @@ from msmq_fast.store.schema import MetaName
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a name denotes: a local queue (`key`, GUID or number), or a format name of another
-    computer's queue.
+    """The meaning of a queue name: a local queue, given by `key`, by the GUID `public` or by the private
+    `number`; or a queue of another computer, given only by its format name.
     """
 
     name: FormatName | None
@@ -54,7 +56,7 @@ class Target:
 
 
 class QueueRegistry:
-    """Finds local queues by every name, and outgoing queues by destination.
+    """Finds local queues by each of their names, and outgoing queues by destination.
 
     `waited` has the readers that wait for messages; `purging` the queues whose purge marker is not cleared
     yet; `reaping` the ordinals of deleted queues whose messages are still in the store.
@@ -91,7 +93,7 @@ class QueueRegistry:
         self._numbers.reserve()
 
     def counters(self) -> dict[bytes, int]:
-        """Returns the last assigned ordinal and private number, by their names in META."""
+        """Returns the last assigned queue ordinal and private queue number: key in META → number."""
         return {
             MetaName.QUEUE_ORDINAL_HW: self._ordinals.last,
             MetaName.PRIVATE_NUMBER_HW: self._numbers.last,
@@ -172,11 +174,11 @@ class QueueRegistry:
         return None if name is None else self._outgoing.get(name.key)
 
     def by_ordinal(self, ordinal: int) -> Queue | None:
-        """Returns the queue with an ordinal, local or outgoing; None if there is none."""
+        """Returns the local or outgoing queue with an ordinal; None if there is none."""
         return self._by_ordinal.get(ordinal)
 
     def named(self, name: str) -> Queue:
-        """Returns the queue of a path or format name, local or outgoing.
+        """Returns the local or outgoing queue with a path or format name.
 
         Raises QUEUE_NOT_FOUND, and what `resolve` raises.
         """
@@ -191,15 +193,15 @@ class QueueRegistry:
         return list(self._by_key.values())
 
     def by_key(self, key: str) -> Queue | None:
-        """The queue with a key (QueuePart.key)."""
+        """Returns the local queue with a key (QueuePart.key); None if there is none."""
         return self._by_key.get(key)
 
     def by_number(self, number: int) -> Queue | None:
-        """The private queue with a number."""
+        """Returns the private queue with a number; None if there is none."""
         return self._by_number.get(number)
 
     def by_guid(self, guid: UUID) -> Queue | None:
-        """The public queue with a GUID."""
+        """Returns the public queue with a GUID; None if there is none."""
         return self._by_guid.get(guid)
 
     def __contains__(self, key: str) -> bool:
@@ -240,7 +242,9 @@ class QueueRegistry:
             return Target(direct_format_name(path))
         names = parse_format_names(text)
         if len(names) > 1:
-            raise UnsupportedFormatNameOperation("a name of several queues can only be opened for sending")
+            raise UnsupportedFormatNameOperation(
+                "a name that denotes several queues can only be opened for sending"
+            )
         return self._resolve(names[0])
 
     def _resolve(self, name: FormatName) -> Target:
@@ -258,17 +262,21 @@ class QueueRegistry:
                 return Target(name, key=QueuePart(Scope.SYSTEM, str(name)).key)
             case NameKind.PRIVATE | NameKind.PUBLIC | NameKind.MACHINE | NameKind.MULTICAST:
                 return Target(name)
-        raise UnsupportedFormatNameOperation(f"{name} cannot be reached: its transport is not available")
+        raise UnsupportedFormatNameOperation(
+            f"{name} cannot be reached: no transport of this server can send to it"
+        )
 
     def _direct(self, name: FormatName, direct: DirectName) -> Target:
         if direct.protocol in ("HTTP", "HTTPS"):
             return Target(name)
         if direct.protocol not in ("OS", "TCP"):
-            raise UnsupportedFormatNameOperation(f"no transport for {name}")
+            raise UnsupportedFormatNameOperation(
+                f"{name} cannot be reached: this server has no transport for its protocol"
+            )
         return Target(name, key=direct.part.key if self.is_local(direct.address) else "")
 
     def find(self, target: Target) -> Queue | None:
-        """The local queue of a target, None if there is none."""
+        """Returns the local queue that a target denotes; None if there is none."""
         if target.public is not None:
             found = self._by_guid.get(target.public)
         elif target.number:
@@ -278,11 +286,13 @@ class QueueRegistry:
         return found.journal if found is not None and target.journal else found
 
     def existing(self, key: str) -> Queue:
-        """Returns the queue with a key; it must exist."""
+        """Returns the local queue with a key. Raises KeyError if there is none."""
         return self._by_key[key]
 
     def parent(self, target: Target) -> tuple[Queue, str] | None:
-        """Returns the parent queue and the name of a subqueue, which need not exist; None for other names."""
+        """Returns (parent queue, name of the subqueue) if a target denotes a subqueue, which need not exist;
+        None for other targets.
+        """
         direct = None if target.name is None else target.name.direct
         if not target.key or direct is None or not direct.part.subqueue:
             return None
@@ -290,7 +300,7 @@ class QueueRegistry:
         return None if queue is None else (queue, direct.part.subqueue)
 
     def _by_part(self, key: str) -> Queue | None:
-        """Returns the queue with a key, or the private queue of that name.
+        """Returns the queue with a key; if there is none, the private queue of that name.
 
         A workgroup has no directory of public queues, so `host\\q` also denotes the private queue `q`
         (QB-263).

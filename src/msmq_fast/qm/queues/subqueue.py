@@ -23,7 +23,7 @@ RESERVED = frozenset(("journal", "deadletter", "deadxact"))
 
 
 class Subqueue(Queue):
-    """One subqueue. `family` is the queue it belongs to."""
+    """One subqueue. `family` is the queue that the subqueue belongs to."""
 
     def __init__(
         self, ledger: Ledger, ordinal: int, guid: UUID, parent: Queue, part: QueuePart, created: int
@@ -43,7 +43,9 @@ class Subqueue(Queue):
         self.core.journal = parent.core.journal
 
     def format_name(self, manager: UUID) -> FormatName:
-        """Returns a direct format name: no other kind can name a subqueue."""
+        """Returns the direct format name of the subqueue, since other kinds of format names cannot denote a
+        subqueue.
+        """
         assert self.part is not None  # noqa: S101 - of every queue that is not outgoing
         return direct_format_name(PathName(self.computer, self.part))
 
@@ -78,17 +80,19 @@ class Subqueues:
         self._due: float | None = None
 
     def make(self, parent: Queue, name: str) -> Subqueue:
-        """Returns the subqueue of a queue with a name, created if it does not exist (DM-087).
+        """Returns the subqueue of `parent` with this name, and creates it if it does not exist (DM-087).
 
         Raises UNSUPPORTED_ACCESS_MODE if the queue cannot have subqueues, ILLEGAL_QUEUE_PATHNAME if the name
         is reserved.
         """
         if parent.part is None or parent.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
-            raise UnsupportedAccessMode(f"{parent.name} has no subqueues")
+            raise UnsupportedAccessMode(
+                f"{parent.name} cannot have subqueues: only public and private queues can"
+            )
         if parent.key in INTERNAL_KEYS:
-            raise UnsupportedAccessMode("the queue is for internal use only")
+            raise UnsupportedAccessMode("only the queue manager itself can open this queue")
         if name.casefold() in RESERVED:
-            raise IllegalQueuePathName(f"{name} is not the name of a subqueue")
+            raise IllegalQueuePathName(f"{name} is a reserved name and cannot be the name of a subqueue")
         found = parent.subqueues.get(name.casefold())
         if isinstance(found, Subqueue):
             return found
@@ -131,7 +135,7 @@ class Subqueues:
         return self._due
 
     def expire(self, now: float) -> None:
-        """Delete subqueues that are empty and not open."""
+        """Delete the subqueues that are empty and not open, if that is due."""
         if self._due is None or now < self._due:
             return
         self._idle = {

@@ -12,7 +12,7 @@ RESERVED_ORDINALS = 15
 
 @dataclass(frozen=True, slots=True)
 class SystemQueue:
-    """A system queue. `ordinal` never changes, since stored messages refer to it."""
+    """A system queue. Its `ordinal` never changes, since stored messages refer to it."""
 
     ordinal: int
     part: QueuePart
