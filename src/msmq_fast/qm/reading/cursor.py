@@ -1,8 +1,8 @@
-"""Cursors: places in the message list of a queue from which a program continues to read (MS-MQDMPR 3.1.1.17,
-3.2).
+"""Cursors: positions in the message list of a queue, from which a program continues to read (MS-MQDMPR
+3.1.1.17, 3.2).
 
-A cursor is on a key, not on a message: if the message is removed, the cursor keeps its place in the list
-(DM-252). A new cursor is before the first message.
+A cursor is a position in the order of lookup ids. If the message at this position is removed, the cursor
+keeps its position (DM-252). A new cursor is before the first message.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from msmq_fast.store.completion import Completion
 
 
 class CursorOwner(Protocol):
-    """The handle that a cursor belongs to. `core` and `readers` raise QUEUE_NOT_AVAILABLE once the queue is
-    deleted.
+    """The methods of the handle that a cursor belongs to. `core` and `readers` raise QUEUE_NOT_AVAILABLE once
+    the queue is deleted.
     """
 
     @property
@@ -41,10 +41,12 @@ class CursorOwner(Protocol):
         """Raises ACCESS_DENIED if the handle is not open for receiving, or for peeking."""
 
     def wait(self, request: ReadRequest, timeout_ms: int | None) -> ReadRequest:
-        """Let a read wait for up to `timeout_ms` milliseconds."""
+        """Serve a read now, or when a message arrives within `timeout_ms` milliseconds (None: without
+        limit).
+        """
 
     def track(self, request: ReadRequest) -> ReadRequest:
-        """Cancel a read when the handle is closed."""
+        """Note a read, so that it is cancelled when the handle is closed."""
 
     def forget_cursor(self, number: int) -> None:
         """Remove a closed cursor."""
@@ -60,7 +62,7 @@ class CursorState(IntEnum):
 
 
 class Cursor:
-    """A cursor, created by `OpenQueue.open_cursor`; a handle can have any number.
+    """A cursor, created by `OpenQueue.open_cursor`; a handle can have any number of cursors.
 
     Reads raise INVALID_HANDLE once the cursor is closed, QUEUE_NOT_AVAILABLE once the queue is deleted,
     ILLEGAL_CURSOR_ACTION while another read of the cursor waits, and ACCESS_DENIED. Time-outs are in
@@ -76,9 +78,10 @@ class Cursor:
         self._waiting: ReadRequest | None = None
 
     def peek(self, timeout_ms: int | None, *, gate: Gate | None = None) -> ReadRequest:
-        """Peek the message under the cursor; if there is none, move to the next message.
+        """Peek the current message, at which the cursor is. If the cursor has no current message, move to the
+        next message and peek it.
 
-        Raises MESSAGE_ALREADY_RECEIVED.
+        Raises MESSAGE_ALREADY_RECEIVED if the current message was received.
         """
         core = self._ready(peek=True)
         if self.state is CursorState.READ:
@@ -86,7 +89,9 @@ class Cursor:
         return self._next(timeout_ms, self._request(gate, peek=True))
 
     def peek_next(self, timeout_ms: int | None, *, gate: Gate | None = None) -> ReadRequest:
-        """Peek the message after the one that was peeked. Raises ILLEGAL_CURSOR_ACTION if none was."""
+        """Move to the next message and peek it. Raises ILLEGAL_CURSOR_ACTION if the cursor has no current
+        message, because none was peeked.
+        """
         self._ready(peek=True)
         if self.state is CursorState.UNREAD:
             raise IllegalCursorAction("the cursor has no current message: peek first")
@@ -100,9 +105,11 @@ class Cursor:
         hold: Hold | None = None,
         tag: int | None = None,
     ) -> ReadRequest:
-        """Receive the message under the cursor; if there is none, or it was received, the next one.
+        """Receive the current message; if the cursor has none, or this cursor has received it, receive the
+        next message.
 
-        Raises MESSAGE_ALREADY_RECEIVED; MESSAGE_NOT_FOUND if there is no message and `timeout_ms` is 0.
+        Raises MESSAGE_ALREADY_RECEIVED if another read has received the current message; MESSAGE_NOT_FOUND if
+        there is no next message and `timeout_ms` is 0.
         """
         core = self._ready(peek=False)
         if self.state is CursorState.READ:
@@ -117,8 +124,8 @@ class Cursor:
         return self.key, self.state
 
     def put_back(self, place: tuple[int, CursorState]) -> None:
-        """Restore a position, since the message that the cursor received last was returned: the next read
-        finds it again.
+        """Restore an earlier `place`, since the message that the cursor received last was returned to the
+        queue. The next read finds it again.
         """
         self.key, self.state = place
 
@@ -188,7 +195,9 @@ class Cursor:
         return self._handle.track(request)
 
     def _wait_ended(self, request: ReadRequest, before: int, done: Completion[Received]) -> None:
-        """Wait Time Expired (DM-250): the cursor stays where it is, so that it misses no later message."""
+        """Called when a waiting read has ended. If it got no message (Wait Time Expired, DM-250), the cursor
+        keeps the position `before`, so that it misses no later message.
+        """
         if done.exception() is None:
             return
         if self._waiting is request:
@@ -198,6 +207,8 @@ class Cursor:
             self._step_back(before, self.key, done)
 
     def _step_back(self, before: int, key: int, done: Completion[Received]) -> None:
-        """Step back before a message that was not received, so that the next read finds it again."""
+        """Called when a receive has ended. If the message could not be received, move the cursor back to a
+        position before it, so that the next read finds it again.
+        """
         if done.exception() is not None and self.key == key and self.state is CursorState.UNREAD:
             self.key = min(before, key - 1)

@@ -1,4 +1,4 @@
-"""Which message a read by LookupIdentifier selects (MessageSeekAction)."""
+"""The ways in which a read by LookupIdentifier selects a message (MessageSeekAction)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ __all__ = ["Lookup"]
 
 
 class Lookup(IntEnum):
-    """MessageSeekAction: the message to select, relative to a lookup identifier or the ends of the queue."""
+    """MessageSeekAction: select the message with the lookup identifier, the next or previous one, or the
+    first or last one of the queue.
+    """
 
     CURRENT = 0
     NEXT = 1

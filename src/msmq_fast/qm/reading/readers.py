@@ -27,20 +27,24 @@ Sink = Callable[[list[Received]], None]
 
 
 class Gate(Protocol):
-    """Limits how many messages are taken for the reads of one owner, over all queues."""
+    """Limits how many messages are taken at a time for the reads of one client, over all queues."""
 
     def begin(self) -> None:
-        """Called when a message is taken for a read that does not wait."""
+        """Called when a message is taken for a read that did not have to wait; counts it without a limit."""
 
     def enter(self, readers: Readers) -> bool:
         """Whether one more message may be taken now; if not, `readers.serve` is called once it may."""
 
     def leave(self, size: int) -> None:
-        """Called when a taken message of `size` bytes was delivered; 0: it could not be read."""
+        """Called when a taken message of `size` bytes was delivered; `size` is 0 if the message could not be
+        read.
+        """
 
 
 class Hold(Protocol):
-    """Keeps the message of a read locked instead of removed: a two-phase read, or a transaction."""
+    """Keeps the message of a read locked in the queue until its end is decided, by a two-phase read or a
+    transaction.
+    """
 
     @property
     def owner(self) -> int:
@@ -50,7 +54,7 @@ class Hold(Protocol):
         """Called when a message was locked for the owner."""
 
     def unlocked(self, core: QueueCore, key: int) -> None:
-        """Called when the message cannot be delivered, because the reader is gone."""
+        """Called when the locked message cannot be delivered, because the read was cancelled."""
 
 
 class ReadCursor(Protocol):
@@ -71,7 +75,9 @@ class ReadTimers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReadTimer:
-    """The timer of a waiting read: its number in `timers`, and its place on the timer wheel."""
+    """The timer of a waiting read: `number` identifies it in `timers`, `place` is its place on the timer
+    wheel.
+    """
 
     timers: ReadTimers
     number: int
@@ -79,9 +85,9 @@ class ReadTimer:
 
 
 class ReadRequest:
-    """One receive or peek of the first message, or of the next message of a cursor.
+    """One receive or peek: of the first message of a queue, or of the next message of a cursor.
 
-    It ends once: with a message, with IO_TIMEOUT, or with the error that cancelled it.
+    `completion` ends with a message, with IO_TIMEOUT, or with the error with which the read was cancelled.
     """
 
     __slots__ = (
@@ -121,8 +127,8 @@ class ReadRequest:
     def cancel(self, error: MSMQError | None = None) -> bool:
         """End the read with `error` (default OPERATION_CANCELLED); returns False if it has ended already.
 
-        A message taken for it returns to the queue (DM-119). That includes a message that is just being read
-        for `hold`, so that a transaction that ends does not receive it.
+        A message that was taken for this read returns to the queue (DM-119). This includes a message that is
+        locked for `hold` while its packet is read, so that a transaction that ends does not receive it.
         """
         self._readers.forget(self)
         locked, self.locked = self.locked, None
@@ -148,11 +154,13 @@ class ReadRequest:
         return seek(core, self.cursor.key)
 
     def offer(self, core: QueueCore, fresh: list[int]) -> None:
-        """Note messages that became available; earlier ones that are still available come first."""
+        """Note the keys of messages that became available (`fresh`), unless earlier noted messages are still
+        available.
+        """
         self.offers = [key for key in self.offers if readable(core, key)] or fresh
 
     def serve(self, core: QueueCore, pending: bool) -> None:
-        """Take the message; the caller has checked that there is one."""
+        """Take the next message for this read; the caller has checked that there is one."""
         self._readers.forget(self)
         if self.cursor is None and self.hold is None:
             taken = bool(core.receive_bulk(1, MAX_BYTES, self._received, pending, wanted=self.wanted))
@@ -160,10 +168,12 @@ class ReadRequest:
             key = self.candidate(core)
             taken = key is not None and self.take(core, key)
         if not taken:
-            raise MessageStorageFailed("internal error: the position list and its readers disagree")
+            raise MessageStorageFailed(
+                "internal error: no message is available for a read that was to be served"
+            )
 
     def take(self, core: QueueCore, key: int) -> bool:
-        """Receive or peek the message with a key; returns False if it does not exist."""
+        """Receive or peek the message with this key; returns False if the message does not exist."""
         if self.cursor is not None:
             self.cursor.message_available(key)
         if self.peek:
@@ -202,10 +212,12 @@ class ReadRequest:
 
 
 class Subscription:
-    """A reader with credit, to which batches of messages are delivered, one call of its sink per batch.
+    """A reader to which messages are delivered in batches, with one call of its sink for each batch. `credit`
+    is the number of messages that may still be delivered.
 
     With `acknowledge`, messages are locked until `ack` removes or `release` returns them; otherwise they are
-    removed before they are delivered. Closing returns messages that were not delivered or not acknowledged.
+    removed before they are delivered. When the subscription is closed, messages that were not delivered or
+    not acknowledged return to the queue.
     """
 
     __slots__ = (
@@ -241,7 +253,7 @@ class Subscription:
         self.held: OrderedDict[int, None] = OrderedDict()
 
     def grant(self, credit: int) -> None:
-        """Allow `credit` more messages."""
+        """Allow the delivery of `credit` more messages."""
         self.credit += credit
         self._readers.enter(self)
 
@@ -295,8 +307,8 @@ class Subscription:
             self._sink(messages)
 
     def ack(self, lookup_ids: list[int]) -> Completion[int]:
-        """Remove delivered messages; resolved with their number once the removal is durable. Skips
-        unknown ids.
+        """Remove delivered messages; resolved with the number of removed messages once the removal is
+        durable. Skips ids that are not of delivered messages.
         """
         keys = self._held_of(lookup_ids)
         completion: Completion[int] = Completion()
@@ -313,7 +325,7 @@ class Subscription:
         return completion
 
     def release(self, lookup_ids: list[int]) -> int:
-        """Return delivered messages to their places in the queue; returns their number."""
+        """Return delivered messages to their places in the queue; returns how many were returned."""
         keys = self._held_of(lookup_ids)
         self._let_go(keys)
         return self._readers.core.release(keys, self.owner)
@@ -328,7 +340,7 @@ class Subscription:
             self.release(list(self.held))
 
     def end(self, error: MSMQError) -> None:
-        """End the subscription with `error`, because the queue was deleted."""
+        """End the subscription because the queue was deleted, and call `on_end(error)`."""
         self.closed = True
         self._readers.forget(self)
         if self._on_end is not None:
@@ -345,7 +357,8 @@ class Subscription:
 class Readers:
     """The reads that wait for messages of one queue; `core.ready` calls `serve`.
 
-    While the queue is watched, `on_available` is called whenever messages are available that no reader took.
+    While `watch(True)` applies, `on_available` is called whenever messages are available that no reader has
+    taken.
     """
 
     def __init__(self, core: QueueCore, on_available: Callable[[], None] | None = None) -> None:
@@ -364,20 +377,22 @@ class Readers:
 
     @property
     def idle(self) -> bool:
-        """Whether a read may take a message at once: no other read waits to take one, and none is being
-        served.
+        """Whether a new read may take a message immediately: no other read waits to take one, and none is
+        being served.
         """
         return not (self._takers or self._serving)
 
     def watch(self, watching: bool) -> None:
-        """Set whether `on_available` is called."""
+        """Set whether `on_available` is called when messages are available."""
         self._watching = watching
         self._note_interest()
         if watching and self.core.positions.available:
             self.core.nudge()
 
     def join(self, waited: set[Readers]) -> None:
-        """Add this object to `waited` while a read waits to remove a message."""
+        """Use the set `waited`: from now on it contains this object whenever a read waits to remove a
+        message.
+        """
         self._waited = waited
 
     def _note_interest(self) -> None:
@@ -390,16 +405,16 @@ class Readers:
         self.core.watched = self._cursors > 0
 
     def enter(self, reader: ReadRequest | Subscription) -> None:
-        """Serve a reader; one that cannot be served at once waits behind those before it."""
+        """Serve a reader now; if that is not possible, it waits behind the readers that came before it."""
         if not self._serve_alone(reader) and self.wait(reader):
             self.serve()
 
     def _serve_alone(self, reader: ReadRequest | Subscription) -> bool:
-        """Serve a two-phase read if no other read waits before it, as `serve` would; returns False if it has
-        to wait.
+        """Serve a two-phase read immediately if no other read waits before it, with the same result as
+        `serve`. Returns False if the reader has to wait.
 
-        Remote reads come one at a time: to enter and leave the list of waiting reads would cost more than the
-        rest.
+        This is for remote reads, which arrive one at a time: adding each to the list of waiting reads and
+        removing it again would take longer than the read itself.
         """
         if not self.idle or not isinstance(reader, ReadRequest):
             return False
@@ -409,10 +424,10 @@ class Readers:
         return key is not None and reader.take(self.core, key)
 
     def wait(self, reader: ReadRequest | Subscription) -> bool:
-        """Serve a reader when the queue changes; returns False for a subscription that accepts no messages
-        now.
+        """Put a reader into the list of waiting readers, which are served when messages become available.
+        Returns False, without adding it, for a subscription that accepts no messages now.
 
-        A reader whose commit has failed also waits this way: an immediate retry would keep a full disk busy.
+        A reader whose commit has failed is also added here: an immediate retry would keep a full disk busy.
         """
         if isinstance(reader, ReadRequest) and reader.cursor is not None:
             self._cursors += 1
@@ -426,7 +441,7 @@ class Readers:
         return True
 
     def forget(self, reader: ReadRequest | Subscription) -> None:
-        """Remove a reader from those that wait."""
+        """Remove a reader from the waiting readers, and stop its timer."""
         if isinstance(reader, ReadRequest):
             if reader.cursor is not None and self.waits(reader):
                 self._cursors -= 1
@@ -451,7 +466,10 @@ class Readers:
             request.completion.fail(IOTimeout())
 
     def serve(self, pending: bool = False) -> None:
-        """Deliver available messages: first to all peeks, then to the reads that remove, in their order."""
+        """Deliver available messages: first to all waiting peeks, then to the reads that remove messages, in
+        the order of their arrival. With `pending`, only to reads that can take messages that the coming
+        commit makes durable.
+        """
         if self._serving:
             return
         self._serving = True
@@ -478,7 +496,9 @@ class Readers:
             self._on_available()
 
     def _offer(self, fresh: list[int], waiting: Iterable[ReadRequest | Subscription]) -> None:
-        """Offer new messages to waiting cursors, even messages before the cursor's old place (DA-015)."""
+        """Offer the messages that became available (`fresh`) to the waiting reads of cursors, even messages
+        before the position of the cursor (DA-015).
+        """
         if not fresh:
             return
         for reader in waiting:

@@ -1,7 +1,7 @@
 """Reading from queues of other computers: the interface that front ends use.
 
-The server gives the queue manager a RemoteReader (`QueueManager.remote`); without one, such queues can only
-be sent to. docs/how-to/remote-read.md describes what each method guarantees.
+The server sets a RemoteReader as `QueueManager.remote`; without one, queues of other computers can only be
+opened for sending. docs/how-to/remote-read.md describes what each method guarantees.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RemoteMessage:
-    """A message of another computer's queue, with the attribute names of `_native.queuebase.Received`.
+    """A message of another computer's queue; its attributes have the names of those of
+    `_native.queuebase.Received`.
 
-    `lookup_id` has the lower 56 bits of the LookupIdentifier, as far as the other computer reports them; else
-    0.
+    `lookup_id` has the lower 56 bits of the LookupIdentifier; 0 if the other computer does not report it.
     """
 
     packet: bytes
@@ -50,8 +50,8 @@ RemoteSink = Callable[[list[RemoteMessage]], None]
 
 
 class RemoteRead(Protocol):
-    """One receive or peek. It ends once: with a message, with IO_TIMEOUT, or with the error that
-    cancelled it.
+    """One receive or peek. `completion` ends with a message, with IO_TIMEOUT, or with the error with which
+    the read was cancelled.
     """
 
     completion: Completion[RemoteMessage]
@@ -64,34 +64,38 @@ class RemoteRead(Protocol):
 
 
 class RemoteSubscription(Protocol):
-    """A reader with credit, like `readers.Subscription`."""
+    """A reader to which messages are delivered until its credit is used up, like `readers.Subscription`."""
 
     def grant(self, credit: int) -> None:
-        """Allow `credit` more messages."""
+        """Allow the delivery of `credit` more messages."""
 
     def ack(self, lookup_ids: list[int]) -> Completion[int]:
-        """Remove delivered messages; resolved with their number once the other computer confirms it."""
+        """Remove delivered messages; returns a completion that is resolved with the number of removed
+        messages once the other computer confirms the removal.
+        """
 
     def release(self, lookup_ids: list[int]) -> int:
-        """Return delivered messages to the queue; returns their number."""
+        """Return delivered messages to the queue; returns how many are returned."""
 
     def close(self) -> None:
         """End the subscription; messages that are not acknowledged return to the queue."""
 
 
 class RemoteCursor(Protocol):
-    """A place in the queue, like `cursor.Cursor`. Time-outs are in milliseconds; None: without limit."""
+    """A position in a queue of another computer, like `cursor.Cursor`. Time-outs are in milliseconds; None:
+    without limit.
+    """
 
     number: int
 
     def peek(self, timeout_ms: int | None, *, gate: Gate | None = None) -> RemoteRead:
-        """Peek the message under the cursor, or the next one."""
+        """Peek the current message of the cursor; without one, the next message."""
 
     def peek_next(self, timeout_ms: int | None, *, gate: Gate | None = None) -> RemoteRead:
-        """Peek the message after the one that was peeked."""
+        """Move to the message after the current one and peek it."""
 
     def receive(self, timeout_ms: int | None, *, gate: Gate | None = None) -> RemoteRead:
-        """Receive the message under the cursor, or the next one."""
+        """Receive the current message of the cursor; without one, the next message."""
 
     def close(self) -> None:
         """Close the cursor; waiting reads end with OPERATION_CANCELLED. Closing it twice is allowed."""
@@ -100,8 +104,8 @@ class RemoteCursor(Protocol):
 class RemoteQueue(Protocol):
     """A queue of another computer, open for reading.
 
-    Methods raise ACCESS_DENIED if it is open only for peeking, STALE_HANDLE once the connection to that
-    computer is lost: the queue must then be opened again.
+    Methods that remove messages raise ACCESS_DENIED if the queue is open only for peeking. All methods raise
+    STALE_HANDLE once the connection to the other computer is lost; the queue must then be opened again.
     """
 
     cursors: dict[int, RemoteCursor]
@@ -115,8 +119,8 @@ class RemoteQueue(Protocol):
         """Receive or peek by LookupIdentifier. Fails with MESSAGE_NOT_FOUND."""
 
     def open_cursor(self) -> RemoteCursor:
-        """Returns a cursor before the first message. If the other computer cannot open one, its first
-        read fails.
+        """Returns a cursor before the first message. If the other computer cannot open a cursor, the first
+        read of the cursor fails.
         """
 
     def subscribe(
@@ -127,18 +131,19 @@ class RemoteQueue(Protocol):
         acknowledge: bool,
         on_end: Callable[[MSMQError], None] | None = None,
     ) -> RemoteSubscription:
-        """Deliver up to `credit` messages to `sink`; with `acknowledge` they stay locked until `ack`.
+        """Deliver up to `credit` messages to `sink`. With `acknowledge` the messages stay locked in the queue
+        until `ack`.
 
         `on_end` is called when the other computer ends the subscription.
         """
 
     def purge(self) -> Completion[None]:
-        """Remove every available message; the number is not known."""
+        """Remove every available message; the other computer does not report how many."""
 
     def close(self) -> None:
         """Cancel waiting reads with OPERATION_CANCELLED and return locked messages.
 
-        Does not wait for the other computer (QP-217). Closing twice is allowed.
+        Returns without waiting for the other computer (QP-217). Closing twice is allowed.
         """
 
 
@@ -148,8 +153,8 @@ class RemoteReader(Protocol):
     def open(
         self, name: FormatName, access: Access, share: Share, token: Token | None
     ) -> Completion[RemoteQueue]:
-        """Open a queue for receiving or peeking; resolved when the other computer has opened it too.
+        """Open a queue for receiving or peeking; resolved when the other computer has opened it.
 
-        `token` is the caller, None for the queue manager itself. Fails with the refusal of the other
-        computer, REMOTE_MACHINE_NOT_AVAILABLE, or ACCESS_DENIED.
+        `token` is the caller, None for the queue manager itself. Fails with the error of the other computer
+        if it refuses, with REMOTE_MACHINE_NOT_AVAILABLE, or with ACCESS_DENIED.
         """

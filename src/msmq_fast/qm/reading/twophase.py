@@ -1,6 +1,7 @@
-"""Two-phase reads (MS-MQDMPR 3.1.7.1.11, 3.1.7.1.12), on which remote reading is built.
+"""Two-phase reads (MS-MQDMPR 3.1.7.1.11, 3.1.7.1.12), with which other computers read queues of this one.
 
-A message is first delivered and locked; it is removed or returned when the reader decides.
+A message is first delivered and locked. Later the reader decides whether it is removed or returned to the
+queue.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class RemoteReadState(IntEnum):
 
 
 class TwoPhaseRead:
-    """One Dequeue Message Begin, a qm.reading.Hold: only this read can release its lock (DA-036)."""
+    """One Dequeue Message Begin; the `Hold` of its message. Only this read can release the lock (DA-036)."""
 
     __slots__ = ("_reads", "owner")
 
@@ -39,16 +40,20 @@ class TwoPhaseRead:
         self.owner = owner
 
     def locked(self, core: QueueCore, key: int) -> None:
-        """Note that the message was locked: from now on the read can be ended."""
+        """Note that the message was locked; from now on `TwoPhaseReads.end` can end the read."""
         self._reads.add(key, self.owner)
 
     def unlocked(self, core: QueueCore, key: int) -> None:
-        """Return the message, because the reader was gone before it got it."""
+        """Return the message to the queue, because the read was cancelled before the message was
+        delivered.
+        """
         self._reads.put_back(core, key)
 
 
 class TwoPhaseReads:
-    """The two-phase reads of one open queue that have not ended, by LookupIdentifier."""
+    """The two-phase reads of one open queue that have locked a message and have not ended, by
+    LookupIdentifier.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -59,23 +64,23 @@ class TwoPhaseReads:
         return len(self._owners)
 
     def opened(self) -> None:
-        """Note that the handle was given to a client that will read from another computer."""
+        """Note that the handle was given to a client that will read with it from another computer."""
         self.state = RemoteReadState.OPENED
 
     def ready(self) -> None:
-        """Note that the queue's computer was notified of the handle. Raises INVALID_HANDLE if no client has
-        the handle.
+        """Note that the client has announced the handle to the computer of the queue. Raises INVALID_HANDLE
+        if no client was given the handle.
         """
         if self.state is RemoteReadState.NONE:
             raise InvalidHandle("the queue is not open for remote reading")
         self.state = RemoteReadState.READY_FOR_READ
 
     def begin(self) -> TwoPhaseRead:
-        """Begin a read that locks the message it finds."""
+        """Returns the `Hold` for a read that locks the message it finds."""
         return TwoPhaseRead(self, self._ledger.new_owner())
 
     def take_head(self, core: QueueCore) -> Received | None:
-        """`begin` and lock the first message in one step.
+        """Begin a read and lock the first message in one step; returns this message.
 
         Returns None if there is no message, or if its packet is not in memory.
         """
@@ -96,9 +101,10 @@ class TwoPhaseReads:
         core.release(array("Q", [key]), self._owners.pop(key, 0))
 
     def end(self, core: QueueCore, key: int, *, delete: bool) -> Completion[None]:
-        """Remove the message or return it; resolved when that is durable.
+        """End the read of a message: remove it if `delete` is True, else return it to the queue. Resolved
+        when this is durable.
 
-        Raises TRANSACTION_SEQUENCE if no read of this handle holds the message, or none does any more
+        Raises TRANSACTION_SEQUENCE if no read of this handle has locked the message, or its lock has ended
         (DM-122).
         """
         owner = self._owners.get(key, 0)
@@ -114,7 +120,7 @@ class TwoPhaseReads:
         return ended
 
     def run_down(self, core: QueueCore) -> None:
-        """Return everything that the reader holds, because it is gone (DM-126)."""
+        """Return all messages that the reader has locked, because its handle is closed (DM-126)."""
         for key in list(self._owners):
             self.put_back(core, key)
 

@@ -1,5 +1,5 @@
-"""Names of several queues: opens them as one, and sends a copy of each message to each (DM-069 … DM-071,
-DM-088, DM-175, DM-176).
+"""Names that denote several queues: opens the queues as one, and sends a copy of each message to each queue
+(DM-069 … DM-071, DM-088, DM-175, DM-176).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _as_it_is(packet: bytes, _: Queue) -> bytes:
 
 
 class MultipleOpener:
-    """Opens names of several queues."""
+    """Opens names that denote one queue or several."""
 
     def __init__(
         self, parts: HandleServices, opener: Opener, directory: DirectoryClient, transactions: Transactions
@@ -63,21 +63,24 @@ class MultipleOpener:
     ) -> OpenQueue | MultipleQueue:
         """Open Queue for a name of one queue or several: names separated by commas, or distribution lists.
 
-        Raises what Opener.open raises for one of them, after closing those that were opened. For several
-        queues: UNSUPPORTED_FORMATNAME_OPERATION unless they are opened for sending, UNSUPPORTED_ACCESS_MODE
-        unless the share mode is DENY_NONE, INSUFFICIENT_RESOURCES if there are too many.
+        If one of the queues cannot be opened, closes the others and raises what Opener.open raises. For
+        several queues: UNSUPPORTED_FORMATNAME_OPERATION unless they are opened for sending,
+        UNSUPPORTED_ACCESS_MODE unless the share mode is DENY_NONE, INSUFFICIENT_RESOURCES if there are too
+        many.
         """
         if not _several(name):
             return self._opener.open(name, access, share, token=token)
         elements = self._directory.expand(self._format_names(name)).split(",")
         if len(elements) > MOST_DESTINATIONS:
             raise InsufficientResources(
-                f"a name cannot contain {len(elements)} queues; the limit is {MOST_DESTINATIONS}"
+                f"a name cannot denote {len(elements)} queues; the limit is {MOST_DESTINATIONS}"
             )
         if len(elements) == 1:
             return self._opener.open(elements[0], access, share, token=token)
         if access is not Access.SEND:
-            raise UnsupportedFormatNameOperation("a name of several queues can only be opened for sending")
+            raise UnsupportedFormatNameOperation(
+                "a name that denotes several queues can only be opened for sending"
+            )
         if share is not Share.DENY_NONE:
             raise UnsupportedAccessMode("opening a queue for sending requires share mode DENY_NONE")
         children: list[OpenQueue] = []
@@ -92,7 +95,7 @@ class MultipleOpener:
         return MultipleQueue(self._parts, self._transactions, tuple(children))
 
     def _format_names(self, text: str) -> str:
-        """Returns the text with path names replaced by format names."""
+        """Returns the list of names with path names replaced by format names."""
         own = self._parts.services.name
         return ",".join(
             element if is_format_name(element) else str(direct_format_name(parse_path(element, own)))
@@ -112,10 +115,11 @@ def _close(children: Iterable[OpenQueue]) -> None:
 class MultipleQueue:
     """An OpenQueueDescriptor with Multiple = True.
 
-    It has no queue of its own (QueueReference NULL): each of the `children` has one. Every copy names all
-    destinations (MultiQueueFormatHeader). Copies have consecutive identifiers, in the order of `names`,
-    unless `settings.own_copy_ids` is off (DA-028): without them, a receiver that hosts two of the queues
-    would take the second copy for a duplicate of the first.
+    It has no queue of its own (QueueReference NULL): each of the `children` is open on one queue. The header
+    of every copy names all destinations (MultiQueueFormatHeader). Copies have consecutive message
+    identifiers, in the order of `names`; if `settings.own_copy_ids` is off, all have the same one (DA-028).
+    With the same identifier, a receiver that has two of the queues would drop the second copy as a duplicate
+    of the first.
     """
 
     access = Access.SEND
@@ -142,8 +146,9 @@ class MultipleQueue:
     ) -> Completion[tuple[SentMessage, ...]]:
         """Enqueue a copy in each queue, in order; resolved when all copies are stored.
 
-        Raises the error of the first queue that refuses its copy; the copies before it stay (DM-176). Raises
-        TRANSACTION_USAGE, before any copy is enqueued, if a queue or the message is transactional.
+        Raises the error of the first queue that refuses its copy; copies that were enqueued before stay
+        (DM-176). Raises TRANSACTION_USAGE, before any copy is enqueued, if a queue or the message is
+        transactional.
         """
         for child in self.children:
             if not child.queue.core.outgoing and child.queue.transactional:
@@ -182,9 +187,10 @@ class MultipleQueue:
         dead_letter: int = 0,
         finish: Finish = _as_it_is,
     ) -> tuple[int, ...]:
-        """Send a copy to each queue when the transaction commits; returns the ordinals of their identifiers.
+        """Send a copy to each queue when the transaction commits; returns the ordinals of the copies'
+        identifiers, in the order of the queues.
 
-        All or nothing: if one of the queues cannot take its copy, the transaction gets none. Raises
+        If one of the queues cannot accept its copy, no copy is added to the transaction. Raises
         TRANSACTION_SEQUENCE, TRANSACTION_USAGE, INSUFFICIENT_RESOURCES, QUEUE_DELETED.
         """
         transaction.check()
@@ -210,7 +216,8 @@ class MultipleQueue:
     def send_alone(
         self, message: Message, dead_letter: int = 0, finish: Finish = _as_it_is
     ) -> Completion[tuple[int, ...]]:
-        """Send a copy to each queue in a transaction of its own; resolved when it is committed.
+        """Send a copy to each queue in a new transaction that contains only these copies; resolved when it is
+        committed.
 
         Raises what `send_in` raises.
         """
@@ -241,7 +248,9 @@ class MultipleQueue:
         ]
 
     def _check_room(self, cores: list[QueueCore], packets: list[bytes]) -> None:
-        """Check the quotas before the first enqueue, which later ones would exceed (DM-096, DM-097)."""
+        """Raise INSUFFICIENT_RESOURCES if one of the copies would exceed a quota, before any copy is enqueued
+        (DM-096, DM-097).
+        """
         ledger = self._services.ledger
         if ledger.bytes + sum(map(len, packets)) > ledger.quota_bytes:
             raise refusal(EnqueueResult.MACHINE_QUOTA)

@@ -1,8 +1,8 @@
 """Poison messages: a message that transactions have returned too often is moved to the subqueue `poison`
 (X-70 … X-73).
 
-Off unless a queue has `poison_after`. Messages are never discarded: programs read the subqueue, or move
-messages back.
+Applies only to queues with the property `poison_after`. Poison messages are never discarded: programs read
+them from the subqueue, or move them back.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _log = logging.getLogger(__name__)
 
 
 class PoisonHandling:
-    """Moves messages whose aborts exceed the limit; the ledger reports them, and they stay locked until
-    they move.
+    """Moves messages whose number of aborts exceeds the limit. The ledger reports these messages; they stay
+    locked until they are moved.
     """
 
     def __init__(self, services: Services, registry: QueueRegistry, subqueues: Subqueues) -> None:
@@ -68,7 +68,9 @@ class PoisonHandling:
             _log.warning("%s: %d messages moved to %s after too many aborts", queue.name, moved, target.name)
 
     def _move(self, core: QueueCore, keys: list[int], target: QueueCore) -> tuple[int, array[int]]:
-        """Move messages; returns their number, and the keys of those that have no record in the store."""
+        """Move messages to the core `target`; returns (number of moved messages, keys of those that have no
+        record in the store).
+        """
         moved, lost, stuck = 0, array("Q"), array("Q")
         with self._services.store.writer.unit() as writer:
             for key in keys:

@@ -32,7 +32,8 @@ from msmq_fast.store.completion import Completion
 def check_usage(queue: Queue) -> None:
     """Raises TRANSACTION_USAGE if the queue cannot take part in a transaction (DM-107).
 
-    Outgoing queues can: only the destination knows whether it is transactional.
+    Outgoing queues can take part unless they send to a multicast address; only the destination knows whether
+    its queue is transactional.
     """
     if not queue.transactional and not queue.core.outgoing:
         raise TransactionUsage(f"{queue.name} is not transactional")
@@ -43,8 +44,8 @@ def check_usage(queue: Queue) -> None:
 class TransactedQueue:
     """An open queue within a transaction.
 
-    Every call raises TRANSACTION_SEQUENCE once the transaction has ended, and what the open queue raises. The
-    constructor raises TRANSACTION_USAGE.
+    Every call raises TRANSACTION_SEQUENCE once the transaction has ended, and the errors of the same method
+    of OpenQueue. The constructor raises TRANSACTION_USAGE as `check_usage` does.
     """
 
     def __init__(self, opened: OpenQueue, transaction: Transaction) -> None:
@@ -57,7 +58,8 @@ class TransactedQueue:
     def send(self, message: Message) -> int:
         """Send a message when the transaction commits; returns the ordinal of the message identifier.
 
-        The message becomes recoverable, with priority 0. Raises INSUFFICIENT_RESOURCES at a quota.
+        The message is sent as recoverable and with priority 0. Raises INSUFFICIENT_RESOURCES if a quota is
+        used up.
         """
         core = self._sending()
         message.transaction = self._transaction.header(core)
@@ -68,9 +70,9 @@ class TransactedQueue:
         return message.message_id
 
     def send_packets(self, packets: list[bytes], dead_letters: list[int] | None = None) -> list[int]:
-        """Send stamped packets that have the header of this transaction; returns EnqueueResults.
+        """Send stamped packets that have the header of this transaction; returns an EnqueueResult for each.
 
-        `dead_letters` as for OpenQueue.send_packets.
+        For `dead_letters` see OpenQueue.send_packets.
         """
         core = self._sending()
         chosen = dead_letters or [0] * len(packets)
@@ -95,8 +97,8 @@ class TransactedQueue:
         tag: int | None = None,
         cursor: Cursor | None = None,
     ) -> ReadRequest:
-        """Receive the first message, or that of a cursor, with the commit; waits as OpenQueue.receive
-        does.
+        """Receive the first message of the queue, or the next message of `cursor`. It is locked now and
+        removed by the commit. Waits as OpenQueue.receive does.
         """
         self._transaction.check()
         if cursor is not None:
@@ -111,7 +113,9 @@ class TransactedQueue:
         return request
 
     def lookup(self, lookup_id: int, operation: Lookup, *, peek: bool = False) -> Completion[Received]:
-        """Receive by LookupIdentifier with the commit. Raises INVALID_PARAMETER for a peek (DM-132)."""
+        """Receive a message by LookupIdentifier. It is locked now and removed by the commit. Raises
+        INVALID_PARAMETER for a peek (DM-132).
+        """
         self._transaction.check()
         if peek:
             raise InvalidParameter(
@@ -122,19 +126,20 @@ class TransactedQueue:
     def reject(self, lookup_id: int) -> None:
         """Reject a message that the application has received in this transaction.
 
-        The commit removes it; its sender gets NACK_RECEIVE_REJECTED and a dead letter, if it requested them.
-        Raises MESSAGE_NOT_FOUND if this transaction has not received the message, or if it was purged since.
+        The commit removes the message. Its sender gets NACK_RECEIVE_REJECTED and a dead letter, if the
+        message requests them. Raises MESSAGE_NOT_FOUND if this transaction has not received the message, or
+        if the message was purged since.
         """
         self._transaction.check()
         self._opened.may_read(peek=False)
         core = self._opened.queue.core
         if not 0 <= lookup_id < 1 << 64 or not self._transaction.operations.reject(core, lookup_id):
-            raise MessageNotFound(f"this transaction has not received a message {lookup_id}")
+            raise MessageNotFound(f"this transaction has not received the message {lookup_id}")
 
     def subscribe(
         self, sink: Sink, credit: int, on_end: Callable[[MSMQError], None] | None = None
     ) -> Subscription:
-        """Deliver up to `credit` messages to `sink`; they are received with the commit.
+        """Deliver up to `credit` messages to `sink`. They are locked, and removed by the commit.
 
         `on_end` is called when the queue is deleted or the transaction ends.
         """
@@ -145,9 +150,10 @@ class TransactedQueue:
         return subscription
 
     def move(self, lookup_id: int, target: OpenQueue) -> None:
-        """Move a message to `target` with the commit; until then it is locked (DM-145).
+        """Move a message to the queue of `target` when the transaction commits; until then the message is
+        locked (DM-145).
 
-        Raises what qm.moving.check_move raises.
+        Raises what `moving.check_move` raises.
         """
         self._transaction.check()
         source = self._opened.queue
@@ -158,7 +164,9 @@ class TransactedQueue:
 
 
 class TransactedSubscription(Subscription):
-    """A subscription whose messages are locked by a transaction, which decides what happens to them."""
+    """A subscription whose messages are locked by a transaction. The end of the transaction decides whether
+    they are removed or returned.
+    """
 
     __slots__ = ("_opened", "_transaction")
 

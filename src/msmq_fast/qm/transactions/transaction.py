@@ -59,11 +59,12 @@ class Reader(Protocol):
 
 
 class Transaction:
-    """One transaction, created by Transactions.begin; the qm.reading.Hold of the messages received in it.
+    """One transaction, created by Transactions.begin; the `Hold` of the messages received in it.
 
-    `user` is its owner, shown to operators. `on_end` is called when the transaction has ended, `on_ahead`
-    when the rows written ahead are durable or have failed; after `leave` neither is called. Sends, receives
-    and moves go through OpenQueue; they raise TRANSACTION_SEQUENCE once the transaction ends.
+    `user` is the owner's name for operators. `on_end` is called when the transaction has ended, `on_ahead`
+    when sent messages that were written to the store before the commit are durable or have failed. After
+    `leave` neither is called. Sends, receives and moves go through OpenQueue; they raise TRANSACTION_SEQUENCE
+    once the transaction ends.
     """
 
     def __init__(
@@ -93,11 +94,11 @@ class Transaction:
 
     @property
     def owner(self) -> int:
-        """The owner number with which its messages are locked."""
+        """The owner number with which messages are locked for this transaction."""
         return self.operations.owner
 
     def locked(self, core: QueueCore, key: int) -> None:
-        """Note that a message was locked; the commit receives it (DM-115, DM-130)."""
+        """Note that a message was locked for this transaction; the commit removes it (DM-115, DM-130)."""
         self.operations.lock(core, key)
         self._all.touched(self)
 
@@ -107,7 +108,9 @@ class Transaction:
         self._all.touched(self)
 
     def unlocked(self, core: QueueCore, key: int) -> None:
-        """Return a locked message, because its reader is gone and it cannot be delivered."""
+        """Return a locked message to its queue, because its read was cancelled before the message was
+        delivered.
+        """
         if self.state is State.ACTIVE:
             self.operations.unlock(core, key)
 
@@ -120,15 +123,15 @@ class Transaction:
         self._all.touched(self)
 
     def header(self, core: QueueCore) -> TransactionHeader:
-        """Returns the header of the next message to a queue (M-52, M-54); the commit marks the last message
-        (M-55).
+        """Returns the TransactionHeader of the next message that is sent to a queue (M-52, M-54); the commit
+        marks the last message (M-55).
         """
         return TransactionHeader(0, 0, 0, transaction_id=self.number, first=self.operations.first_for(core))
 
     def send(self, core: QueueCore, packet: bytes, dead_letter: int = 0) -> int:
         """Send a packet with the commit; returns an EnqueueResult (DM-103).
 
-        Nothing is visible before the commit, but the quota is taken (X-33).
+        The message is not visible before the commit, but uses quota immediately (X-33).
         """
         try:
             return self.operations.enqueue(core, packet, dead_letter)
@@ -138,12 +141,13 @@ class Transaction:
     # ---- the end
 
     def prepare(self) -> Completion[None]:
-        """Vote yes (DM-022, DM-025); resolved once the vote is durable (DU-06).
+        """Prepare the transaction for its commit, as the first phase of a two-phase commit (DM-022, DM-025);
+        resolved once it is durably prepared (DU-06).
 
-        If it fails, the transaction is active again. A prepared transaction accepts no more operations and
-        waits for its commit or abort, even across restarts. A transaction that was not prepared does this
-        part in its commit (DM-031). Raises TRANSACTION_SEQUENCE, and INSUFFICIENT_RESOURCES if PREPARED_LIMIT
-        transactions are prepared.
+        If that fails, the transaction is active again. A prepared transaction accepts no more operations and
+        waits for its commit or abort, even across restarts. A transaction need not be prepared: its commit
+        then does both phases (DM-031). Raises TRANSACTION_SEQUENCE, and INSUFFICIENT_RESOURCES if
+        PREPARED_LIMIT transactions are prepared.
         """
         self.check()
         self._all.check_prepared()
@@ -180,7 +184,7 @@ class Transaction:
     def commit(self) -> Completion[None]:
         """Commit; resolved when all operations are durable (DU-05).
 
-        If it fails, the transaction was aborted; a prepared transaction stays prepared.
+        If that fails, the transaction is aborted; but a prepared transaction stays prepared.
         """
         before = self._ending(State.COMMITTING)
         done: Completion[None] = Completion()
@@ -229,7 +233,7 @@ class Transaction:
     def _ending(self, state: State) -> State:
         """Enter the state in which the transaction ends; returns the previous state.
 
-        Raises TRANSACTION_SEQUENCE if it is ending already.
+        Raises TRANSACTION_SEQUENCE if the transaction is already ending or has ended.
         """
         if self.state not in (State.ACTIVE, State.PREPARED):
             raise TransactionSequence(f"the transaction is {self.state.name.lower()}")
@@ -238,7 +242,9 @@ class Transaction:
         return before
 
     def leave(self) -> None:
-        """Stop calling the owner, which is gone; abort the transaction unless it was prepared (ST-3)."""
+        """Call neither `on_end` nor `on_ahead` any more, because the owner's connection has ended; abort the
+        transaction unless it is prepared (ST-3).
+        """
         self._on_end = self._on_ahead = None
         if self.state is State.ACTIVE:
             self.abort()
@@ -271,8 +277,8 @@ def _error(error: Exception) -> MSMQError:
 
 
 class Transactions:
-    """TransactionCollection (QM-42). `idle_limit`: seconds after which an idle active transaction is
-    aborted.
+    """All transactions of a queue manager: TransactionCollection (QM-42). `idle_limit`: seconds without
+    activity after which an active transaction is aborted.
     """
 
     def __init__(self, services: Services, idle_limit: float) -> None:
@@ -293,8 +299,8 @@ class Transactions:
     # ---- life
 
     def take_numbers(self, count: int = 1) -> int:
-        """Take `count` consecutive TransactionIdentifiers of 20 bits (M-52); returns the first. They start
-        over at 1.
+        """Take `count` consecutive TransactionIdentifiers of 20 bits (M-52); returns the first. After the
+        greatest number they start over at 1.
         """
         if not self._number:
             self._number = int.from_bytes(self._services.random_bytes(4)) % (NUMBERS // 2)
@@ -343,7 +349,7 @@ class Transactions:
         self._idle.move_to_end(transaction)
 
     def rest(self, transaction: Transaction) -> None:
-        """Exempt a transaction from the idle limit."""
+        """Exempt a transaction from the idle limit from now on."""
         self._idle.pop(transaction, None)
 
     def forget(self, transaction: Transaction) -> None:
@@ -361,7 +367,9 @@ class Transactions:
         return None if first is None else first + self._idle_limit
 
     def expire(self, now: float) -> None:
-        """Continue long commits, and abort transactions that were idle for too long."""
+        """Continue commits that are done in several steps, and abort transactions that were idle for too
+        long.
+        """
         self._slice(now + SLICE)
         while self._idle:
             transaction, since = next(iter(self._idle.items()))
@@ -405,15 +413,15 @@ class Transactions:
     # ---- recovery
 
     def load(self) -> Recovered:
-        """Read the stored transactions."""
+        """Read the stored rows of transactions."""
         recovered = Recovered()
         for key, value in self._services.store.scan(Table.META, ROW_PREFIX, ROW_PREFIX[:-1] + b"\x01"):
             recovered.add(key, value)
         return recovered
 
     def recover(self, recovered: Recovered) -> None:
-        """Restore the prepared transactions and what they hold; remove all rows of the others (REC-05,
-        REC-06, DM-015, DM-018). The removals join the current batch.
+        """Restore the prepared transactions and their operations; remove the stored rows of all others
+        (REC-05, REC-06, DM-015, DM-018). The removals belong to the current batch.
         """
         for identifier, rows in recovered.rows.items():
             head = rows.pop(0, None)
@@ -438,7 +446,9 @@ class Transactions:
 
 
 class Recovered:
-    """Stored rows of transactions, by identifier and number; row 0 is the head of a prepared one."""
+    """The stored rows of transactions, by transaction identifier and row number; row 0 exists only if the
+    transaction is prepared.
+    """
 
     def __init__(self) -> None:
         self.rows: dict[bytes, dict[int, bytes]] = {}
@@ -451,7 +461,7 @@ class Recovered:
 
     @property
     def held(self) -> frozenset[tuple[int, int]]:
-        """(queue ordinal, lookup id) of the messages that prepared transactions hold (REC-07)."""
+        """(queue ordinal, lookup id) of each message that a prepared transaction has locked (REC-07)."""
         return frozenset(
             place
             for rows in self.rows.values()
