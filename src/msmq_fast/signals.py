@@ -15,7 +15,7 @@ class Signal(Generic[P]):
         self._listeners: list[Callable[P, None]] = []
 
     def connect(self, listener: Callable[P, None]) -> None:
-        """Call `listener` for every later signal."""
+        """Call `listener` whenever the signal is called from now on."""
         self._listeners.append(listener)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:

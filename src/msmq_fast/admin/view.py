@@ -72,7 +72,7 @@ class View(Protocol):
         """Return the distributions."""
 
     def refusals(self) -> Iterable[tuple[str, str, int]]:
-        """Return how often the server refused what: (kind of the refused request, reason, count) for each."""
+        """Return the refusals: (what the server refused, reason, count) for each combination."""
 
     def stats(self) -> Mapping[str, Any]:
         """Return everything that `msmq-fast stats` shows."""

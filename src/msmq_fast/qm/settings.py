@@ -60,7 +60,7 @@ class QueueManagerSettings:
 
     @property
     def known_as(self) -> str:
-        """The host name by which other computers reach its queues."""
+        """The host name by which other computers reach the queues of this one."""
         return self.advertised or self.computer_name
 
     @property

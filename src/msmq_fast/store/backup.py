@@ -59,8 +59,8 @@ class Manifest:
 
 
 class Backup:
-    """One backup of the store behind `tables` into the new directory `target`. `run` blocks, so call it in a
-    thread of its own.
+    """One backup of the store that has the tables `tables`, into the new directory `target`. `run` blocks, so
+    call it in a thread of its own.
     """
 
     def __init__(

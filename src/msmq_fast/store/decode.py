@@ -76,8 +76,8 @@ class AckRequest(IntFlag):
     JOURNAL_POSITIVE = 0x10
     JOURNAL_NEGATIVE = 0x20
     FINAL = 0x40
-    """TransactionHeader.Flags.FA: the sender wants to know the fate of a transactional message at its
-    destination.
+    """TransactionHeader.Flags.FA: the sender requests a FinalAck, which reports the outcome of a
+    transactional message at its destination.
     """
 
 
@@ -101,7 +101,9 @@ class Table(IntEnum):
 
 
 OF_QUEUES: Final = (Table.QUEUE,)
-"""Tables with one record for each queue, under its ordinal; `Records.delete_queue` deletes that, too."""
+"""Tables with one record for each queue, under the queue's ordinal. `Records.delete_queue` deletes these
+records.
+"""
 
 
 class EventKind(IntEnum):
@@ -130,11 +132,11 @@ class EventKind(IntEnum):
 
 
 ABOUT_QUEUES: Final = frozenset((EventKind.QUEUE_CREATED, EventKind.QUEUE_DELETED))
-"""Events about a queue: `source` is its GUID, and the columns of a message are null."""
+"""Kinds of events about a queue: `source` is its GUID, and the columns that describe a message are null."""
 
 NOT_TAKEN: Final = frozenset((EventKind.NACKED, EventKind.DUPLICATE))
-"""Events that may be about a message that came into no queue: it has no LookupIdentifier, and its other
-columns are set all the same.
+"""Kinds of events that can be about a message that was not added to any queue. Such a message has no
+LookupIdentifier, but its other columns are set.
 """
 
 
@@ -333,7 +335,8 @@ def content(chunks: list[bytes], size: int) -> bytes:
     packet = b"".join(_versioned(chunk) for chunk in chunks)
     if len(packet) != size or len(chunks) != chunk_count(size):
         raise DecodeError(
-            f"the content has {len(packet)} bytes in {len(chunks)} records, not {size} in {chunk_count(size)}"
+            f"the content has {len(packet)} bytes in {len(chunks)} records;"
+            f" expected {size} bytes in {chunk_count(size)} records"
         )
     return packet
 
@@ -356,7 +359,7 @@ def _entries(
     _version, _reserved, entry_size, count = PACK_HEAD.unpack_from(value)
     if entry_size < layout.size or len(value) != PACK_HEAD.size + entry_size * count:
         raise DecodeError(
-            f"a packed record of {len(value)} bytes cannot hold {count} entries of {entry_size}"
+            f"a packed record of {len(value)} bytes cannot hold {count} entries of {entry_size} bytes"
         )
     if longer is not None and entry_size >= longer.size:
         layout = longer
@@ -423,7 +426,7 @@ def cold(value: bytes) -> Any:
     data = _versioned(value)
     found, end = _unpack(data, 0, 0)
     if end != len(data):
-        raise DecodeError(f"{len(data) - end} bytes follow the value")
+        raise DecodeError(f"{len(data) - end} unexpected bytes follow the value")
     return found
 
 
@@ -522,4 +525,4 @@ def _unpack(data: bytes, at: int, depth: int) -> tuple[Any, int]:
     if code in _MAPS:
         count, at = _length(data, at, _MAPS[code])
         return _map(data, at, count, depth)
-    raise DecodeError(f"code 0x{code:02x} is not used in stored records")
+    raise DecodeError(f"msgpack code 0x{code:02x} is not used in stored records")

@@ -8,7 +8,7 @@ from msmq_fast._native.tables import StoreError as StoreError
 
 
 class StoreLockedError(StoreError):
-    """Another process holds the store."""
+    """Another process has the store open."""
 
 
 class StoreVersionError(StoreError):

@@ -23,11 +23,11 @@ _LOOK: Final = 16  # records read at a time for a trim: one may have a megabyte
 
 
 class FeedStore(Protocol):
-    """The part of a store that the feed uses."""
+    """The methods of a store that the feed uses."""
 
     @property
     def writer(self) -> Writer:
-        """The writer that takes mutations."""
+        """The writer for all changes of the store."""
 
     @property
     def tables(self) -> Tables:

@@ -19,7 +19,9 @@ Scan = Callable[[int, bytes, bytes | None, int], list[tuple[bytes, bytes]]]
 def scan_pages(
     scan: Scan, table: int, lower: bytes = b"", upper: bytes | None = None, page: int = 1000
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yield every record with lower <= key < upper, in key order, `page` of them at a time."""
+    """Yield (key, value) of every record with lower <= key < upper, in key order; reads `page` records at a
+    time.
+    """
     while rows := scan(table, lower, upper, page):
         yield from rows
         if len(rows) < page:

@@ -71,12 +71,12 @@ then reject the store.
 
 
 def outgoing_stream_key(queue: int) -> bytes:
-    """Key of SEQUENCE for an outgoing queue."""
+    """Returns the key of an outgoing queue's record in the table SEQUENCE."""
     return b"O" + ORDINAL_KEY.pack(queue)
 
 
 class MetaName:
-    """Keys of META. Values are a record version and one msgpack value."""
+    """Keys of the table META. Each value is a version byte and one msgpack value."""
 
     SCHEMA: Final = b"schema_version"
     GUID: Final = b"qm_guid"  # 16 bytes, as on the wire

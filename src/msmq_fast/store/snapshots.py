@@ -19,7 +19,9 @@ __all__ = ["Snapshot", "SnapshotBusy", "Snapshots"]
 _log = logging.getLogger(__name__)
 
 MIN_RATE: Final = 1 << 16
-"""Lowest rate in bytes a second: at less, a snapshot would keep pages of the store in use for days."""
+"""Lowest rate in bytes a second. At a lower rate, a snapshot would keep pages of the store in use for
+days.
+"""
 
 
 class SnapshotBusy(BackupError):
@@ -47,7 +49,9 @@ class Snapshot:
 
 
 class Snapshots:
-    """Makes snapshots of the store behind `tables`. `deliver` runs a function on the thread of the server."""
+    """Makes snapshots of the store that has the tables `tables`. `deliver` runs a function on the server's
+    thread.
+    """
 
     def __init__(
         self,

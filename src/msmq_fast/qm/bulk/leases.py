@@ -47,7 +47,7 @@ LONGEST_SECONDS: Final = 86_400.0
 MOST_HELD: Final = 1_000_000
 """Maximum number of messages in all leases together."""
 MOST_HOLDERS: Final = 1024
-"""Maximum number of pairs of a subscription and a queue."""
+"""Maximum number of lease holders. Each holder has the leases of one subscription on one queue."""
 MOST_BYTES: Final = 1 << 62
 ACK_STEP: Final = 1000
 """Maximum number of messages that one unit removes."""
@@ -149,7 +149,7 @@ class Leases:
         """
         self._services.require_ready()
         if not 0 < start <= stop:
-            raise Malformed(f"{start} to {stop} is not a range of delivery numbers")
+            raise Malformed(f"{start} to {stop} is not a range of delivery numbers: they begin at 1")
         found = self._find(subscription, queue)
         if found is None:
             raise LeaseLost(f"the subscription {subscription} has no lease on {queue.name}")

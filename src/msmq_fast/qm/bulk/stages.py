@@ -196,7 +196,7 @@ class OpenStage:
         Packets get their message ordinals and transaction numbers here, unless they have them. `first` is the
         row number of the first packet, for error texts. Aborts the stage and raises INSUFFICIENT_RESOURCES,
         QUEUE_DELETED or MESSAGE_STORAGE_FAILED if a message cannot be added. Raises OPERATION_CANCELLED if
-        the stage is not open.
+        the stage was finished or discarded.
         """
         stage = self._stage
         if stage.state is not StageState.OPEN or self._done is not None:

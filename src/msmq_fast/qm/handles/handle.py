@@ -278,7 +278,7 @@ class OpenQueue:
         queue = self._target()
         if queue.core.outgoing is False and queue.transactional != message.transactional:
             raise TransactionUsage(
-                "transactional messages need a transactional queue, and all others another one (DM-107)"
+                "the message and the queue must either both be transactional, or neither (DM-107)"
             )
         return self.stamp(message).to_packet()
 
@@ -438,7 +438,7 @@ class OpenQueue:
             elif readable(core, lookup_id):
                 key = lookup_id
             elif state not in _LOCKED:
-                raise MessageAlreadyReceived("the message was received")
+                raise MessageAlreadyReceived("the message was already received")
             else:
                 raise (
                     TransactionUsage("the message is locked")

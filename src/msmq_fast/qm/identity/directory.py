@@ -28,12 +28,12 @@ class Directory(Protocol):
         """Returns the QueueManager object of this queue manager."""
 
     def create(self, item: DirectoryObject) -> Completion[UUID]:
-        """Create an object."""
+        """Create a directory object; resolved with its GUID."""
 
     def read(
         self, kind: ObjectType, conditions: Filter, attributes: Collection[str] | None = None
     ) -> Completion[DirectoryObject]:
-        """Read the object that matches the conditions."""
+        """Read the directory object that matches the conditions."""
 
     def write(self, item: DirectoryObject, attributes: Collection[str] | None = None) -> Completion[None]:
-        """Change attributes of an object."""
+        """Change attributes of a directory object."""

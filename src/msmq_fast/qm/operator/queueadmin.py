@@ -179,7 +179,9 @@ class QueueAdmin:
             self._guard.administer(token, "delete an outgoing queue")
             return recorded(self._outgoing.delete(queue), token, "delete outgoing queue", queue.name)
         if queue.kind not in (QueueKind.PRIVATE, QueueKind.PUBLIC):
-            raise UnsupportedFormatNameOperation(f"{queue.name} cannot be deleted")
+            raise UnsupportedFormatNameOperation(
+                f"{queue.name} cannot be deleted: only public, private and outgoing queues can"
+            )
         self._guard.delete(token, queue)
         held = queue.messages
         if queue.kind is QueueKind.PUBLIC:

@@ -36,11 +36,15 @@ from msmq_fast.security.addresses import address_group, is_confined
 __all__ = ["AnswerQueues", "Origins", "group_of", "may_answer"]
 
 MOST_ANSWERED = 10_000
-"""Maximum number of outgoing queues for answers: senders choose their destinations."""
+"""Maximum number of outgoing queues for answers. It is limited because senders choose the destinations of
+answers.
+"""
 MOST_OF_GROUP = 1_000
 """Maximum number of outgoing queues for answers to one address group."""
 UNKNOWN = "unknown"
-"""The group of answers whose cause is not known, because the server was restarted since."""
+"""The address group of answers to a peer whose address is not known, because the server was restarted
+since.
+"""
 _ORIGINS = 16_384
 _GIVEN_UP = 256  # maximum number of queues that wait to be deleted
 _TURN = 50  # maximum number of queues deleted in one turn of the loop
@@ -288,5 +292,7 @@ def _may_go(queue: OutgoingQueue) -> bool:
 
 
 def group_of(origin: str) -> str:
-    """Returns the address group whose budget counts answers to the address `origin`."""
+    """Returns the address group of a peer at the address `origin`; the budget of this group counts the
+    answers that the peer causes.
+    """
     return address_group(origin) if origin else UNKNOWN

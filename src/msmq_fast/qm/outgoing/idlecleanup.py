@@ -26,7 +26,7 @@ class IdleQueueCleanup:
     """Deletes outgoing queues that are not active (Q-20) and to which no message was sent for `idle` seconds;
     with 0, deletes only queues for answers.
 
-    A `Timed`.
+    Implements `Timed`.
     """
 
     def __init__(

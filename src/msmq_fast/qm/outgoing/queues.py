@@ -29,7 +29,7 @@ from msmq_fast.store.completion import Completion
 __all__ = ["MOST_OUTGOING", "OutgoingQueues"]
 
 MOST_OUTGOING = 65_536
-"""Maximum number of outgoing queues up to which messages in transit open new ones."""
+"""Number of outgoing queues up to which messages in transit may open new ones."""
 
 
 class OutgoingQueues:

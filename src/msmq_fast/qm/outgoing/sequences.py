@@ -73,7 +73,8 @@ class SequenceInfo:
 
 @dataclass(frozen=True, slots=True)
 class TransferInfo:
-    """OutgoingTransferInfo (MS-MQDMPR 3.1.1.3, QB-214): the Eod properties of an outgoing queue.
+    """OutgoingTransferInfo (MS-MQDMPR 3.1.1.3, QB-214): the EOD (exactly-once delivery) properties of an
+    outgoing queue.
 
     Times are in Unix seconds, 0 for never; intervals are in seconds.
     """

@@ -28,7 +28,7 @@ class _Ack:
 
 
 class UnsentAcks:
-    """The FinalAcks to retry. A `Timed`.
+    """The FinalAcks to retry. Implements `Timed`.
 
     `send(packet, reason)` sends a FinalAck in the current unit, `unit()` begins a unit.
     """

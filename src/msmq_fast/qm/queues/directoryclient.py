@@ -57,11 +57,13 @@ _ENTERPRISE_SCOPE = 1
 
 
 Announce = Callable[[UUID, Notice], None]
-"""Notifies the owner of an object of a change."""
+"""Sends the notice of a changed directory object to the queue manager that owns the object, given by its
+GUID.
+"""
 
 
 class DirectoryClient:
-    """Implements `LocalObjects`, with which the directory finds and changes local queues. A `Timed`.
+    """Implements `LocalObjects`, with which the directory finds and changes local queues. Implements `Timed`.
 
     `rearranged` is emitted when routes must be looked up again, `users_changed` when cached data about users
     is out of date.

@@ -201,7 +201,9 @@ class Guard:
         return _sound(new)
 
     def explain(self, token: Token, queue: Queue | None, desired: int) -> Decision:
-        """Decide whether `token` has the rights `desired`; writes no audit record."""
+        """Returns the decision whether `token` has the rights `desired`, with its reasons; writes no audit
+        record.
+        """
         if queue is None:
             return self.authorizer.decide(token, self.machine, desired, MACHINE)
         return self.authorizer.decide(token, queue.security, desired, QUEUE)

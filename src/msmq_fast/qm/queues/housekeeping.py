@@ -22,7 +22,7 @@ AT_ONCE = 0.0
 
 class Housekeeping:
     """Deletes purged messages, the messages of deleted queues, and then purge markers and the records of
-    deleted queues (DU-08, DU-09). A `Timed`.
+    deleted queues (DU-08, DU-09). Implements `Timed`.
 
     The purge marker of a queue is cleared, or the record of a deleted queue is deleted, only when every
     earlier removal of messages is durable.

@@ -247,7 +247,7 @@ class Queue:
 
     @property
     def bytes(self) -> int:
-        """TotalBytes (Q-21)."""
+        """TotalBytes: the size in bytes of all messages in the queue (Q-21)."""
         return self.core.bytes
 
     def format_name(self, manager: UUID) -> FormatName:

@@ -16,7 +16,7 @@ _AT_ONCE = 0.0
 
 
 class QueueRecords:
-    """Writes queue records. A `Timed`: `expire` retries failed writes."""
+    """Writes queue records. Implements `Timed`: `expire` retries failed writes."""
 
     def __init__(self, services: Services) -> None:
         self._services = services

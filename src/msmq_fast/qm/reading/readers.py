@@ -42,8 +42,8 @@ class Gate(Protocol):
 
 
 class Hold(Protocol):
-    """Keeps the message of a read locked in the queue until its end is decided, by a two-phase read or a
-    transaction.
+    """Keeps the message of a read locked in the queue. The hold, a two-phase read or a transaction, later
+    removes the message or returns it.
     """
 
     @property

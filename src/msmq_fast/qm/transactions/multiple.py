@@ -35,7 +35,9 @@ Finish = Callable[[bytes, Queue], bytes]
 """Signs the packet of a copy, and checks the protection that its queue requires."""
 
 MOST_DESTINATIONS: Final = 1000
-"""Maximum number of queues in one name. Each copy names all of them, so memory grows with the square."""
+"""Maximum number of queues in one name. Each copy names all of them, so memory use grows with the square of
+the number.
+"""
 
 
 def _as_it_is(packet: bytes, _: Queue) -> bytes:
