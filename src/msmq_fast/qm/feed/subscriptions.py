@@ -161,7 +161,7 @@ class Subscriptions:
             position = first if before is None else before.position
         if not first <= position <= following:
             raise Malformed(
-                f"the feed has events {first} to {following - 1}: {position} is not one of these or the next"
+                f"{position} is not a position in the feed: it must be from {first} to {following}"
             )
         if max_lag_bytes is None:
             max_lag_bytes = DEFAULT_MAX_LAG if before is None else before.max_lag_bytes
