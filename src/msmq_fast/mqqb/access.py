@@ -33,11 +33,11 @@ class SenderGate:
     ) -> bool:
         """Returns whether the sender may send to `target`.
 
-        `sender_type` and `sender_id` are as in the SecurityHeader; `message` is its identifier, for the audit
-        record. With `verified`, a signature proves the sender, regardless of the rule for the SIDs of
-        unsigned messages.
+        `sender_type` and `sender_id` are as in the SecurityHeader; `message` is the identifier of the
+        message, for the audit record. With `verified`, a signature proves the sender, so the configured rule
+        for the SIDs of unsigned messages does not apply.
 
-        A sender whose identifier cannot be parsed is refused, even where anonymous senders may send: it
+        A sender whose `sender_id` cannot be parsed is refused, even where anonymous senders may send: it
         claims an identity (QB-259).
         """
         token = self._principals.of_sender(sender_type, sender_id, self._unsigned, verified=verified)

@@ -1,4 +1,4 @@
-"""The interface of the queue manager's outgoing queues to sessions."""
+"""The interface between the queue manager's outgoing queues and MS-MQQB sessions."""
 
 from __future__ import annotations
 
@@ -56,13 +56,14 @@ Route = Callable[[str, UUID | None], tuple[Target, ...]]
 
 
 def straight(host: str, manager: UUID | None) -> tuple[Target, ...]:
-    """Returns the destination itself as the next hop, for a queue manager without routing."""
+    """Returns the destination itself as the only next hop: the `Route` of a queue manager without routing."""
     return (Target(host.casefold(), NULL_GUID if manager is None else manager),)
 
 
 Protect = Callable[[int, bytes], bytes | None]
-"""Encrypts the message with a lookup id before it is transmitted; None if it cannot, and has removed
-the message.
+"""Called with (lookup id, packet) of a message; returns the encrypted packet to transmit.
+
+Returns None if the message cannot be encrypted and was therefore removed from its queue.
 """
 
 
@@ -84,8 +85,8 @@ class ChannelContext:
     """The context that all channels share.
 
     `unix_time` and `monotonic` return seconds; `touch` requests a turn of the commit loop. `last_address`
-    returns the address of the latest session with a queue manager: acknowledgments of streams that have no
-    other route go there.
+    returns the assumed address of a queue manager, or an empty text: acknowledgments of streams are sent to
+    this address if no route to the queue manager is known.
     """
 
     carrier: Carrier
@@ -98,7 +99,7 @@ class ChannelContext:
 
 
 class OutgoingChannel:
-    """One outgoing queue, as its link and its session use it; each queue has one channel.
+    """The interface through which a link and a session use one outgoing queue; each queue has one channel.
 
     `protect` is called for messages with a privacy level.
     """
@@ -123,7 +124,7 @@ class OutgoingChannel:
         context.touch()
 
     def held(self, on_hold: bool) -> None:
-        """Called when the queue was paused or resumed."""
+        """Called when the queue was paused (`on_hold` is True) or resumed (False)."""
         context = self._context
         if on_hold:
             context.carrier.hold(self)
@@ -135,13 +136,16 @@ class OutgoingChannel:
 
     @property
     def hops(self) -> tuple[Target, ...]:
-        """The next hops of its messages, in the order in which they are tried; at least one."""
+        """The next hops of the queue's messages, in the order in which they are tried; at least one."""
         if not self._hops:
             self._hops = self._located()
         return self._hops
 
     def _located(self) -> tuple[Target, ...]:
-        """Get Destination Info (3.1.7.4) and Get Next Hops (3.1.7.5); a direct name is never routed."""
+        """Returns the next hops: Get Destination Info (3.1.7.4) and Get Next Hops (3.1.7.5).
+
+        Messages with a direct name are never routed.
+        """
         name = self.queue.destination
         if name.direct is not None:
             return straight(name.direct.address, None)
@@ -158,46 +162,47 @@ class OutgoingChannel:
 
     @property
     def base_priority(self) -> int:
-        """The value that is added to the priority of each message.
+        """The value that is added to the priority of each message of the queue.
 
-        Acknowledgments of streams are sent first: they free space at a receiver that is full and accepts
-        nothing else, and that would not read them behind its window.
+        Acknowledgments of streams are sent before all other messages. They free space at a receiver that is
+        full; such a receiver accepts nothing else, so they must not wait behind a full window.
         """
         return _FIRST if self._carries_acks else self.queue.properties.base_priority
 
     def head(self) -> tuple[int, int]:
-        """Returns (priority, number) of the messages that are sent next; (-1, 0) on hold or if there
-        are none.
+        """Returns (priority, number): the highest priority that has messages to send, and how many it has.
+
+        Returns (-1, 0) if the queue is on hold, or has no messages to send.
         """
         return head(self.core) if self.queue.may_send else (-1, 0)
 
     def acknowledged(self, owner: int, lookup_ids: array[int]) -> None:
-        """Remove messages that the peer acknowledged; those of a sequence stay until their receiver confirms
-        (QB-125).
+        """Remove messages that the peer acknowledged; messages of a transactional sequence stay until their
+        destination confirms them (QB-125).
         """
         self.core.acked(lookup_ids, owner)
 
     def released(self, owner: int, lookup_ids: array[int]) -> None:
-        """Release messages that must be sent again."""
+        """Unlock messages that must be sent again."""
         self.core.release(lookup_ids, owner)
 
     def expired(self, owner: int, lookup_ids: array[int]) -> None:
-        """Release expired messages, so that the queue manager's own expiry removes them with all side
+        """Unlock expired messages, so that the queue manager's own expiry removes them with all side
         effects.
         """
         self.core.release(lookup_ids, owner)
         self.core.ledger.expire()
 
     def transmitted(self, now: float) -> None:
-        """Start the resend timer of its sequence, unless it runs."""
+        """Start the resend timer of the queue's transactional sequence, unless the timer runs already."""
         if self._sequences is not None:
             self._sequences.transmitted(self.core, now)
 
     def ended(self, owner: int, *, idle: bool) -> None:
-        """Called when a session has ended.
+        """Called when a session that served the queue has ended; `idle`: because it was idle.
 
-        After an idle session, the resend timer decides when to send the messages again; otherwise a receiver
-        that does not answer would get them over and over (AMB-17).
+        After an idle session, the resend timer decides when the messages are sent again. Without this rule, a
+        receiver that does not answer would get them over and over (AMB-17).
         """
         if idle:
             return
@@ -206,7 +211,7 @@ class OutgoingChannel:
             self._sequences.stop(self.core)
 
     def progress(self, progress: Progress, address: str, detail: str) -> None:
-        """Update the state of the queue (ST-4) and its ConnectionHistory."""
+        """Update the state of the queue (ST-4) and its ConnectionHistory after progress of the connection."""
         queue = self.queue
         if progress is Progress.DISCONNECTING:
             queue.set_state(OutgoingState.DISCONNECTING)
@@ -230,12 +235,12 @@ class OutgoingChannel:
 
     @property
     def answers_only(self) -> bool:
-        """Whether only answers to messages of other queue managers use the queue."""
+        """Whether the queue is used only for answers to messages of other queue managers."""
         return self.queue.answers_only
 
     @property
     def answers_for(self) -> str:
-        """The address group whose messages caused the queue, if only answers use it; otherwise empty."""
+        """The address group whose messages are answered, if the queue is for answers only; else empty."""
         return self.queue.answers_for
 
     def scheduled(self, wait: float) -> None:
@@ -243,7 +248,7 @@ class OutgoingChannel:
         self.queue.next_attempt = self._context.unix_time() + math.ceil(wait)
 
     def come_home(self) -> bool:
-        """Called when the destination host is this computer; returns whether its messages go to a local queue
-        from now on.
+        """Called when the destination host is this computer; returns whether the messages of this outgoing
+        queue go to a local queue from now on.
         """
         return self.queue.deliver_locally()

@@ -51,15 +51,15 @@ class Gate(Protocol):
     ) -> bool:
         """Returns whether the sender may send to `target`.
 
-        `sender_type` and `sender_id` are as in the SecurityHeader, or 0 and empty without one; `message` is
-        the identifier. `verified`: the message has a signature of this sender.
+        `sender_type` and `sender_id` are as in the SecurityHeader, or 0 and empty if the message has none.
+        `message` is the identifier of the message. `verified`: the message has a signature of this sender.
         """
 
 
 def destinations(
     find_field: Callable[[int, bytes], Queue | None], open_to_everybody: Callable[[Queue], bool]
 ) -> Resolver:
-    """Returns a resolver over `QueueRegistry.find_field`.
+    """Returns a resolver that finds queues with `QueueRegistry.find_field`.
 
     It does not find the queue manager's own system queues. `open_to_everybody` returns whether every sender
     may send to a queue.

@@ -1,7 +1,7 @@
 """Limits connection attempts to other queue managers, and delays attempts to hosts that failed.
 
-Unauthenticated peers may name the destinations of answers. So messages of local programs have slots of their
-own, and invented administration queues cannot delay them.
+Unauthenticated peers may name the destinations of answers. So there are separate slots for connections that
+carry messages of local programs, and answers to invented administration queues cannot delay those messages.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Purpose(Enum):
 
 
 class Dials:
-    """Limits concurrent connection attempts: at most `limit` for messages, and half as many for answers
-    alone.
+    """Limits concurrent connection attempts: at most `limit` for links with messages, and half as many for
+    links with answers only.
     """
 
     def __init__(self, limit: int) -> None:
@@ -62,8 +62,8 @@ class Dials:
         return sum(len(links) for links in self._waiting.values())
 
     def take(self, link: Link, purpose: Purpose) -> bool:
-        """Request a slot for a link; returns whether it may connect now. If not, `granted` returns it
-        later.
+        """Request a slot for a link; returns whether the link may connect now. If not, the link waits, and
+        `granted` returns it later.
         """
         if self._active.get(link) is purpose:
             return True
@@ -102,8 +102,9 @@ class Backoff:
     """Pauses between attempts to a host that does not answer; they double from `first` to `most` seconds.
 
     The first pause is exact; later ones are up to a quarter shorter, so that hosts that failed together are
-    not all dialled together. A host that was down for some time is thus tried again within about the same
-    time. `chance` returns random numbers from 0 to 1.
+    not all dialled together. When a host works again, the pause that remains is at most about as long as the
+    time for which it was down. `chance` returns random numbers from 0 to 1. In all methods, `way` identifies
+    the host, or the list of next hops that is tried as a whole.
     """
 
     def __init__(self, first: float, most: float, chance: Callable[[], float]) -> None:
@@ -124,7 +125,7 @@ class Backoff:
         return now + wait
 
     def until(self, way: Hashable, now: float) -> float | None:
-        """Returns the time before which the host must not be tried; None if it may be tried now."""
+        """Returns the monotonic time before which the host must not be tried; None if it may be tried now."""
         _, due = self._failures.get(way, (0, 0.0))
         return due if due > now else None
 

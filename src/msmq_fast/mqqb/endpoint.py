@@ -41,7 +41,7 @@ class SendPing:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A deadline that belongs to the endpoint itself."""
+    """A timer of the endpoint itself: its deadline, and the function to call at the deadline."""
 
     next_deadline: Callable[[], float | None]
     expire: Callable[[float], None]
@@ -50,12 +50,12 @@ class _Part:
 class Endpoint:
     """All sessions of one queue manager, sans-IO.
 
-    `execute` gets the effects that need sockets: Resolve, Connect, and SendPing for a datagram.
+    `execute` is called with each action that needs a socket: Resolve, Connect or SendPing.
 
     `trim_history(before, limit)` removes from the store up to `limit` history records with entries before
     number `before`, and returns how many it removed. `on_close` is called for every session that has ended,
     after its reason was counted. `is_own` is as for `Transfer`, `cookie` as for `Inquirer`. Times are
-    monotonic seconds. Sessions have their own deadlines; all others are here.
+    monotonic seconds. Each session has a deadline of its own; `next_deadline` covers all other timers.
     """
 
     def __init__(
@@ -112,11 +112,12 @@ class Endpoint:
     def accept(
         self, address: str, now: float, wake: Wake = ignore, *, crowded: bool | None = None
     ) -> Session:
-        """Returns the session of a connection that was accepted from `address`; above a limit it answers with
-        a refusal.
+        """Returns the session of a connection that was accepted from `address`; above a limit, the session
+        answers with a refusal.
 
-        `crowded` says whether the caller, which also counts connections, is at its limit; False: it has
-        closed another connection to make room. `wake` is called when the transport must call `Session.pump`.
+        `crowded` is the decision of a caller that limits connections itself: True refuses the session; False
+        accepts it, because the caller is below its limit or has closed another connection to make room. None:
+        the limits of the endpoint decide. `wake` is called when the transport must call `Session.pump`.
         """
         refusal = None if crowded is False else self._admission.would_refuse(address)
         if crowded:
@@ -129,8 +130,8 @@ class Endpoint:
         return session
 
     def connected(self, link: int, now: float, wake: Wake = ignore) -> Session | None:
-        """Returns the session of a connection that a Connect effect opened; None if the caller must
-        close it.
+        """Returns the session of a connection that was opened for the Connect action of the link with the
+        number `link`; None if the caller must close the connection.
         """
         session = self.transfer.connected(link, now, self, wake)
         if session is not None:

@@ -15,8 +15,8 @@ from msmq_fast.mqqb.routing import Machine, SiteLink
 class DirectoryEnterprise:
     """Implements `routing.Enterprise`.
 
-    `own` returns the object of this queue manager, without a directory request. Data that the directory does
-    not return at once is missing until routes are looked up again.
+    `own` returns the directory object of this queue manager without a request to the directory. Data that the
+    directory does not return at once is missing until routes are looked up again.
     """
 
     def __init__(self, events: Callable[[], DirectoryEvents], own: Callable[[], DirectoryObject]) -> None:

@@ -28,15 +28,15 @@ _TRACED = 0x0100  # BaseHeader.Flags.TR
 
 
 class WayOut(Protocol):
-    """The outgoing queue for messages in transit, as a router uses it."""
+    """An outgoing queue for messages in transit, with the attributes that `Forwarder` uses."""
 
     @property
     def core(self) -> QueueCore:
-        """The queue in which its messages wait."""
+        """The native queue that stores the messages."""
 
     @property
     def hops(self) -> tuple[Target, ...]:
-        """The next hops, in the order in which they are tried."""
+        """The next hops of the messages, in the order in which they are tried."""
 
 
 OpenWay = Callable[[FormatName, UUID], WayOut]
@@ -48,9 +48,10 @@ Raises INSUFFICIENT_RESOURCES at the limit of outgoing queues, ILLEGAL_FORMATNAM
 
 
 class Forwarder:
-    """The hook `Hooks.forward` of the queue manager `own`; active while `routes` returns True.
+    """Implements the hook `Hooks.forward` for the queue manager with the GUID `own`.
 
-    `hop_limit` is the greatest hop count with which a message is forwarded. `trace` reports traced messages.
+    Messages are forwarded while `routes` returns True. A message whose hop count has reached `hop_limit` is
+    refused. `trace` reports traced messages.
     """
 
     def __init__(
@@ -75,8 +76,8 @@ class Forwarder:
         return self._routes()
 
     def __call__(self, receiver: Receiver, message: ParsedMessage, refuse: Refuse) -> CloseReason | None:
-        """Forward the current message; later messages on a route that it learned are forwarded by
-        native code.
+        """Forward the current message of `receiver`, which then knows the route: native code forwards later
+        messages on the same route.
         """
         receiver.hop_limit = self._hop_limit
         if message.user_flags & _HOPS >= self._hop_limit:
@@ -127,7 +128,10 @@ def _ended(receiver: Receiver, result: int, refuse: Refuse) -> CloseReason | Non
 
 
 def destination_name(message: ParsedMessage, manager: UUID) -> FormatName | None:
-    """Returns the format name of a message's destination; None if it has none."""
+    """Returns the format name of a message's destination; None if the message has no destination.
+
+    `manager` is the GUID of the queue manager that hosts the destination.
+    """
     field = QueueField(message.dest_type, bytes(message.destination))
     if field.kind == NONE:
         return None

@@ -36,7 +36,10 @@ _ACK_PREFIX = SessionAck(SessionHeader()).encode()[: -SessionHeader.SIZE]
 
 
 def request_system(pinged: bool) -> int:
-    """Returns the OperatingSystem field of a request: a server, and whether a ping preceded it (2.2.3.1)."""
+    """Returns the OperatingSystem field of a request (2.2.3.1).
+
+    It tells the peer that this side is a server, and whether a ping preceded the request.
+    """
     return OS_MARK | OS_SERVER | (0 if pinged else OS_NO_PING)
 
 
@@ -49,7 +52,7 @@ def answer_system(requested: int) -> int:
 
 
 def in_range(packet: ConnectionParameters) -> bool:
-    """Whether both time-outs are within the limits of 2.2.2.1."""
+    """Whether both time-outs of a ConnectionParameters packet are within the limits of 2.2.2.1."""
     return (
         RECOVERABLE_ACK_MIN_MS <= packet.recoverable_ack_timeout <= RECOVERABLE_ACK_MAX_MS
         and ACK_TIMEOUT_MIN_MS <= packet.ack_timeout <= ACK_TIMEOUT_MAX_MS
@@ -66,8 +69,10 @@ def clamped(packet: ConnectionParameters) -> ConnectionParameters:
 
 
 def recoverable_ack_timeout(uptime_ms: int, echoed: int) -> int:
-    """Returns eight round trips in milliseconds, clamped to 500 … 120,000 (3.1.5.3.2); `echoed` wraps
-    at 32 bits.
+    """Returns eight times the round trip in milliseconds, clamped to 500 … 120,000 (3.1.5.3.2).
+
+    The round trip is the time from `echoed`, the timestamp of our request that the peer has returned, to
+    `uptime_ms`; both count milliseconds since the start of this computer, `echoed` modulo 2^32.
     """
     round_trip = (uptime_ms - echoed) & 0xFFFFFFFF
     return min(max(8 * round_trip, RECOVERABLE_ACK_MIN_MS), RECOVERABLE_ACK_MAX_MS)

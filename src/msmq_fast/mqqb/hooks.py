@@ -22,7 +22,10 @@ class Protection(Protocol):
 
     @property
     def opened(self) -> int:
-        """Number of session keys that were decrypted with a private key since the start; each takes long."""
+        """Number of session keys that were decrypted with a private key since the start.
+
+        Each decryption takes long.
+        """
 
     def open(self, message: ParsedMessage, target: Destination) -> bytes | Refusal:
         """Decrypt a message and verify its sender.
@@ -46,7 +49,7 @@ class Sequences(Protocol):
         """Run the resend timers that are due (3.1.6.5)."""
 
     def order_ack(self, ack: OrderAck, now: float, messenger: Messenger) -> None:
-        """Apply an OrderAck: the destination has everything of a sequence up to a number."""
+        """Apply an OrderAck: the destination has all messages of a sequence up to a number."""
 
     def final_ack(self, ack: FinalAck, now: float, messenger: Messenger) -> None:
         """Apply a FinalAck: the final state of one message at its destination."""
@@ -64,9 +67,10 @@ class Forward(Protocol):
         """Whether messages are forwarded. Otherwise such a message ends the session."""
 
     def __call__(self, receiver: Receiver, message: ParsedMessage, refuse: Refuse) -> CloseReason | None:
-        """Store a message in an outgoing queue with `Receiver.deliver`, or `drop` or `refuse` it.
+        """Store the current message of `receiver` in an outgoing queue, or call `refuse` for it.
 
-        A returned CloseReason leaves it undecided and ends the session (AMB-21).
+        Returns None if that was possible. A returned CloseReason leaves the message undecided and ends the
+        session (AMB-21).
         """
 
 
@@ -86,14 +90,19 @@ The message then stays undecided, and the session ends as it does when there is 
 
 
 Brought = Callable[[bytes, str], None]
-"""Called for each arriving message that requests an acknowledgment: GUID of its source on the wire,
-peer address.
+"""Called for each arriving message that requests an acknowledgment, with the GUID of its source as on the
+wire, and the address of the peer that delivered it.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """The hooks that other parts provide. Without its hook, a kind of message is refused without a report."""
+    """The hooks that other parts of the queue manager provide; None if the part is absent.
+
+    Without `forward`, a message for another queue manager ends the session. Without `protection`, encrypted
+    messages, and all messages to a queue that demands protection, are refused. Without one of the other
+    hooks, the step of the pipeline that calls it is omitted.
+    """
 
     forward: Forward | None = None
     protection: Protection | None = None

@@ -24,8 +24,9 @@ class Target:
 
 
 class Progress(Enum):
-    """The progress of a connection, as reported to its queues: the applicable statuses of MS-MQDMPR
-    3.1.1.3.
+    """The progress of a connection, as reported to the queues that send on it.
+
+    The values are the connection statuses of MS-MQDMPR 3.1.1.3 that apply to outgoing queues.
     """
 
     RESOLVING = "resolving"

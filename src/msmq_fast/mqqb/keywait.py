@@ -12,8 +12,8 @@ __all__ = ["KeyWait"]
 class KeyWait:
     """Keeps the bytes that arrive while a message waits for its turn.
 
-    The receive buffer contains that message and must not move. Few bytes arrive, since the transport is not
-    read.
+    The receive buffer contains that message and must not move. Few bytes arrive, since reading from the
+    transport is paused.
     """
 
     def __init__(self) -> None:

@@ -42,8 +42,8 @@ class Limits:
 class KeyBudget:
     """The rate limit for session keys of one session.
 
-    The quota of one second may be used at once; a session that exceeds it is not read for a while. Times are
-    monotonic seconds.
+    The keys that the rate allows for one second may be used at once. If a session uses more, no bytes are
+    read from its peer for a while. Times are monotonic seconds.
     """
 
     def __init__(self, rate: float) -> None:
@@ -51,7 +51,9 @@ class KeyBudget:
         self._spent_until = 0.0
 
     def spend(self, keys: int, now: float) -> float | None:
-        """Count opened keys; returns the time until which reading must pause, None for no pause."""
+        """Count session keys that were decrypted; returns the time until which reading must pause, or None
+        for no pause.
+        """
         self._spent_until = max(self._spent_until, now) + keys * self._cost
         until = self._spent_until - 1.0
         return until if until > now else None
@@ -72,8 +74,9 @@ class PartialPackets:
         self._held: dict[PeerSession, int] = {}  # in the order in which the packets became large
 
     def note(self, session: PeerSession, size: int, *, anew: bool) -> None:
-        """Note how many bytes of an incomplete packet a session holds; `anew`: of another packet than
-        before.
+        """Note how many bytes of an incomplete packet a session holds.
+
+        `anew`: this packet is not the one of the previous call for the session.
         """
         before = self._held.pop(session, 0) if anew or size <= self.SMALL else self._held.get(session, 0)
         if size <= self.SMALL:

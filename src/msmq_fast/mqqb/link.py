@@ -1,4 +1,4 @@
-"""Links between outgoing queues and peers, and the effects that need sockets."""
+"""Links between outgoing queues and peers, and the actions that need sockets (`Effect`)."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class LinkState(Enum):
 class Link:
     """One list of next hops, and the outgoing queues that use it.
 
-    `hops` with their addresses is NextHopCollection; `hop` and `attempt` are NextHopIndexer. Host names of
-    later hops are resolved when it is their turn.
+    `hops` and `addresses`, those of the current hop, are NextHopCollection of the specification; `hop` and
+    `attempt`, which index them, are NextHopIndexer. The host name of a hop is resolved when the hop is tried.
     """
 
     number: int
@@ -85,15 +85,15 @@ class Link:
 
     @property
     def answers_only(self) -> bool:
-        """Whether only answers to messages of other queue managers use the link."""
+        """Whether the link is used only for answers to messages of other queue managers."""
         return all(queue.answers_only for queue in self.queues)
 
     def may_lead_to(self, address: str) -> bool:
         """Whether the link may connect to an address to which its host name was resolved.
 
-        The peer that named a host for answers may also control to which addresses the name resolves. An
-        address that means another computer to the peer than it does here is not used, unless it is the peer's
-        own (see `qm.answers.may_answer`).
+        The peer that named a host for answers may also control to which addresses the name resolves. So
+        answers are not sent to an address that denotes another computer for the peer than here, such as a
+        loopback address, unless it is the address of the peer itself (see `qm.answers.may_answer`).
         """
         return (
             not self.answers_only
@@ -104,5 +104,5 @@ class Link:
 
     @property
     def backlog(self) -> bool:
-        """Whether a queue has messages to send."""
+        """Whether a queue of the link has messages to send."""
         return any(queue.head()[1] for queue in self.queues)

@@ -1,7 +1,7 @@
 """Finds links by everything that an event can name: hops, number, session, and the peers that they lead to.
 
-Events of one session or address touch only the links of that peer, however many others there are: links that
-answers to invented destinations opened must not slow down the sessions of other peers.
+An event of a session or an address touches only the links of that peer, however many other links exist: links
+for answers to invented destinations must not slow down the sessions of other peers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class LinkTable:
         return list(found)
 
     def add(self, hops: tuple[Target, ...]) -> Link:
-        """Create a link."""
+        """Create and return a link."""
         link = Link(next(self._numbers), hops)
         self._by_hops[hops] = link
         self._by_number[link.number] = link
@@ -90,7 +90,7 @@ class LinkTable:
             self._by_session.setdefault(session, {})[link] = None
 
     def locate(self, link: Link, addresses: Iterable[str]) -> None:
-        """Set the addresses of the hop that is being tried."""
+        """Set the addresses of the hop that a link is trying."""
         kept = {_peer_of(hop) for hop in link.hops}
         for address in link.addresses:
             if address not in kept:

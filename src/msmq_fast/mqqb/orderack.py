@@ -46,10 +46,10 @@ class OrderAcks:
     """Acknowledges streams to their senders: how far each stream is complete, and how single messages ended.
 
     `send(message, via, address)` puts a message into the outgoing queue of the name `via`, in the current
-    unit if there is one, and returns its place; None if it was not accepted. The message answers the peer at
-    `address`. `has_route` returns whether static routes or the directory have a route to a queue manager.
-    `monotonic` returns monotonic seconds, the unit of all times here. `peers` has the sessions of the queue
-    managers that send the streams; None: none are known.
+    unit of work if there is one, and returns the place of the message in the queue; None if the queue did not
+    accept it. The message answers the peer at `address`. `has_route` returns whether static routes or the
+    directory have a route to a queue manager. `monotonic` returns monotonic seconds, the unit of all times
+    here. `peers` has the sessions of the queue managers that send the streams; None: no sessions are known.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class OrderAcks:
         return min(max(silent, 0.0), self._timers.order_ack)
 
     def expire(self, now: float) -> None:
-        """Order Ack Send Timer: acknowledge a busy stream when it pauses, or after MaximumOrderAckDelay
-        (QB-122).
+        """Run the Order Ack Send Timer (QB-122): acknowledge streams that have paused, and those that have
+        not paused for MaximumOrderAckDelay.
         """
         self._take_ack_due(now)
         for stream in self._armed.take(now, _TURN):
@@ -145,14 +145,15 @@ class OrderAcks:
         """Returns the destination of acknowledgments and their outgoing queue; None if they cannot be sent.
 
         1. They are sent to the order queue of the sender, named in the form that the sender used (AMB-63,
-           AMB-64): by address for direct names; by GUID for others, and if several queue managers share one
-           address, which would be ambiguous.
+           AMB-64): by address if it used a direct name, by GUID otherwise. If several queue managers share
+           the address, it would be ambiguous, and the name has the GUID in either case.
         2. If the sender itself delivered the stream, they return to it. If a router did, they follow routes
-           or the directory if these have a route; otherwise they return to the router, which has one. If two
-           homes claim one sequence, only the one that is the verified home of the sender gets them: it must
-           not get acknowledgments of messages that another peer invented.
+           or the directory if these have a route; otherwise they return to the router, which has one. If
+           streams of one sequence arrive from several addresses, they are sent only for the stream from the
+           address at which the sender is believed to be (`Peers.vouches`): the sender must not get
+           acknowledgments of messages that another peer invented.
         3. So each peer has one outgoing queue for them, however many senders it delivers for. The limits for
-           invented administration queues do not apply to it.
+           invented administration queues do not apply to this queue.
         """
         manager = UUID(bytes_le=source)
         if manager == self._guid:
@@ -198,9 +199,11 @@ class OrderAcks:
     # ---- FinalAcks
 
     def final(self, packet: bytes, reason: int) -> bool:
-        """Report to the sender of a transactional message how it ended, in the unit of the cause.
+        """Send a FinalAck, which reports to the sender of a transactional message how the message ended.
 
-        Returns False if no FinalAck was sent: this computer sent the message, or there is no room.
+        Call inside the unit of work in which the message ends. Returns False if no FinalAck was sent: the
+        message is not transactional or comes from this computer, no destination for the FinalAck is known, or
+        its outgoing queue has no room.
         """
         parsed = parse(packet)
         if not parsed.transaction_offset or parsed.source == self._guid.bytes_le:
@@ -228,10 +231,10 @@ class OrderAcks:
 
 
 def ordering_ack(message: ParsedMessage) -> OrderAck | FinalAck | None:
-    """Returns the acknowledgment in a message; None if it is another message.
+    """Returns the OrderAck or FinalAck that a message holds; None for any other message.
 
-    Destination, label and class decide (AMB-31). Raises ValueError if the body is not valid for an
-    acknowledgment.
+    The destination, label and class of the message decide (AMB-31). Raises ValueError if the message is an
+    acknowledgment whose body is not valid.
     """
     kind = message.message_class
     if kind != MessageClass.ORDER_ACK and kind < MessageClass.ACK_RECEIVE:
@@ -254,7 +257,7 @@ def _for_order_queue(dest_type: int, name: bytes) -> bool:
 
 
 def load_streams(streams: InStreams, scan: Scan, report_corrupt: Callable[[str, str], None]) -> None:
-    """Load the stored state of streams (REC-09); `scan` as `Tables.scan`.
+    """Load the stored state of streams (REC-09); `scan` reads stored records, as `Tables.scan` does.
 
     Calls `report_corrupt(kind, text)` for each record that cannot be used.
     """

@@ -1,7 +1,7 @@
-"""Sessions by the GUID of their peer, and which of them speaks for that queue manager.
+"""Sessions by the GUID of their peer, and which of them are trusted to be with that queue manager.
 
-A GUID is a claim: MS-MQQB does not authenticate queue managers. So each GUID has a *home*, the address at
-which its queue manager is assumed to be:
+A peer can present any GUID: MS-MQQB does not authenticate queue managers. So each GUID has a *home*, the
+address at which its queue manager is assumed to be. A session from the home *speaks for* the queue manager:
 
 1. The first address that has a session under a GUID becomes its home (one for each address family).
 2. A session under this GUID from another address is accepted as well. It cannot displace the sessions of the
@@ -61,7 +61,11 @@ _Claim = tuple[UUID, int, str]  # GUID, address family, the address that is not 
 
 @dataclass(slots=True)
 class _Answers:
-    """The answers received so far in one round of pings about a claim."""
+    """The answers received so far in one round of pings about a contested GUID.
+
+    `waiting` pings have no answer yet. `home` and `other` are True if the home of the GUID, or the other
+    address, has answered with the GUID.
+    """
 
     waiting: int = 2
     home: bool = False
@@ -104,7 +108,7 @@ class Peers:
             yield from sessions
 
     def of_guid(self, guid: UUID) -> list[PeerSession]:
-        """Returns the sessions with this peer, oldest first."""
+        """Returns the sessions whose peer has presented this GUID, oldest first."""
         return list(self._sessions.get(guid, ()))
 
     def at(self, address: str) -> list[PeerSession]:
@@ -135,7 +139,7 @@ class Peers:
     # ---- which address is the home of a GUID
 
     def holds(self, session: PeerSession) -> bool:
-        """Whether a session speaks for the queue manager that its peer claims to be."""
+        """Whether a session speaks for the queue manager whose GUID its peer has presented."""
         guid = session.peer_guid
         pins = self._pinned.get(guid)
         if pins is not None:  # a session that is older than the pins may come from elsewhere
@@ -152,15 +156,16 @@ class Peers:
         return self._homes.get((guid, _family(address))) == address
 
     def vouches(self, source: bytes, address: str) -> bool:
-        """Whether an address is the home of a queue manager, given by its GUID on the wire, or that of
-        a router.
+        """Whether `address` is the home of the queue manager with the GUID `source`, as on the wire, or the
+        address of a router.
         """
         return self.is_home(UUID(bytes_le=source), address) or self.is_router(address, None)
 
     def addresses_of(self, session: PeerSession) -> frozenset[str]:
         """Returns the addresses for which the acknowledgments of a session count.
 
-        These are its own address and all others of a pinned peer, or of any peer if peers may have several.
+        These are its own address, and all addresses to which its peer's GUID is pinned; with
+        `several_addresses`, also all other known addresses of the GUID.
         """
         guid = session.peer_guid
         others: frozenset[str] = self._pinned.get(guid, frozenset())
@@ -172,7 +177,7 @@ class Peers:
     # ---- sessions that come and go
 
     def admit(self, session: PeerSession, guid: UUID, now: float) -> CloseReason | None:
-        """Register the peer of a session; returns the reason if it is refused."""
+        """Register a session under the GUID of its peer; returns the reason for a refusal, otherwise None."""
         if guid == self.own:
             return CloseReason.OWN_GUID
         pins = self._pinned.get(guid)
@@ -185,7 +190,10 @@ class Peers:
         return None
 
     def remove(self, session: PeerSession) -> None:
-        """Remove a session that has ended; unknown ones are ignored. The home of its peer stays known."""
+        """Remove a session that has ended; a session that is not registered is ignored.
+
+        The home of its peer stays known.
+        """
         guid = session.peer_guid
         sessions = self._sessions.get(guid, [])
         if session in sessions:
@@ -213,7 +221,10 @@ class Peers:
                 self._questions.set(claim, now)
 
     def _settle(self, key: _Home, address: str) -> None:
-        """Make an address the home of a GUID, as the most recent one."""
+        """Make an address the home of a GUID, and note that this home was used last.
+
+        At a limit of homes, another one is forgotten: the oldest without a session, if one is found.
+        """
         self._forget(key)
         for homes, most in (
             (self._homes_in.get(address_group(address), {}), HOMES_OF_GROUP),
@@ -234,7 +245,7 @@ class Peers:
                 del self._homes_in[group]
 
     def _lives(self, guid: UUID, address: str, now: float) -> bool:
-        """Whether a session of a peer at an address has received something recently."""
+        """Whether a session under this GUID from this address has received something recently."""
         return any(
             session.peer_address == address and now - session.heard_at <= LIVE_SECONDS
             for session in self._sessions.get(guid, ())
@@ -284,9 +295,10 @@ class Peers:
         return self._questions.next_deadline()
 
     def expire(self, now: float, ask: Ask | None = None) -> None:
-        """Ask about contested GUIDs, again about those that stay contested.
+        """Ping the home and the other address of each contested GUID that is due, with `ask`.
 
-        Without `ask`, only the sessions decide whether a home is alive.
+        A GUID that stays contested is due again later. Without `ask`, nothing is pinged: only sessions show
+        whether a home is alive.
         """
         for_each(self._questions.take(now, _TURN), lambda claim: self._ask_about(claim, now, ask))
 

@@ -13,7 +13,7 @@ __all__ = ["PeerSession"]
 
 
 class PeerSession(Protocol):
-    """The part of a session that modules use which `session.Session` itself imports."""
+    """The part of `session.Session` that is used by modules that the module `session` itself imports."""
 
     @property
     def peer_address(self) -> str:
@@ -41,7 +41,7 @@ class PeerSession(Protocol):
 
     @property
     def opened_at(self) -> float | None:
-        """When the handshake was complete, in monotonic seconds; None if it was not."""
+        """When the handshake was complete, in monotonic seconds; None if it never was."""
 
     @property
     def reason(self) -> CloseReason | None:
@@ -65,7 +65,7 @@ class PeerSession(Protocol):
         """Called when the only queue that sends on the session was paused."""
 
     def resume(self) -> None:
-        """Called when that queue was resumed."""
+        """Called when a queue of the session was resumed after `pause`."""
 
     def pump(self, now: float) -> None:
         """Send everything that is due."""

@@ -20,7 +20,7 @@ _FIRST_UNPRIVILEGED = 1024
 
 
 class Responder:
-    """Answers ping requests, but never an answer of another responder.
+    """Answers ping requests, but not the answers of other responders.
 
     A request and its answer have the same format (2.2.7). So two responders would answer each other without
     end once a datagram with the ping port as its forged source port reached one of them. Therefore:
@@ -29,13 +29,13 @@ class Responder:
        (2.1.2); so do all versions of Windows.
     2. A datagram from a port below 1024 is not answered: services there (echo, chargen, time) answer any
        datagram.
-    3. The rest is limited per second, for each address group and in all. A request without an answer only
-       costs its sender time: it connects without a ping when it retries (3.1.5.2.2).
+    3. All other answers are limited per second, for each address group and in all. A sender that gets no
+       answer only loses time: it connects without a ping when it retries (3.1.5.2.2).
     """
 
     def __init__(self, own: UUID, ports: frozenset[int], rate: int) -> None:
-        """`ports` has the ports of other responders, besides the default; `rate` is the maximum number of
-        answers per second to one address group.
+        """`own` is the GUID of this queue manager. `ports` has the UDP ports of other responders, besides the
+        default port; `rate` is the maximum number of answers per second to one address group.
         """
         self._own = own
         self._ports = ports | {PORT}
@@ -49,7 +49,10 @@ class Responder:
     def answer(
         self, request: bytes, address: str, port: int, own_port: int, now: float, *, would_refuse: bool
     ) -> bytes | None:
-        """Returns the response to a datagram from `address` and `port`; None if it must be ignored."""
+        """Returns the response to a datagram from `address` and `port`; None if it must be ignored.
+
+        The response says whether a session would be refused: `would_refuse`.
+        """
         ping = Ping.decode(request[: Ping.SIZE])
         if ping is None or port < _FIRST_UNPRIVILEGED or port == own_port or port in self._ports:
             return None
@@ -72,8 +75,8 @@ class Inquirer:
         self._timers: Deadlines[int] = Deadlines()
 
     def ask(self, done: Callable[[UUID | None, float], None], now: float) -> bytes:
-        """Returns the datagram that asks; `done(guid, now)` is called once, with None if no answer arrives in
-        time.
+        """Returns the datagram to send. `done(guid, now)` is called once, with the GUID in the answer, or
+        with None if no answer arrives in time.
         """
         cookie = self._cookie()
         while cookie in self._waiting:
@@ -83,7 +86,7 @@ class Inquirer:
         return Ping(cookie, self._own).encode()
 
     def receive(self, datagram: bytes, now: float) -> None:
-        """Process a datagram that arrived at the socket that sent the questions; ignores all but answers."""
+        """Process a datagram that arrived at the socket that sent the requests; ignores all but answers."""
         ping = Ping.decode(datagram[: Ping.SIZE])
         if ping is not None and ping.cookie in self._waiting:
             self._timers.set(ping.cookie, None)
@@ -94,12 +97,15 @@ class Inquirer:
         return self._timers.next_deadline()
 
     def expire(self, now: float) -> None:
-        """End the questions that were not answered in time."""
+        """End the requests that were not answered in time."""
         for_each(self._timers.take(now), lambda cookie: self._waiting.pop(cookie)(None, now))
 
 
 class Pinger:
     """The pending ping requests of one queue manager; each ends with a call of `done(request, good, now)`.
+
+    `request` is the number that was passed to `send`. `good`: the peer has answered, and would accept a
+    session.
 
     Each request has a unique cookie, so that pings to several hosts do not interfere with each other
     (AMB-70).
@@ -114,7 +120,7 @@ class Pinger:
         self._timers: Deadlines[int] = Deadlines()
 
     def send(self, request: int, now: float) -> bytes:
-        """Returns the datagram that asks for `request`; the answer is due within the Ping Response Timer."""
+        """Returns the datagram to send for `request`; the answer is due within the Ping Response Timer."""
         self._cookie = (self._cookie + 1) & 0xFFFFFFFF
         self._waiting[self._cookie] = request
         self._timers.set(self._cookie, now + self._timeout)

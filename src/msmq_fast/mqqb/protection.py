@@ -53,11 +53,13 @@ _PRIVACY, _HASH, _ENCRYPTION = 40, 44, 48  # fields of the MessagePropertiesHead
 class ReceivedProtection:
     """Implements `hooks.Protection`: decrypts a message, then verifies its signature (AMB-25).
 
-    `monotonic` returns seconds. `msmq_1`: signatures of MSMQ 1.0 are accepted, which do not cover the
-    destination. `tell`: errors that only a private key or session key can reveal are refused like other
-    encryption errors, and senders are notified. A peer that gets such answers can read messages of others, by
-    sending changed copies of them; so by default such a message is `UNDECIPHERED`. All checks that need no
-    key are done first.
+    `monotonic` returns seconds. `msmq_1`: signatures of MSMQ 1.0 are accepted, although they do not cover the
+    destination.
+
+    `tell` is for errors that only a private key or session key can reveal. True: such a message is refused
+    like one with any other encryption error, and its sender is notified. A peer that gets these notifications
+    can decrypt messages of others, by sending changed copies of them. So by default such a message is
+    refused as `UNDECIPHERED`, without a notification. All checks that need no key are done first.
     """
 
     def __init__(
@@ -137,8 +139,8 @@ class ReceivedProtection:
     def _signer(
         self, message: ParsedMessage, header: SecurityHeader
     ) -> tuple[HashAlgorithm, RSAPublicKey] | None:
-        """Returns the claimed signature algorithm and key of the signer (5.15); None if they are not
-        acceptable.
+        """Returns the signature algorithm and the signer's key that a message names (5.15); None unless the
+        algorithm is accepted and the key belongs to the sender.
         """
         try:
             algorithm = HashAlgorithm(_number(message, _HASH))
@@ -167,9 +169,9 @@ def _or_nothing(header: SecurityHeader) -> SecurityHeader | None:
 class SentProtection:
     """Encrypts messages when they are transmitted.
 
-    The outgoing queue keeps them in clear, so that a repetition, a dead letter or a resubmitted message is
-    encrypted anew (QB-327). `own` is the GUID of this queue manager: messages of others are forwarded
-    unchanged.
+    The outgoing queue keeps messages in clear, so that a message is encrypted anew when it is sent again,
+    becomes a dead letter or is resubmitted (QB-327). `own` is the GUID of this queue manager: messages of
+    other queue managers are forwarded unchanged.
     """
 
     def __init__(
@@ -185,9 +187,9 @@ class SentProtection:
         self._switches = switches or SecuritySwitches()
 
     def protect(self, packet: bytes, destination: FormatName, manager: UUID | None) -> bytes:
-        """Returns the packet to transmit to the queue manager that hosts its destination.
+        """Returns the packet to transmit to `manager`, the queue manager that hosts the destination.
 
-        Raises EncryptionError if it must not be transmitted (3.1.7.1.5.1).
+        Raises EncryptionError if the message must not be transmitted (3.1.7.1.5.1).
         """
         message = parse(packet)
         level = _number(message, _PRIVACY)
@@ -215,8 +217,9 @@ class SentProtection:
 
 
 def _algorithm(number: int) -> EncryptionAlgorithm | None:
-    """Returns the algorithm that the sender requested; None if it requested none: such messages contain
-    RC4.
+    """Returns the algorithm that the sender requested; None if it requested none, or an unknown one.
+
+    A message whose sender requested none contains the number of RC4.
     """
     known = number in tuple(EncryptionAlgorithm)
     return EncryptionAlgorithm(number) if known and number != EncryptionAlgorithm.RC4 else None
@@ -225,9 +228,9 @@ def _algorithm(number: int) -> EncryptionAlgorithm | None:
 class OutgoingProtection:
     """Encrypts the messages of an `OutgoingChannel` that have a privacy level.
 
-    A message that cannot be encrypted is not sent (3.1.7.1.5.1): it goes to a dead-letter queue if it
-    requests that, with the class COULD_NOT_ENCRYPT. The failure is added to the ConnectionHistory and passed
-    to `on_failure` (failure, identifier).
+    A message that cannot be encrypted is not sent (3.1.7.1.5.1). It goes to a dead-letter queue, with the
+    class COULD_NOT_ENCRYPT, if it requests that. The failure is added to the ConnectionHistory and passed to
+    `on_failure(failure, text)`; the text has the identifier of the message and the name of its queue.
     """
 
     def __init__(

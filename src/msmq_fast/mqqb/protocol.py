@@ -1,5 +1,6 @@
-"""The asyncio protocol of one session: the kernel writes into its buffer, its packets are sent with
-writelines.
+"""The asyncio protocol of one session.
+
+The kernel writes received bytes into the buffer of the session; packets are sent with `writelines`.
 """
 
 from __future__ import annotations
@@ -163,7 +164,11 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
             transport.close()
 
     def _pace(self, nbytes: int, brought: int) -> None:
-        """Read less while many messages take the general path, so that other sockets have their turn."""
+        """Read less at a time while many messages take the general (Python) path, so that other sockets have
+        their turn.
+
+        `nbytes` and `brought` are the bytes, and the messages on the general path, of the latest read.
+        """
         if brought > _TURN:
             self._room = max(_LEAST, min(self._room, nbytes) // 2)
         elif brought < _TURN // 4:

@@ -12,13 +12,13 @@ To add a reason for refusing a message:
    the existing class 0x80.. that is nearest in meaning; 0xC0.. says that a message left the queue that it had
    reached. A class of `INSECURE` (qm/outgoing/acknowledgment.py), such as NACK_ACCESS_DENIED, is sent only
    with `mqqb.insecure_nacks`, so a sender does not see it by default.
-3. Check it in `Pipeline.handle`, and end with `return self.refuse(receiver, Refusal.NAME)`: after
-   `receiver.expired` if it follows from the message, after `target` is found if it follows from the queue,
-   after `_let_in` if strangers must not learn it. A transactional message that is refused behind
-   `receiver.order` uses up its number; if it is refused earlier, its stream waits for that number for ever.
-   `Pipeline.judge` decides about messages that reach a local queue from an outgoing one, and about protected
-   messages of dependent clients: check it there too, and return the MessageClass. `judge` must return one:
-   where `_REASONS` has none, choose one there.
+3. Check for it in `Pipeline.handle`, and end with `return self.refuse(receiver, Refusal.NAME)`. Check after
+   `receiver.expired` if the reason follows from the message, after `target` is found if it follows from the
+   queue, after `_let_in` if senders without access must not learn it. A transactional message that is refused
+   after `receiver.order` uses up its number; if it is refused earlier, its stream waits for that number for
+   ever. `Pipeline.judge` decides about messages that reach a local queue from an outgoing one, and about
+   protected messages of dependent clients: check there too, and return the MessageClass. `judge` must return
+   a class: if `_REASONS` has none for the reason, choose one in `judge`.
 4. Keep such messages off the native plain path, which does not know the reason. If it follows from the
    message, return False in `Receiver._is_plain` (src/_native/receive.pyx). This test may be coarse, since
    `Pipeline.handle` decides. If the reason follows from the queue, let `Destination.plain` (destination.py)
@@ -27,18 +27,21 @@ To add a reason for refusing a message:
 
 These checks are for messages that arrive over MS-MQQB for a queue of this queue manager. Elsewhere:
 
-- Messages in transit: `forwarding.py` has checks of its own, with the same `refuse`. Native code relays most
-  of them: keep the others off `relay_message` (src/_native/receivetransit.pyx).
-- HTTP and multicast: name it in `Reason` (srmp/reasons.py) with the status of the answer and the class, and
-  check it in `Pipeline._let_in` (srmp/receive.py), which returns the result of `counters.turn_away`.
+- Messages in transit: `forwarding.py` has checks of its own, with the same `refuse`. Native code
+  (`relay_message` in src/_native/receivetransit.pyx) relays most of them without these checks: it must not
+  accept a message that the new reason may concern.
+- HTTP and multicast: name the reason in `Reason` (srmp/reasons.py) with the status of the answer and the
+  class, and check for it in `Pipeline._let_in` (srmp/receive.py), which returns the result of
+  `counters.turn_away`.
 - Programs (`OpenQueue.send`, transactions), imports and resubmissions (qm/operator/) and stages (qm/bulk/):
   the call raises an MSMQError.
 
-Test it in tests/mqqb/test_receive.py with `receiver.plain` True and False. For True, send an accepted message
-first, which gives the queue a route, and a refused one that asks for no acknowledgment: others never take the
-plain path. `Host.refusals` has what is logged, `Host.session_context.counts.refused` what is counted, and
-`Host(nack=...)` which acknowledgments were asked for. What the sender gets is seen with `Inbound`
-(tests/support/worlds/arrivals.py), as tests/qm/test_acknowledgment_arrival.py does.
+Test the reason in tests/mqqb/test_receive.py with `receiver.plain` True and False. For True, first send a
+message that is accepted, which gives the queue a route. Then send the message to refuse; it must not request
+an acknowledgment, because messages that do never take the plain path. `Host.refusals` lists the refusals that
+were logged, and `Host.session_context.counts.refused` those that were counted; `Host(nack=...)` is called for
+each negative acknowledgment. Use `Inbound` (tests/support/worlds/arrivals.py) to see what the sender gets, as
+tests/qm/test_acknowledgment_arrival.py does.
 """
 
 from __future__ import annotations
@@ -90,9 +93,9 @@ TRACE = 0x0100
 
 
 Nack = Callable[[bytes, MessageClass], bool]
-"""Applies the side effects of a refusal inside a unit: a negative acknowledgment, a dead letter.
+"""Applies the side effects of a refusal inside a unit of work: a negative acknowledgment, a dead letter.
 
-Returns whether there were any.
+Returns whether there were any side effects.
 """
 
 _REASONS = {
@@ -125,7 +128,7 @@ class Counts:
 class Pipeline:
     """Decides about one message at a time.
 
-    A returned CloseReason ends the session and leaves the message undecided.
+    If a method returns a CloseReason, the message stays undecided and the session must end.
     """
 
     def __init__(
@@ -201,15 +204,17 @@ class Pipeline:
         return None
 
     def _may_go_on(self, message: ParsedMessage, address: str, now: float) -> bool:
-        """Whether a transactional message may continue its stream, or begin one within the peer's limit."""
+        """Whether a transactional message may continue its stream, or begin a stream within the limit of the
+        peer's address.
+        """
         if self._shares is None:
             return True
         name = bytes(message.destination)
         return self._shares.admits(message.source, message.dest_type, name, address, now)
 
     def handle_acks_only(self, receiver: Receiver, now: float, messenger: Callable[[], Messenger]) -> None:
-        """Handle a message on a session that accepts no more messages: only acknowledgments of our
-        messages count.
+        """Handle a message on a session that accepts no more messages: apply it if it is an OrderAck or a
+        FinalAck for this queue manager, otherwise ignore it.
         """
         message = receiver.message()
         if message.destination_manager in self._local:
@@ -218,8 +223,8 @@ class Pipeline:
     def _consume(
         self, receiver: Receiver, message: ParsedMessage, now: float, messenger: Callable[[], Messenger]
     ) -> bool:
-        """Apply an OrderAck or a FinalAck, which is for the queue manager only (QB-220); returns False for
-        other messages.
+        """Apply an OrderAck or a FinalAck, which no queue receives (QB-220); returns False for other
+        messages.
         """
         try:
             ack = ordering_ack(message)
@@ -258,11 +263,12 @@ class Pipeline:
     def _let_in(
         self, message: ParsedMessage, target: Destination, name: bytes, receiver: Receiver
     ) -> tuple[bytes | None, Refusal | None]:
-        """`_opened` and the access check.
+        """Open a protected message with `_opened`, and check the access of its sender.
 
-        For an encrypted message, the access check and the quota check come first. Keys are not used for
-        senders that may not send to the queue, and a refusal after the use of keys would reveal whether they
-        fitted (see `ReceivedProtection`).
+        Returns (packet, refusal): the packet that replaces a protected message, or None; and the reason for a
+        refusal, or None. For an encrypted message, the access check and the quota check come first. Keys are
+        not used for senders that may not send to the queue, and a refusal after the use of a key would reveal
+        whether the key fitted (see `ReceivedProtection`).
         """
         encrypted = _is_encrypted(message)
         if encrypted:
@@ -278,8 +284,8 @@ class Pipeline:
         return packet, refusal
 
     def _opened(self, message: ParsedMessage, target: Destination) -> tuple[bytes | None, Refusal | None]:
-        """Returns the packet that replaces a protected one, or the reason for its refusal (AMB-24,
-        AMB-25).
+        """Returns (packet, refusal): the packet that replaces a protected message, or the reason for its
+        refusal (AMB-24, AMB-25). Both are None if neither the message nor the queue needs protection.
         """
         encrypted = _is_encrypted(message)
         protected = encrypted or message.signature_length or message.mqf_offset
@@ -293,9 +299,9 @@ class Pipeline:
     def judge(self, packet: bytes, target: Destination) -> bytes | MessageClass:
         """Decide about a message that enters a local queue from an outgoing queue, without a session.
 
-        Returns the packet to store, or the class of the refusal; sends no acknowledgment. Messages of this
-        computer are encrypted only on transmission, so until then the requested privacy level counts as
-        encryption.
+        Returns the packet to store, or the class of the negative acknowledgment, which is not sent. Messages
+        of this computer are encrypted only on transmission. Here such a message counts as encrypted if it has
+        a privacy level.
         """
         message = parse(packet)
         if message.source == self._local[0] and any(packet[_privacy_of(message)]):
@@ -324,8 +330,8 @@ class Pipeline:
     ) -> bool:
         """Whether the sender may send to the queue; `verified`: a signature proves the sender.
 
-        The decision becomes a route for the plain path, unless it depends on a signature, which messages of
-        the plain path do not have.
+        A positive decision is stored as a route for the plain path, unless it depends on a signature:
+        messages of the plain path have none.
         """
         if target.everybody:
             if target.plain:
@@ -352,7 +358,11 @@ class Pipeline:
         return True
 
     def refused(self, receiver: Receiver, result: int) -> CloseReason | None:
-        """Handle a message that a queue refused, or a duplicate that the native path found."""
+        """Handle a message that a queue refused, or a duplicate that the native path found, as `refuse` does.
+
+        `result` is the result of the native code. If the quota of the queue manager is used up, the message
+        is not refused: returns CloseReason.QUOTA.
+        """
         if result == MACHINE_QUOTA:
             return CloseReason.QUOTA
         refusal = {
@@ -365,9 +375,10 @@ class Pipeline:
         return self.refuse(receiver, refusal)
 
     def refuse(self, receiver: Receiver, refusal: Refusal) -> CloseReason | None:
-        """Drop the current message: apply the side effects, count it and log it.
+        """Drop the current message: apply the side effects of the refusal, count it and log it.
 
-        Returns a CloseReason if its dead letter has no room here now: the message then stays with its sender.
+        Returns a CloseReason if the message needs a dead letter for which there is no room here now: the
+        message then stays with its sender.
         """
         reason = _REASONS.get(refusal)
         if reason is not None:
@@ -391,14 +402,14 @@ class Pipeline:
 
 
 def _unknown(dest_type: int, name: bytes) -> Refusal:
-    """Returns the reason why no queue has this name."""
+    """Returns the reason for refusing a message because no queue has its destination name."""
     if dest_type == DIRECT and not is_name(direct_text(name)):
         return Refusal.BAD_NAME
     return Refusal.UNKNOWN_QUEUE
 
 
 def _sender(message: ParsedMessage) -> tuple[int, bytes]:
-    """Returns SecurityHeader.Flags.ST and SecurityID; 0 and empty without a header."""
+    """Returns (SecurityHeader.Flags.ST, SecurityID); (0, b"") if the message has no SecurityHeader."""
     if not message.security_offset:
         return 0, b""
     start = message.sender_id_offset
@@ -416,23 +427,24 @@ def _is_signed(message: ParsedMessage) -> bool:
 
 
 def _privacy_of(message: ParsedMessage) -> slice:
-    """The place of MessagePropertiesHeader.PrivacyLevel in the packet."""
+    """Returns the position of MessagePropertiesHeader.PrivacyLevel in the packet."""
     return slice(message.properties_offset + 40, message.properties_offset + 44)
 
 
 def _is_verified(message: ParsedMessage, opened: bytes) -> bool:
     """Whether `Protection` has set SecurityHeader.Flags.AS in the opened packet.
 
-    The header is at the same offset as before, unless it was removed because it was empty.
+    The SecurityHeader is at the same offset as in `message`, unless it was removed because it was empty.
     """
     start = message.security_offset
     return bool(start and opened[_HEADERS] & _SECURITY and opened[start + 1] & AUTHENTICATION)
 
 
 def _unprotected(encrypted: bool, target: Destination) -> Refusal | None:
-    """Returns the refusal if a message needs keys and this queue manager has none; None otherwise.
+    """Returns the reason for refusing a message on a queue manager without `Protection`; None to accept it.
 
-    An unsigned sender id is carried unchanged (AMB-23).
+    Encrypted messages, and messages to queues that demand protection, are refused. In other messages, a
+    sender id without a signature stays unchanged (AMB-23).
     """
     if encrypted:
         return Refusal.ENCRYPTED

@@ -19,7 +19,7 @@ _MOST_NAME, _MOST_LABEL = 300, 60  # characters: a line of a log stays readable
 def about_message(receiver: Receiver, own: UUID) -> Mapping[str, str]:
     """Returns the queue, the peer and the label of the current message of `receiver`.
 
-    `own` is the GUID of this queue manager. Peers choose these texts, so they are escaped and cut.
+    `own` is the GUID of this queue manager. Peers choose these texts, so they are escaped and shortened.
     """
     message = receiver.message()
     manager = UUID(bytes_le=message.destination_manager)

@@ -32,9 +32,10 @@ class Machine:
     foreign: bool = False
 
     def shares_site(self, other: Machine) -> bool:
-        """Whether both can communicate directly.
+        """Whether both machines can communicate directly.
 
-        A machine without a site counts as near to all others: networks that define no sites need no routing.
+        A machine without a site counts as in the site of every other: networks that define no sites need no
+        routing.
         """
         return not self.sites or not other.sites or not self.sites.isdisjoint(other.sites)
 
@@ -50,9 +51,7 @@ class SiteLink:
 
 
 class Enterprise(Protocol):
-    """The data of the directory (GetDirectoryData, MS-MQBR 3.1.5.9); data that is not available now is
-    missing.
-    """
+    """The data of the directory (GetDirectoryData, MS-MQBR 3.1.5.9), without what is not available now."""
 
     def machine(self, guid: UUID) -> Machine | None:
         """Returns the queue manager with this identifier; None if it is not available."""
@@ -68,11 +67,11 @@ class Enterprise(Protocol):
 
 
 def routing_table(own: Iterable[UUID], sites: Iterable[UUID], links: Iterable[SiteLink]) -> dict[UUID, UUID]:
-    """Returns the RoutingTable: for each site that can be reached from `own`, the first site on a path of
-    least cost.
+    """Returns the RoutingTable: for each site that can be reached from the sites `own`, the first site on a
+    path of least cost.
 
     Dijkstra's algorithm over an undirected graph (MS-MQBR 3.1.3.1). Links of sites that do not exist are
-    ignored; among paths of equal cost the first one found, by identifier, is used.
+    ignored. Among paths of equal cost, the order of the sites' identifiers decides.
     """
     neighbours: dict[UUID, list[tuple[UUID, int]]] = {site: [] for site in sites}
     for link in links:
@@ -123,7 +122,9 @@ class Router:
 
     @property
     def table(self) -> Mapping[UUID, UUID]:
-        """DestinationSiteID -> NextHopSiteID; empty unless this queue manager is a site gate."""
+        """The RoutingTable, DestinationSiteID -> NextHopSiteID; empty unless this queue manager is a site
+        gate.
+        """
         return self._table
 
     def set_static(self, static: Mapping[UUID | str, tuple[Target, ...]]) -> None:
@@ -158,8 +159,9 @@ class Router:
     def hops(self, host: str, destination: UUID | None) -> tuple[Target, ...]:
         """Returns the next hops of messages for a queue manager, in the order in which they are tried.
 
-        `host` is its host in the directory, empty if unknown; `destination` is None if only a host is known.
-        A hop without a host cannot be dialled, but is used if that queue manager connects to us.
+        `host` is the host of that queue manager, empty if unknown; `destination` is its GUID, None if only
+        the host is known. A hop without a host cannot be dialled, but is used if the queue manager with its
+        GUID connects to us.
         """
         static = self._static_route(host, destination)
         if static is not None:
@@ -185,7 +187,7 @@ class Router:
         return Target("" if machine is None else machine.host.casefold(), guid)
 
     def next_hops(self, destination: UUID) -> tuple[UUID, ...]:
-        """GetNextHops (3.1.5.1); empty if the routing attempt fails."""
+        """Returns the GUIDs of GetNextHops (3.1.5.1); empty if the routing attempt fails."""
         source, receiver = self._enterprise.machine(self._own), self._enterprise.machine(destination)
         if source is None or receiver is None:
             return ()
@@ -202,7 +204,7 @@ class Router:
         return tuple(guid for guid in dict.fromkeys(found) if guid != self._own)
 
     def _from_router(self, source: Machine, receiver: Machine) -> tuple[UUID, ...]:
-        """GetNextHopsForRouter and GetNextHopsForSiteGate (3.1.5.2, 3.1.5.3)."""
+        """Returns the GUIDs of GetNextHopsForRouter or GetNextHopsForSiteGate (3.1.5.2, 3.1.5.3)."""
         if source.guid in receiver.in_routers:
             return (receiver.guid,)
         if source.shares_site(receiver):
@@ -216,16 +218,17 @@ class Router:
         return receiver.in_routers or (receiver.guid,)
 
     def _routing_servers(self, source: Machine) -> tuple[UUID, ...]:
-        """GetRoutingServer (3.1.5.5): returns all of the site, so that others can replace one that is
-        down.
+        """GetRoutingServer (3.1.5.5): returns not one but all routing servers of the sites of `source`, so
+        that another one can be used if one is down.
         """
         found = [m.guid for m in self._enterprise.machines() if m.router and m.sites & source.sites]
         return self._spread(found)
 
     def _site_gates(self, sites: Iterable[UUID]) -> tuple[UUID, ...]:
-        """GetSiteGate, GetSiteGateForSite (3.1.5.6, 3.1.5.7).
+        """Returns the gates of the sites: GetSiteGate, GetSiteGateForSite (3.1.5.6, 3.1.5.7).
 
-        A link names the gates of both of its ends, so the gates of a site are those that belong to the site.
+        A routing link names the gates of both of its ends together. So the gates of a site are those of its
+        links' gates that belong to the site.
         """
         found = []
         for site in sites:
@@ -236,8 +239,8 @@ class Router:
         return self._spread(found)
 
     def _spread(self, guids: Iterable[UUID]) -> tuple[UUID, ...]:
-        """Returns the GUIDs in an order that is constant here but differs between queue managers: they share
-        the load.
+        """Returns the GUIDs in an order that is constant here but differs between queue managers, so that the
+        machines with these GUIDs share the load.
         """
         return tuple(sorted(set(guids), key=lambda guid: guid.int ^ self._own.int))
 

@@ -15,7 +15,7 @@ SHARE = 16
 
 
 class Outbox:
-    """The sending half of one session; `owner` is the number with which it locks messages in the queues."""
+    """The sending half of one session; `owner` is the number under which it locks messages in the queues."""
 
     def __init__(self, owner: int, window: SendWindow, ledger: Ledger) -> None:
         self._owner = owner
@@ -44,7 +44,9 @@ class Outbox:
         self._channels.pop(channel, None)
 
     def fill(self, now: float) -> list[bytes]:
-        """Returns the packets that the window and the queues allow now, in the order of sending."""
+        """Takes messages from the queues as far as the window allows; returns their packets in the order of
+        sending.
+        """
         packets: list[bytes] = []
         if not self._channels:
             return packets
@@ -68,9 +70,9 @@ class Outbox:
         return packets
 
     def _pick(self, room: int) -> tuple[OutgoingChannel, int] | None:
-        """Pick the channel with the highest priority, and move it behind its equals.
+        """Pick the channel with the highest priority, and move it behind the others of this priority.
 
-        Returns the channel and how many messages it may send; None if no channel has messages.
+        Returns (the channel, how many messages it may send); None if no channel has messages.
         """
         if len(self._channels) == 1:
             channel = next(iter(self._channels))

@@ -115,7 +115,7 @@ class Session:
 
     @property
     def reading_paused(self) -> bool:
-        """Whether nothing is read from the peer now: the transport must not be read."""
+        """Whether the transport must not be read now: a message waits for a key, or used too many keys."""
         return self._reading_paused_until < NEVER or self._wait.turn is not None
 
     @property
@@ -125,7 +125,7 @@ class Session:
 
     @property
     def serves(self) -> bool:
-        """Whether an outgoing queue sends on it."""
+        """Whether an outgoing queue sends on the session."""
         return bool(self.outbox.channels)
 
     def idle(self, now: float, seconds: float) -> bool:
@@ -189,7 +189,7 @@ class Session:
         self.pump(now)
 
     def _watch_writer(self, packets: int, now: float) -> None:
-        """Set the deadline of an incomplete packet, which further bytes do not move."""
+        """Set the deadline of an incomplete packet. Further bytes of the packet do not postpone it."""
         held, another = self.receiver.held, self.receiver.packets != packets
         if not held or self.reading_paused:
             self._partial_deadline = NEVER
@@ -222,7 +222,7 @@ class Session:
             self.close(CloseReason.OUT_OF_STATE, now)
 
     def _message(self, now: float) -> None:
-        """Process a message; one that needs a private key waits for its turn, as do all messages after it."""
+        """Process a message. If it needs a private key, it waits for its turn, and all later messages too."""
         hooks, turns = self.session_context.hooks, self.session_context.turns
         opened = hooks.keys_opened
         try:
@@ -246,7 +246,7 @@ class Session:
             turns.take(self.peer_address, lambda: self._message(now))
 
     def _turn_came(self, now: float) -> None:
-        """Process the message that waited anew: queues, lists and routes may have changed."""
+        """Process the waiting message from the start: queues, lists and routes may have changed meanwhile."""
         meanwhile = self._wait.end()
         self._message(now)
         if self.receiver.header_result != OK:
@@ -265,9 +265,9 @@ class Session:
     def _end_over(self, reason: CloseReason | None, now: float) -> None:
         """End the session because of a message, unless `reason` is None.
 
-        At a quota, the session first waits until the peer has everything that was sent to it: the messages in
-        flight may be the ones that fill the quota, and on the next session the messages of the peer would
-        come first again.
+        If the reason is QUOTA, the session first waits until the peer has all messages that were sent to it.
+        These messages may be the ones that fill the quota here. On a new session they would be too late: the
+        messages of the peer, which exceed the quota, would arrive first and end that session too.
         """
         if reason is None:
             return
@@ -384,7 +384,7 @@ class Session:
 
     def _arm_acks(self, now: float) -> None:
         """Start the Session Ack Send Timer: half of AckWaitTimeout, but shorter for recoverable messages, and
-        by default for express messages that may never fill half a window.
+        by default also for express messages, since these may never fill half a window.
         """
         if self.window.acknowledgeable:
             limit = now + self._recoverable_ack
@@ -401,7 +401,7 @@ class Session:
         self._ack_send_deadline = now + duration
 
     def _send_acks(self) -> None:
-        """Send SessionAcks for all that may be acknowledged; each covers 32 recoverable messages."""
+        """Send SessionAcks for all messages that may be acknowledged; each covers 32 recoverable messages."""
         while True:
             self._output.append(session_ack(session_header(self.window, self.sent)))
             if not self.window.acknowledgeable:
@@ -429,8 +429,8 @@ class Session:
         self.outbox.detach(channel)
 
     def pause(self) -> None:
-        """Called when the only queue that sends on this session was paused (3.1.7.13): a last acknowledgment
-        advertises a window of 1, and the session ends once it has been idle.
+        """Called when the only queue that sends on this session was paused (3.1.7.13): the session advertises
+        a window of 1 in a last acknowledgment, and ends once it has been idle.
         """
         if self.state is OPEN:
             self._paused = True
@@ -470,7 +470,7 @@ class Session:
             self._arm_acks(now)
 
     def _pump_lingering(self, now: float) -> None:
-        """Send what waits for one more retry interval, which frees quota, and acknowledge nothing more."""
+        """Send waiting messages for one more retry interval, which frees quota; send no acknowledgments."""
         self.outbox.settle_removed()
         if now < self._lingers_to_send:
             self._send_messages(now)
@@ -595,6 +595,6 @@ class Session:
         self.wake()  # so that the connection closes, whichever side ended the session
 
     def gone(self) -> None:
-        """Called once by the transport after `close`, when the transport is closed."""
+        """Called by the transport, once, when it is closed; `close` was called before."""
         if self._owner is not None:
             self._owner.gone(self)

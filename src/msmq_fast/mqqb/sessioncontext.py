@@ -35,14 +35,14 @@ class SessionContext:
     """Identity, settings and tables of all sessions.
 
     `resolve` finds the local queue of a message, see `destination.Resolver`.
-    `on_refusal(refusal, receiver)` is called for each dropped message, which is the receiver's current one.
+    `on_refusal(refusal, receiver)` is called for each dropped message: the current one of the receiver.
     `gate` decides about senders to queues with restricted access; without it, no sender may send to them.
-    `quarantine` returns the queue for messages of refused senders; None if there is none.
+    `quarantine` returns the queue for messages of refused senders; None if there is no such queue.
     `nack` applies the side effects of a refusal.
     `order_acks` acknowledges arriving streams; without it they are not acknowledged.
-    `hooks` are those of routing, security, tracing and outgoing sequences; they may be set later.
-    `turns` schedules operations with keys that messages of a session need (`ReceivedKeys`).
-    `peers` has the sessions by the queue manager of the peer; `order_acks` uses the same object.
+    `hooks` are the hooks of routing, security, tracing and outgoing sequences; they may be set later.
+    `turns` schedules the operations with private keys that arriving messages need (`ReceivedKeys`).
+    `peers` has the sessions by the GUID of their peer; `order_acks` uses the same object.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class SessionContext:
     def set_limits(self, limits: Limits, session_init: float) -> None:
         """Replace the limits and the Session Initialization Timer; `session_init` is in seconds.
 
-        Open sessions keep their rate of session keys, and `unfinished` does not change.
+        Open sessions keep their rate limit of session keys. The limit `unfinished` is not replaced.
         """
         self.limits = limits
         self.timers = replace(self.timers, session_init=session_init)

@@ -1,4 +1,4 @@
-"""The events of a session that its owner is notified of."""
+"""The interface through which a session notifies its owner of events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ S = TypeVar("S", contravariant=True)
 
 
 class SessionOwner(Protocol[S]):
-    """Is notified of the events of a session; passed to its constructor."""
+    """Is notified of the events of a session; passed to the constructor of `Session`."""
 
     def answered(self, session: S) -> None:
         """Called when the peer has accepted our EstablishConnection."""

@@ -19,8 +19,9 @@ _ANEW = 60.0
 
 
 class StreamShares:
-    """Limits to `most` the streams whose latest message came from one address group. Times are
-    monotonic seconds.
+    """Limits how many streams belong to one address group: at most `most`.
+
+    A stream belongs to the group from which its latest message came. Times are monotonic seconds.
     """
 
     def __init__(self, streams: InStreams, most: int) -> None:
@@ -31,7 +32,11 @@ class StreamShares:
         self._generation = 0
 
     def admits(self, source: bytes, dest_type: int, name: bytes, address: str, now: float) -> bool:
-        """Whether a peer at `address` may continue or begin the stream of a source and destination."""
+        """Whether a peer at `address` may continue or begin the stream from a source to a destination.
+
+        `source` is the GUID on the wire; `dest_type` and `name` are as in UserHeader.Flags.DQ and
+        DestinationQueue.
+        """
         if len(self._streams) < self.most:  # nothing needs to be counted as long as all together are fewer
             return True
         if self._streams.get(source, dest_type, name) is not None:

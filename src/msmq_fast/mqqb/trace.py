@@ -23,9 +23,9 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 class Reports:
     """Sends a report about each traced message, if reports are enabled (EnableReportMessages).
 
-    `send` enqueues a message for a queue, and discards reports that cannot be delivered. `unix_time` returns
-    seconds; reports contain UTC. `usual` is the public report queue for messages that name none: over HTTP
-    they cannot (MC-MQSRM 2.2.6.6).
+    `send` enqueues a report for a queue, and discards it if it cannot be delivered. `unix_time` returns
+    seconds; reports contain UTC. `usual` is the GUID of the public report queue for traced messages that name
+    no report queue, as all that arrive over HTTP (MC-MQSRM 2.2.6.6).
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Reports:
         self._usual = usual
 
     def arrived(self, message: ParsedMessage, _: object = None) -> None:
-        """Report that a message was put into a queue: that of its destination, or an outgoing one."""
+        """Report that a message was put into its destination queue or into an outgoing queue."""
         self._report(message, _target(message))
 
     def sent(self, message: ParsedMessage, address: str) -> None:

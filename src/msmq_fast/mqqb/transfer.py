@@ -49,13 +49,13 @@ _ORDERLY = (CloseReason.IDLE, CloseReason.STOPPED, CloseReason.SUPERSEDED)
 class Transfer:
     """Assigns outgoing queues to sessions, and opens sessions.
 
-    `on_effect` is called with each effect that needs sockets. All queues that lead to a peer share one
-    session, which may be one that the peer opened. `is_own` returns whether an address is this computer's,
-    which never dials itself. Times are monotonic seconds.
+    `on_effect` is called with each action that needs a socket: Resolve, Ping or Connect. All queues that lead
+    to a peer share one session, which may be one that the peer opened. `is_own` returns whether an address
+    belongs to this computer: such addresses are never dialled. Times are monotonic seconds.
 
     A link that fails waits longer after each failure (see `Backoff`), until a session with its peer opens or
-    the peer pings. A link whose hops have no address is looked up again when routes change, and otherwise as
-    rarely.
+    the peer pings. The hops of a link without an address are looked up again after the same pauses, and also
+    when routes change.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Transfer:
             self._connect(link, now)
 
     def _enlist(self, queue: OutgoingChannel, now: float) -> Link:
-        """Returns the link of a queue, to which the queue is added."""
+        """Add a queue to its link, and return the link."""
         link = self._table.find(queue.hops) or self._table.add(queue.hops)
         if queue not in link.queues:
             if link.state is LinkState.QUEUED and link.answers_only and not queue.answers_only:
@@ -149,7 +149,7 @@ class Transfer:
     # ------------------------------------------------------------------------------------------ sessions
 
     def answered(self, session: PeerSession) -> None:
-        """Called when a session, accepted or dialled, was answered (see `SessionOwner`)."""
+        """Called when the peer of a session has accepted our EstablishConnection (see `SessionOwner`)."""
         for link in self._table.of_session(session):
             self._tell(link, Progress.ANSWERED, session.peer_address, "")
 
@@ -224,9 +224,9 @@ class Transfer:
         return now - session.opened_at >= self._session_context.timers.retry
 
     def _told_end(self, link: Link, session: PeerSession, was_open: bool) -> None:
-        """Report the end of a session to its queues, and the error if any.
+        """Report the end of a session, and the error if any, to the queues of a link.
 
-        The state is Disconnecting until the transport is closed, then Disconnected (3.1.5.9).
+        The state of the queues is Disconnecting until the transport is closed, then Disconnected (3.1.5.9).
         """
         reason = session.reason
         assert reason is not None  # noqa: S101 - of every session that was closed
@@ -307,7 +307,10 @@ class Transfer:
             self._on_effect(Resolve(link.number, host), now)
 
     def _may_connect(self, link: Link, purpose: Purpose) -> bool:
-        """Whether a link has a slot for its next step; `purpose` applies if the link is only for answers."""
+        """Whether a link has a slot for its next step.
+
+        `purpose` applies to a link that is only for answers; the slots of all other links are for messages.
+        """
         if self.dials.take(link, purpose if link.answers_only else Purpose.MESSAGES):
             return True
         link.state = LinkState.QUEUED
@@ -328,7 +331,7 @@ class Transfer:
     def heard_from(self, address: str, now: float) -> None:
         """Shorten the pause before the next attempt, because a queue manager at this address has pinged us.
 
-        The links that wait for it are tried again after the shortest pause at the latest.
+        The links that wait for this queue manager are tried again after the shortest pause at the latest.
         """
         for link in self._table.leading_to(address):
             if link.state is LinkState.WAITING:
@@ -369,10 +372,10 @@ class Transfer:
             self._dial(link, now)
 
     def _come_home(self, link: Link, now: float) -> None:
-        """Deliver locally, because the hop is this computer.
+        """Deliver the messages of the link locally, because the hop is this computer.
 
-        The name denotes this computer, which was not known, or a foreign system for which this computer is
-        the connector.
+        Either a host name has turned out to denote this computer, or the destination is a foreign system for
+        which this computer is the connector.
         """
         self._tell(link, Progress.OWN_HOST, link.address, "")
         taken = [queue.come_home() for queue in link.queues]
@@ -396,7 +399,10 @@ class Transfer:
             self._on_effect(Connect(link.number, link.address), now)
 
     def pinged(self, number: int, good: bool, now: float) -> None:
-        """Called when a ping was answered, or its time-out has expired."""
+        """Called when a ping was answered, or its time-out has expired.
+
+        `good`: the peer has answered that it would accept a session.
+        """
         link = self._table.numbered(number)
         if link is None or link.state is not LinkState.PINGING:
             return
@@ -408,7 +414,7 @@ class Transfer:
             self._attempt_failed(link, now)
 
     def connected(self, number: int, now: float, owner: SessionOwner[Session], wake: Wake) -> Session | None:
-        """Returns the session for a connection that was opened; None if it is no longer needed.
+        """Returns the session for a connection that was opened; None if the connection is no longer needed.
 
         `owner` must forward the events of the session to this object.
         """
@@ -453,7 +459,7 @@ class Transfer:
         self._grant(now)
 
     def _fail(self, link: Link, now: float) -> None:
-        """Schedule a new attempt after nothing could be reached, later each time."""
+        """Schedule a new attempt after no hop could be reached; the pause grows with each failure."""
         self._wait(link, now, self._backoff.failed(link.hops, now))
 
     def _wait(self, link: Link, now: float, due: float | None = None) -> None:
@@ -471,9 +477,7 @@ class Transfer:
             queue.scheduled(due - now)
 
     def _settle(self, link: Link) -> None:
-        """Reset a link for which nothing is pending: its timer, its slot and its place among links without an
-        address.
-        """
+        """Stop the timer of a link, release its slot, and remove it from the links without an address."""
         link.due = None
         self._retries.set(link, None)
         self.dials.release(link)
@@ -499,8 +503,8 @@ class Transfer:
         return self._retries.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Session Retry Connect Timer (3.1.6.1): try the next address or the next hop; after the last one
-        start again.
+        """Run the Session Retry Connect Timer (3.1.6.1): each link that is due tries its next address or next
+        hop; after the last hop, it starts again with the first.
         """
         try:
             for_each(self._retries.take(now, _TURN), lambda link: self._retry(link, now))
