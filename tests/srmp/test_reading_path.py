@@ -82,7 +82,7 @@ def test_destinations() -> None:
     assert found.multicast == "234.1.1.1:8001"
     assert found.destination_name == "MULTICAST=234.1.1.1:8001"
     for to in ("ftp://h/q", "", "MSMQ:DIRECT=OS:h\\q", "h/msmq/q", "MULTICAST=234.1.1.1:8001", "file:///x"):
-        refused(envelope(path(f"{ACTION}<to>{to}</to>{ID}"), properties()), "to holds neither")
+        refused(envelope(path(f"{ACTION}<to>{to}</to>{ID}"), properties()), "<to> holds neither")
 
 
 @pytest.mark.rule("SR-049", "SR-050")

@@ -31,7 +31,7 @@ def test_in_reply_to_is_ignored() -> None:
 
 @pytest.mark.rule("SR-060")
 def test_services() -> None:
-    refused(full(services("<durable/>", "")), "services without")
+    refused(full(services("<durable/>", "")), "<services> lacks")
     assert read_envelope(full(services(""))).services
     found = read_envelope(full(services("<durable/>")))
     assert (found.services, found.durable, found.recoverable) == (True, True, True)

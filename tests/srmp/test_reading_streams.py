@@ -13,8 +13,8 @@ from tests.support.srmp.texts import OTHER, START, STREAM_ID, URL, envelope, ful
 
 @pytest.mark.rule("SR-071")
 def test_a_stream_needs_msmq_and_must_be_understood() -> None:
-    refused(envelope(path(), properties(), stream()), "needs the Msmq element")
-    refused(full(stream(attributes="")), "stream without")
+    refused(envelope(path(), properties(), stream()), "must have the Msmq element")
+    refused(full(stream(attributes="")), "<stream> lacks")
 
 
 @pytest.mark.rule("SR-073", "SR-074", "SR-075", "SR-076")

@@ -1,4 +1,7 @@
-"""Messages in the APDUs of a PGM session: usually one in each, but no document requires that (A-75)."""
+"""Finds the messages in the APDUs of a PGM session.
+
+An APDU usually holds one message, but no document requires that (A-75).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _SESSIONS: Final = 64  # sessions that have such a message begun
 
 
 class Texts:
-    """Cuts the APDUs of sessions into messages, by the Content-Length that each message has."""
+    """Cuts the APDUs of PGM sessions into messages, with the Content-Length in the head of each message."""
 
     def __init__(self) -> None:
         self._begun: OrderedDict[Hashable, bytes] = OrderedDict()
@@ -29,10 +32,10 @@ class Texts:
         """Messages that were begun and not ended."""
 
     def feed(self, session: Hashable, apdu: bytes) -> list[bytes]:
-        """Return the messages that an APDU completes.
+        """Return the messages that are complete with this APDU of a session.
 
-        An APDU without a Content-Length counts as one message. An APDU that holds complete messages discards
-        the incomplete message of an earlier APDU.
+        An APDU without a Content-Length counts as one message. If an APDU holds only complete messages, the
+        incomplete message of an earlier APDU is dropped.
         """
         begun = self._begun.pop(session, b"")
         found, rest = _cut(apdu)

@@ -1,4 +1,4 @@
-"""Outgoing queues of the queue manager, with the interface that the transfer uses (MC-MQSRM 3.1.7.2)."""
+"""The interface through which `transfer` uses the outgoing queues of the queue manager (MC-MQSRM 3.1.7.2)."""
 
 from __future__ import annotations
 
@@ -55,14 +55,17 @@ _STATUS: Final = {
 
 
 class Encode(Protocol[R_co]):
-    """Builds a request from a message."""
+    """Builds an HTTP request from a message."""
 
     def __call__(self, packet: bytes, url: Url, place: Place) -> R_co:
-        """Return the request. Raises Nonconforming if SRMP cannot express the message."""
+        """Return the request that sends a message to `url`; `place` is the message's place in its stream.
+
+        Raises Nonconforming if SRMP cannot express the message.
+        """
 
 
 class Carrier(Protocol[S_contra]):
-    """Connects channels: `transfer.Transfer`."""
+    """Sends the messages of channels; implemented by `transfer.Transfer`."""
 
     def submit(self, channel: S_contra, now: float) -> None:
         """Note that a channel has messages to send."""
@@ -75,7 +78,7 @@ class Carrier(Protocol[S_contra]):
 
 
 class ChannelContext(Generic[R]):
-    """The context that all channels share; `R` is a request. `monotonic` and `unix_time` give seconds."""
+    """The context that all channels share. `R` is the type of requests."""
 
     def __init__(
         self,
@@ -90,9 +93,9 @@ class ChannelContext(Generic[R]):
         refused: Callable[[str, str], None],
         report: Report | None = None,
     ) -> None:
-        """`connect_to` returns the URL to whose host to connect for a URL. `touch` requests a turn of the
-        commit loop. `refused(reason, description)` is called for each message that cannot be sent, `report`
-        for each traced message that is sent.
+        """`connect_to` returns the URL to whose host to connect for messages to a URL. `monotonic` and
+        `unix_time` return seconds. `touch` requests a turn of the commit loop. `refused(reason, description)`
+        is called for each message that cannot be sent, `report` for each traced message that is sent.
         """
         self.carrier = carrier
         self.manager = manager
@@ -109,7 +112,7 @@ class ChannelContext(Generic[R]):
 
 
 class HttpChannel(Generic[R]):
-    """Adapts one outgoing queue for the transfer."""
+    """The interface through which the transfer uses one outgoing queue."""
 
     def __init__(self, queue: OutgoingQueue, context: ChannelContext[R]) -> None:
         self._context = context
@@ -131,7 +134,7 @@ class HttpChannel(Generic[R]):
         context.touch()
 
     def held(self, on_hold: bool) -> None:
-        """Called when the queue was paused or resumed."""
+        """Called when the queue was paused (`on_hold` is True) or resumed (False)."""
         context = self._context
         if not self._located():
             return
@@ -163,7 +166,7 @@ class HttpChannel(Generic[R]):
     # ---- what the transfer asks and tells
 
     def endpoint(self) -> Endpoint:
-        """Return the endpoint to connect to at present."""
+        """Return the server to which to connect now for the messages of the queue."""
         url = self._context.connect_to(self._url)
         only = self._only if url is self._url else None  # an administrator has redirected it
         return Endpoint(url.scheme, url.host, url.port, only)
@@ -179,7 +182,7 @@ class HttpChannel(Generic[R]):
 
     def may_continue(self, settled: Callable[[int], None]) -> bool:
         """Return whether the next message may be sent now. If not, `settled(status)` is called when the
-        caller may ask again; after a status other than 0, it must first wait for a timer.
+        caller may ask again; if the status is not 0, the caller must wait for a timer before it asks.
         """
         sequence = self._core.sequence
         if sequence is None:
@@ -193,7 +196,10 @@ class HttpChannel(Generic[R]):
         return may_continue(self._core, kept)
 
     def take(self) -> R | None:
-        """Lock the next message and return its request; None if there is no message."""
+        """Lock the next message of the queue, and return the request that sends it; None if there is none.
+
+        A message that has expired or that cannot be expressed in SRMP is skipped.
+        """
         while self.waits():
             taken = self._core.take(1, _TAKE, self._context.owner)
             if not taken:
@@ -246,7 +252,7 @@ class HttpChannel(Generic[R]):
         self._context.sequences.stop(self._core)
 
     def progress(self, progress: Progress, address: str, detail: str) -> None:
-        """Record a change of the connection."""
+        """Record a change of the connection in the state and the ConnectionHistory of the queue."""
         queue = self._queue
         if progress is Progress.CLEANED_UP:
             queue.set_state(OutgoingState.DISCONNECTED)

@@ -34,7 +34,7 @@ class Kind(Enum):
 
 
 def classify(envelope: Envelope) -> Kind | None:
-    """Return the kind; None for an envelope of no known kind, which must be ignored (SR-158, A-36)."""
+    """Return the kind of the message; None for an unknown kind, which must be ignored (SR-158, A-36)."""
     message_class = envelope.message_class
     delivery, stream = envelope.delivery_receipt, envelope.stream_receipt
     commitment = envelope.commitment_receipt

@@ -42,8 +42,10 @@ _DECIDED: Final = NEGATIVE_DECISIONS | {MessageClass.ACK_RECEIVE}
 @dataclass(frozen=True, slots=True)
 class Spelling:
     """How to write elements for which the specification and MSMQ on Windows differ. The defaults follow
-    Windows. `stream`: the name of the stream element (A-05). `literal_expiry`: whether expiresAt is the limit
-    to reach the queue, as TTrq is, rather than the limit to be received (A-07).
+    Windows.
+
+    `stream`: the name of the stream element (A-05). `literal_expiry`: which time limit expiresAt holds. True:
+    the limit to reach the queue, which TTrq also holds; False: the limit to be received (A-07).
     """
 
     stream: str = "Stream"
@@ -60,10 +62,10 @@ def to_envelope(
 ) -> Envelope:
     """Return the envelope of a message to the URL `to`, or to `MSMQ:MULTICAST=address:port`.
 
-    `receipts_to` returns the URL for stream receipts of a destination. A message with the class of an
-    acknowledgment becomes a receipt: its correlation identifier names the original, and its body holds the
-    place in the stream, in the layout of the acknowledgments of MS-MQQB. Raises Nonconforming if such a body
-    is malformed.
+    `place` is the place of the message in its stream. `receipts_to` returns the URL to which stream receipts
+    for messages to a URL are sent. A message with the class of an acknowledgment becomes a receipt: its
+    correlation identifier names the original message, and its body holds the place of the original in the
+    stream, in the layout of MS-MQQB acknowledgments. Raises Nonconforming if such a body is malformed.
     """
     sent = message.sent_time
     reached = _limit(sent, message.time_to_reach_queue)
@@ -95,12 +97,12 @@ def to_envelope(
 
 
 def _limit(sent: int, seconds: int) -> int:
-    """Return the time at which a limit of `seconds` ends (A-90)."""
+    """Return the Unix time at which a limit of `seconds` after `sent` ends (A-90)."""
     return END_OF_TIME if seconds == INFINITE else min(sent + seconds, END_OF_TIME)
 
 
 def _url(name: FormatName) -> str | None:
-    """Return the URL of a direct name of HTTP or HTTPS, None for other names."""
+    """Return the URL in a direct format name of HTTP or HTTPS; None for other format names."""
     scheme, colon, rest = name.text.partition(":")
     is_http = name.direct is not None and scheme.lower() in ("http", "https")
     return f"{scheme.lower()}{colon}{rest}" if is_http else None
@@ -111,7 +113,9 @@ def _via(name: FormatName) -> str:
 
 
 def _wanted(message: Message) -> tuple[str | None, str | None]:
-    """Returns the URLs for delivery and commitment receipts; only URLs are possible (SR-064, SR-066)."""
+    """Returns the URLs to which a delivery and a commitment receipt are to be sent, None for each receipt
+    that is not requested. No receipt is possible if the admin queue is not named by a URL (SR-064, SR-066).
+    """
     admin = None if message.admin_queue is None else _url(message.admin_queue)
     arrival = Acknowledge.POSITIVE_ARRIVAL in message.acknowledge
     receiving = message.acknowledge & (Acknowledge.POSITIVE_RECEIVE | Acknowledge.NEGATIVE_RECEIVE)
@@ -133,7 +137,7 @@ def _stream(sender: UUID, place: Place, to: str, receipts_to: Callable[[str], st
 def _receipts(
     message: Message,
 ) -> tuple[DeliveryReceipt | None, CommitmentReceipt | None, StreamReceipt | None]:
-    """Return the receipt elements of a message; all None if it is not a receipt."""
+    """Return the receipt elements of a message, None for each that it does not have."""
     kind, at = message.message_class, message.sent_time
     if kind == MessageClass.ORDER_ACK:
         return None, None, _stream_receipt(message)

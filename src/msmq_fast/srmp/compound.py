@@ -30,8 +30,8 @@ _VIA = re.compile(rb"^Via[ \t]*:([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)", re.IGNORECAS
 
 @dataclass(slots=True)
 class Compound:
-    """One message. `body_offset` and `size` locate the message body in the text that it was read from: it
-    begins `body_offset` bytes after the start of the last `size` bytes.
+    """One message. `body_offset` and `size` locate the message body in the request or APDU: the message is in
+    its last `size` bytes, and the message body begins `body_offset` bytes after the start of these.
     """
 
     envelope: Envelope
@@ -51,7 +51,7 @@ def read_http(
 ) -> Compound:
     """Return the message in the body of a request with this Content-Type; `read` parses its envelope.
 
-    Raises Nonconforming.
+    Raises Nonconforming if the body is not a valid message.
     """
     body = bytes(body)
     kind, parameters = _media_type(content_type)
@@ -65,10 +65,10 @@ def read_http(
 
 
 def read_text(text: bytes | bytearray | memoryview) -> Compound:
-    """Return the message in an APDU: a text that begins with the head of an HTTP request. The head is
-    ignored, Content-Type included; the first line after it gives the boundary (footnote 2).
+    """Return the message in an APDU: a text that begins with the head of an HTTP request.
 
-    Raises Nonconforming.
+    The head is ignored, Content-Type included; the first line after the head contains the boundary
+    (footnote 2). Raises Nonconforming if the text is not a valid message.
     """
     text = bytes(text)
     body = text[_head_end(text).end() :]
@@ -76,8 +76,8 @@ def read_text(text: bytes | bytearray | memoryview) -> Compound:
 
 
 def content_of(text: bytes) -> tuple[bytes, bytes]:
-    """Return the Content-Type and the body of a request that arrived over HTTP. Without a Content-Type, the
-    beginning of the body determines it. Raises Nonconforming.
+    """Return the Content-Type and the body of a request that arrived over HTTP. If its head has no
+    Content-Type, the beginning of the body determines it. Raises Nonconforming if neither is possible.
     """
     end = _head_end(text)
     line = text.find(b"\n", 0, end.start())
@@ -88,7 +88,10 @@ def content_of(text: bytes) -> tuple[bytes, bytes]:
 
 
 def via_of(text: bytes) -> list[bytes]:
-    """Return the servers that forwarded a request: its Via fields (RFC 9110 7.6.3). Raises Nonconforming."""
+    """Return the servers that forwarded a request: the entries of its Via fields (RFC 9110 7.6.3).
+
+    Raises Nonconforming if the head of the request does not end.
+    """
     head = text[: _head_end(text).start()]
     names = (name.strip() for field in _VIA.findall(head) for name in field.split(b","))
     return [name for name in names if name]
@@ -102,7 +105,7 @@ def _type_of(body: bytes) -> bytes:
 
 
 def _head_end(text: bytes) -> re.Match[bytes]:
-    """Find the end of the head, where the body begins."""
+    """Find the empty line that ends the head; the body begins after it."""
     end = _HEAD_END.search(text, 0, MAX_HEAD)
     if end is None:
         raise Nonconforming("the header of the message does not end")
@@ -126,8 +129,10 @@ def _check_charset(parameters: Mapping[str, str]) -> None:
 
 
 def _assembled(parts: list[Part], start: str, size: int, read: Callable[[bytes], Envelope]) -> Compound:
-    """Build the message from its parts. The envelope is the first part, or the part that the parameter
-    `start` names (RFC 2387).
+    """Build the message from its parts; `size` is the size of all parts together, as for `Compound`.
+
+    The envelope is in the part that the parameter `start` of the Content-Type names (RFC 2387), otherwise in
+    the first part.
     """
     if not parts:
         raise Nonconforming("the multipart message has no parts")
@@ -140,19 +145,19 @@ def _assembled(parts: list[Part], start: str, size: int, read: Callable[[bytes],
     xml = parts[root].content
     envelope = read(xml)
     if envelope.is_receipt:
-        raise Nonconforming("a receipt with a payload")
+        raise Nonconforming("a receipt must consist of the envelope only, without other parts")
     known: dict[str, Part] = {}
     others: dict[str, bytes] = {}
     for name, part in zip(names, parts, strict=True):
         if part is parts[root]:
             continue
         if part.fields.get(b"content-transfer-encoding", b"binary").lower() not in _AS_IT_IS:
-            raise Nonconforming("a part has a transfer encoding")
+            raise Nonconforming("a part has a Content-Transfer-Encoding other than binary, 8bit and 7bit")
         role = name.partition("@")[0].lower()
         if role not in ("body", "extension"):
             others.setdefault(name, part.content)
         elif role in known:
-            raise Nonconforming(f"two parts with the {role}")
+            raise Nonconforming(f"the message has two parts for the {role}")
         else:
             known[role] = part
     body, extension = known.get("body"), known.get("extension")

@@ -17,8 +17,8 @@ __all__ = ["Counters", "described"]
 
 
 class Counters:
-    """The counters. `on_refusal(reason, description)` is called for every message that was not accepted,
-    except duplicates.
+    """Counts messages by outcome. `on_refusal(reason, description)` is called for every message that was not
+    accepted, except duplicates.
     """
 
     __slots__ = ("_ledger", "forwarded", "not_taken", "on_refusal", "receipts", "stored")
@@ -39,22 +39,25 @@ class Counters:
             self.on_refusal(reason, description)
 
     def refuse(self, reason: Reason, description: str) -> Completion[int]:
-        """Count a message as `count` does, and return the status of the answer."""
+        """Count a message as `count` does, and return the status of the answer to it."""
         self.count(reason, description)
         return Completion.of(int(reason.status))
 
     def turn_away(
         self, reason: Reason, envelope: Envelope, size: int, queue: QueueCore | None = None
     ) -> Completion[int]:
-        """Count a message with a valid envelope, write an event as `tell` does, and return the status."""
+        """Count a message that has a valid envelope and was not accepted, and write an event as `tell` does.
+
+        Returns the status of the answer.
+        """
         self.count(reason, described(envelope))
         self.tell(reason, envelope, size, queue)
         return Completion.of(int(reason.status))
 
     def tell(self, reason: Reason, envelope: Envelope, size: int, queue: QueueCore | None = None) -> None:
-        """Write an event for a duplicate, or for a message that will never be accepted. A message that its
-        sender will send again, because there was no room or it was not its turn, gets no event. `size` is in
-        octets; `queue` is the local destination queue.
+        """Write an event for a duplicate, or for a message that will never be accepted. No event is written
+        for a message that its sender will send again, because there was no room for it, or an earlier message
+        of its stream is missing. `size` is in octets; `queue` is the local destination queue.
         """
         if reason is Reason.DUPLICATE:
             kind, message_class = EventKind.DUPLICATE, 0

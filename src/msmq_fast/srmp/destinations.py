@@ -1,5 +1,6 @@
-"""Finds the queues of messages that arrive by SRMP: each URL is resolved once, until queues change
-(3.1.5.1.3, 3.1.5.1.12).
+"""Finds the queues of messages that arrive by SRMP (3.1.5.1.3, 3.1.5.1.12).
+
+The queue of each URL is looked up once and remembered until queues change.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _BOUND = (QueueKind.PUBLIC, QueueKind.PRIVATE)
 
 
 class Place:
-    """A destination, and whether everyone may send to it. `internal`: it is order_queue$."""
+    """A destination, and whether everyone may send to it. `internal`: the destination is order_queue$."""
 
     __slots__ = ("destination", "everybody", "internal", "queue")
 
@@ -38,7 +39,7 @@ class Place:
 
 
 class Destinations:
-    """The destinations of this computer; `queues` returns its queues."""
+    """Finds the destinations of arriving messages; `queues` returns all queues of this computer."""
 
     def __init__(self, redirector: Redirector, guard: Guard, queues: Callable[[], Iterable[Queue]]) -> None:
         self._redirector = redirector
@@ -48,12 +49,12 @@ class Destinations:
         self._groups: dict[str, list[Queue]] | None = None
 
     def forget(self) -> None:
-        """Drop the resolved URLs after queues were created, deleted or changed."""
+        """Forget the URLs that were looked up, because queues were created, deleted or changed."""
         self._places.clear()
         self._groups = None
 
     def find(self, to: str) -> Place:
-        """Returns the destination of messages for a URL. Raises ValueError if it is invalid."""
+        """Returns the destination of messages to the URL `to`. Raises ValueError if the URL is invalid."""
         place = self._places.get(to)
         if place is not None and (place.queue is None or place.queue.state is QueueState.EXISTING):
             return place
@@ -81,8 +82,9 @@ class Destinations:
         return groups
 
     def admits(self, queue: Queue, user: Sid | None = None) -> bool:
-        """Return whether a message that `user` signed may be put into a queue (SR-179, SR-180); records
-        refusals.
+        """Return whether a message may be put into a queue (SR-179, SR-180); audits refusals.
+
+        `user` has signed the message; None: its sender is anonymous.
         """
         if self._guard.open_to_everybody(queue):
             return True

@@ -11,8 +11,9 @@ __all__ = ["Endpoint", "Progress"]
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """The address of a server: `scheme` is http or https, `host` a name or an address without brackets.
-    `only` is the one address that receipts for a peer may be sent to (`returnpath`), None for messages of
-    this computer.
+
+    `only` is for receipts: the address of the peer that asked for them, to which they may be sent
+    (`returnpath`). None: any address of the host is allowed, for messages of programs on this computer.
     """
 
     scheme: str

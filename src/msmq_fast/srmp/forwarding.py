@@ -1,13 +1,16 @@
 """Forwards messages for other computers: TransparentStoreAndForward and redirection (3.1.5.1.3, 4.10).
 
-A message is forwarded unchanged: same envelope and body, so same identifier, stream and signature. This
-server sends no receipt for it, assigns no number, and does not add it to the duplicate history.
+A message is forwarded unchanged: with the same envelope and body, so with the same identifier, stream and
+signature. This server sends no receipt for it, assigns no number, and does not add it to the duplicate
+history.
 
 SRMP has no hop count, so computers that redirect a URL to each other would forward a message for ever (A-54).
-Two rules prevent that. Each computer adds itself to the Via field of HTTP, which is kept with the message,
-and the number of names in it is limited. And a message that was forwarded to a URL is not forwarded to it
-again as long as that is remembered: in memory, or, for a message of a stream, as long as it waits in its
-queue.
+Two rules prevent that:
+
+- Each computer adds itself to the Via field of HTTP, which is kept with the message. The number of names in
+  this field is limited.
+- A message that was forwarded to a URL is remembered, in memory only, and is not forwarded to this URL again.
+  A message of a stream is remembered only as long as it waits in its outgoing queue.
 """
 
 from __future__ import annotations
@@ -43,8 +46,8 @@ class Forwarder:
         self._passed: OrderedDict[Pass, tuple[QueueCore, int] | None] = OrderedDict()
 
     def way_out(self, url: Url) -> OutgoingQueue:
-        """Return the outgoing queue to a URL. Raises MSMQError if the URL has none or the limit is
-        reached.
+        """Return the outgoing queue to a URL. Raises MSMQError if there can be no queue to this URL, or if
+        the limit of outgoing queues is reached.
         """
         name = self._names.get(url.text)
         if name is None:
@@ -55,8 +58,8 @@ class Forwarder:
 
     @staticmethod
     def passage(url: Url, envelope: Envelope) -> Pass | None:
-        """Return the key by which a message is remembered; None if it has no identifier and so always counts
-        as new.
+        """Return the key under which a message is remembered. None: the message has no identifier, and so it
+        always counts as new.
         """
         identifier = identifier_of(envelope)
         part = envelope.stream
@@ -67,8 +70,8 @@ class Forwarder:
     def is_known(self, passage: Pass) -> bool:
         """Return whether a message was forwarded before: it is a retransmission or came back in a loop.
 
-        A message of a stream counts only as long as it waits in its queue: its sender repeats it until the
-        receiver has it.
+        A message of a stream counts as forwarded only as long as it waits in its outgoing queue: the sender
+        repeats it until the receiver has it.
         """
         if passage not in self._passed:
             return False

@@ -49,10 +49,11 @@ _BOM: Final = "\ufeff"
 def to_packet(compound: Compound, raw: bytes, arrival_s: int, *, overdue: bool = False) -> bytes:
     """Return the packet of a message.
 
-    `raw` is the whole request or APDU, head included; `compound` was read from its last `compound.size`
-    bytes. `arrival_s`, in Unix seconds, replaces a missing sentAt (A-09). `overdue`: time limits that ended
-    before the arrival are ignored, so that such a message is kept like any other (A-08). Raises Nonconforming
-    if a name in the envelope is invalid, InsufficientResources if the packet would be larger than 4 MiB.
+    `raw` is the whole request or APDU, head included; `compound` was read from the last `compound.size` bytes
+    of `raw`. `arrival_s`, in Unix seconds, replaces a missing sentAt (A-09). `overdue`: time limits that
+    ended before the arrival are ignored, so that an expired message is kept like any other (A-08). Raises
+    Nonconforming if a name in the envelope is invalid, InsufficientResources if the packet would be larger
+    than 4 MiB.
     """
     envelope = compound.envelope
     msmq = envelope.msmq or MsmqPart(NULL_GUID, envelope.expires_at)
@@ -109,7 +110,9 @@ def _direct(url: str) -> bytes:
 
 
 def _destination(envelope: Envelope) -> QueueField:
-    """Return the DestinationQueueFormatName (SR-136). No field of a packet can hold a multicast address."""
+    """Return the field for DestinationQueueFormatName (SR-136), without a name if the destination is a
+    multicast group: no field of a packet can hold a multicast address.
+    """
     if envelope.multicast is not None:
         return QueueField(0)
     to = envelope.to
@@ -144,15 +147,17 @@ def _response(envelope: Envelope, source: UUID) -> QueueField:
 
 
 def _received_until(envelope: Envelope) -> int | None:
-    """Return the limit to be received: with Msmq, expiresAt has the meaning that MSMQ on Windows gives it
-    (A-07); without, it is the limit to reach the queue.
+    """Return the Unix time until which the message must be received; None for no limit.
+
+    This is expiresAt if the envelope has the Msmq element (A-07). In other envelopes, expiresAt is the limit
+    to reach the queue.
     """
     forever = envelope.msmq is None or envelope.expires_at >= END_OF_TIME
     return None if forever else envelope.expires_at
 
 
 def _limit(end: int | None, sent: int, over: int | None) -> int:
-    """Return the seconds from `sent` to `end`; an end at or before `over` means unlimited."""
+    """Return the seconds from `sent` to `end`; INFINITE if `end` is None, or if it is not after `over`."""
     return INFINITE if end is None or (over is not None and end <= over) else _u32(end - sent)
 
 
@@ -173,8 +178,9 @@ def _user_flags(msmq: MsmqPart) -> int:
 
 
 def _transaction(stream: StreamPart | None, msmq: MsmqPart) -> bytes | None:
-    """Return the header for the place in the stream. A final stream receipt is due if the sender asked for a
-    dead letter (SR-123).
+    """Return the TransactionHeader for the place of the message in its stream; None without a stream.
+
+    It requests a final stream receipt if the sender asked for a dead letter (SR-123).
     """
     if stream is None:
         return None
@@ -192,14 +198,17 @@ def _transaction(stream: StreamPart | None, msmq: MsmqPart) -> bytes | None:
 
 
 def _security(msmq: MsmqPart) -> bytes | None:
-    """Return the header that holds the provider's name; signatures are in the envelope."""
+    """Return the SecurityHeader with the name of the cryptographic provider, None if the envelope names none.
+
+    It holds no signature: signatures are in the envelope.
+    """
     if msmq.provider is None:
         return None
     return SecurityHeader(provider_info=provider_info(msmq.provider.type, msmq.provider.name)).encode()
 
 
 def _trailer(compound: Compound, raw: bytes, msmq: MsmqPart) -> bytes:
-    """Return the headers after the properties."""
+    """Return the headers that follow the MessagePropertiesHeader in the packet."""
     body = compound.body or b""
     at = len(raw) - compound.size + compound.body_offset if body else 0
     envelope = compound.envelope_xml.decode("utf-8").removeprefix(_BOM)
@@ -220,7 +229,10 @@ def _trailer(compound: Compound, raw: bytes, msmq: MsmqPart) -> bytes:
 
 
 def _address(section: int, names: tuple[str, ...]) -> MQFAddressHeader:
-    """Return a list of queue names without those that are invalid or that a packet cannot hold (A-82)."""
+    """Return the header for a list of queue names.
+
+    Names that are invalid, or that a packet cannot hold, are omitted (A-82).
+    """
     elements = []
     for name in names:
         try:

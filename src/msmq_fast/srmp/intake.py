@@ -1,8 +1,9 @@
 """Stores messages that arrive, one unit of work each ([MC-MQSRM] 3.1.5.1.6.2, 3.1.5.1.11, 3.1.5.1.12; A-30,
 A-31).
 
-One unit holds a message, its identifier or its place in its stream, and the effect of a receipt on our own
-messages: all are stored or none. The answer follows when the unit is durable, at once for an express message.
+One unit of work stores a message, its identifier or its place in its stream, and the effect of a receipt on
+our own messages: all of these or none. The answer is sent when the unit is durable, for an express message at
+once.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Intake:
         effect: Callable[[], None] | None = None,
     ) -> Completion[int]:
         """Store a message in one queue, or in all queues of a multicast group, unless it is a duplicate.
-        `effect` runs in the same unit. Returns the status of the answer.
+        `effect` runs in the same unit of work. Returns the status of the answer to the request.
         """
         history, now = self._history, self._ledger.now_s
         identifier = identifier_of(envelope)
@@ -151,8 +152,8 @@ class Intake:
             self._report(packet)
 
     def unit(self, effect: Callable[[], None]) -> Completion[int]:
-        """Run `effect` in a unit of its own; return the status of the answer, due when the unit is
-        durable.
+        """Run `effect` in a unit of work of its own; return the status of the answer, which is available when
+        the unit is durable.
         """
         completion: Completion[int] = Completion()
         with self._writer.unit() as writer:
@@ -161,7 +162,10 @@ class Intake:
         return completion
 
     def when_kept(self, kept: Callable[[], bool]) -> Completion[int]:
-        """Return the answer to a duplicate whose first copy is not durable yet: it gets the same answer."""
+        """Return the status of the answer to a duplicate whose first copy is not durable yet.
+
+        The duplicate gets the answer of the first copy; `kept` returns whether the first copy was stored.
+        """
         completion: Completion[int] = Completion()
 
         def ended(status: int) -> None:
@@ -181,13 +185,14 @@ def _ok() -> Completion[int]:
 
 
 def refusal(result: int) -> Reason:
-    """Return the reason why a queue did not accept a message (EnqueueResult)."""
+    """Return the reason why a queue did not accept a message; `result` is an EnqueueResult."""
     return _REFUSED.get(result, Reason.MACHINE_QUOTA)
 
 
 def _as_sent(packet: bytes, envelope: Envelope) -> bytes:
-    """Return bytes that are equal for all copies of a message: without a sentAt, SentTime is the arrival time
-    of the copy and is set to zero.
+    """Return the packet in a form that is the same for all copies of a message.
+
+    If the envelope has no sentAt, SentTime of the packet is the arrival time of the copy; it is set to zero.
     """
     if envelope.sent_at is not None:
         return packet

@@ -14,8 +14,8 @@ stream receipts, with one URL for all other destinations:
     <StreamReceiptSetup xmlns="msmq-streamreceipt-mapping.xml">
       <setup><LogicalAddress/><StreamReceiptURL/></setup> … <default/>
 
-Microsoft's documents give the names in the first and the third; the rest is our reading of them. So only
-the name of the top element, in any case, distinguishes the files.
+Microsoft's documents give the names in the first and the third form; everything else is our reading of these
+documents. So only the name of the top element, in upper or lower case, distinguishes the files.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class DeliveryReceipt:
 
 @dataclass(frozen=True, slots=True)
 class CommitmentReceipt:
-    """The receipt for a message that was received from its queue, or never will be (2.2.5.5)."""
+    """The receipt for a message that was received from its queue, or will never be received (2.2.5.5)."""
 
     decided_at: int
     positive: bool
@@ -94,8 +94,9 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class MsmqPart:
-    """The Msmq element: attributes of a message that are specific to MSMQ (2.2.6). None: the element is
-    absent.
+    """The Msmq element: attributes of a message that are specific to MSMQ (2.2.6).
+
+    An attribute that is None is absent from the Msmq element.
     """
 
     source_qm: UUID
@@ -119,7 +120,7 @@ class MsmqPart:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The digest of one part (2.2.7.1.2). None: absent."""
+    """The digest of one part of a message (2.2.7.1.2). A field that is None is absent from the envelope."""
 
     uri: str
     digest_method: str | None
@@ -162,12 +163,12 @@ class Envelope:
 
     @property
     def label(self) -> str:
-        """The label; empty if the action lacks the prefix of MSMQ (2.2.4.1)."""
+        """The label of the message; empty if the action does not begin with the prefix MSMQ: (2.2.4.1)."""
         return self.action[len(LABEL_PREFIX) :] if self.action.startswith(LABEL_PREFIX) else ""
 
     @property
     def identifier(self) -> tuple[UUID, int]:
-        """The source GUID and the ordinal; without Msmq, the NULL GUID and 1.
+        """The GUID of the source and the ordinal; without the Msmq element, the NULL GUID and 1.
 
         Raises Nonconforming if the envelope has Msmq and the identifier is malformed; `read_envelope` refuses
         such envelopes. SourceQmGuid takes precedence over the GUID in the identifier (3.1.5.1.1, footnote 7).
@@ -178,12 +179,12 @@ class Envelope:
 
     @property
     def message_class(self) -> int:
-        """The message class; without Msmq, that of an ordinary message."""
+        """The message class; NORMAL if the envelope has no Msmq element."""
         return MessageClass.NORMAL if self.msmq is None else self.msmq.message_class
 
     @property
     def is_receipt(self) -> bool:
-        """Whether it holds a receipt element of any kind."""
+        """Whether the envelope holds a receipt element of any kind."""
         receipts = (self.delivery_receipt, self.commitment_receipt, self.stream_receipt)
         return any(receipt is not None for receipt in receipts)
 
@@ -195,7 +196,7 @@ class Envelope:
 
     @property
     def recoverable(self) -> bool:
-        """Whether the message must be on disk before it is acknowledged; a stream implies it (A-83)."""
+        """Whether the message must be on disk before it is acknowledged; always for a stream (A-83)."""
         return self.durable or self.stream is not None
 
     @property

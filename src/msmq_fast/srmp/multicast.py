@@ -31,8 +31,10 @@ MakeSource = Callable[[Callable[[int], None]], Source]
 
 
 class Feed:
-    """One outgoing queue and the sources of its current session: one for each network interface, all of which
-    send every message. Times are monotonic seconds.
+    """One outgoing queue and the PGM sources of its current session.
+
+    There is one source for each network interface, and every source sends every message. Times are monotonic
+    seconds.
     """
 
     def __init__(
@@ -45,9 +47,10 @@ class Feed:
         room: int,
         report: Report | None = None,
     ) -> None:
-        """`owner` owns the locks of messages under way. `encode` builds the APDU of a packet for
-        `address:port`. `room` limits the octets that wait in a source. `refused(reason, description)` is
-        called for each message that cannot be sent, `report` for each traced message that is sent.
+        """`owner` is the number under which messages on their way are locked. `encode(packet, group)` builds
+        the APDU of a message to the group `address:port`. `room` limits the octets that wait in a source.
+        `refused(reason, description)` is called for each message that cannot be sent, `report` for each
+        traced message that is sent.
         """
         self.queue = queue
         self.sources: list[Source] = []
@@ -71,11 +74,11 @@ class Feed:
 
     @property
     def under_way(self) -> int:
-        """The number of messages that wait in the sources."""
+        """The number of messages that were passed to the sources and not yet sent by all of them."""
         return len(self._under_way)
 
     def begin(self, makers: list[MakeSource]) -> None:
-        """Begin a session with one source for each of `makers`. No message may be under way."""
+        """Begin a session with one source for each of `makers`. Call only while no message is under way."""
         self._sent = [0] * len(makers)
         self._settled = 0
         self.sources = [make(self._left(index)) for index, make in enumerate(makers)]
@@ -129,14 +132,15 @@ class Feed:
         give_up(self._core, message.lookup_id, MessageClass.NACK_BAD_DST_Q)
 
     def packets(self, now: float) -> list[list[Datagram]]:
-        """Return the datagrams that each source may send now. Call `settle` to remove the messages that were
-        sent.
+        """Return a list of datagrams for each source: those that it may send now.
+
+        Then call `settle` to remove the messages that were sent.
         """
         return [source.packets(now) for source in self.sources]
 
     def settle(self) -> None:
-        """Remove the messages that all sources have sent, and put copies into the journal if a message asks
-        for it.
+        """Remove the messages that all sources have sent, with a copy in the journal for each message that
+        asks for it.
         """
         count = min(self._sent, default=0) - self._settled
         if count > 0:
@@ -144,8 +148,10 @@ class Feed:
             self._core.acked(array("Q", [self._under_way.popleft() for _ in range(count)]), self._owner)
 
     def end(self, now: float) -> list[Source]:
-        """End the session and return its sources, which answer NAKs for a while, unless that would cancel
-        messages. Messages that were not sent become available again.
+        """End the session and return its sources.
+
+        The sources answer NAKs for a while. If there are messages that not all of them have sent, they end
+        with RST instead and answer no NAKs; these messages become available in the queue again.
         """
         ended, self.sources = self.sources, []
         for source in ended:

@@ -43,8 +43,8 @@ class Part:
 
 
 def boundary_of(body: bytes) -> bytes:
-    """Return the boundary with which a body starts, for a header without one (footnote 2). Raises
-    Nonconforming if the body does not start with a boundary.
+    """Return the boundary with which a body starts. It is used if the header of the message does not name the
+    boundary (footnote 2). Raises Nonconforming if the body does not start with a boundary.
     """
     found = _FIRST_LINE.match(body[: MAX_BOUNDARY + 16])
     if found is None:
@@ -71,7 +71,7 @@ def split(boundary: bytes, body: bytes) -> list[Part]:
         else:
             line = _LINE_END.match(body, at)
             if line is None:
-                raise Nonconforming("text follows a delimiter on its line")
+                raise Nonconforming("text follows a delimiter on the same line")
             at = line.end()
         head, start = _part_head(body, at)
         end, at = _part_end(body, start, head, forms)
@@ -106,7 +106,7 @@ def _part_head(body: bytes, at: int) -> tuple[_Head, int]:
 
 @lru_cache(maxsize=128)  # a sender writes the same heads again and again
 def _known_head(text: bytes) -> _Head | None:
-    """Parse the head that ends at an empty line; None if an earlier empty line ends it."""
+    """Parse a head; None if it contains an empty line, so that it ends earlier than `text` does."""
     if not text or text.startswith((b"\r\n", b"\n")) or text.endswith(b"\n") or _HEAD_END.search(text):
         return None
     return _head(text)
@@ -121,8 +121,8 @@ def _head(text: bytes) -> _Head:
 
 
 def read_fields(head: bytes) -> dict[bytes, bytes]:
-    """Return header fields by lower-case name; the first of repeated fields counts. Raises Nonconforming if a
-    line is not a header field.
+    """Return the header fields by lower-case name; if a field is repeated, the first one counts. Raises
+    Nonconforming if a line is not a header field.
     """
     fields: dict[bytes, bytes] = {}
     if b"\n " in head or b"\n\t" in head:
@@ -131,7 +131,7 @@ def read_fields(head: bytes) -> dict[bytes, bytes]:
         name, colon, value = line.partition(b":")
         name = name.rstrip(b" \t")
         if not colon or not name or name.translate(None, _TOKEN):
-            raise Nonconforming("a header line is not a field")
+            raise Nonconforming("a header line does not have the form name: value")
         fields.setdefault(name.lower(), value.strip(b" \t"))
     return fields
 
@@ -143,19 +143,21 @@ def _part_end(body: bytes, start: int, head: _Head, forms: list[bytes]) -> tuple
         return _next_delimiter(body, start, forms)
     end = start + length
     if not start <= end <= len(body):
-        raise Nonconforming("the Content-Length of a part does not fit the message")
+        raise Nonconforming("the Content-Length of a part is invalid or exceeds the message")
     if body.startswith(forms[-1], end):
         return end, end
     for between in (b"\r\n", b"\n"):
         if body.startswith(between + forms[-1], end):
             return end, end + len(between)
-    raise Nonconforming("no delimiter follows the end that the Content-Length of a part gives")
+    raise Nonconforming("a part is not followed by a delimiter where its Content-Length ends")
 
 
 def _next_delimiter(body: bytes, start: int, forms: list[bytes]) -> tuple[int, int]:
-    """Find the delimiter that ends the text at `start`: a delimiter on its own line if there is one,
-    otherwise any. A form that does not occur is removed from `forms`, so that it is not searched for in each
-    part.
+    """Find the delimiter that ends the content at `start`: a delimiter at the beginning of a line if there is
+    one, otherwise any. Returns (end of the content, offset of the delimiter).
+
+    A form of the delimiter that does not occur is removed from `forms`, so that it is not searched again for
+    each part.
     """
     delimiter = forms[-1]
     if body.startswith(delimiter, start):
@@ -165,11 +167,11 @@ def _next_delimiter(body: bytes, start: int, forms: list[bytes]) -> tuple[int, i
         if at >= 0:
             return at, at + len(forms[0]) - len(delimiter)
         del forms[0]
-    raise Nonconforming("a part does not end")
+    raise Nonconforming("a part is not followed by a delimiter")
 
 
 def build(boundary: bytes, parts: Iterable[tuple[bytes, bytes, bytes]]) -> bytes:
-    """Build the body from parts, each of content type, Content-Id (empty: none) and content."""
+    """Build the body from parts, each a tuple (Content-Type, Content-Id or b"" for none, content)."""
     pieces = []
     for content_type, content_id, content in parts:
         pieces.append(

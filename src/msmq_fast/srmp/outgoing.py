@@ -1,7 +1,8 @@
 """Converts UserMessage packets to SRMP requests and to APDUs for PGM ([MC-MQSRM] 3.1.7.2.4; sections 1.1,
 4.8, 4.11).
 
-A packet results in the same bytes each time it is sent, except for `previous` of streams (A-10, A-11).
+A packet is converted to the same bytes each time it is sent, except for `previous` in the stream element
+(A-10, A-11).
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ Sign = Callable[[ParsedMessage], SignaturePart | None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One POST. Host and Content-Length are among the headers, in the order in which they are sent."""
+    """One POST request. `headers` are all header fields, Host and Content-Length included, in the order in
+    which they are sent.
+    """
 
     target: bytes
     headers: list[tuple[bytes, bytes]]
@@ -61,19 +64,20 @@ class Requests:
         sign: Sign | None = None,
         spelling: Spelling = Spelling(),  # noqa: B008 - immutable
     ) -> None:
-        """`receipts_to` gives the URL that stream receipts are to come to for a destination URL. `sign` gives
-        the signature of a message that has a SecurityHeader.
+        """`receipts_to` returns the URL to which stream receipts for messages to a URL are to be sent. `sign`
+        returns the signature of a message that has a SecurityHeader.
         """
         self._receipts_to = receipts_to
         self._sign = sign
         self._spelling = spelling
 
     def __call__(self, packet: bytes, url: Url, place: Place = NO_STREAM) -> Request:
-        """The request for a message to a URL; `place` is its place in a stream as its receiver knows it.
+        """Return the request that sends a message to a URL; `place` is the place of the message in the stream
+        that its receiver sees.
 
-        A message that came by SRMP and is passed on has its body unchanged (A-53), with another target and
-        Host, and lists in Via the servers that passed it on. Nonconforming: SRMP cannot express the message.
-        PacketFault: the packet is malformed.
+        The body of a message that arrived by SRMP and is forwarded stays unchanged (A-53); its request has a
+        new target and Host, and a Via field that lists the servers that forwarded it. Raises Nonconforming if
+        SRMP cannot express the message, PacketFault if the packet is malformed.
         """
         host, target = url.authority.encode("idna" if not url.authority.isascii() else "ascii"), url.target
         if has_envelope(packet):
@@ -87,8 +91,8 @@ class Requests:
         return _request(target.encode("ascii"), host, content_type, body, way)
 
     def apdu(self, packet: bytes, group: str) -> bytes:
-        """Return the APDU for a message to the multicast group `address:port`: the text of a
-        request (SR-008).
+        """Return the APDU for a message to the multicast group `address:port`: the bytes of an HTTP request
+        (SR-008).
 
         Raises as `__call__` does.
         """
@@ -97,7 +101,7 @@ class Requests:
         return _request(address, address, content_type, body, []).text
 
     def _content(self, packet: bytes, to: str, place: Place) -> tuple[bytes, bytes]:
-        """Return the Content-Type and the body."""
+        """Return the Content-Type and the body of the request for a message that this computer sends."""
         message = Message.from_packet(packet)
         signature = None
         if message.security is not None and self._sign is not None:
@@ -128,8 +132,8 @@ class Requests:
 
 
 def _boundary(number: int, contents: list[bytes]) -> bytes:
-    """Return a boundary in the form of Windows that occurs in none of the parts, for receivers that search
-    for delimiters.
+    """Return a boundary in the form that Windows uses. It occurs in none of the parts, since some receivers
+    search for delimiters.
     """
     while True:
         boundary = b"MSMQ - SOAP boundary, %d" % (number % _BOUNDARIES)

@@ -7,11 +7,11 @@
 2. Another envelope with the same bytes around these texts, and with plain characters in them, has the same
    tree with other texts: whether it is well-formed, its depth, its names and its attributes depend only on
    the bytes that are equal.
-3. The same functions convert the texts as for every other envelope. An envelope that does not match, or whose
-   texts are invalid, goes to the parser; only the parser refuses envelopes.
+3. The texts are converted by the same functions as after parsing. An envelope that does not match, or whose
+   texts are invalid, is passed to the parser; only the parser refuses envelopes.
 
-Patterns are for user messages outside of streams without a signature: receipts and signed messages have few
-bytes in common.
+Patterns are used only for user messages that have no stream and no signature: receipts and signed messages
+have few bytes in common.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ class Pattern:
     __slots__ = ("_envelope", "_last", "_names", "_pieces")
 
     def __init__(self, pieces: list[bytes], names: list[str], envelope: Envelope) -> None:
-        """`pieces`: the bytes before, between and after the texts of the elements `names`."""
+        """`pieces`: the bytes before, between and after the texts of the elements `names`, in order.
+
+        `envelope` is the first of the envelopes that have these bytes in common.
+        """
         self._pieces = pieces[:-1]
         self._last = pieces[-1]
         self._names = names
@@ -52,7 +55,9 @@ class Pattern:
 
     @classmethod
     def of(cls, xml: bytes, envelope: Envelope) -> Pattern | None:
-        """Return the pattern of an envelope that was read; None if it cannot become one."""
+        """Return the pattern of the envelope that the parser has read from `xml`; None if the envelope is
+        not suitable for a pattern.
+        """
         parts = envelope.stream, envelope.signature, envelope.is_receipt or None
         if len(xml) > MOST_BYTES or any(part is not None for part in parts):
             return None
@@ -74,7 +79,7 @@ class Pattern:
         return cls(pieces, list(texts), envelope)
 
     def read(self, xml: bytes) -> Envelope | None:
-        """Return the envelope; None if it does not match this pattern or is invalid."""
+        """Return the envelope in `xml`; None if it does not match this pattern or is invalid."""
         if len(xml) > MOST_BYTES:
             return None
         at = 0
@@ -133,7 +138,7 @@ class _Sender:
         self._misses = 0
 
     def read(self, xml: bytes) -> Envelope:
-        """Return the envelope. Raises Nonconforming as `read_envelope` does."""
+        """Return the envelope in `xml`. Raises Nonconforming as `read_envelope` does."""
         if self._pattern is not None:
             envelope = self._pattern.read(xml)
             if envelope is not None:
@@ -153,9 +158,10 @@ class EnvelopePatterns:
         self._senders: dict[int, _Sender] = {}
 
     def read(self, xml: bytes, key: int) -> Envelope:
-        """Return the envelope. `key` identifies its sender and its destination. It may be a hash: after a
-        collision the pattern does not match, and the parser reads the envelope. Raises Nonconforming as
-        `read_envelope` does.
+        """Return the envelope in `xml`. `key` identifies its sender and its destination.
+
+        The key may be a hash: if two senders have the same key, the pattern of one does not match the
+        envelopes of the other, and the parser reads them. Raises Nonconforming as `read_envelope` does.
         """
         sender = self._senders.get(key)
         if sender is not None:

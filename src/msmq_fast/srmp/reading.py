@@ -91,17 +91,17 @@ def read_envelope(xml: bytes) -> Envelope:
     found = _headers(root[0])
     path, properties = found.get("path"), found.get("properties")
     if path is None or properties is None:
-        raise Nonconforming(f"no {'path' if path is None else 'properties'} in se:Header")
+        raise Nonconforming(f"se:Header has no element <{'path' if path is None else 'properties'}>")
     for name in ("path", "properties", "services", "stream"):
         if name in found and found[name].get(_MUST_UNDERSTAND) != "1":
-            raise Nonconforming(f'{name} without se:mustUnderstand="1"')
+            raise Nonconforming(f'<{name}> lacks the attribute se:mustUnderstand="1"')
     action, to, identifier, via = _read_path(path)
     dates = _texts(properties, _PROPERTIES)
     msmq = _read_msmq(found["Msmq"]) if "Msmq" in found else None
     if msmq is not None:
         read_message_id(identifier)
     elif "stream" in found:
-        raise Nonconforming("a stream needs the Msmq element")
+        raise Nonconforming("an envelope with a stream must have the Msmq element")
     services = _read_services(found["services"]) if "services" in found else {}
     return Envelope(
         action=action,
@@ -124,20 +124,23 @@ def read_envelope(xml: bytes) -> Envelope:
 
 
 def _headers(header: Any) -> _Found:
-    """Return the header elements of SRMP. Raises Nonconforming if another element must be
-    understood (A-04).
+    """Return the header elements of SRMP by name. Raises Nonconforming if the header has an unknown element
+    with mustUnderstand (A-04).
     """
     found = _children(header, _HEADERS)
     if len(found) < len(header):
         for child in header:
             for_us = child.tag not in _HEADERS and child.get(_ACTOR, _NEXT) in ("", _NEXT)
             if for_us and child.get(_MUST_UNDERSTAND) == "1":
-                raise Nonconforming("an unknown header element with mustUnderstand")
+                raise Nonconforming('se:Header has an unknown element with se:mustUnderstand="1"')
     return found
 
 
 def _children(parent: Any, names: dict[str, str]) -> _Found:
-    """Return the children with these names, each at most once; other children are ignored."""
+    """Return the child elements with these tags by name; other children are ignored.
+
+    `names` maps tags to names. Raises Nonconforming if a child occurs twice.
+    """
     found: _Found = {}
     for child in parent:
         name = names.get(child.tag)
@@ -149,7 +152,7 @@ def _children(parent: Any, names: dict[str, str]) -> _Found:
 
 
 def _texts(parent: Any, names: dict[str, str]) -> _Texts:
-    """Return the texts of the children with these names, each at most once; other children are ignored."""
+    """Return the texts of the child elements with these tags by name, as `_children` returns elements."""
     found: _Texts = {}
     for child in parent:
         name = names.get(child.tag)
@@ -161,7 +164,7 @@ def _texts(parent: Any, names: dict[str, str]) -> _Texts:
 
 
 def _required(found: _Texts, name: str) -> str:
-    """Return the text of a required element."""
+    """Return the text of a required element. Raises Nonconforming if the element is missing."""
     text = found.get(name)
     if text is None:
         raise Nonconforming(f"{name} is missing")
@@ -178,12 +181,12 @@ def _read_path(path: Any) -> tuple[str, str, str, str | None]:
     if action.startswith(LABEL_PREFIX) and utf16_units(action) > MAX_LABEL + len(LABEL_PREFIX):
         raise Nonconforming(f"a label may have at most {MAX_LABEL} characters")
     if not (_is_url(to) or to[: len(MULTICAST_PREFIX)].upper() == MULTICAST_PREFIX):
-        raise Nonconforming("to holds neither a URL of http or https nor MSMQ:MULTICAST=")
+        raise Nonconforming("<to> holds neither an http or https URL nor MSMQ:MULTICAST=address:port")
     via = None
     if "rev" in parts:
         via = _required(_texts(path.find(_REV_ELEMENT), _REV), "via") or None
         if via is not None and not _is_url(via) and via[: len(LABEL_PREFIX)].upper() != LABEL_PREFIX:
-            raise Nonconforming("via holds neither a URL of http or https nor MSMQ: and a format name")
+            raise Nonconforming("<via> holds neither an http or https URL nor MSMQ: and a format name")
     return action, to, identifier, via
 
 
@@ -194,7 +197,7 @@ def _is_url(text: str) -> bool:
 def _url(found: _Texts, name: str) -> str:
     text = _required(found, name)
     if not _is_url(text):
-        raise Nonconforming(f"{name} holds no URL of http or https")
+        raise Nonconforming(f"<{name}> does not hold an http or https URL")
     return text
 
 
@@ -216,9 +219,9 @@ def _read_stream(stream: Any) -> StreamPart:
     sender, sequence = read_stream_id(_required(parts, "streamId"))
     current = read_number(_required(parts, "current"), _U32)  # A-60
     if current == 0:
-        raise Nonconforming("current must be at least 1")
+        raise Nonconforming("<current> must be at least 1")
     if ("start" in parts) != (current == 1):
-        raise Nonconforming("only the first message of a stream has start")
+        raise Nonconforming("<start> must be present if <current> is 1, and absent otherwise")
     start = stream.find(_START_ELEMENT)
     return StreamPart(
         sender=sender,
@@ -231,7 +234,7 @@ def _read_stream(stream: Any) -> StreamPart:
 
 
 def _original(parts: _Texts) -> str:
-    """Return the identifier of the message to which a receipt refers."""
+    """Return the identifier of a receipt's original message. Raises Nonconforming if it is invalid."""
     text = _required(parts, "id")
     read_message_id(text)
     return text
@@ -246,7 +249,7 @@ def _read_commitment(receipt: Any) -> CommitmentReceipt:
     parts = _texts(receipt, _RECEIPT)
     decision = _required(parts, "decision")
     if decision not in ("positive", "negative"):
-        raise Nonconforming("decision is neither positive nor negative")
+        raise Nonconforming("<decision> is neither positive nor negative")
     decided_at = read_date(_required(parts, "decidedAt"))
     return CommitmentReceipt(decided_at, decision == "positive", _original(parts))
 

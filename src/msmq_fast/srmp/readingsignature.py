@@ -51,8 +51,8 @@ def _read_reference(reference: Any) -> Reference:
 
 
 def _octets(prefix: str | None, xml: bytes) -> bytes:
-    """Return the octets of SignedInfo as received (A-64). Raises Nonconforming if the text of its tags occurs
-    more than once.
+    """Return the octets of the SignedInfo element as received (A-64). Raises Nonconforming unless its start
+    tag and its end tag each occur exactly once.
     """
     name = b"SignedInfo" if prefix is None else prefix.encode() + b":SignedInfo"
     starts = [found.start() for found in re.finditer(rb"<%b[\s>]" % re.escape(name), xml)]
@@ -63,8 +63,8 @@ def _octets(prefix: str | None, xml: bytes) -> bytes:
 
 
 def _certificates(signature: Any) -> tuple[bytes, ...]:
-    """Return the certificates in KeyInfo, in either namespace; the specification does not define
-    them (A-64).
+    """Return the certificates in the KeyInfo element, whichever of two namespaces it has; the specification
+    does not define how a message carries them (A-64).
     """
     elements = [
         each

@@ -18,8 +18,9 @@ class Status(IntEnum):
 
 
 class Reason(Enum):
-    """Why a message was not accepted, for counters and logs. A final reason has the message class that the
-    event feed reports, as for messages of MS-MQQB.
+    """Why a message was not accepted, for counters and logs: (text, status of the answer, message class).
+
+    A reason with a message class is final; the event feed reports the class, as for messages of MS-MQQB.
     """
 
     MALFORMED = "malformed message", Status.REJECTED

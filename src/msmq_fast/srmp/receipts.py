@@ -1,10 +1,10 @@
 """Receipts for messages that came by SRMP: delivery, commitment, stream and final stream receipts (3.1.7.3,
 4.8).
 
-A receipt is an ordinary message in the outgoing queue of its URL, so it waits while the receiver is
-unreachable and expires like other messages. Its content on the wire follows from its class, correlation
-identifier and body. The envelope that is stored with the original message provides all data that the receipt
-needs.
+A receipt is an ordinary message in the outgoing queue to the URL that the original message names for
+receipts. So it waits while this URL is unreachable, and expires like other messages. Its content on the wire
+follows from its class, correlation identifier and body. The envelope that is stored with the original message
+provides all data that the receipt needs.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Sequences(Protocol):
     def final_receipt(
         self, sender: UUID, sequence: int, ordinal: int, message: int, message_class: int, now: float
     ) -> None:
-        """Process the final receipt for one message of a stream; `message` is the number in its
-        identifier.
+        """Process the final receipt for one message of a stream; `message` is the number in the identifier of
+        the message.
         """
 
 
@@ -108,10 +108,11 @@ class Receipts:
     # ---- what AckPolicy asks for
 
     def acknowledge(self, packet: bytes, original: Message, reason: int) -> bool:
-        """Send the receipt that a message asks for when it reaches its queue or leaves it. Return whether one
-        was sent (SR-065 … SR-070).
+        """Send the receipt that a message asks for when it reaches its queue or leaves it. Return whether a
+        receipt was sent (SR-065 … SR-070).
 
-        Only for local destination queues (SR-211).
+        `original` is the message in `packet`, `reason` the class of its acknowledgment. Call only for
+        messages whose destination queue is local (SR-211).
         """
         envelope = envelope_of(packet)
         if envelope is None:
@@ -121,8 +122,8 @@ class Receipts:
         return self.decided(envelope, original, reason, peer_of(packet))
 
     def decided(self, envelope: Envelope, original: Message, reason: int, peer: str) -> bool:
-        """Send a commitment receipt if a message from the address `peer` asks for one in this case. Return
-        whether one was sent.
+        """Send a commitment receipt if a message from the address `peer` asks for one in the case `reason`.
+        Return whether a receipt was sent.
         """
         wanted = envelope.negative_only if is_negative(reason) else envelope.positive_only
         if not wanted or reason not in DECIDED:
@@ -146,10 +147,10 @@ class Receipts:
         return self._send(kind, url, receipt, peer) is not None
 
     def finish(self, packet: bytes, original: Message, reason: int) -> bool:
-        """Send the final receipt for a message of a stream that left its queue; the sender keeps the message
-        until then. Return whether one was sent (SR-215).
+        """Send the final receipt for a message of a stream that has left its queue; the sender keeps the
+        message until it gets this receipt. Return whether a receipt was sent (SR-215).
 
-        Only a message that asks for a dead letter gets one (SR-123).
+        A final receipt is sent only for a message that asks for a dead letter (SR-123).
         """
         envelope, transaction = envelope_of(packet), original.transaction
         if envelope is None or envelope.stream is None or transaction is None or reason not in DECIDED:
@@ -184,9 +185,10 @@ class Receipts:
         return self._send("final", terms.receipts_to, receipt, peer_of(packet) or terms.peer) is not None
 
     def answer_to(self, name: FormatName) -> FormatName | None:
-        """Return the name of the outgoing queue for acknowledgments of a message over MS-MQQB whose admin
-        queue has an HTTP name. The configuration must allow it, since the sender has no HTTP address. None if
-        the acknowledgments must not be sent.
+        """Return the name of the outgoing queue for acknowledgments to the admin queue `name`, an HTTP name,
+        of a message that arrived over MS-MQQB. None if the acknowledgments must not be sent.
+
+        The configuration must allow the URL, since the sender has no HTTP address.
         """
         try:
             url = parse_url(name.text)
@@ -201,7 +203,7 @@ class Receipts:
         return None
 
     def terms(self, sender: UUID, sequence: int, to: str) -> Terms | None:
-        """Return what receipts need of a stream to the URL `to`; None if the stream is unknown."""
+        """Return the data that receipts for a stream to the URL `to` need; None if the stream is unknown."""
         try:
             queue = self._destinations.find(to).queue
         except ValueError:
@@ -209,8 +211,9 @@ class Receipts:
         return self._streams.terms(sender.bytes_le, sequence, 0 if queue is None else queue.ordinal, to)
 
     def stream(self, sender: UUID, sequence: int, number: int, terms: Terms) -> Place | None:
-        """Send a stream receipt (4.6). It is express: if it is lost, the sender repeats its messages and gets
-        another receipt.
+        """Send a stream receipt (4.6). Returns the receipt's place in its queue, None if it was not sent.
+
+        The receipt is an express message: if it is lost, the sender repeats its messages and gets a new one.
         """
         # As an OrderAck, with the GUID in the name of the stream where a FinalAck has it.
         ack = FinalAck(sequence & 0xFFFFFFFF, sequence >> 32, number, number - 1, sender, 0)
@@ -229,8 +232,8 @@ class Receipts:
     # ---- on their way
 
     def _send(self, kind: str, url: str, receipt: Message, peer: str) -> Place | None:
-        """Put a receipt into the outgoing queue of its URL and the address `peer`, or into the local queue
-        that the URL names. None if it must not or cannot be sent.
+        """Put a receipt into the outgoing queue to `url` and the address `peer`, or into the local queue that
+        `url` names. Returns its place in the queue; None if the receipt must not or cannot be sent.
         """
         try:
             place = self._destinations.find(url)
@@ -254,7 +257,7 @@ class Receipts:
         return sent
 
     def _to_ourselves(self, queue: Queue, receipt: Message) -> Place:
-        """Apply the receipt of a stream that this computer sends to itself."""
+        """Apply a receipt at once, because its stream is one that this computer sends to itself."""
         sequences, now = self._sequences, self._manager.monotonic()
         ack = FinalAck.decode_body(receipt.body, receipt.message_class)
         sequence = ack.sequence_timestamp << 32 | ack.sequence_ordinal
@@ -267,8 +270,9 @@ class Receipts:
         return queue.core, 0
 
     def _insert(self, place: QueuePlace, queue: Queue, receipt: Message) -> Place | None:
-        """Put a receipt into a local queue with the rights of the sender of its original, which is not
-        authenticated.
+        """Put a receipt into a local queue, if the sender of its original message may send to that queue.
+
+        This sender counts as anonymous, since it was not authenticated.
         """
         manager = self._manager
         if queue.transactional or not (place.everybody or self._destinations.admits(queue)):

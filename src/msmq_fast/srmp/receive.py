@@ -1,7 +1,7 @@
-"""The receive pipeline of SRMP: from a request to its status ([MC-MQSRM] 3.1.5.1, A-30 … A-37).
+"""The receive pipeline of SRMP: from a request to the status of its answer ([MC-MQSRM] 3.1.5.1, A-30 … A-37).
 
-A message costs only plain calls, no task of its own: all requests of one turn of the event loop share one
-commit.
+Plain function calls handle a message; it has no asyncio task of its own. So all requests of one turn of the
+event loop share one commit.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Verify(Protocol):
     def verify(
         self, signature: SignaturePart | None, envelope: bytes, body: bytes | None, extension: bytes | None
     ) -> Signer:
-        """Returns the signer. Raises SignatureRefused: the signature is wrong or missing."""
+        """Returns the signer of a message. Raises SignatureRefused if the signature is wrong or missing."""
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ class Pipeline:
     # ---- entries
 
     def handle(self, request: HttpRequest) -> Completion[int]:
-        """Handle one request; the completion returns the status of the answer."""
+        """Handle one request; returns a completion with the status of the answer."""
         if self._manager.state is not State.READY:
             return self.counters.refuse(Reason.STOPPING, request.peer)
         content_type = request.header(b"content-type") or b""
@@ -113,14 +113,14 @@ class Pipeline:
                 content_type.decode("latin-1"), request.body, lambda xml: self._patterns.read(xml, sender)
             )
             if compound.envelope.multicast is not None:
-                raise Nonconforming("a multicast address over HTTP")
+                raise Nonconforming("a message that arrives over HTTP must not name a multicast address")
         except Nonconforming as error:
             return self.counters.refuse(Reason.MALFORMED, f"{request.peer}: {error}")
         raw = request.raw_head + bytes(request.body)
         return self._decide(lambda: self._receive(compound, raw, request.peer), request.peer)
 
     def handle_apdu(self, data: bytes, group: str) -> None:
-        """Handle one message of a multicast group, `address:port`; it gets no answer (SR-144)."""
+        """Handle one message that arrived at a multicast group, `address:port`; sends no answer (SR-144)."""
         if self._manager.state is not State.READY:
             return
         try:
@@ -131,8 +131,10 @@ class Pipeline:
         self._decide(lambda: self._spread(compound, data, group), f"group {group}")
 
     def _decide(self, step: Callable[[], Completion[int]], source: str) -> Completion[int]:
-        """Return the status that `step` returns. If `step` needs an operation with a key, it is repeated when
-        it is the turn of `source`, an address or a group; until then it has had no effect.
+        """Return the status that `step` returns.
+
+        If `step` needs an operation with a key, it has no effect, and is repeated when it is the turn of
+        `source`, an address or a multicast group, to use a key.
         """
         try:
             return step()
@@ -148,7 +150,7 @@ class Pipeline:
     def _wait_for_turn(self, step: Callable[[], Completion[int]], source: str) -> Completion[int]:
         turns = self._parts.turns
         if turns is None:
-            raise ValueError("the pipeline needs key turns to verify signatures")
+            raise ValueError("Parts.turns must be set: verifying a signature needs a turn to use a key")
         came: Completion[None] = Completion()
         try:
             if turns.ask(source, lambda _: came.resolve(None), self._manager.monotonic()) is None:
@@ -169,7 +171,7 @@ class Pipeline:
         try:
             place = self._destinations.find(envelope.to)
         except ValueError:
-            raise Nonconforming("the destination is not a URL that can be sent to") from None
+            raise Nonconforming("the destination is not a URL to which messages can be sent") from None
         queue = place.queue
         if queue is None:
             if place.destination.local:
@@ -198,8 +200,8 @@ class Pipeline:
         return self._intake.insert([(queue.core, packet)], envelope)
 
     def _let_in(self, compound: Compound, size: int, queue: Queue, *, everybody: bool) -> _Admitted | None:
-        """Check whether a user message may be put into a queue; None if it may not, after counting the
-        refusal. Called before the message has any effect, even if it has expired.
+        """Check whether a user message may be put into a queue; returns None, and counts the refusal, if it
+        may not. Called before the message has any effect, even if the message has expired.
         """
         envelope = compound.envelope
         if queue.properties.privacy is Privacy.BODY:
@@ -228,12 +230,12 @@ class Pipeline:
         )
 
     def _spread(self, compound: Compound, raw: bytes, group: str) -> Completion[int]:
-        """Put a multicast message into every queue of the group, once (3.1.5.1.3). Returns OK always: nothing
-        is answered.
+        """Put a multicast message once into every queue of the group (3.1.5.1.3). Always returns OK, since no
+        answer is sent.
         """
         envelope = compound.envelope
         if envelope.multicast != group:
-            raise Nonconforming("the destination of the message is not the group that it arrived at")
+            raise Nonconforming("the destination of the message is not the group at which it arrived")
         queues = [each for each in self._destinations.bound(group) if not each.transactional]
         if not queues:
             self.counters.count(Reason.NO_GROUP, group)
@@ -254,8 +256,8 @@ class Pipeline:
         return Completion.of(int(Status.OK))
 
     def _packet(self, compound: Compound, raw: bytes, peer: str, admitted: _Admitted | None = None) -> bytes:
-        """Return the packet that a queue stores for a message from the address `peer`. The packet holds the
-        address if the message asks for receipts.
+        """Return the packet that a queue stores for a message from the address `peer`. The packet holds this
+        address if the message asks for receipts or belongs to a stream.
         """
         envelope = compound.envelope
         if envelope.delivery_to or envelope.commitment_to or envelope.stream is not None:
@@ -282,10 +284,12 @@ class Pipeline:
         *,
         answers_to: str | None = None,
     ) -> Completion[int]:
-        """Drop an expired message, with the negative receipt (A-41) and the dead letter that it asks for. The
-        sender keeps the dead letter of a message of a stream. It also does so if the dead letters of `peer`
-        would exceed their allowance here: the answer is 400 then, after which the sender makes the dead
-        letter (SR-209). `answers_to` is the address that receipts may be sent to, if that is not `peer`.
+        """Drop an expired message; send the negative receipt (A-41) and store the dead letter it asks for.
+
+        No dead letter is stored here for a message of a stream: its sender keeps it. The same holds if the
+        dead letters of `peer` would exceed their allowance here: then the answer is 400, after which the
+        sender stores the dead letter (SR-209). `answers_to` is the address to which receipts may be sent;
+        None: the address `peer`.
         """
         envelope = compound.envelope
         deadletter = envelope.msmq is not None and envelope.msmq.deadletter and envelope.stream is None
@@ -314,8 +318,8 @@ class Pipeline:
     def _receipt(
         self, compound: Compound, raw: bytes, kind: Kind, place: Place, queue: Queue
     ) -> Completion[int]:
-        """Apply a receipt to our own messages. Then store it in its queue, unless that is order_queue$
-        (A-50).
+        """Apply a receipt to our own messages. Then store it in its destination queue, unless this is
+        order_queue$ (A-50).
         """
         envelope = compound.envelope
         effect = self._effect(envelope, kind)
@@ -345,7 +349,7 @@ class Pipeline:
     # ---- messages that pass through
 
     def _forward(self, compound: Compound, raw: bytes, place: Place, peer: str) -> Completion[int]:
-        """Put a message unchanged into the outgoing queue of its URL (4.10)."""
+        """Put a message unchanged into the outgoing queue to the URL of its destination (4.10)."""
         envelope = compound.envelope
         if envelope.identifier[0] == self._manager.guid:
             return self.counters.refuse(Reason.NO_WAY, f"{described(envelope)} was sent by this computer")
@@ -383,7 +387,7 @@ class Pipeline:
 
 
 def _ordinal(message_id: str) -> int:
-    """Return the number in the identifier of an original message, 0 if it is malformed."""
+    """Return the number in the message identifier that a receipt holds; 0 if the identifier is malformed."""
     try:
         return read_message_id(message_id)[1]
     except Nonconforming:

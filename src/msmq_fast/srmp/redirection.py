@@ -46,7 +46,7 @@ class Redirections:
     transparent: bool = False  # TransparentStoreAndForward: messages for others are passed on
 
     def __add__(self, more: Redirections) -> Redirections:
-        """Return the redirections of both; those of `self` come first."""
+        """Return the redirections of `self`, followed by those of `more`."""
         return Redirections(
             self.inbound + more.inbound,
             self.outbound + more.outbound,
@@ -59,10 +59,11 @@ class Redirections:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The destination of an arrived message. `local`: `url` names this computer, and `queue` is its queue,
-    None if `url` names no queue that takes messages. `forward`: the message must be forwarded to `url`.
+    """The destination of an arrived message.
 
-    The only system queue that can be a destination is order_queue$, for stream receipts.
+    `local`: `url` names this computer; `queue` is the queue that it names, None if there is no such queue or
+    it takes no messages. `forward`: the message must be forwarded to `url`. The only system queue that can be
+    a destination is order_queue$, for stream receipts.
     """
 
     url: Url
@@ -93,10 +94,10 @@ class Redirector:
         return Destination(url, True, queue, False)
 
     def connect_to(self, url: Url) -> Url:
-        """Return the URL to whose host and port to connect for a message to `url`. The URL in the message
+        """Return the URL to whose host and port to connect to send a message to `url`. The URL in the message
         does not change (SR-222, SR-223).
 
-        A redirection matches the whole URL, or its scheme and host alone.
+        A redirection applies if it matches the whole URL, or only the part with scheme, host and port.
         """
         texts = (url.text, f"{url.scheme}://{url.authority}")
         if any(matches(each, text) for each in self._redirections.exceptions for text in texts):
@@ -107,7 +108,9 @@ class Redirector:
         return url
 
     def receipts_to(self, destination: str) -> str:
-        """Returns the URL for stream receipts of messages for a URL (SR-206, SR-207)."""
+        """Returns the URL to which receivers send stream receipts for messages to the URL `destination`
+        (SR-206, SR-207).
+        """
         found = _first(self._redirections.stream_receipts, destination)
         scheme = "https" if destination[:6].lower() == "https:" else "http"
         return found or self._redirections.default_stream_receipt or self.own.order_queue(scheme)

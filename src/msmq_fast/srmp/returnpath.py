@@ -4,13 +4,14 @@ Any host that can post a message names URLs for its receipts. Without a rule, an
 make this server post to any host and port.
 
 1. A message that asks for receipts is stored with the address that it came from, in a header line after those
-   of its request (`with_peer`, `peer_of`); a stream keeps it with its terms.
-2. The outgoing queue of a receipt has that address in its name, after the URL: `;at=192.0.2.5` (`bound`).
+   of its request (`with_peer`, `peer_of`). For a stream, the address is stored with the other data that
+   receipts need (`streams.Terms`).
+2. The outgoing queue for a receipt has that address in its name, after the URL: `;at=192.0.2.5` (`bound`).
    This has the form of a subqueue's name. Messages cannot be sent to a subqueue, so no URL of another queue
-   has this form, and programs cannot open such a queue. `*` stands for no address.
-3. When a connection is opened, the host of the URL is resolved once, and only addresses that `ReturnPaths`
-   admits are connected to. So the rule also holds after a restart, and if the name later resolves to another
-   host.
+   has this form, and programs cannot open such a queue. `*` means that the address is not known.
+3. When a connection is opened, the host of the URL is resolved once, and connections are opened only to
+   addresses that `ReturnPaths` admits. So the rule also holds after a restart, and if the host name later
+   resolves to another address.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ _COMPOUND: Final = 16  # bytes in front of the request in a CompoundMessageHeade
 
 
 def bound(url: str, address: str) -> str:
-    """Return the name, without `DIRECT=`, of the outgoing queue for receipts to a URL and an address."""
+    """Return the name, without `DIRECT=`, of the outgoing queue for receipts to a URL at this address."""
     return f"{url}{_AT}{address}"
 
 
 def split(text: str) -> tuple[str, str | None]:
-    """Split a queue name into the URL and the address that it is bound to. The address is None if the queue
-    is not for receipts but for messages of programs on this computer.
+    """Split the name of an outgoing queue into the URL and the address to which it is bound. The address is
+    None if the queue is not for receipts but for messages of programs on this computer.
     """
     url, at, address = text.rpartition(_AT)
     return (url, address) if at else (text, None)
 
 
 def with_peer(raw: bytes, size: int, peer: str) -> bytes:
-    """Add the address of the peer to a request whose body has `size` bytes."""
+    """Return the request `raw`, whose body has `size` bytes, with the address of the peer in its head."""
     head = raw[: len(raw) - size].rstrip(b"\r\n")
     return b"%b\r\n%b%b\r\n\r\n%b" % (head, _LINE, peer.encode(), raw[len(raw) - size :])
 
@@ -85,10 +86,11 @@ def is_allowed_text(text: str) -> bool:
 
 
 class ReturnPaths:
-    """`allowed` are host names, patterns such as `*.example.org`, addresses and networks such as 10.0.0.0/8.
+    """The hosts to which receipts may be sent: the peer that asked for them, and the hosts in `allowed`.
 
-    A host that is allowed by its name must not have an address that does not identify one host on the network
-    (loopback, link-local, multicast), unless its network is allowed too.
+    `allowed` are host names, patterns such as `*.example.org`, addresses and networks such as 10.0.0.0/8. A
+    host that is allowed by its name is not reached at an address that does not identify one host on the
+    network (loopback, link-local, multicast), unless the network of the address is allowed too.
     """
 
     def __init__(self, allowed: Iterable[str] = ()) -> None:
@@ -101,9 +103,10 @@ class ReturnPaths:
                 self._patterns.append(text.casefold())
 
     def bind(self, text: str, url: Url, peer: str) -> str | None:
-        """Return the name of the outgoing queue for receipts that a message from `peer` asks for, to a URL
-        that the message writes as `text`. None if such receipts must not be sent. `peer` is empty if no
-        address is known.
+        """Return the name of the outgoing queue for receipts to a URL; None if they must not be sent.
+
+        `text` is the URL as the message writes it, and `url` the parsed URL. `peer` is the address from which
+        the message came, empty if it is not known.
         """
         if _AT in text:
             return None

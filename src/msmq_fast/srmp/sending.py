@@ -1,5 +1,5 @@
-"""What HTTP and PGM share for sending, and the effect of stream receipts on outgoing queues (MC-MQSRM
-3.1.5.1.8, 3.1.5.1.9).
+"""Functions for sending that HTTP and PGM share, and the effect of stream receipts on outgoing queues
+(MC-MQSRM 3.1.5.1.8, 3.1.5.1.9).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Report = Callable[[bytes, str], None]
 
 
 def url_of(queue: OutgoingQueue) -> Url:
-    """Returns the URL of an outgoing queue. Raises ValueError."""
+    """Returns the URL of an outgoing queue. Raises ValueError if its name is not a URL."""
     return parse_url(split(queue.destination.text)[0])
 
 
@@ -47,8 +47,8 @@ class StreamReceipts:
         self._sequences = sequences
 
     def stream_receipt(self, sender: UUID, sequence: int, last_ordinal: int, now: float) -> None:
-        """Note that all messages of a stream up to a number have arrived (3.1.5.1.8). Has no effect for the
-        stream of another sender.
+        """Note that all messages of a stream up to a number have arrived (3.1.5.1.8). Has no effect for a
+        stream that another queue manager sends.
         """
         if sender == self._guid and 0 < last_ordinal <= _LAST:
             ack = OrderAck(sequence & _LAST, sequence >> 32, last_ordinal)
@@ -57,8 +57,8 @@ class StreamReceipts:
     def final_receipt(
         self, sender: UUID, sequence: int, ordinal: int, message: int, message_class: int, now: float
     ) -> None:
-        """Note the outcome of one message of a stream (3.1.5.1.9); `message` is the number in its
-        identifier.
+        """Note the outcome of one message of a stream (3.1.5.1.9); `message` is the number in the identifier
+        of the message.
         """
         if sender == self._guid and 0 < ordinal <= _LAST:
             ack = FinalAck(

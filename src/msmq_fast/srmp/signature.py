@@ -1,7 +1,7 @@
 """Signed messages of SRMP: what a receiver checks (MC-MQSRM 3.1.5.1.6.1) and what a sender adds (3.1.7.2.4).
 
-The signature covers only body and extension, not label, destination, order or expiry. This was not compared
-with a Windows host: no document defines how a message carries the certificate (A-64).
+The signature covers only body and extension, not label, destination, order or expiry. Signatures were not
+tested with a Windows host, and no document defines how a message carries the certificate (A-64).
 """
 
 from __future__ import annotations
@@ -54,15 +54,17 @@ _REMEMBERED: Final = 256
 
 
 class SignatureRefused(Nonconforming):
-    """The signature is missing or not valid: the message is refused (A-35)."""
+    """The message is refused because its signature is missing or not valid (A-35)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignaturePolicy:
-    """Which signatures are accepted (A-65). `digests`: hash algorithms of the references; all of them except
-    MD5 are also accepted for the signature itself. `unregistered`: a certificate in a message need not be
-    registered; such a message is not `authenticated`, as anyone can create a certificate. `always`: verify
-    signatures even if neither the queue nor its access list requires one.
+    """Which signatures are accepted (A-65).
+
+    `digests`: hash algorithms that are accepted for the references; all of them except MD5 are also accepted
+    for the signature itself. `unregistered`: a certificate in a message need not be registered; a message
+    with such a certificate is not `authenticated`, as anyone can create a certificate. `always`: verify
+    signatures even if neither the queue nor its access list requires a signature.
     """
 
     digests: frozenset[HashAlgorithm] = frozenset((HashAlgorithm.SHA256, HashAlgorithm.SHA512))
@@ -72,15 +74,17 @@ class SignaturePolicy:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A signer: a certificate, and the user for which it is registered, if there is one."""
+    """A signer: a certificate, and the user for which it is registered, None if it is not registered."""
 
     certificate: bytes
     user: Sid | None = None
 
 
 class Verifier:
-    """Verifies signatures. `registered` returns the registered certificates, each with its user. With
-    `turns`, each use of a key waits for its turn in `turns`; `monotonic` returns the seconds for that.
+    """Verifies signatures.
+
+    `registered` returns (user, certificate) of each registered certificate. With `turns`, each use of a key
+    waits until `turns` permits it; `monotonic` returns the time for `turns` in seconds.
     """
 
     def __init__(
@@ -101,8 +105,10 @@ class Verifier:
         self, signature: SignaturePart | None, envelope: bytes, body: bytes | None, extension: bytes | None
     ) -> Signer:
         """Returns the signer of a message. `envelope` is as received; `body` and `extension` are the bytes of
-        the two attachments, None if absent. Raises SignatureRefused, and KeyNeeded if a key must be used and
-        it is not the caller's turn.
+        the two attachments, None if absent.
+
+        Raises SignatureRefused if the signature is wrong or missing, KeyNeeded if a key must be used and it
+        is not the caller's turn.
         """
         if signature is None:
             raise SignatureRefused("the message has no signature")
@@ -149,7 +155,9 @@ class Verifier:
                 raise SignatureRefused(f"the digest of the {kind} is wrong")
 
     def _candidates(self, signature: SignaturePart) -> Iterator[Signer]:
-        """Yield the certificates in the message or, if it has none, all registered certificates (A-64)."""
+        """Yield the certificates that may belong to the key of a signature: those in the message or, if it
+        has none, the registered ones (A-64).
+        """
         registered = list(self._registered())
         for certificate in signature.certificates[:_MOST_BROUGHT]:
             user = next((user for user, each in registered if each == certificate), None)
@@ -230,8 +238,9 @@ def authenticated(packet: bytes, signer: Signer) -> bytes:
 
 
 def outgoing_signature(message: ParsedMessage, *, with_certificate: bool = False) -> SignaturePart | None:
-    """Return the signature that this computer added to a message when it was sent (`qm.signing`); None if it
-    has none.
+    """Return the signature that `qm.signing` has added to a message of this computer; None if there is none.
+
+    `with_certificate`: the result includes the certificate of the signer.
     """
     header = security_of(message)
     if header is None or header.authentication_level != XML_SIGNATURE or not header.signature:

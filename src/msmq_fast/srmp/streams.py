@@ -1,9 +1,10 @@
 """Incoming streams: delivery exactly once and in order, with acknowledgments ([MC-MQSRM] 3.1.1.3.2, 3.1.2.3,
 3.1.5.1.6.3, 3.1.6.3).
 
-Native code (`InStreams`) stores the progress of a stream, in the unit that stores the message; a separate
-record holds what receipts need besides. The whole streamId identifies a stream (A-15). For each sender and
-queue the greatest streamId is remembered, so that an older stream never begins again (A-16).
+Native code (`InStreams`) stores the progress of a stream, in the unit of work that stores the message. A
+separate record holds the other data that receipts need (`Terms`). The whole streamId identifies a stream
+(A-15). For each sender and queue the greatest streamId is remembered, so that an older stream never begins
+again (A-16).
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Verdict(Enum):
 
 @dataclass(slots=True)
 class Terms:
-    """What receipts of a stream need; taken from its first message."""
+    """The data that receipts for a stream need, most of it from the first message of the stream."""
 
     receipts_to: str
     destination: str
@@ -127,10 +128,12 @@ class IncomingStreams:
     # ---- the gate
 
     def judge(self, part: StreamPart, queue: int, destination: str) -> tuple[Verdict, InStream | None]:
-        """Returns the verdict about a message of a stream for the queue `queue` (SR-162), sent to the URL
-        `destination`: a sender has a stream for each URL, and several URLs may lead to one queue. After
-        ACCEPT, call `accept` in the unit that stores the message. Whatever the verdict, the sender gets a
-        receipt with the progress of the stream (A-17).
+        """Returns (verdict, stream) for a message of a stream to the queue with the ordinal `queue` (SR-162).
+
+        `destination` is the URL to which the message was sent: a sender has a stream for each URL, and
+        several URLs may lead to one queue. The stream may be None, except after ACCEPT. Then call `accept`
+        in the unit of work that stores the message. Whatever the verdict, the sender gets a receipt with the
+        progress of the stream (A-17).
         """
         source, name = part.sender.bytes_le, part.sequence.to_bytes(_NUMBER)
         stream = self.streams.get(source, _STREAM, name)
@@ -150,8 +153,9 @@ class IncomingStreams:
     def accept(
         self, stream: InStream, part: StreamPart, queue: int, destination: str, priority: int, peer: str = ""
     ) -> None:
-        """Advance the stream after a queue has accepted the message. Call this inside the unit of the
-        message. `destination` is the URL to which it was sent, `peer` the address that sent it.
+        """Advance the stream after a queue has accepted the message. Call this inside the unit of work that
+        stores the message. `destination` is the URL to which the message was sent, `peer` the address that
+        sent it.
         """
         if part.start and part.receipts_to is not None:
             self._keep(stream, Terms(part.receipts_to, destination, priority, peer=peer))
@@ -162,7 +166,7 @@ class IncomingStreams:
         self.streams.take(stream, part.sequence, part.current, queue)
 
     def moved(self, stream: InStream, peer: str) -> None:
-        """Store the current address of the sender of a stream, for its receipts. Call this inside a unit."""
+        """Store the current address of a stream's sender, for receipts. Call this inside a unit of work."""
         terms = self._terms.get(_key(stream))
         if terms is not None and terms.peer != peer:
             before = terms.peer
@@ -171,7 +175,9 @@ class IncomingStreams:
             self._write(stream, terms)
 
     def _follow(self, stream: InStream, sequence: int, queue: int, destination: str) -> None:
-        """Remember the greatest stream of a sender for a URL, and close the previous one."""
+        """Remember a stream as the one with the greatest streamId of its sender for a URL, and note that the
+        one before it is closed.
+        """
         greatest = self.streams.stream(stream.source, _GREATEST, _way(queue, destination))
         if greatest is None or greatest.identifier >= sequence:
             return
@@ -224,15 +230,15 @@ class IncomingStreams:
             self._armed.set(stream, stream.acknowledged_at + self._settings.coalescing)
 
     def _silence(self, stream: InStream) -> float:
-        """Return the seconds since the last message of a stream, bounded because the wall clock may have been
-        set in the meantime.
+        """Return the seconds since the latest message of a stream, clamped in case the wall clock was set
+        meanwhile.
         """
         silent = (self._ledger.now_us - stream.heard_us) / 1e6
         return min(max(silent, 0.0), self._settings.coalescing)
 
     def expire(self, now: float, acknowledge: Acknowledge) -> None:
-        """Acknowledge the streams in which no message has arrived for the coalescing time, or whose oldest
-        message without an acknowledgment has waited for the maximum time (SR-164).
+        """Acknowledge, by calling `acknowledge`, the streams in which no message has arrived for the time
+        `coalescing`, or whose oldest unacknowledged message has waited for `coalescing_max` (SR-164).
         """
         settings = self._settings
         self._take_ack_due(now)
@@ -270,9 +276,10 @@ class IncomingStreams:
         self.receipts += 1
 
     def terms(self, sender: bytes, sequence: int, queue: int, destination: str) -> Terms | None:
-        """Return what receipts of a stream need, None if it is unknown. A sender has one address for
-        receipts, so the terms of its latest stream to the queue also serve for streams that were forgotten.
-        `sender` is the GUID as on the wire.
+        """Return the data that receipts for a stream need, None if it is not known.
+
+        A sender has one URL for receipts, so the data of its latest stream to the queue is also used for
+        streams that were forgotten. `sender` is the GUID as on the wire.
         """
         found = self._terms.get(sender + sequence.to_bytes(_NUMBER))
         return found or self._latest(sender, queue, destination)
@@ -310,7 +317,10 @@ class IncomingStreams:
                 self._closed.pop(stream, None)
 
     def _forget(self, stream: InStream) -> bool:
-        """Forget a stream, and its terms unless they differ from those of the next stream."""
+        """Forget a stream. Also forget its terms, unless a later stream names another URL for receipts.
+
+        Returns False if the stream cannot be forgotten now.
+        """
         if not self._drop(stream):
             return False
         key = _key(stream)
@@ -328,9 +338,9 @@ class IncomingStreams:
             return self.streams.drop(stream)
 
     def load(self, scan: Scan, report_corrupt: Callable[[str, str], None]) -> None:
-        """Read the stored streams (A-19). `scan` works as `Tables.scan`; `report_corrupt(kind, text)` is
-        called for each damaged record. Streams with messages that were not acknowledged become due for an
-        acknowledgment.
+        """Read the stored streams (A-19). `scan` reads stored records, as `Tables.scan` does;
+        `report_corrupt(kind, text)` is called for each damaged record. Streams with messages that were not
+        acknowledged become due for an acknowledgment.
         """
         for key, value in _rows(scan, STREAM_PREFIX):
             try:
@@ -360,13 +370,14 @@ class IncomingStreams:
 
 
 def _previous(part: StreamPart) -> int:
-    """Return the number of the previous message; if it is absent, the number before this one (A-12)."""
+    """Return the number of the message before this one in the stream; it may be absent in `part` (A-12)."""
     return part.current - 1 if part.previous is None else min(part.previous, part.current - 1)
 
 
 def _way(queue: int, destination: str) -> bytes:
-    """Return the key of a URL that leads to a queue. It ignores case, as senders do when they
-    compare URLs.
+    """Return a key for the pair of a queue and the URL by which a sender addresses it.
+
+    The case of the URL makes no difference, since senders compare URLs without regard to case.
     """
     return queue.to_bytes(4) + blake2b(destination.casefold().encode(), digest_size=16).digest()
 

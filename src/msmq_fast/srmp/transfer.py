@@ -1,8 +1,8 @@
 """Sends messages by HTTP: decides when a queue needs a connection, what it sends, and what an answer means
 (MC-MQSRM 3.1.2, 3.1.6, 3.1.7.2.5 … 3.1.7.9).
 
-Each outgoing queue has at most one request under way. The connections belong to a pool, which may lend one to
-several queues in turn.
+Each outgoing queue has at most one request under way. The connections belong to a pool, which may use one
+connection for several queues in turn.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class _Lane(Generic[R]):
 
 
 class Transfer(Generic[R]):
-    """The transfer of all outgoing HTTP queues. `on_effect` is called with each effect that needs sockets.
-    Times are monotonic seconds.
+    """The transfer of all outgoing HTTP queues. `on_effect` is called with each action that needs sockets:
+    Reach, Drop or Close. Times are monotonic seconds.
     """
 
     def __init__(self, on_effect: Callable[[Effect], None], timers: Timers) -> None:
@@ -121,7 +121,7 @@ class Transfer(Generic[R]):
         self._watched: Deadlines[_Lane[R]] = Deadlines()  # answers that are due, connections to be cleaned up
 
     def stage(self, queue: HttpChannel[R]) -> Stage:
-        """Returns the state of a queue."""
+        """Returns the state of the transfer of a queue."""
         lane = self._lanes.get(queue)
         return Stage.IDLE if lane is None else lane.stage
 
@@ -186,8 +186,10 @@ class Transfer(Generic[R]):
         return lane.queue.may_continue(lambda status: self._settle(lane, status))
 
     def _settle(self, lane: _Lane[R], status: int) -> None:
-        """Schedule a retry after a commit. This runs inside the commit, so it only sets a timer: the next
-        `expire` continues, or a later one if the commit failed.
+        """Called when a commit for which a queue waited has ended; `status` is 0 if it succeeded.
+
+        This runs inside the commit, so it only sets a timer: the next call of `expire` continues, or a later
+        one if the commit failed.
         """
         if lane.stage is Stage.SETTLING and not lane.held and lane.number in self._by_number:
             self._retries.set(lane, lane.tried + (self._timers.retransmission if status else 0.0))
@@ -195,8 +197,8 @@ class Transfer(Generic[R]):
     # ----------------------------------------------------------------------------------------- connections
 
     def opened(self, number: int, address: str, now: float) -> R | None:
-        """Take a new connection. Returns the request to write on it; None if there is none, and the
-        connection is free again.
+        """Take the connection that the queue with this number has requested. Returns the request to write on
+        it; None if there is no message to send: then the connection is free again.
         """
         lane = self._by_number.get(number)
         if lane is None or lane.stage is not Stage.REACHING:
@@ -218,8 +220,8 @@ class Transfer(Generic[R]):
         return request
 
     def answered(self, number: int, status: int, now: float) -> bool:
-        """Process the status of an answer. Returns whether to keep the connection; the caller then calls
-        `proceed`.
+        """Process the status of an answer. Returns whether the caller should keep the connection open; it
+        then calls `proceed`.
         """
         lane = self._by_number.get(number)
         if lane is None or lane.stage is not Stage.SENDING:

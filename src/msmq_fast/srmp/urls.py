@@ -1,4 +1,4 @@
-"""URLs of queues: parses them, finds out whether they name this computer, and which queue they name.
+"""Parses the URLs of queues, and finds out whether they name this computer and which queue they name.
 
 MC-MQSRM defines `http://host[:port]/msmq/[private$/]queue`. Both kinds of slashes and any case occur, and a
 query may follow the name (4.4). A `?` may also be part of the name, since it is legal in queue names.
@@ -33,8 +33,8 @@ _AS_IT_IS: Final = "".join(map(chr, range(0x21, 0x7F)))  # of a path in a reques
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """The pieces of an http or https URL. `host` is in lower case, IPv6 without brackets; `path` is as
-    written, the query included, and never empty.
+    """The pieces of an http or https URL. `text` is the whole URL as written. `host` is in lower case, an
+    IPv6 address without brackets; `path` is as written, the query included, and never empty.
     """
 
     text: str
@@ -94,8 +94,10 @@ def parse_url(text: str) -> Url:
 
 
 def queue_parts(url: Url) -> tuple[QueuePart, ...]:
-    """Return the queues that the path may name, in the order in which to try them: with the query, then
-    without it (A-87), each first with percent escapes decoded. Only queues that take messages.
+    """Return the names of the queues that the path of a URL may name, in the order in which to try them.
+
+    Names with the query come before those without it (A-87), and decoded percent escapes before the text as
+    written. Names of queues that take no messages are omitted.
     """
     found = _ROOT.fullmatch(url.path)
     if found is None:
@@ -121,19 +123,21 @@ class OwnUrls:
     """Recognizes URLs of this computer, and builds URLs by which others reach it."""
 
     def __init__(self, registry: QueueRegistry, public_host: str) -> None:
-        """`public_host` is the host in URLs that are sent to others: a name or an address, without a port."""
+        """`public_host` is the host in URLs that are sent to other computers: a name or an address, without a
+        port.
+        """
         self._registry = registry
         self._public_host = public_host.strip("[]").lower() if ":" in public_host else public_host
         self._ports: dict[str, int] = {}
 
     def listen(self, scheme: str, ports: Iterable[int]) -> None:
-        """Set the ports of the listeners of a scheme. Our own URLs contain the first one."""
+        """Set the ports of the listeners for a scheme. Our own URLs contain the first port."""
         for port in ports:
             self._ports.setdefault(scheme, port)
 
     def is_local(self, url: Url) -> bool:
-        """Return whether the host is this computer and the port is one of ours or the default of
-        the scheme.
+        """Return whether the host of a URL is this computer, and its port one of our listeners' ports or the
+        default of the scheme.
         """
         if not self._registry.is_local(url.host):
             return False
@@ -150,8 +154,8 @@ class OwnUrls:
         return None
 
     def order_queue(self, scheme: str) -> str:
-        """Returns the URL for stream receipts (SR-206, A-49), with `scheme`, or with the other scheme if
-        `scheme` has no listener.
+        """Returns the URL to which receivers are to send stream receipts (SR-206, A-49), with `scheme`, or
+        with the other scheme if `scheme` has no listener.
         """
         if scheme not in self._ports and self._ports:
             scheme = next(iter(self._ports))

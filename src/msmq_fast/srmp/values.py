@@ -1,6 +1,7 @@
 """The text values of SRMP: dates, GUIDs, numbers, message and stream identifiers ([MC-MQSRM] 2.2.1).
 
-Every reader raises `Nonconforming` on a text that breaks its form; white space around a value is allowed.
+Each `read_` function raises `Nonconforming` if the text does not have the expected form; white space around a
+value is allowed.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _date(text: str) -> int:
 
 @lru_cache(maxsize=512)
 def write_date(seconds: int) -> str:
-    """Return the date of Unix seconds UTC, limited to the range of 32 bits (A-90)."""
+    """Return Unix seconds as a UTC date `YYYYMMDDThhmmss`, limited to the range of 32 bits (A-90)."""
     return (_EPOCH + timedelta(seconds=min(max(seconds, 0), END_OF_TIME))).strftime("%Y%m%dT%H%M%S")
 
 
@@ -120,7 +121,10 @@ def write_message_id(guid: UUID, ordinal: int) -> str:
 
 
 def read_stream_id(text: str) -> tuple[UUID, int]:
-    """GUID and 64-bit sequence of `uid:guid\\sequence` (2.2.5.3.1); its high half is a time stamp."""
+    """Return the GUID and the 64-bit sequence of `uid:guid\\sequence` (2.2.5.3.1).
+
+    The high half of the sequence is a time stamp.
+    """
     found = _STREAM_ID.fullmatch(text.strip())
     if found is None:
         raise Nonconforming(rf"{_shown(text)} is not a stream identifier uid:guid\number")
@@ -128,7 +132,7 @@ def read_stream_id(text: str) -> tuple[UUID, int]:
 
 
 def write_stream_id(guid: UUID, sequence: int) -> str:
-    """`uid:guid\\sequence`."""
+    """Return a stream identifier, `uid:guid\\sequence`."""
     return f"uid:{guid}\\{sequence}"
 
 

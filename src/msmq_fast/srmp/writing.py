@@ -27,7 +27,7 @@ _END = "</se:Header><se:Body></se:Body></se:Envelope>"
 def write_envelope(envelope: Envelope, *, stream_name: str = "Stream") -> bytes:
     """Return the envelope in UTF-8.
 
-    `stream_name` is the name of the stream element; the specification's text has `stream` (A-05). Raises
+    `stream_name` is the name of the stream element; in the specification's text it is `stream` (A-05). Raises
     Nonconforming if a text holds characters that XML forbids (A-89).
     """
     path = f"<action>{_text(envelope.action)}</action><to>{_text(envelope.to)}</to>"

@@ -32,9 +32,9 @@ def parse_xml(xml: bytes) -> Any:
     Raises Nonconforming if the document is too large, deeper than 256 elements (libxml2 checks this), not
     well-formed, not UTF-8, or has a document type or a processing instruction.
 
-    Before parsing, this function counts bytes that every tag or attribute must have. Text may contain them
-    too, but not so often. A document type is refused even if the same text in a CDATA section would be
-    harmless, so that no entity is ever declared.
+    Before parsing, this function counts the bytes `<` and `=`: every tag has a `<`, every attribute a `=`.
+    Texts may contain these bytes too, but not so often that the limits are exceeded. The text `<!DOCTYPE` is
+    refused even in a CDATA section, where it would be harmless, so that no entity is ever declared.
     """
     if len(xml) > MAX_ENVELOPE:
         raise Nonconforming(f"the envelope has more than {MAX_ENVELOPE} bytes")

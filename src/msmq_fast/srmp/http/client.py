@@ -1,6 +1,7 @@
 """The client side of HTTP/1.1 for SRMP, without IO: one request after the other on a connection (RFC 9112).
 
-SRMP uses only the status of an answer. Its body is skipped if it is short.
+SRMP uses only the status of an answer. A short body is skipped; after a long one the connection must be
+closed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 
 class BadAnswer(Exception):
-    """The received data is not a valid answer; the text is for people."""
+    """The received data is not a valid answer; the text of the exception is for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ class ClientConnection:
         return [piece for piece in pieces if piece]
 
     def tunnel(self, authority: bytes, headers: Headers = ()) -> bytes:
-        """Return the bytes to send for a tunnel to `host:port` through a proxy. After an answer with status
-        2xx, the connection belongs to the tunnel and this object must not be used any more.
+        """Return the bytes that request a tunnel to `authority`, `host:port`, from a proxy. After an answer
+        with status 2xx, the connection is the tunnel, and this object must not be used any more.
         """
         fields = [(b"Host", authority), *headers]
         head = self._send(h11.Request(method="CONNECT", target=authority, headers=fields))
@@ -74,9 +75,10 @@ class ClientConnection:
         return pieces
 
     def receive(self, data: bytes) -> Answer | None:
-        """Take received data; b"" is the end of the stream. Returns the answer as soon as it is complete.
+        """Take received data; b"" is the end of the stream. Returns the answer as soon as it is complete,
+        otherwise None.
 
-        Raises BadAnswer if the data is not an answer, or if the connection ends before it is complete.
+        Raises BadAnswer if the data is not an answer, or if the connection ends before the end of the answer.
         """
         if data:
             self.silent = False

@@ -27,8 +27,10 @@ _LINGER: Final = 5.0  # seconds in which further input is discarded, so that the
 
 @dataclass(slots=True)
 class Shared:
-    """What all connections of a server share. `touch` is called before a request is passed to the handler,
-    `fixed` returns the header lines that every answer has, `monotonic` returns seconds.
+    """The settings and functions that all connections of a server share.
+
+    `touch` is called before a request is passed to the handler, `fixed` returns the header lines that every
+    answer has, `monotonic` returns seconds.
     """
 
     handler: Handler
@@ -65,12 +67,16 @@ class HttpProtocol(Adapter, asyncio.Protocol):
 
     @property
     def silent(self) -> bool:
-        """Whether no data has arrived yet."""
+        """Whether no data has arrived on this connection yet."""
         return not self._began
 
     @property
     def waits(self) -> float:
-        """Seconds for which the server has waited for data of the client; 0 if a request is under way."""
+        """Seconds for which the server has waited for more data of an incomplete request.
+
+        0 if it waits for nothing, because a request is being handled or the client does not read; infinity if
+        the connection is idle.
+        """
         if self._engine.waiting or self._full:
             return 0.0
         return float("inf") if self._engine.idle else self._shared.monotonic() - self._heard
@@ -101,8 +107,8 @@ class HttpProtocol(Adapter, asyncio.Protocol):
             self._read(False)
 
     def eof_received(self) -> bool:
-        """Called by asyncio when the client has closed its side. Its requests still get their answers if the
-        transport supports that.
+        """Called by asyncio when the client has closed its side of the connection. The request under way
+        still gets its answer if the transport can send after that.
         """
         transport = self._transport
         if not self._engine.waiting or transport is None or not transport.can_write_eof():
@@ -111,7 +117,7 @@ class HttpProtocol(Adapter, asyncio.Protocol):
         return True
 
     def pause_writing(self) -> None:
-        """Called by asyncio when the client does not read its answers: handle no further requests."""
+        """Called by asyncio when the client does not read its answers: no further requests are handled."""
         self._full = True
         self._heard = self._shared.monotonic()
         self._read(False)
@@ -187,7 +193,9 @@ class HttpProtocol(Adapter, asyncio.Protocol):
     # ---- time
 
     def _watch(self) -> None:
-        """Set the timer of the connection again when it has fired: one timer, not one for each request."""
+        """Start the timer of the connection, which is started again when it has fired: the connection has one
+        timer, not one for each request.
+        """
         self._timer = self._loop.call_later(min(self._shared.keep_alive, self._shared.slow), self._check)
 
     def _check(self) -> None:

@@ -1,10 +1,11 @@
 """The server side of HTTP/1.1 for SRMP, without IO: takes bytes, returns complete requests, and builds an
 answer for each.
 
-This module parses heads of the plain form. h11 parses everything else that is legal (chunked bodies, Expect,
-HTTP/1.0), and also a folded Content-Type, which the examples of MC-MQSRM contain. Other folded lines close
-the connection: a proxy may interpret them differently. A sender drops its message after a 400 (A-02), so this
-module answers 400 only to a body that is too long; data that is not HTTP closes the connection.
+This module parses heads in the plain form that most senders write. h11 parses everything else that is legal
+(chunked bodies, Expect, HTTP/1.0), and also a folded Content-Type, which the examples of MC-MQSRM contain.
+Other folded lines close the connection: a proxy may interpret them differently. A sender drops its message
+after a 400 (A-02), so this module answers 400 only to a body that is too long; data that is not HTTP closes
+the connection.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Limits:
 
 
 class BadRequest(Exception):
-    """The data is not HTTP, so the connection must be closed. The text is for people."""
+    """The data is not HTTP, so the connection must be closed. The text of the exception is for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class _Head:
 
 
 class ServerConnection:
-    """One connection. `next` returns a request, then None until `answer` was called for that request."""
+    """One connection. After `next` has returned a request, it returns None until `answer` was called."""
 
     def __init__(self, limits: Limits, peer: str = "", *, tls: bool = False) -> None:
         self._limits = limits
@@ -116,7 +117,7 @@ class ServerConnection:
 
     @property
     def idle(self) -> bool:
-        """Whether no request has started to arrive."""
+        """Whether no request is under way: none has started to arrive, and none waits for its answer."""
         return not (self.waiting or self._buffer or self._head or self._h11)
 
     def receive(self, data: bytes | bytearray | memoryview) -> None:
@@ -131,10 +132,9 @@ class ServerConnection:
         return output
 
     def next(self) -> HttpRequest | Refused | None:
-        """Return the next complete request; None if there is none, or if the previous one waits for
-        its answer.
+        """Return the next complete request, or a request that is refused at once.
 
-        Raises BadRequest.
+        None if there is no such request, or if the previous one waits for its answer. Raises BadRequest.
         """
         if self.waiting or self.ended or self.idle:
             return None
@@ -157,8 +157,8 @@ class ServerConnection:
         self._keep = False
 
     def answer(self, status: int, fixed: bytes) -> bytes:
-        """Return the answer to the request that `next` returned. `fixed`: the header lines of every
-        answer.
+        """Return the bytes of the answer to the request that `next` returned. `fixed`: the header lines that
+        every answer has.
         """
         self.waiting = False
         self._announced = 0
@@ -174,7 +174,7 @@ class ServerConnection:
     # ---- heads
 
     def _read_head(self) -> bool:
-        """Return whether a complete head has arrived. Then it is in `_head`, passed to h11, or refused."""
+        """Return whether a complete head has arrived. If so, it is in `_head`, passed to h11, or refused."""
         buffer, limits = self._buffer, self._limits
         while buffer.startswith(b"\r\n"):  # RFC 9112 2.2
             del buffer[:2]
@@ -307,7 +307,10 @@ _PHRASES: Final = {int(status): status.phrase.encode() for status in HTTPStatus}
 
 
 def _is_ours(target: bytes) -> bool:
-    """Return whether the path is below /msmq; a target for a proxy is a complete URL (RFC 9112 3.2.2)."""
+    """Return whether the path of a request target is below /msmq.
+
+    In a request to a proxy, the target is a complete URL (RFC 9112 3.2.2).
+    """
     path = target.lower().replace(b"\\", b"/")
     if path.startswith((b"http://", b"https://")):
         path = b"/" + path.split(b"/", 3)[3] if path.count(b"/") > 2 else b"/"
@@ -315,7 +318,7 @@ def _is_ours(target: bytes) -> bool:
 
 
 def _is_folded(raw: bytes) -> bool:
-    """Return whether a head has a folded line (RFC 9112 5.2) other than Content-Type."""
+    """Return whether a header field other than Content-Type is folded over several lines (RFC 9112 5.2)."""
     name = b""
     for line in raw.split(b"\n"):
         if not line.startswith((b" ", b"\t")):
@@ -326,7 +329,7 @@ def _is_folded(raw: bytes) -> bool:
 
 
 def _plain(raw: bytes) -> _Head | None:
-    """Parse a head of the plain form that senders write; None if h11 must parse it."""
+    """Parse a head in the plain form that most senders write; None if h11 must parse the head."""
     lines = raw.split(b"\r\n")
     found = _LINE.fullmatch(lines[0])
     if found is None or lines[-2:] != [b"", b""]:

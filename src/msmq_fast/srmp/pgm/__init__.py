@@ -1,1 +1,1 @@
-"""PGM, the reliable multicast that SRMP messages travel in ([MC-MQSRM] 2.1.3, RFC 3208)."""
+"""PGM, the reliable multicast protocol that carries SRMP messages ([MC-MQSRM] 2.1.3, RFC 3208)."""

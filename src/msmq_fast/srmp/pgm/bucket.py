@@ -27,10 +27,10 @@ class TokenBucket:
         return self._tokens + _ROUNDING >= size
 
     def take(self, size: float) -> None:
-        """Take `size` octets, which `has` has just allowed."""
+        """Take `size` octets. Call only after `has` has returned True for them."""
         self._tokens -= size
 
     def ready_at(self, size: float, now: float) -> float:
-        """Return the time at which `has(size)` becomes true if nothing else is taken; never before `now`."""
+        """Return the time from which `has(size)` is True if nothing is taken until then; `now` or later."""
         self._refill(now)
         return now + max(0.0, min(size, self.depth) - self._tokens) / self.rate

@@ -6,8 +6,8 @@ from msmq_fast.srmp.pgm.settings import PgmSettings
 
 
 class Heartbeat:
-    """Schedules the opening SPMs, ambient SPMs while data is sent, and heartbeats at growing intervals while
-    no data is sent.
+    """Schedules SPMs: the opening ones, ambient ones while data is sent, and heartbeats at growing intervals
+    while no data is sent.
     """
 
     def __init__(self, settings: PgmSettings) -> None:

@@ -14,7 +14,7 @@ _OPTION_LIMIT = 16
 
 
 class Malformed(ValueError):
-    """The packet violates RFC 3208; the text says where."""
+    """The packet violates RFC 3208; the text of the exception states the violation."""
 
 
 class Fragment(NamedTuple):
@@ -39,7 +39,10 @@ NO_OPTIONS = Options()
 
 
 def parse_options(packet: bytes, begin: int, size: int) -> tuple[int, Options]:
-    """Returns the end of the options and their values; skips unknown ones."""
+    """Returns the offset of the end of the options, and their values; skips unknown options.
+
+    `begin` is the offset at which the options begin; `size` is the size of the packet.
+    """
     if size - begin < 4:
         raise Malformed("the header announces options, but none follow")
     if packet[begin] & ~OPT_END != OPT_LENGTH or packet[begin + 1] != 4:

@@ -9,11 +9,11 @@ from msmq_fast.srmp.pgm.settings import FRAGMENT_OPTIONS
 
 
 class Outbox:
-    """The queue of APDUs. `size` is the number of octets not yet taken."""
+    """The queue of APDUs. `size` is the number of octets that `take` has not yet returned."""
 
     def __init__(self, fragment_bytes: int) -> None:
-        """`fragment_bytes`: the most data of a packet with OPT_FRAGMENT. A packet without OPT_FRAGMENT may
-        hold more data, by the size of the option.
+        """`fragment_bytes`: the maximum number of data octets in a packet with OPT_FRAGMENT. A packet without
+        OPT_FRAGMENT may hold more data: the octets that the option would need.
         """
         self._fragment_bytes = fragment_bytes
         self._queue: deque[tuple[int, bytes]] = deque()
@@ -33,15 +33,17 @@ class Outbox:
         self._offset = self.size = 0
 
     def next_size(self) -> int:
-        """Return the octets of the data of the next packet, plus those of OPT_FRAGMENT if it needs it. There
-        must be a next packet.
+        """Return the number of octets of the next packet's data, plus those of OPT_FRAGMENT if the packet
+        needs this option. Call only if the queue is not empty.
         """
         data = self._next_data()
         return data if data == len(self._queue[0][1]) else data + FRAGMENT_OPTIONS
 
     def take(self, sequence: int) -> tuple[bytes, Fragment | None, int | None]:
-        """Return the data and the fragment position of the next packet, which gets this sequence number, and
-        the handle of the APDU if it ends with this packet.
+        """Return (data, fragment, handle) of the next packet, which gets this sequence number.
+
+        The fragment is None if the packet holds a whole APDU; the handle is that of the APDU if the APDU ends
+        with this packet, otherwise None.
         """
         handle, apdu = self._queue[0]
         size = self._next_data()

@@ -67,8 +67,9 @@ class Data(NamedTuple):
 
 
 class Nak(NamedTuple):
-    """A NAK, or an NCF if `confirmed` is True. `tsi` and `port` are those of the data packets, in both
-    directions."""
+    """A NAK, or an NCF if `confirmed` is True. `tsi` and `port` are those of the data packets, also in a NAK,
+    which goes in the opposite direction.
+    """
 
     tsi: Tsi
     port: int
@@ -163,8 +164,8 @@ def encode_nak(nak: Nak) -> bytes:
 
 
 def destination_port(packet: bytes) -> int | None:
-    """Return the port to which a packet is addressed: the port of the group for packets from a source, the
-    data-source port of the session for NAKs.
+    """Return the port to which a packet is addressed: the port of the group for packets from a source, but
+    for NAKs the source port of the session's data packets.
     """
     return int.from_bytes(packet[2:4], "big") if len(packet) >= _HEADER.size else None
 
@@ -173,7 +174,7 @@ def decode(packet: bytes) -> Spm | Data | Nak | None:
     """Reads a PGM packet without its IP header.
 
     Returns None for a packet type of RFC 3208 that this implementation ignores (null NAKs, polls, requests
-    for SPMs, parity). Raises Malformed.
+    for SPMs, parity). Raises Malformed if the packet violates RFC 3208.
     """
     size = len(packet)
     if size < _HEADER.size:
@@ -264,7 +265,7 @@ def _need_ipv4(family: int) -> None:
 
 
 def _tail(packet: bytes, begin: int, size: int, flags: int, length: int) -> Options:
-    """Return the options of a packet without data."""
+    """Return the options at the end of a packet without data."""
     options = NO_OPTIONS
     if flags & _OPTIONS_PRESENT:
         begin, options = parse_options(packet, begin, size)

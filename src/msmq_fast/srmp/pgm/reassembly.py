@@ -16,10 +16,11 @@ class Reassembly:
         self._octets = bytearray()
 
     def take(self, sequence: int, data: bytes, fragment: Fragment | None) -> bytes | None:
-        """Take a packet with the 32-bit number `sequence`; return the APDU that ends with it, None
-        if none does.
+        """Take the packet with the 32-bit number `sequence`; return the APDU that ends with this packet, None
+        if no APDU does.
 
-        Fragments that do not match are dropped, with all data up to the beginning of the next APDU.
+        If a fragment does not continue the incomplete APDU, both are dropped, and all data up to the
+        beginning of the next APDU.
         """
         if fragment is None:
             self.interrupt()

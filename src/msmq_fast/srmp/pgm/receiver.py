@@ -25,8 +25,8 @@ _FULL_NAK = 2 * (IP_HEADER + 36 + 8 + 4 * NAK_LIST_LIMIT)
 
 
 class _Key(NamedTuple):
-    """The key of a session. It holds the source address, so that packets of another host with the same TSI do
-    not affect the session.
+    """The key of a session: its TSI and the source address. Because of the address, packets from another host
+    with the same TSI do not affect the session.
     """
 
     tsi: Tsi
@@ -44,10 +44,10 @@ class _Session:
 
 
 class Receiver:
-    """The caller passes received packets to `on_packet`, sends the datagrams that `packets` returns, and
-    calls `packets` again at `next_deadline`.
+    """All transport sessions of one group and port, on the receiving side.
 
-    Call `packets` after `on_packet` and `expire` too.
+    The caller passes received packets to `on_packet` and sends the datagrams that `packets` returns. It calls
+    `packets` after `on_packet` and `expire`, and at `next_deadline`.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class Receiver:
             self._finish(key, now)
 
     def packets(self, now: float) -> list[Datagram]:
-        """Return the NAKs to send: each to the source path and, with TTL 1, to the group ([MC-MQSRM] 2.1.3
-        note 3).
+        """Return the NAKs to send. Each is sent twice: to the path address of the source and, with TTL 1, to
+        the group ([MC-MQSRM] 2.1.3 note 3).
         """
         self.expire(now)
         sent: list[Datagram] = []
@@ -139,8 +139,9 @@ class Receiver:
         return None if earliest == float("inf") else earliest
 
     def expire(self, now: float) -> None:
-        """Give up packets that were requested in vain, and delete sessions that were silent for too long.
-        `packets` does this too."""
+        """Give up missing packets that were requested too often, and delete sessions that were silent for too
+        long. `packets` does this too.
+        """
         for key, session in list(self._sessions.items()):
             if session.reception.recovery.next_deadline() <= now:
                 session.reception.expire(now)
@@ -150,7 +151,7 @@ class Receiver:
             self._forget_idle(now)
 
     def _on_nak(self, nak: Nak, source_ip: str, now: float) -> None:
-        """Process an NCF of the source, or the NAK of another receiver."""
+        """Process an NCF that the source sent, or a NAK that another receiver sent."""
         if nak.group != self._group.address:
             return
         session = self._sessions.get(_Key(nak.tsi, source_ip if nak.confirmed else nak.source))
@@ -185,8 +186,11 @@ class Receiver:
         return session
 
     def _make_place(self, source_ip: str, now: float) -> bool:
-        """Make room for a session of a host: delete its oldest session if it has too many, or that of a
-        silent host if all have too many. Return whether there is room.
+        """Make room for a new session of a host. Return whether there is room.
+
+        If the host has too many sessions, delete the one of them that has been silent for the longest time.
+        If there are too many sessions in all, delete the one that has been silent for the longest time, but
+        only if its source seems to have gone.
         """
         settings = self._settings
         own = [session for session in self._sessions.values() if session.key.source_ip == source_ip]
@@ -217,7 +221,9 @@ class Receiver:
 
 
 def _unicast(path: str | None, source_ip: str) -> str:
-    """Returns the destination of a NAK: the path NLA if it can be a host, else the source itself."""
+    """Returns the destination address of a NAK: the path NLA if it can be the address of a host, otherwise
+    the address of the source.
+    """
     if path is None:
         return source_ip
     address = IPv4Address(path)

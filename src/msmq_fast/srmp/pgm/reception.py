@@ -25,8 +25,10 @@ class Room:
 
 
 class Reception:
-    """One session. Its sequence numbers do not wrap. All numbers before `_expected` are delivered or given
-    up; all before `_examined` are held, missing or given up; `_lead` is the greatest known number.
+    """One session. Its sequence numbers do not wrap.
+
+    All packets before `_expected` are delivered or given up; those from there to `_examined` are held,
+    missing or given up; `_lead` is the greatest known number.
     """
 
     def __init__(
@@ -113,7 +115,7 @@ class Reception:
         self._look_for_gaps(now)
 
     def expire(self, now: float) -> None:
-        """Give up packets that were requested in vain."""
+        """Give up missing packets that were requested too often; deliver the packets that waited for them."""
         given_up = self.recovery.expire(now)
         if given_up:
             self._given_up.update(given_up)
@@ -121,7 +123,7 @@ class Reception:
             self._look_for_gaps(now)
 
     def end(self) -> None:
-        """End the session: drop held packets, request and deliver nothing more."""
+        """End the session: drop all held packets; no packets are requested or delivered any more."""
         self.ended = True
         self._reassembly.interrupt()
         self._room.used -= self._held_bytes
@@ -136,7 +138,8 @@ class Reception:
 
     def _join(self, sequence: int, trail: int, join: int | None) -> None:
         """Begin with the packet `sequence`, or, if OPT_JOIN allows it, with an earlier packet (RFC 3208, 6.1,
-        9.4.2)."""
+        9.4.2). `join` is the number in OPT_JOIN, None without this option.
+        """
         self._joined = True
         begin = sequence + (1 << 32)  # so that no number becomes negative
         self._trail = unwrapped(trail, begin)
@@ -154,7 +157,8 @@ class Reception:
     def _hold(self, sequence: int, data: Data) -> bool:
         """Hold a packet that arrived after a gap. Return False if there is no room for it.
 
-        Room is reserved for the missing packets: without it, repairs would be dropped and requested again.
+        Some room is reserved for the missing packets: without this reserve, their repairs would be dropped
+        and requested again.
         """
         cost = len(data.data) + _PACKET_COST
         reserved = 0 if sequence in self.recovery else len(self.recovery) * self._packet_bytes
@@ -166,7 +170,7 @@ class Reception:
         return True
 
     def _free(self) -> int:
-        """Return the octets that are left for held packets."""
+        """Return the number of octets that more held packets may use."""
         room = self._room
         return min(self._settings.receive_memory_of_source - self._held_bytes, room.limit - room.used)
 

@@ -30,7 +30,7 @@ class _Missing:
 
 
 class Recovery:
-    """The missing packets, by sequence numbers that do not wrap. `len` returns how many there are."""
+    """The missing packets, by sequence numbers that do not wrap. `len` returns the number of them."""
 
     def __init__(self, settings: PgmSettings, random: Random) -> None:
         self._settings = settings
@@ -46,7 +46,7 @@ class Recovery:
         return sequence in self._missing
 
     def detect(self, sequences: Iterable[int], now: float) -> None:
-        """Register missing packets. They share one back-off, so that one NAK can request all of them."""
+        """Register missing packets. They get the same back-off time, so that one NAK can request them all."""
         deadline = now + self._back_off()
         for sequence in sequences:
             missing = self._missing[sequence] = _Missing(deadline)
@@ -58,19 +58,20 @@ class Recovery:
         return self._missing.pop(sequence, None) is not None
 
     def drop_before(self, sequence: int) -> None:
-        """Forget packets before `sequence`, to which the window has advanced."""
+        """Forget missing packets before `sequence`, because the window has advanced to this number."""
         for gone in [missing for missing in self._missing if missing < sequence]:
             self.found(gone)
 
     def confirmed(self, sequence: int, now: float) -> None:
-        """Process an NCF."""
+        """Process an NCF: the source will send the packet."""
         missing = self._missing.get(sequence)
         if missing is not None:
             self._wait(sequence, missing, _State.WAIT_DATA, now + self._settings.nak_data)
 
     def asked_by_other(self, sequence: int, now: float) -> None:
-        """Process the NAK of another receiver. It delays our own NAK, but only as often as we would have sent
-        one, so not for ever."""
+        """Process the NAK of another receiver. It delays our own NAK, but not for ever: only as many times as
+        we would repeat our own NAK.
+        """
         missing = self._missing.get(sequence)
         if missing is None or missing.heard >= self._settings.nak_ncf_retries:
             return
@@ -81,8 +82,9 @@ class Recovery:
             self._wait(sequence, missing, _State.WAIT_NCF, now + self._settings.nak_repeat)
 
     def expire(self, now: float) -> list[int]:
-        """Advance the state of packets whose time has passed; return those that are given up, which are no
-        longer registered as missing.
+        """Advance the state of the missing packets whose deadline has passed.
+
+        Returns the numbers of those that are given up; these are no longer registered as missing.
         """
         given_up: list[int] = []
         again: float | None = None
@@ -113,16 +115,14 @@ class Recovery:
         return len(self._due)
 
     def ask(self, limit: int, now: float) -> tuple[int, ...]:
-        """Return the oldest packets for which a NAK is due, at most `limit`; the caller requests them now."""
+        """Return the oldest packets for which a NAK is due, at most `limit`; the caller must send the NAK."""
         asked = tuple(sorted(self._due)[:limit])
         for sequence in asked:
             self._wait(sequence, self._missing[sequence], _State.WAIT_NCF, now + self._settings.nak_repeat)
         return asked
 
     def next_deadline(self) -> float:
-        """Return the time at which `expire` has work to do, or a little earlier; infinity if there
-        is none.
-        """
+        """Return the time at which `expire` is due, or an earlier time; infinity if no packet is missing."""
         return self._timers[0][0] if self._timers else float("inf")
 
     def _exhausted(self, missing: _Missing) -> bool:
@@ -143,8 +143,8 @@ class Recovery:
             self._start(sequence, missing)
 
     def _start(self, sequence: int, missing: _Missing) -> None:
-        """Add a timer entry for a packet. Each packet has one entry; if it fires before the packet's
-        deadline, which was postponed meanwhile, it is added again.
+        """Add a timer entry for a packet. Each packet has one entry; if the deadline of the packet was
+        postponed when the entry fires, the entry is added again.
         """
         missing.queued = True
         heapq.heappush(self._timers, (missing.deadline, sequence))

@@ -6,7 +6,9 @@ import heapq
 
 
 class Repairs:
-    """The requested sequence numbers. Each is sent once, however often it was requested in the meantime."""
+    """The requested sequence numbers. A packet is repaired only once, even if it is requested several times
+    before its repair is due.
+    """
 
     def __init__(self) -> None:
         self._due: list[tuple[float, int]] = []
@@ -41,6 +43,7 @@ class Repairs:
 
 
 def repair_delay(sequence: int, trail: int, lead: int, spread: float) -> float:
-    """Return the seconds to wait before an RDATA is sent: 0 for the oldest packet of the window, nearly
-    `spread` for the newest."""
+    """Return the seconds to wait before the RDATA of `sequence` is sent: 0 for the oldest packet of the
+    window, nearly `spread` for the newest.
+    """
     return (sequence - trail) * spread / (lead - trail + 1)

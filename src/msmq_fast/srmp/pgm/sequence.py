@@ -1,6 +1,6 @@
 """Sequence numbers of 32 bits that wrap (RFC 3208, 3.2).
 
-Engines count in plain integers that do not wrap; only packets carry 32 bits of them.
+The engines use plain integers, which do not wrap; only packets hold the low 32 bits of these integers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ HALF = 0x8000_0000
 
 
 def unwrapped(sequence: int, near: int) -> int:
-    """Return the integer nearest to `near` whose low 32 bits are `sequence` (half the number space to either
-    side)."""
+    """Return the integer nearest to `near` whose low 32 bits are `sequence`: at most half the number space
+    below or above `near`.
+    """
     return near + ((sequence - near + HALF) & MASK) - HALF

@@ -76,12 +76,12 @@ class PgmSettings:
 
     @property
     def advance_seconds(self) -> float:
-        """TXW_ADV_SECS = TXW_ADV_IVL."""
+        """TXW_ADV_SECS, equal to TXW_ADV_IVL: seconds between two advances of the transmit window."""
         return self.window_seconds * self.advance_share
 
     @property
     def window_bytes(self) -> int:
-        """TXW_BYTES: the most that the transmit window holds."""
+        """TXW_BYTES: the maximum number of octets in the transmit window."""
         return int(min(self.max_rate * self.window_seconds, self.window_memory))
 
     @property
@@ -90,6 +90,7 @@ class PgmSettings:
 
     @property
     def fragment_bytes(self) -> int:
-        """The most application data of one packet: IP header, Router Alert, data header and OPT_FRAGMENT fit
-        before it."""
+        """The maximum number of application data octets in one packet: the MTU without the IP header, Router
+        Alert, the data header and OPT_FRAGMENT.
+        """
         return self.mtu - IP_HEADER - ROUTER_ALERT - DATA_HEADER - FRAGMENT_OPTIONS

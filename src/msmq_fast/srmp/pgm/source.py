@@ -39,9 +39,10 @@ class ApduTooLarge(ValueError):
 
 
 class Source:
-    """The caller sends the datagrams that `packets` returns, in that order.
+    """The sending side of one transport session.
 
-    Call `packets` after `send`, `on_packet` and `close`, and at `next_deadline`.
+    The caller sends the datagrams that `packets` returns, in this order. It calls `packets` after `send`,
+    `on_packet` and `close`, and at `next_deadline`.
     """
 
     def __init__(
@@ -57,8 +58,8 @@ class Source:
     ) -> None:
         """`nla` is our unicast IPv4 address towards the group, to which NAKs are sent (path NLA of the SPMs).
 
-        `on_sent(handle)` is called when `packets` has returned the last fragment of that APDU for the first
-        time. `first` is the sequence number of the first data packet; random if None.
+        `on_sent(handle)` is called when `packets` has returned the last fragment of the APDU with this handle
+        for the first time. `first` is the sequence number of the first data packet; random if None.
         """
         self._settings = settings
         self._tsi = tsi
@@ -112,8 +113,9 @@ class Source:
 
     @property
     def backlog(self) -> int:
-        """Octets not yet sent for the first time. The source does not limit them: the caller should send more
-        only when `on_sent` is called.
+        """Number of octets in APDUs that were not yet sent for the first time.
+
+        The source does not limit this number: the caller should send more only when `on_sent` is called.
         """
         return self._outbox.size
 
@@ -121,7 +123,8 @@ class Source:
         """Process a PGM packet from any host, without its IP header. Only NAKs for this session
         have an effect.
 
-        `multicast`: the packet was addressed to the group; such a NAK is for the other receivers only.
+        `multicast`: the packet was addressed to the group. A NAK to the group is for the other receivers
+        only, and is ignored here.
         """
         try:
             nak = decode(packet)
@@ -199,9 +202,9 @@ class Source:
         return self._send_repair(now) if repair else None
 
     def _allowed(self, size: int, now: float, *, batch: bool) -> bool:
-        """Return whether a datagram of this size may be sent; if not, nothing else is sent until it may.
+        """Return whether a datagram of this size may be sent. If not, nothing else is sent until it may be.
 
-        `batch`: many more follow, so the source waits until several may be sent.
+        `batch`: many more datagrams follow, so the source waits until several of them may be sent.
         """
         if not self._tokens.has(size, now):
             enough = max(float(size), self._tokens.depth / 4) if batch else size
@@ -296,7 +299,7 @@ class Source:
         self._closed_at = now + self._settings.window_seconds
 
     def _stir(self) -> None:
-        """Request a call of `packets`, since there may be something new to send."""
+        """Make `packets` due at once, since there may be something new to send."""
         self._wake_at = _NOW
 
     def _to_group(self, packet: bytes, *, router_alert: bool) -> Datagram:

@@ -19,7 +19,10 @@ class Kept(NamedTuple):
 
 
 class TransmitWindow:
-    """The packets with the numbers `trail` to `lead`, which do not wrap; empty if `lead == trail - 1`."""
+    """The packets with the numbers `trail` to `lead`. The numbers do not wrap.
+
+    The window is empty if `lead == trail - 1`.
+    """
 
     def __init__(self, first: int, *, limit: int) -> None:
         self.trail = first
@@ -36,7 +39,7 @@ class TransmitWindow:
 
     @property
     def size(self) -> int:
-        """The octets in the window."""
+        """Number of octets in the window."""
         return self._bytes
 
     def packet(self, sequence: int) -> Kept:
@@ -54,15 +57,15 @@ class TransmitWindow:
         return not self._kept or self._bytes + size <= self._limit
 
     def advance(self, sent_before: float, pending: Container[int]) -> None:
-        """Drop packets that were sent at `sent_before` or earlier, up to the first packet with a pending
-        repair.
+        """Drop the oldest packets, if they were sent at `sent_before` or earlier; stop at a packet in
+        `pending`, which has a pending repair.
         """
         while self._kept and self.trail not in pending and self._kept[self.trail].sent_at <= sent_before:
             self._drop()
 
     def make_room(self, size: int, pending: Container[int]) -> bool:
-        """Drop the oldest packets until one of `size` octets fits. Return False if a packet with a pending
-        repair prevents that.
+        """Drop the oldest packets until a new packet of `size` octets fits. Return False if a packet in
+        `pending`, which has a pending repair, prevents this.
         """
         while not self.has_room(size):
             if self.trail in pending:
