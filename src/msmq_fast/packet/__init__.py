@@ -1,7 +1,7 @@
 """The structures of MS-MQMQ and MS-MQQB 2.2: names, headers, packets, message classes, error codes.
 
-`Message` is imported on first use: it is the only one that needs native code, which a worker of an analytics
-cluster may not have.
+`Message` is imported on first use: it is the only name here that needs native code, which a worker of an
+analytics cluster may not have.
 """
 
 from __future__ import annotations

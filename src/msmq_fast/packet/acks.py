@@ -19,8 +19,10 @@ BODY_SIZE = 36
 
 
 def order_queue(manager: UUID = NULL_GUID, address: str = "") -> FormatName:
-    """Returns the queue for acknowledgments of a queue manager: its private queue, or that at `TCP:address`
-    if given.
+    """Returns the format name of the order queue of a queue manager, to which these acknowledgments are sent.
+
+    It is the private name with the GUID `manager`, or the direct name with `TCP:address` if an address is
+    given.
     """
     if address:
         return parse_format_name(rf"DIRECT=TCP:{address}\PRIVATE$\order_queue$")
@@ -49,15 +51,15 @@ class OrderAck:
 
     @classmethod
     def decode_body(cls, body: bytes) -> OrderAck:
-        """Parse the body; the last 20 bytes and the previous number are ignored. Raises ValueError unless it
-        has 36 bytes.
+        """Parse the body; the last 20 bytes and the previous number are ignored. Raises ValueError unless the
+        body has 36 bytes.
         """
         if len(body) != BODY_SIZE:
             raise ValueError("the body of an OrderAck must have 36 bytes")
         return cls(*struct.unpack_from("<III", body))
 
     def message(self, destination: FormatName, source: UUID) -> Message:
-        """Returns the message that carries it: express, priority 0, no time limit (2.2.4)."""
+        """Returns the message that carries the acknowledgment: express, priority 0, no time limit (2.2.4)."""
         return _carrier(destination, source, self.CLASS, self.encode_body(), Delivery.EXPRESS)
 
 
@@ -87,14 +89,16 @@ class FinalAck:
 
     @classmethod
     def decode_body(cls, body: bytes, message_class: int) -> FinalAck:
-        """Parse the body. Raises ValueError unless it has 36 bytes."""
+        """Parse the body. Raises ValueError unless the body has 36 bytes."""
         if len(body) != BODY_SIZE:
             raise ValueError("the body of a FinalAck must have 36 bytes")
         ordinal, timestamp, number, previous, source, message_id = struct.unpack("<IIII16sI", body)
         return cls(ordinal, timestamp, number, previous, UUID(bytes_le=source), message_id, message_class)
 
     def message(self, destination: FormatName, source: UUID) -> Message:
-        """Returns the message that carries it: recoverable, priority 0, no time limit (2.2.5)."""
+        """Returns the message that carries the acknowledgment: recoverable, priority 0, no time limit
+        (2.2.5).
+        """
         return _carrier(destination, source, self.message_class, self.encode_body(), Delivery.RECOVERABLE)
 
 

@@ -41,10 +41,9 @@ _SIZES |= {PUBLIC: 16, PRIVATE_ON_OTHER: 20}
 
 
 def direct_wire(text: str) -> bytes:
-    """Returns the DirectQueueFormatName (2.2.18.1.5.2) of a name without `DIRECT=`, padded to a multiple of
-    4.
+    """Returns the DirectQueueFormatName (2.2.18.1.5.2) of a direct name, padded to a multiple of 4 bytes.
 
-    Raises IllegalFormatName if the name is too long.
+    `text` is the name without `DIRECT=`. Raises IllegalFormatName if the name is too long.
     """
     name = utf16z(text)
     if len(name) > 0xFFFE:
@@ -53,7 +52,7 @@ def direct_wire(text: str) -> bytes:
 
 
 def direct_text(wire: bytes | memoryview) -> str:
-    """Returns the name, without `DIRECT=`, in a DirectQueueFormatName that was validated."""
+    """Returns the direct name, without `DIRECT=`, in a DirectQueueFormatName that was validated."""
     count = int.from_bytes(wire[:2], "little")
     return decode_name(wire[2 : 2 + count])
 
@@ -67,8 +66,8 @@ class QueueField:
 
     @classmethod
     def decode(cls, kind: int, data: bytes, offset: int) -> tuple[QueueField, int]:
-        """Returns the field of this type at `offset`, and the offset after it. Raises PacketFault if it does
-        not fit.
+        """Returns the field with the type value `kind` at `offset`, and the offset after the field. Raises
+        PacketFault if the field does not fit into `data`.
         """
         if kind == DIRECT:
             need(data, offset, 2, PacketFaultCode.QUEUE_NAME_SIZE)
@@ -92,9 +91,9 @@ class Hosts:
 
 
 def destination_field(name: FormatName) -> QueueField:
-    """Returns the field of a destination; `manager_of` returns the QueueManagerAddress for it.
+    """Returns the field for the destination of a packet; `manager_of` returns the QueueManagerAddress.
 
-    Raises UnsupportedFormatNameOperation if no single packet can be addressed to this kind of name.
+    Raises UnsupportedFormatNameOperation if a single packet cannot be addressed to this kind of name.
     """
     if name.read_only:
         raise UnsupportedFormatNameOperation(f"{name} cannot be sent to")
@@ -112,19 +111,22 @@ def destination_field(name: FormatName) -> QueueField:
 def sent_field(name: FormatName) -> QueueField:
     """Returns `destination_field` for a message that this computer sends.
 
-    It is empty for a multicast address, which no field can hold: the outgoing queue determines where the
-    packet goes.
+    The field is empty for a multicast address, which no field can hold: the outgoing queue determines where
+    the packet goes.
     """
     return QueueField(0) if name.kind is NameKind.MULTICAST else destination_field(name)
 
 
 def manager_of(name: FormatName) -> UUID:
-    """Returns UserHeader.QueueManagerAddress for a name: the NULL GUID unless the name is private."""
+    """Returns UserHeader.QueueManagerAddress for a packet to this destination.
+
+    It is the GUID in a private format name, and the NULL GUID for all other kinds of names.
+    """
     return _guid(name) if name.kind is NameKind.PRIVATE else UUID(int=0)
 
 
 def reply_field(name: FormatName | None, hosts: Hosts) -> QueueField:
-    """Returns the field of an administration or response queue.
+    """Returns the field for an administration or response queue, empty for None.
 
     Raises UnsupportedFormatNameOperation if the name cannot be written as a field.
     """
@@ -141,9 +143,10 @@ def reply_field(name: FormatName | None, hosts: Hosts) -> QueueField:
 
 
 def field_name(field: QueueField, hosts: Hosts, admin: FormatName | None = None) -> FormatName | None:
-    """Returns the format name that a field denotes. `admin` resolves the types 1 and 4.
+    """Returns the format name that a field denotes; None if it denotes no queue.
 
-    None for no queue, and for type 4 if the admin queue is not a private queue and so determines no host.
+    The types 1 and 4 of a response queue refer to the admin queue of the packet, `admin`. Type 4 denotes no
+    queue if the admin queue is not a private queue, because then no host is known.
     """
     match field.kind:
         case 0:

@@ -4,4 +4,4 @@ __all__ = ["Malformed"]
 
 
 class Malformed(ValueError):
-    """One line that says what is wrong with a request, a stream or a value."""
+    """The input of a client is malformed; the text states, on one line, what is wrong with it."""

@@ -87,14 +87,15 @@ class Message:
 
     @property
     def identifier(self) -> str:
-        """`{guid}\\ordinal`, unique across all queue managers (M-02)."""
+        """The message identifier, `{guid}\\ordinal`, unique across all queue managers (M-02)."""
         return f"{{{self.source_machine}}}\\{self.message_id}"
 
     def to_packet(self) -> bytes:
-        """Returns the UserMessage packet without SessionHeader.
+        """Returns the UserMessage packet, without a SessionHeader.
 
         Raises LabelTooLong; InsufficientResources if the packet is larger than 4 MiB; IllegalPropertyValue if
-        a value is out of range; UnsupportedFormatNameOperation if no packet can carry a queue name.
+        a value is out of range; UnsupportedFormatNameOperation if one of the queue names has a kind that a
+        packet cannot hold.
         """
         if not 0 <= self.priority <= 7:
             raise IllegalPropertyValue(f"priority {self.priority} is not in 0..7")
@@ -155,7 +156,9 @@ class Message:
             raise IllegalPropertyValue(f"a number is out of its range: {problem}") from problem
 
     def _trailer(self) -> tuple[int, int, bytes | None]:
-        """Returns user flags, base flags and the bytes of the headers after the MessagePropertiesHeader."""
+        """Returns (flags of the UserHeader, flags of the BaseHeader, headers) for the headers that follow the
+        MessagePropertiesHeader; the headers are None if there are none.
+        """
         user_flags = base_flags = 0
         parts = []
         if self.trace:
@@ -178,7 +181,7 @@ class Message:
 
     @classmethod
     def from_packet(cls, data: bytes) -> Message:
-        """Returns the message in a UserMessage packet; skips a SessionHeader.
+        """Returns the message in a UserMessage packet; a SessionHeader in the packet is ignored.
 
         Raises PacketFault if the packet is malformed. Direct queue names that violate MS-MQMQ 2.1 are kept
         unchanged.

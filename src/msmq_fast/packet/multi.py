@@ -27,8 +27,8 @@ class Element:
 
     @classmethod
     def of(cls, name: FormatName) -> Element:
-        """Returns the element for a format name. Raises UnsupportedFormatNameOperation if its kind has no
-        wire form.
+        """Returns the element for a format name. Raises UnsupportedFormatNameOperation if an element cannot
+        hold this kind of name.
         """
         match name.kind:
             case NameKind.DIRECT | NameKind.SUBQUEUE if not name.read_only:
@@ -39,7 +39,7 @@ class Element:
                 return cls(2, name.guid.bytes_le + struct.pack("<I", name.number))
             case _:
                 raise UnsupportedFormatNameOperation(
-                    f"{name} cannot be an element of a multiple-element name"
+                    f"{name} cannot be an element of a multiple-element format name"
                 )
 
     def name(self) -> FormatName:
@@ -54,7 +54,7 @@ class Element:
 
 @dataclass(slots=True)
 class MQFAddressHeader:
-    """One list of queue names."""
+    """One list of queue names in a MultiQueueFormatHeader; `section` is its kind, such as DESTINATION."""
 
     section: int
     elements: list[Element] = field(default_factory=list)
@@ -73,10 +73,10 @@ class MQFAddressHeader:
 
     @classmethod
     def decode(cls, section: int, data: bytes, offset: int) -> tuple[MQFAddressHeader, int]:
-        """Returns the list and the offset after it. Raises PacketFault if an element is unknown or a size
-        does not fit.
+        """Returns the list of the kind `section` at `offset`, and the offset after the list.
 
-        `data` begins at the start of the packet, and `offset` must be a multiple of 4.
+        `data` begins at the start of the packet, and `offset` must be a multiple of 4. Raises PacketFault if
+        the kind of the list or of an element is wrong, or if a size does not fit.
         """
         need(data, offset, 12, PacketFaultCode.MQF_SIZE)
         size, identifier, reserved, count = struct.unpack_from("<IHHI", data, offset)
@@ -125,7 +125,9 @@ class MQFSignatureHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[MQFSignatureHeader, int]:
-        """Returns the header and the offset after its padding. Raises PacketFault if it does not fit."""
+        """Returns the header and the offset after its padding. Raises PacketFault if the header does not fit
+        into `data`, or is not an MQFSignatureHeader.
+        """
         need(data, offset, cls.SIZE, PacketFaultCode.MQF_SIZE)
         identifier, reserved, size = struct.unpack_from("<HHI", data, offset)
         if identifier != SIGNATURE:
@@ -136,7 +138,9 @@ class MQFSignatureHeader:
 
 @dataclass(slots=True)
 class MultiQueueFormatHeader:
-    """All destinations of a message that was sent to several queues, and its other queue lists."""
+    """All destinations of a message that was sent to several queues, its lists of admin and response queues,
+    and its signature.
+    """
 
     destination: MQFAddressHeader = field(default_factory=lambda: MQFAddressHeader(DESTINATION))
     administration: MQFAddressHeader = field(default_factory=lambda: MQFAddressHeader(ADMINISTRATION))

@@ -69,7 +69,7 @@ class Scope(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueuePart:
-    """A path or direct name without the computer."""
+    """The part of a path name or direct name that follows the computer."""
 
     scope: Scope
     queue: str  # for SYSTEM: journal, deadletter or deadxact
@@ -144,7 +144,10 @@ class FormatName:
 
     @property
     def is_illegal(self) -> bool:
-        """Whether this is a direct name from a packet that violates 2.1.2: nothing is sent to it."""
+        """Whether this is a direct name that a packet contained and that violates 2.1.2.
+
+        Nothing is sent to such a name.
+        """
         return self.direct is None and self.kind in (NameKind.DIRECT, NameKind.SUBQUEUE)
 
     @property
@@ -159,7 +162,7 @@ def is_format_name(text: str) -> bool:
 
 
 def parse_queue_part(text: str) -> QueuePart | None:
-    """Returns the part of a name after the computer; None if it violates 2.1.1 or 2.1.2."""
+    """Parse the part of a name that follows the computer; returns None if it violates 2.1.1 or 2.1.2."""
     if not text.isascii():  # some other letters become ASCII when their case is folded: U+017F is an s then
         return None
     folded = text.casefold()
@@ -180,10 +183,10 @@ def parse_queue_part(text: str) -> QueuePart | None:
 
 
 def parse_path(text: str, computer: str) -> PathName:
-    """Parse a path name; `computer` is the local name.
+    """Parse a path name; `computer` is the name of the local computer.
 
-    `.` stands for the local name, and `orders` alone for `.\\private$\\orders`. Raises IllegalQueuePathName
-    if the text is not a path name.
+    A host `.` is replaced with this name. A name without a host, such as `orders`, means
+    `.\\private$\\orders`. Raises IllegalQueuePathName if the text is not a path name.
     """
     host, separator, rest = text.partition("\\")
     if not separator:
@@ -350,30 +353,30 @@ def parse_format_names(text: str) -> tuple[FormatName, ...]:
         for name in names:
             if name.kind is NameKind.MACHINE or name.read_only:
                 raise UnsupportedFormatNameOperation(
-                    f"{name} cannot be an element of a multiple-element name"
+                    f"{name} cannot be an element of a multiple-element format name"
                 )
     return names
 
 
 def direct_format_name(path: PathName, protocol: str = "OS") -> FormatName:
-    """Returns the direct format name of a path name."""
+    """Returns the direct format name of a path name, such as `DIRECT=OS:host\\private$\\orders`."""
     return parse_format_name(f"DIRECT={protocol}:{path}")
 
 
 def direct_from_wire(text: str) -> FormatName:
-    """Returns the direct format name with this text, as a packet contains it (without `DIRECT=`).
+    """Returns the direct format name that a packet contains as `text`, without `DIRECT=`.
 
-    A name that violates 2.1.2 has `direct` None. It can be displayed, with unprintable characters escaped;
-    nothing is sent to it.
+    If the name violates 2.1.2, `direct` of the result is None. Such a name can be displayed, with unprintable
+    characters escaped, but nothing is sent to it.
     """
     return _direct_name(text) or FormatName(NameKind.DIRECT, text=shown_name(text))
 
 
 def direct_queue_key(text: str) -> str:
-    """Returns the key (QueuePart.key) of the queue in a direct name of a packet, for any host.
+    """Returns the key (QueuePart.key) of the queue in a direct name of a packet, whatever its host.
 
-    Returns "", which no queue has, for text without a queue name or that cannot be a name. The host may
-    violate 2.1.2: the packet has arrived here, so the sender has resolved the host, not this computer.
+    Returns "", which no queue has, if the text is not a valid name or contains no queue name. The host may
+    violate 2.1.2: since the packet has arrived here, only the sender had to resolve the host.
     """
     if not is_name(text):
         return ""

@@ -16,7 +16,7 @@ MAX_LABEL = 249  # characters without the NUL
 
 @dataclass(slots=True)
 class MessagePropertiesHeader:
-    """The properties that the application sets, and the message body."""
+    """The message properties that the application sets, and the message body."""
 
     FIXED: ClassVar[int] = 56
 
@@ -131,8 +131,8 @@ class DebugHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[DebugHeader, int]:
-        """Returns the header and the offset after it. Raises PacketFault if it does not fit or QT is
-        unknown.
+        """Returns the header and the offset after it. Raises PacketFault if the header does not fit into
+        `data`, or the value of its field QT is unknown.
         """
         need(data, offset, 4, PacketFaultCode.DEBUG_SIZE)
         flags, reserved = struct.unpack_from("<HH", data, offset)

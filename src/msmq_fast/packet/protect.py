@@ -24,14 +24,14 @@ _LISTS: Final = 3
 
 
 def security_of(message: ParsedMessage) -> SecurityHeader | None:
-    """Returns the SecurityHeader; None if there is none."""
+    """Returns the SecurityHeader of a message; None if it has no SecurityHeader."""
     if not message.security_offset:
         return None
     return SecurityHeader.decode(message.packet, message.security_offset)[0]
 
 
 def unclaimed(message: ParsedMessage) -> bytes:
-    """Returns the packet without SecurityHeader.Flags.AS, which only its receiver sets."""
+    """Returns the packet with SecurityHeader.Flags.AS cleared, which only the receiver of a message sets."""
     at = message.security_offset + 1
     if not message.security_offset or not message.packet[at] & _AUTHENTICATION:
         return message.packet
@@ -50,11 +50,12 @@ def protected(
     hash_algorithm: int | None = None,
     encryption_algorithm: int | None = None,
 ) -> bytes:
-    """Returns the packet of `message` with another SecurityHeader; None removes the header.
+    """Returns the packet of `message` with `security` as its SecurityHeader; None removes this header.
 
-    `body` replaces the body; AllocationBodySize becomes its length, and so does MessageSize unless
-    `message_size` is given. The algorithms replace those of the MessagePropertiesHeader. Raises
-    InsufficientResources if the packet would be larger than 4 MiB.
+    `body` replaces the body. Its length becomes AllocationBodySize, and also MessageSize unless
+    `message_size` is given. `privacy_level` and the two algorithms replace the fields of the
+    MessagePropertiesHeader. An argument that is None changes nothing. Raises InsufficientResources if the
+    packet would be larger than 4 MiB.
     """
     packet, start = message.packet, message.properties_offset
     at = message.security_offset or start
@@ -92,7 +93,9 @@ def _padded_at(content: bytes, offset: int) -> bytes:
 
 
 def with_multi_signature(message: ParsedMessage, signature: bytes) -> bytes:
-    """Returns the packet with this signature in its MultiQueueFormatHeader, which must be the last header."""
+    """Returns the packet of `message` with `signature` in its MultiQueueFormatHeader, which must be the last
+    header. Raises InsufficientResources if the packet would be larger than 4 MiB.
+    """
     packet, at = message.packet, message.mqf_offset
     for _ in range(_LISTS):
         at += align4(int.from_bytes(packet[at : at + 4], "little"))

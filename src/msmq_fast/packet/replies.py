@@ -21,9 +21,9 @@ _CACHED = 256  # distinct response and admin queues that one handle remembers
 
 
 def format_name(text: str, computer: str) -> FormatName:
-    """Returns the format name for a path or format name of an application; `computer` is the local name.
+    """Returns the format name for a path name or format name that an application has passed.
 
-    Raises IllegalFormatName, IllegalQueuePathName.
+    `computer` is the name of the local computer. Raises IllegalFormatName, IllegalQueuePathName.
     """
     if is_format_name(text):
         return parse_format_name(text)
@@ -32,10 +32,11 @@ def format_name(text: str, computer: str) -> FormatName:
 
 
 class ReplyNames:
-    """Response and admin queues of the messages to one destination, as packet fields.
+    """Converts the names of response and admin queues to packet fields, for the messages to one destination.
 
-    A text with several names is accepted only inside `lists()`: the field is then that of the first name, and
-    `listed` says that the others need another place in the packet.
+    A text with several names, separated by commas, is accepted only inside `lists()`. Then the field holds
+    the first name, and `listed` becomes True: the caller must put the other names into another header of the
+    packet.
     """
 
     def __init__(self, computer: str, source: UUID, destination: UUID) -> None:
@@ -46,7 +47,11 @@ class ReplyNames:
         self.listed = False
 
     def __call__(self, text: str) -> tuple[int, bytes]:
-        """Returns (AQ or RQ value, field). Raises IllegalFormatName, UnsupportedFormatNameOperation."""
+        """Returns (kind, field) for a queue name: the value of the AQ or RQ flags of the UserHeader, and the
+        bytes of the field with the name.
+
+        Raises IllegalFormatName, IllegalQueuePathName, UnsupportedFormatNameOperation.
+        """
         known = self._known.get(text)
         if known is None:
             if "," in text:
@@ -63,13 +68,13 @@ class ReplyNames:
 
     def _first(self, text: str) -> tuple[int, bytes]:
         if not self._lists:
-            raise UnsupportedFormatNameOperation("a message can name only one response or admin queue here")
+            raise UnsupportedFormatNameOperation("this message can have only one response or admin queue")
         self.listed = True
         return self._field(self.all_of(text)[0])
 
     @contextmanager
     def lists(self) -> Iterator[None]:
-        """Accept texts with several names; `listed` is False until there is one."""
+        """Accept texts with several names inside this context; `listed` is False until one is converted."""
         self._lists, self.listed = True, False
         try:
             yield
@@ -77,8 +82,9 @@ class ReplyNames:
             self._lists = False
 
     def all_of(self, text: str) -> tuple[FormatName, ...]:
-        """Returns the names in a text with several names; empty for any other text. Raises what a call
-        raises.
+        """Returns the format names in a text with several names; empty for a text with one name.
+
+        Raises IllegalFormatName, IllegalQueuePathName.
         """
         if "," not in text:
             return ()

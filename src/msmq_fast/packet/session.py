@@ -35,7 +35,7 @@ def _internal(
 class EstablishConnection:
     """The first packet of each side: `client` is the initiator, `server` the acceptor (2.2.3).
 
-    `timestamp` is in ms since the initiator started.
+    `timestamp` is the time in ms since the start of the initiator's computer.
     """
 
     SIZE: ClassVar[int] = 572
@@ -147,14 +147,14 @@ class SessionHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int = 0) -> tuple[SessionHeader, int]:
-        """Returns the header and the offset after it. Raises PacketFault if it does not fit."""
+        """Returns the header and the offset after it. Raises PacketFault if it does not fit into `data`."""
         need(data, offset, cls.SIZE, PacketFaultCode.TRUNCATED)
         return cls(*struct.unpack_from("<HHIHHHH", data, offset)), offset + cls.SIZE
 
 
 @dataclass(slots=True)
 class SessionAck:
-    """A packet that contains only a SessionHeader; PacketSize counts it (2.2.6)."""
+    """A packet that contains only a SessionHeader, which PacketSize includes (2.2.6)."""
 
     SIZE: ClassVar[int] = 36
 

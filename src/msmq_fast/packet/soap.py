@@ -29,7 +29,7 @@ class SoapHeader:
     body: str = ""
 
     def encode(self) -> bytes:
-        """Returns both sections, each padded to a multiple of 4."""
+        """Returns the header section and the body section, each padded to a multiple of 4 bytes."""
         sections = ((_HEADER_SECTION, utf16z(self.header)), (_BODY_SECTION, utf16z(self.body)))
         return b"".join(
             padded(struct.pack("<HHI", number, 0, len(text) // 2) + text) for number, text in sections
@@ -37,8 +37,10 @@ class SoapHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[SoapHeader, int]:
-        """Returns the header and the offset after its padding; the second section may follow the first
-        unpadded.
+        """Returns the header and the offset after its padding.
+
+        There may be no padding between the first section and the second. Raises PacketFault if a section is
+        missing or does not fit into `data`.
         """
         header, at = _section(_HEADER_SECTION, data, offset)
         if data[at : at + 2] != _BODY_SECTION.to_bytes(2, "little") and len(data) - at >= 8:
@@ -71,7 +73,10 @@ class SRMPEnvelopeHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[SRMPEnvelopeHeader, int]:
-        """Returns the header and the offset after its padding; DataLength counts WCHARs."""
+        """Returns the header and the offset after its padding. DataLength counts WCHARs, not bytes.
+
+        Raises PacketFault if the header does not fit into `data`.
+        """
         need(data, offset, 8, PacketFaultCode.ENVELOPE_SIZE)
         number, _, chars = struct.unpack_from("<HHI", data, offset)
         need(data, offset, align4(8 + 2 * chars), PacketFaultCode.ENVELOPE_SIZE)
@@ -81,7 +86,7 @@ class SRMPEnvelopeHeader:
 
 @dataclass(slots=True)
 class CompoundMessageHeader:
-    """The HTTP request in which a message arrived, head and body, and the place of the message body in it."""
+    """The HTTP request in which a message arrived, head and body, and where the message body is in it."""
 
     data: bytes = b""
     body_offset: int = 0
@@ -99,8 +104,8 @@ class CompoundMessageHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[CompoundMessageHeader, int]:
-        """Returns the header and the offset after its padding. Raises PacketFault if the body is not inside
-        the data.
+        """Returns the header and the offset after its padding. Raises PacketFault if the header does not fit
+        into `data`, or the message body is not inside the request.
         """
         need(data, offset, 16, PacketFaultCode.COMPOUND_SIZE)
         number, _, size, body_size, body_offset = struct.unpack_from("<HHIII", data, offset)

@@ -27,10 +27,10 @@ _TOKEN: Final = re.compile(
 
 
 def soap_part(packet: UserMessagePacket, name: Literal["Header", "Body"]) -> str | None:
-    """Returns the SOAP element of a message with this name.
+    """Returns the SOAP header or body of a message as XML text; None if the message has none.
 
-    From the SRMP envelope if there is one, tags included; else from the SoapHeader (MS-MQMQ 2.2.20.7); else
-    None.
+    If the message has an SRMP envelope, this is the element with this name in it, tags included. Otherwise it
+    is the text in the SoapHeader (MS-MQMQ 2.2.20.7).
     """
     if packet.envelope is not None:
         return child_of_root(packet.envelope.envelope, name)
@@ -40,10 +40,10 @@ def soap_part(packet: UserMessagePacket, name: Literal["Header", "Body"]) -> str
 
 
 def child_of_root(xml: str, name: str) -> str | None:
-    """Returns the first child of the root with this local name, unchanged from the text.
+    """Returns the first child element of the root with this local name, as it is written in `xml`.
 
-    None if there is none, or if the tags of the text do not match. A document type is refused; entities,
-    characters and namespaces are not checked.
+    Returns None if there is no such child, if start tags and end tags do not match, or if there is a document
+    type. Entities, characters and namespaces are not checked.
     """
     names: list[str] = []  # of the elements that are open
     rooted, start, end = False, -1, -1

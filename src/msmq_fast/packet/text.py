@@ -5,7 +5,7 @@ There are two policies, and every decoder of UTF-16 uses one of them:
 1. A *name* (of a queue, a computer, an address) is used in look-up tables, records, log lines and other
    systems. `is_name` defines which are valid: at most MAX_NAME printable characters. So a name has no lone
    surrogate, no U+0000, no control character and no mark that changes the direction of writing. `decode_name`
-   hides nothing: text after an embedded U+0000 stays visible, and `is_name` then refuses it.
+   keeps the text after an embedded U+0000, so that `is_name` refuses such a name.
 2. *Content* (labels, bodies, extensions, envelopes) is kept bit for bit. `decode_text` and `encode_text`
    carry lone surrogates unchanged, in both directions; `protocol.text.printable` escapes on output.
 
@@ -40,7 +40,7 @@ _ZONE = re.compile(r"[0-9A-Za-z._~-]{1,15}")  # the length of a network interfac
 
 
 def is_name(text: str) -> bool:
-    """Whether a text from the wire can be a name, whatever the grammar of its field."""
+    """Whether a text from the wire is a valid name; the grammar of its field is not checked."""
     return 0 < len(text) <= MAX_NAME and text.isprintable()
 
 
@@ -50,8 +50,8 @@ def decode_name(data: bytes | memoryview) -> str:
 
 
 def shown_name(text: str) -> str:
-    """Returns a name as it can be stored, logged and displayed: unchanged, or escaped and cut if it is
-    not valid.
+    """Returns a name in a form that can be stored, logged and displayed: unchanged if it is valid, otherwise
+    escaped and shortened to MAX_NAME characters.
     """
     return text if is_name(text) else printable(text[:MAX_NAME])[:MAX_NAME]
 
@@ -59,8 +59,8 @@ def shown_name(text: str) -> str:
 def is_address(text: str) -> bool:
     """Whether a text is an IP address.
 
-    The zone of an IPv6 address must be a plain interface name: Python accepts any text there, so that any
-    text could become part of a name.
+    The zone of an IPv6 address must be a plain interface name. Python accepts any text as a zone, and so any
+    text could become part of a queue name.
     """
     try:
         IPv4Address(text)
@@ -78,7 +78,7 @@ def is_address(text: str) -> bool:
 
 
 def decode_text(data: bytes | memoryview) -> str:
-    """Returns UTF-16LE text up to the first NUL; keeps lone surrogates."""
+    """Returns the UTF-16LE text in `data` up to the first NUL; keeps lone surrogates."""
     return _decoded(bytes(data)).partition("\0")[0]
 
 
@@ -101,5 +101,8 @@ def _decoded(data: bytes) -> str:
 
 
 def is_xml(text: str) -> bool:
-    """Whether XML 1.0 can carry a text: no control characters, no lone surrogates, no U+FFFE and U+FFFF."""
+    """Whether XML 1.0 can contain a text.
+
+    The text must have no lone surrogates, no U+FFFE or U+FFFF, and below U+0020 only tab, CR and LF.
+    """
     return _NOT_IN_XML.search(text) is None

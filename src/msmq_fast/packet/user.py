@@ -76,8 +76,8 @@ class UserHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int = 16) -> tuple[UserHeader, int]:
-        """Returns the header and the offset after it. Raises PacketFault on an illegal flag or a size that
-        does not fit.
+        """Returns the header and the offset after it. Raises PacketFault if a flag has an illegal value or a
+        size does not fit.
         """
         need(data, offset, cls.FIXED, PacketFaultCode.USER_SIZE)
         source, manager, ttbr, sent, ordinal, flags = struct.unpack_from("<16s16sIIII", data, offset)
@@ -165,7 +165,7 @@ class TransactionHeader:
 
     @classmethod
     def decode(cls, data: bytes, offset: int) -> tuple[TransactionHeader, int]:
-        """Returns the header and the offset after it. Raises PacketFault if it does not fit."""
+        """Returns the header and the offset after it. Raises PacketFault if it does not fit into `data`."""
         need(data, offset, 20, PacketFaultCode.TRANSACTION_SIZE)
         flags, ordinal, timestamp, number, previous = struct.unpack_from("<IIIII", data, offset)
         at = offset + 20
@@ -268,13 +268,13 @@ class SecurityHeader:
 
 
 def provider_info(provider_type: int, name: str) -> bytes:
-    """Returns SecurityHeader.ProviderInfo: the type and the NUL-terminated name."""
+    """Returns SecurityHeader.ProviderInfo: the type and the NUL-terminated name of the provider."""
     return struct.pack("<I", provider_type) + utf16z(name)
 
 
 def parse_provider_info(data: bytes) -> tuple[int, str]:
-    """Returns type and name of a cryptographic provider. Raises PacketFault if the data is too short
-    for both.
+    """Returns (type, name) of a cryptographic provider. Raises PacketFault if the data is too short for
+    both.
     """
     need(data, 0, 6, PacketFaultCode.PROVIDER_SIZE)
     name = data[4 : 4 + (len(data) - 4) // 2 * 2]

@@ -1,4 +1,7 @@
-"""The UserMessage packet header by header (MS-MQMQ 2.2.20): the complete codec, for use off the hot path."""
+"""The UserMessage packet header by header (MS-MQMQ 2.2.20): a complete but slow codec.
+
+Code that runs for each message uses native code instead.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +34,10 @@ class UserMessagePacket:
 
     @property
     def body(self) -> bytes:
-        """The message body.
+        """The message body: that of the MessagePropertiesHeader, unless this is empty.
 
-        That of the properties, or else the part of the compound message that its header marks as the body
-        (MS-MQRR 2.2.5.1.2.2), unless the message is encrypted.
+        If it is empty and the message is not encrypted, the body is the part of the HTTP request that the
+        CompoundMessageHeader marks as the body (MS-MQRR 2.2.5.1.2.2).
         """
         encrypted = self.security is not None and self.security.encrypted
         if self.properties.body or self.compound is None or encrypted:
@@ -42,7 +45,9 @@ class UserMessagePacket:
         return self.compound.body
 
     def encode(self, *, count_session: bool = False) -> bytes:
-        """Returns the packet. `count_session`: PacketSize counts the SessionHeader, as with some senders."""
+        """Returns the bytes of the packet. `count_session`: PacketSize includes the SessionHeader, as some
+        senders write it.
+        """
         if (self.envelope is None) != (self.compound is None):
             raise ValueError("a packet needs both an SRMP envelope and a compound message, or neither")
         user = replace(
@@ -76,8 +81,8 @@ class UserMessagePacket:
 
     @classmethod
     def decode(cls, data: bytes) -> tuple[UserMessagePacket, int]:
-        """Returns the packet at the start of `data` and its size in bytes. Raises PacketFault if it is
-        malformed.
+        """Returns (packet, size in bytes) for the packet at the start of `data`. Raises PacketFault if the
+        packet is malformed.
         """
         base, at = BaseHeader.decode(data)
         if base.internal:
