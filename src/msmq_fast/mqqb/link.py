@@ -56,8 +56,9 @@ class LinkState(Enum):
 class Link:
     """One list of next hops, and the outgoing queues that use it.
 
-    `hops` and `addresses`, those of the current hop, are NextHopCollection of the specification; `hop` and
-    `attempt`, which index them, are NextHopIndexer. The host name of a hop is resolved when the hop is tried.
+    `addresses` are those of the current hop: the host name of a hop is resolved when the hop is tried. `hops`
+    and `addresses` are NextHopCollection of the specification; `hop` and `attempt`, the indexes into them,
+    are NextHopIndexer.
     """
 
     number: int

@@ -45,7 +45,7 @@ class _WayBack:
 class OrderAcks:
     """Acknowledges streams to their senders: how far each stream is complete, and how single messages ended.
 
-    `send(message, via, address)` puts a message into the outgoing queue of the name `via`, in the current
+    `send(message, via, address)` puts a message into the outgoing queue with the name `via`, in the current
     unit of work if there is one, and returns the place of the message in the queue; None if the queue did not
     accept it. The message answers the peer at `address`. `has_route` returns whether static routes or the
     directory have a route to a queue manager. `monotonic` returns monotonic seconds, the unit of all times
@@ -148,10 +148,10 @@ class OrderAcks:
            AMB-64): by address if it used a direct name, by GUID otherwise. If several queue managers share
            the address, it would be ambiguous, and the name has the GUID in either case.
         2. If the sender itself delivered the stream, they return to it. If a router did, they follow routes
-           or the directory if these have a route; otherwise they return to the router, which has one. If
-           streams of one sequence arrive from several addresses, they are sent only for the stream from the
-           address at which the sender is believed to be (`Peers.vouches`): the sender must not get
-           acknowledgments of messages that another peer invented.
+           or the directory if these have a route; otherwise they return to the router, which has one. If one
+           sequence arrives from several addresses, each has its own stream. Then only the stream from the
+           address at which the sender is believed to be (`Peers.vouches`) is acknowledged: the sender must
+           not get acknowledgments of messages that another peer invented.
         3. So each peer has one outgoing queue for them, however many senders it delivers for. The limits for
            invented administration queues do not apply to this queue.
         """

@@ -29,7 +29,7 @@ class Responder:
        (2.1.2); so do all versions of Windows.
     2. A datagram from a port below 1024 is not answered: services there (echo, chargen, time) answer any
        datagram.
-    3. All other answers are limited per second, for each address group and in all. A sender that gets no
+    3. The number of answers per second is limited, for each address group and in all. A sender that gets no
        answer only loses time: it connects without a ping when it retries (3.1.5.2.2).
     """
 

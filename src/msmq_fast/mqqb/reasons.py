@@ -1,4 +1,4 @@
-"""The reasons why a session ended and why a message was refused; the server counts and logs each use.
+"""The reasons why a session ended and why a message was refused; the server counts and logs each occurrence.
 
 mqqb/receive.py describes how to add a reason for refusing a message.
 """

@@ -115,7 +115,7 @@ class Session:
 
     @property
     def reading_paused(self) -> bool:
-        """Whether the transport must not be read now: a message waits for a key, or used too many keys."""
+        """Whether the transport must not be read now: a message waits for a key, or too many were used."""
         return self._reading_paused_until < NEVER or self._wait.turn is not None
 
     @property

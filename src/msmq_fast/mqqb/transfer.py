@@ -198,7 +198,7 @@ class Transfer:
         return session.server_guid == guid or self._session_context.peers.holds(session)
 
     def closed(self, session: PeerSession, now: float) -> None:
-        """Called when a session has ended: its links look for another one if they have messages to send."""
+        """Called when a session has ended. Its links get another session if they have messages to send."""
         for link in self._table.of_session(session):
             was_open = link.state is LinkState.OPEN
             self._table.bind(link, None)
@@ -245,7 +245,7 @@ class Transfer:
             self._closing.setdefault(session, []).extend(link.queues)
 
     def gone(self, session: PeerSession) -> None:
-        """Report to the queues that the session served that its connection is closed."""
+        """Report to the queues of an ended session that its connection is closed."""
         for queue in self._closing.pop(session, ()):
             queue.progress(Progress.GONE, session.peer_address, "")
 
