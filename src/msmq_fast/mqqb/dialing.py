@@ -15,7 +15,7 @@ from msmq_fast.mqqb.link import Link
 __all__ = ["Backoff", "Dials", "Purpose"]
 
 _NAMES = 2
-"""How many names are resolved at a time for answers alone.
+"""Maximum number of host names that are resolved at a time for links with answers only.
 
 The resolver has few threads, and is slow for names that do not exist.
 """

@@ -78,7 +78,7 @@ Trace = Callable[[ParsedMessage, "Destination"], None]
 """Called when a message with BaseHeader.Flags.TR was put into a local queue (3.1.5.8.9)."""
 
 TraceSent = Callable[[ParsedMessage, str], None]
-"""Called when a message with BaseHeader.Flags.TR was written to the session with an address (3.1.7.1.7)."""
+"""Called when a message with BaseHeader.Flags.TR was sent to the peer at an address (3.1.7.1.7)."""
 
 
 MustWait = Callable[[bytes, MessageClass], bool]

@@ -40,7 +40,7 @@ _ENDINGS = {
     CloseReason.STORE_FAILED: Progress.LOW_RESOURCE,
     CloseReason.SLOW_READER: Progress.SEND_FAILURE,
 }
-"""The progress that is reported for the reason of a session's end, whether it was open or not."""
+"""The progress to report when a session ends, by the reason; the same whether the session was open or not."""
 _TURN = 100
 """Maximum number of links that are retried in one turn of the loop; the others have the next turn."""
 _ORDERLY = (CloseReason.IDLE, CloseReason.STOPPED, CloseReason.SUPERSEDED)

@@ -29,7 +29,7 @@ class Texts:
     def __init__(self) -> None:
         self._begun: OrderedDict[Hashable, bytes] = OrderedDict()
         self.dropped = 0
-        """Messages that were begun and not ended."""
+        """Number of messages that were dropped because they did not become complete."""
 
     def feed(self, session: Hashable, apdu: bytes) -> list[bytes]:
         """Return the messages that are complete with this APDU of a session.

@@ -33,7 +33,10 @@ _log = logging.getLogger("msmq_fast.srmp")
 _TAKE: Final = 1 << 26  # bytes; one message is taken at a time
 
 Place = tuple[int, int, int]
-"""Identifier, number and previous number of a message in its stream; zeros if it has none."""
+"""The place of a message in its stream: (identifier of the stream, number of the message, previous number).
+
+Zeros if the message has no stream.
+"""
 
 _STATUS: Final = {
     Progress.IN_PROCESS: (ConnectionStatus.IN_PROCESS, OutgoingState.WAITING, 0),
@@ -51,7 +54,9 @@ _STATUS: Final = {
     Progress.NO_ANSWER: (ConnectionStatus.CONNECTION_NOT_READY, OutgoingState.INACTIVE, 0x8007274C),
     Progress.ANSWERED_BADLY: (ConnectionStatus.UNKNOWN_FAILURE, OutgoingState.INACTIVE, 0xC00E0001),
 }
-"""Status, state, and the HRESULT of a ConnectionHistory entry."""
+"""For each progress: the connection status, the state of the queue, and the HRESULT of a ConnectionHistory
+entry.
+"""
 
 
 class Encode(Protocol[R_co]):

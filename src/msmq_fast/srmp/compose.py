@@ -32,7 +32,10 @@ from msmq_fast.srmp.values import END_OF_TIME, Nonconforming, write_message_id
 __all__ = ["NO_STREAM", "Place", "Spelling", "to_envelope"]
 
 Place = tuple[int, int, int]
-"""Identifier, number and previous number of a message in its stream; zeros if it has none."""
+"""The place of a message in its stream: (identifier of the stream, number of the message, previous number).
+
+Zeros if the message has no stream.
+"""
 
 NO_STREAM: Final = (0, 0, 0)
 

@@ -29,7 +29,7 @@ class Counters:
         self.stored = 0
         self.forwarded = 0
         self.receipts: Counter[Kind] = Counter()
-        """Receipts that came."""
+        """Number of receipts that arrived, by kind."""
         self.not_taken: Counter[Reason] = Counter()
 
     def count(self, reason: Reason, description: str) -> None:

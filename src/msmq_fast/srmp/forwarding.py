@@ -34,7 +34,7 @@ __all__ = ["Forwarder", "Pass"]
 _MOST = 65_536  # messages that are remembered
 
 Pass = tuple[str, bytes, int, int]
-"""The key of a forwarded message: the URL, its identifier, and its place in its stream."""
+"""The key of a forwarded message: (URL, identifier of the message, its stream, its number in the stream)."""
 
 
 class Forwarder:

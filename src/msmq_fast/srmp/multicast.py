@@ -55,7 +55,7 @@ class Feed:
         self.queue = queue
         self.sources: list[Source] = []
         self.used = 0.0
-        """When the last message was taken."""
+        """When the latest message was taken from the queue, in monotonic seconds."""
         self._manager = manager
         self._core = queue.core
         self._owner = owner

@@ -72,7 +72,7 @@ class Parts:
     report: Callable[[bytes], None] | None = None
     """Called with each packet that has BaseHeader.Flags.TR set and was put into a queue."""
     turns: KeyTurns | None = None
-    """The turns in which `verify` may use keys."""
+    """Schedules the operations with keys that `verify` needs."""
     dead_letters: Allowance = field(default_factory=lambda: Allowance(16 << 20, 3600.0))
     """Bytes of dead letters that expired messages of one address group may leave here."""
 

@@ -57,7 +57,7 @@ class Reception:
         """The destination of NAKs, from the latest SPM. Without one no repairs are requested (RFC 3208, 6.2).
         """
         self.ended = False
-        """RST, or FIN with everything delivered."""
+        """Whether the session has ended: by RST, or by FIN after everything was delivered."""
 
     def on_data(self, data: Data, now: float) -> None:
         if not self._joined:

@@ -36,7 +36,7 @@ class PgmSettings:
     mtu: int = 1500
     """Octets of the largest IP datagram sent."""
     window_memory: int = 64 << 20
-    """The window keeps no more than this, however high `max_rate` is."""
+    """Maximum number of octets in the transmit window, however high `max_rate` is."""
     heartbeat_first: float = 1.0
     heartbeat_last: float = 15.0
     ambient_packets: int = 50

@@ -91,7 +91,7 @@ class Source:
         self._closing = self._fin = self._reset = False
         self._closed_at = _NEVER
         self.closed = False
-        """Everything is done, TXW_SECS after FIN or RST; nothing happens any more."""
+        """Whether the session is over, TXW_SECS after FIN or RST; then nothing happens any more."""
 
     def send(self, apdu: bytes) -> int:
         """Queues an APDU; returns its handle (1, 2, 3 …).
