@@ -30,7 +30,7 @@ async def test_every_read_takes_limits(server: Server, connection: Connection) -
                 cursor.peek(0, limits=small),
             ):
                 with pytest.raises(
-                    errors.BufferTooSmall, match="the body needs 5, and the limit is 4"
+                    errors.BufferTooSmall, match="the size of the body is 5; the limit is 4"
                 ) as caught:
                     await read
                 needed = MessageSizes(*caught.value.needed)

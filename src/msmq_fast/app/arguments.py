@@ -31,7 +31,7 @@ class Field:
         self.default = default
 
     def check(self, value: Any) -> Any:
-        """Return `value`. Raises InvalidParameter if its type or size is wrong."""
+        """Return `value`. Raises InvalidParameter if it has another type, or is a number out of range."""
         # bool is a subclass of int, hence the exact comparison
         if type(value) in self.types and (type(value) is not int or 0 <= value <= self.maximum):
             return value

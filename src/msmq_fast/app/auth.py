@@ -30,9 +30,9 @@ class TokenTable:
         logons: LogonLimits | None = None,
         accounts: Callable[[], Users] | None = None,
     ) -> None:
-        """`users` maps names of [[users]] to tokens (text) or to their SHA-256 (32 bytes); `groups` maps
-        names to their groups. `logons` slows down callers that guess tokens. `accounts` returns the current
-        users file.
+        """`users` maps the names of [[users]] to their tokens (text) or to the SHA-256 of the tokens (32
+        bytes); `groups` maps the names to the groups of the users. `logons` limits the wrong tokens from one
+        address. `accounts` returns the contents of the users file.
 
         Raises ValueError for an empty token, which would admit everyone.
         """
@@ -51,7 +51,7 @@ class TokenTable:
         ]
 
     def replace(self, other: TokenTable) -> None:
-        """Replace all tokens with those of `other`; open connections keep their identity."""
+        """Replace the tokens of [[users]] with those of `other`; open connections keep their identity."""
         self._tokens = other._tokens
 
     def identify(self, token: str, address: str) -> Identity | None:

@@ -37,8 +37,8 @@ _TEXT = {
 
 
 class MessageBuilder:
-    """Builds messages for one destination. `address` is the GUID of its queue manager, NULL_GUID if unknown.
-    `signing` signs for programs; if it is None, this server signs nothing.
+    """Builds messages for one destination. `address` is the GUID of the destination's queue manager,
+    NULL_GUID if unknown. `signing` signs messages for programs; if it is None, this server signs nothing.
     """
 
     def __init__(
@@ -64,7 +64,8 @@ class MessageBuilder:
 
     def packets(self, payload: memoryview, count: int, *headers: int) -> list[bytes | int]:
         """Return the packets of a SEND payload, with an HRESULT in place of each refused message. `headers`
-        belong to a transaction, see PacketBuilder.packets. Raises FrameFault.
+        are the fields of the TransactionHeaders: the arguments of PacketBuilder.packets from `transaction`
+        on. Raises FrameFault.
         """
         manager = self._manager
         with self._names.lists():
@@ -110,14 +111,16 @@ class MessageBuilder:
         ]
 
     def prepared(self, index: int, packet: bytes, queue: Queue) -> bytes:
-        """Return `packet`, which was built last at `index`, as it goes into a queue: signed or encrypted if
-        that is required. Raises MSMQError if the queue does not accept it.
+        """Return `packet` in the form in which `queue` stores it: signed or encrypted if that is required.
+        `index` is the position of the message in the SEND payload that was built last. Raises MSMQError if
+        the queue does not accept the message.
         """
         return prepare(self._signing, queue, packet, self.native.signatures.get(index), self._token)
 
     def prepare(self, built: list[bytes | int], queue: Queue) -> dict[int, MSMQError]:
-        """Prepare the packets that were built last for a queue, in place. For a refused message, put the
-        HRESULT in place of the packet. Returns the errors by index.
+        """Replace each packet in `built`, the result of the last call of `packets`, with the form in which
+        `queue` stores it (see `prepared`). Replace the packet of a refused message with the HRESULT. Returns
+        the errors of the refused messages by index.
         """
         refusals: dict[int, MSMQError] = {}
         signed = self.native.signatures

@@ -28,7 +28,9 @@ class Connection(Protocol):
         """Pass complete frames to the transport."""
 
     def reply(self, kind: Frame, request_id: int, payload: Any) -> None:
-        """Write one frame. Not for the frames of the hot path."""
+        """Encode and write one frame. The frequent frames, such as MESSAGE, are encoded natively and passed
+        to `write`.
+        """
 
     def fail(self, request_id: int, error: MSMQError) -> None:
         """Answer a request with an error."""
@@ -37,4 +39,6 @@ class Connection(Protocol):
         """Resume reading after a request got its reply."""
 
     def relieved(self) -> None:
-        """Resume reading after messages of the peer reached the disk, without a reply."""
+        """Resume reading after an event that writes no reply, such as when messages of an open transaction
+        have reached the disk.
+        """

@@ -39,7 +39,7 @@ class ClientDelivery:
         inside: TransactedQueue | None = None,
         ended: Callable[[], object] = bool,
     ) -> None:
-        """`inside`: the queue in the transaction that receives the delivered messages; None without a
+        """`inside`: the queue as seen by the transaction in which the messages are received; None without a
         transaction. `ended` is called once, before the ENDED frame is written.
         """
         self.number = number
@@ -79,17 +79,19 @@ class ClientDelivery:
             self._leave = self._subscription.close
 
     def add_credit(self, count: int) -> None:
-        """Add credit for `count` more messages. Raises InvalidParameter above the limit."""
+        """Add credit for `count` more messages. Raises InvalidParameter if the credit and the unacknowledged
+        messages together would exceed the limit `max_credit`.
+        """
         if (
             self._credit + self._granted + len(self._tags) + count
             > self._connection.service.limits.max_credit
         ):
-            raise InvalidParameter("the credit exceeds the limit max_credit")
+            raise InvalidParameter("the credit of the subscription exceeds the limit max_credit")
         self._credit += count
         self.resume()
 
     def resume(self) -> None:
-        """Pass on credit to the queue as far as the connection has room."""
+        """Pass the client's credit on to the queue, as much of it as the connection has room for."""
         if self._closed or self._subscription is None or not self._credit or self._connection.congested:
             return
         ahead = self._read_ahead.ahead
@@ -102,14 +104,14 @@ class ClientDelivery:
         self._subscription.grant(count)
 
     def acknowledge(self, first: int, last: int) -> Completion[int]:
-        """Remove the messages with the tags `first` to `last`. Raises InvalidParameter if one is not
-        outstanding.
+        """Remove the messages with the tags `first` to `last`. Raises InvalidParameter if one of them was not
+        delivered, or is already acknowledged or released.
         """
         return self._outstanding().ack(self._take(first, last))
 
     def release(self, first: int, last: int) -> None:
-        """Put back the messages with the tags `first` to `last`. Raises InvalidParameter if one is not
-        outstanding.
+        """Put back the messages with the tags `first` to `last`. Raises InvalidParameter if one of them was
+        not delivered, or is already acknowledged or released.
         """
         self._outstanding().release(self._take(first, last))
 
@@ -125,25 +127,25 @@ class ClientDelivery:
             self._connection.reply(Frame.ENDED, self.number, [error.code, error.name, error.detail])
 
     def close(self) -> None:
-        """Stop the delivery as `end` does, but write no frame."""
+        """Stop the delivery and put back messages that are not acknowledged, without an ENDED frame."""
         self._closed = True
         self._tags.clear()
         self._leave()
 
     def _outstanding(self) -> Subscription | RemoteSubscription:
         if self._subscription is None or not self._acknowledge:
-            raise InvalidParameter("this subscription does not take acknowledgments")
+            raise InvalidParameter("a subscription without acknowledgment cannot acknowledge or release")
         return self._subscription
 
     def _take(self, first: int, last: int) -> list[int]:
         tags = self._tags
         # Compared by numbers first, so that a huge range costs nothing.
         if not 0 < first <= last < self._next_tag or last - first >= len(tags):
-            raise InvalidParameter(f"the tags {first} to {last} are not outstanding")
+            raise InvalidParameter(f"the tags {first} to {last} are not those of unacknowledged messages")
         try:
             keys = [tags[tag] for tag in range(first, last + 1)]
         except KeyError as missing:
-            raise InvalidParameter(f"the tag {missing} is not outstanding") from None
+            raise InvalidParameter(f"the tag {missing} is not that of an unacknowledged message") from None
         for tag in range(first, last + 1):
             del tags[tag]
         return keys

@@ -57,8 +57,8 @@ def dispatch(session: Session, kind: int, request_id: int, payload: memoryview) 
     if request_id in session.pending or request_id in session.deliveries:
         raise WireError(f"request id {request_id} is in use")
     if request_id == 0 and kind not in _WITHOUT_REPLY:
-        raise WireError("request id 0 is for requests without a reply")
+        raise WireError("a request that gets a reply needs a request id from 1")
     handler = _HANDLERS.get(kind)
     if handler is None:
-        raise InvalidParameter(f"there is no request of type 0x{kind:02X}")
+        raise InvalidParameter(f"0x{kind:02X} is not a type of request")
     handler(session, request_id, payload)

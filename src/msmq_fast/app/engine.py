@@ -31,7 +31,7 @@ log = logging.getLogger("msmq_fast.app")
 
 
 def _ignore() -> None:
-    """Do nothing: the `wake` of an engine whose adapter is gone."""
+    """Do nothing: the `wake` of an engine whose transport is closed."""
 
 
 class AppEngine:
@@ -50,7 +50,8 @@ class AppEngine:
         address: str = "",
         broken: Callable[[str], object] | None = None,
     ) -> None:
-        """`identity` is None if the token in the hello decides which user the peer at `address` is.
+        """`identity` is the user of the peer; None if the token in the hello identifies the user. `address`
+        is the network address of the peer, to limit wrong tokens.
 
         `broken` is called with the reason when the connection is closed because of an error of the peer.
         """
@@ -97,7 +98,9 @@ class AppEngine:
         return output
 
     def written(self) -> None:
-        """Continue after the transport has taken the buffers of `take_output`."""
+        """Resume output, if it was stopped, after the transport has accepted the buffers that `take_output`
+        returned.
+        """
         if self._full and not self.congested:
             self._full = False
             self._resume()
@@ -142,7 +145,9 @@ class AppEngine:
             self._output_bytes += len(buffer)
 
     def reply(self, kind: Frame, request_id: int, payload: Any) -> None:
-        """Write one frame. Not for the frames of the hot path."""
+        """Encode and write one frame. The frequent frames, such as MESSAGE, are encoded natively and passed
+        to `write`.
+        """
         self.write([pack_frame(kind, request_id, payload)])
 
     def fail(self, request_id: int, error: MSMQError) -> None:
@@ -174,7 +179,9 @@ class AppEngine:
             self._advance()
 
     def relieved(self) -> None:
-        """Resume reading: messages of the peer that get no reply are on the disk."""
+        """Resume reading after an event that writes no reply, such as when messages of an open transaction
+        have reached the disk.
+        """
         self.unblocked()
         self._wake()
 

@@ -39,10 +39,10 @@ def open_sending(
 
 
 class FanOut:
-    """Several queues that are open for sending as one; the counterpart of SendTarget.
+    """Several queues that are open for sending as one. SendTarget is the same for a single queue.
 
-    The reply holds, for each message, the ordinal of its first copy. If copies have their own identifiers,
-    the ordinals of the other copies follow it in the order of the names.
+    The SENT frame holds, for each message, only the ordinal of its first copy. If each copy has a message id
+    of its own, the other copies have the next higher ordinals, in the order of the queue names.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class FanOut:
         transaction: Transaction | None = None,
         single: bool = False,
     ) -> None:
-        """Send as SendTarget.send does. If a queue refuses its copy, the message is refused with the error of
-        that queue; in a transaction, or with `single`, no queue gets a copy then.
+        """Send as SendTarget.send does. If one queue refuses its copy, the client gets the error of that
+        queue for the message; in a transaction, or with `single`, no queue then gets a copy.
         """
         built = self._builder.packets(payload, count)
         dead_letters = iter(self._builder.dead_letters(built) or [0] * count)
@@ -98,7 +98,7 @@ class FanOut:
 
 
 class _Outcome:
-    """The outcomes of the messages of a frame; `done` is called when all outcomes are known."""
+    """The outcomes of the messages of one SEND frame; `done` is called when all outcomes are known."""
 
     def __init__(self, count: int, done: Callable[[SendResult], None]) -> None:
         self._left = count

@@ -77,7 +77,7 @@ class FrameBuffer:
         self._start = lane.run(self._buffer, self._start, self._end)
 
     def take(self) -> tuple[int, int, memoryview] | None:
-        """Return the next complete frame as (type, request id, payload), or None.
+        """Return the next complete frame as (type, request id, payload); None if no frame is complete.
 
         The payload is a view that is valid until the next call of `room`. Raises WireError for a length
         outside the limits.
@@ -87,7 +87,9 @@ class FrameBuffer:
             return None
         length, kind, request_id = HEADER.unpack_from(self._buffer, start)
         if not MIN_LENGTH <= length <= self.max_frame:
-            raise WireError(f"a frame of {length} bytes; the limits are {MIN_LENGTH} and {self.max_frame}")
+            raise WireError(
+                f"a frame has a length of {length} bytes: it must be from {MIN_LENGTH} to {self.max_frame}"
+            )
         stop = start + LENGTH_SIZE + length
         if stop > self._end:
             return None

@@ -1,5 +1,5 @@
-"""Bounds the bytes of the reads under way on a connection, although each size is known only after
-the read.
+"""Bounds the bytes of the reads that are under way on a connection, although the size of a message is known
+only after it was read.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class ReadBudget:
         self._under_way += 1
 
     def enter(self, readers: Readers) -> bool:
-        """Return whether a waiting read may take a message; if not, `readers` are served again as soon as it
-        may.
+        """Return whether a waiting read may take a message. If not, `readers`, the waiting reads of its
+        queue, are served again as soon as there is room.
         """
         if self.full or self._congested():
             self._waiting[readers] = None
@@ -65,7 +65,7 @@ class ReadBudget:
         return True
 
     def leave(self, size: int) -> None:
-        """Note that a read has ended: with a message of `size` bytes, or, with 0, without one."""
+        """Note that a read has ended with a message of `size` bytes; 0 means without a message."""
         self._under_way -= 1
         if size:
             self._read_ahead.observe(size)

@@ -1,4 +1,6 @@
-"""SEND frames: builds packets from the messages, puts them into the queue, and answers each frame once."""
+"""Handles SEND frames: builds packets from the messages, puts them into the queue, and answers each frame
+once.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ class SendResult:
         return cls([0] * count, dict.fromkeys(range(count), reason))
 
     def frames(self, request_id: int, flags: int) -> list[bytes | memoryview]:
-        """Return the SENT frame, after the SENT_ONE frames that the flags ask for."""
+        """Return the answer: a SENT_ONE frame for each message if `flags` has SendFlag.EACH, then SENT."""
         frames: list[bytes | memoryview] = []
         if flags & SendFlag.EACH:
             frames = [
@@ -65,7 +67,7 @@ class SendResult:
 
 
 class SendTarget:
-    """A queue that is open for sending: builds packets for it and hands them over."""
+    """A queue that is open for sending: builds packets from messages and puts them into the queue."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one connection; the answer to the hello holds the first six."""
+    """Limits of one connection; the answer to the hello holds the first six fields."""
 
     max_frame: int = frames.MAX_FRAME
     max_batch: int = frames.MAX_BATCH
@@ -53,14 +53,16 @@ class Counters:
 
 
 def _nobody_else() -> Principals:
-    """Return the principals without a users file: root and the server's own Unix user are administrators."""
+    """Return the principals of a server without a users file: root and the server's own Unix user are
+    administrators.
+    """
     users = Users(Sid.build(5, 21, 0, 0, 0))
     return Principals(lambda: users, os.geteuid())
 
 
 @dataclass(slots=True)
 class Service:
-    """The application protocol of one queue manager."""
+    """The state of the application protocol that all connections to one queue manager share."""
 
     manager: QueueManager
     software: str

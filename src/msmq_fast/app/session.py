@@ -64,8 +64,8 @@ class Handle:
         return source
 
     def reader(self) -> OpenQueue:
-        """Return the reading side of a queue of this computer. Raises UnsupportedAccessMode if it is not open
-        for reading, UnsupportedOperation for a queue of another computer.
+        """Return the queue, which must be one of this computer, for reading. Raises UnsupportedAccessMode if
+        it is not open for reading, UnsupportedOperation for a queue of another computer.
         """
         if self.remote is not None:
             raise UnsupportedOperation("this operation needs a queue of this computer")
@@ -74,15 +74,15 @@ class Handle:
         return self.reading
 
     def inside(self, transaction: Transaction) -> TransactedQueue:
-        """Return the reading side in a transaction. Raises as `reader` does, and TransactionEnlist for a
-        queue of another computer.
+        """Return the queue for reads in `transaction`. Raises as `reader` does; TransactionEnlist for a queue
+        of another computer.
         """
         if self.remote is not None:
             raise TransactionEnlist("remote queues cannot take part in a local transaction")
         return TransactedQueue(self.reader(), transaction)
 
     def close(self) -> None:
-        """Close both sides; waiting reads end with OPERATION_CANCELLED."""
+        """Close the queue for reading and for sending; waiting reads end with OPERATION_CANCELLED."""
         if self.reading is not None:
             self.reading.close()
         if self.remote is not None:
@@ -138,7 +138,8 @@ class Session:
     @property
     def full(self) -> bool:
         """Whether no further request may be handled now: the limit of requests or bytes under way is reached,
-        or later requests must wait for the end of one (`hold`). Reads that wait for a message do not count.
+        or later requests must wait until a held one is done (`hold`). Reads that wait for a message do not
+        count.
         """
         # Asked several times in every turn of the loop.
         if self._holding or self.lane.full or self.gate.full:
@@ -179,7 +180,7 @@ class Session:
             self.connection.reply(Frame.REPLY, request_id, value)
 
     def hold(self, completion: Completion[Any]) -> None:
-        """Handle no further request until the operation is done, so that requests take effect in order."""
+        """Handle no further request until `completion` is done, so that requests take effect in order."""
         self._holding += 1
         completion.add_done_callback(self._let_go)
 
@@ -191,7 +192,7 @@ class Session:
     def when(
         self, request_id: int, completion: Completion[T], answer: Callable[[T], Any] = lambda _: None
     ) -> None:
-        """Write REPLY with `answer(value)` when the operation is done, ERROR if it fails."""
+        """When `completion` is done, write REPLY with `answer` of its value, or ERROR if it failed."""
         self.pending.add(request_id)
         completion.add_done_callback(lambda done: self._done(request_id, done, answer))
 
@@ -208,7 +209,7 @@ class Session:
         self.connection.unblocked()
 
     def sent(self, request_id: int, flags: int, result: SendResult) -> None:
-        """Write the SENT frame, after the SENT_ONE frames that the flags ask for."""
+        """Write SENT_ONE for each message if `flags` has SendFlag.EACH, then SENT."""
         if self.closed:
             return
         counters = self.service.counters
@@ -235,7 +236,7 @@ class Session:
             )
 
     def read(self, request_id: int, handle: Handle, read: ReadRequest | RemoteRead | LimitedRead) -> None:
-        """Register a read; write MESSAGE or ERROR when it ends."""
+        """Register a read that is under way; write MESSAGE or ERROR when it ends."""
         self.pending.add(request_id)
         self.reads[request_id] = handle
         handle.reads[request_id] = read
@@ -264,7 +265,7 @@ class Session:
     # ---------------------------------------------------------------------------------------- look-ups
 
     def add(self, handle: Handle) -> None:
-        """Assign a number to a queue that was opened."""
+        """Register a queue that was opened, and assign a handle number to it."""
         self._last_handle += 1
         handle.number = self._last_handle
         self.handles[handle.number] = handle
@@ -285,7 +286,7 @@ class Session:
         """
         transaction = self.transactions.get(number)
         if transaction is None:
-            raise TransactionSequence(f"there is no transaction {number}")
+            raise TransactionSequence(f"there is no open transaction {number}")
         return transaction
 
     def delivery(self, number: int) -> ClientDelivery:

@@ -41,7 +41,7 @@ _PARTS: Final = (  # in the order of MessageSizes
 
 
 def limits_of(given: list[Any] | None) -> MessageSizes | None:
-    """Return the limits of a request, None if it has none. Raises InvalidParameter."""
+    """Return the size limits in a request, None if it has none. Raises InvalidParameter."""
     if given is None:
         return None
     if len(given) > len(_PARTS) or not all(type(one) is int and 0 <= one <= INFINITE for one in given):
@@ -139,7 +139,7 @@ def _problem(received: Received, limits: MessageSizes) -> BufferTooSmall | None:
     for (what, _, code), size, limit in zip(_PARTS, needed, limits, strict=True):
         if size > limit and limit != INFINITE:
             return BufferTooSmall(
-                f"the {what} needs {size}, and the limit is {limit}", code=code, needed=needed
+                f"the size of the {what} is {size}; the limit is {limit}", code=code, needed=needed
             )
     return None
 

@@ -1,8 +1,8 @@
 """The frame layout of the application protocol: constants, field order, frame cutting.
 
-The server and the client share this module. It is the only part of the server that the client imports, so it
-imports nothing else of the package. docs/reference/application-protocol.md describes the same layout in words
-and bytes.
+The server and the client share this module. It imports nothing else of the package, so that the client can
+import it without the server. docs/reference/application-protocol.md describes the same layout in words and
+bytes.
 """
 
 from __future__ import annotations
@@ -157,7 +157,9 @@ class SendFlag(IntFlag):
 
 
 class Out(IntEnum):
-    """Positions of a message array in a SEND frame; trailing positions may be left out."""
+    """Positions of the values in the array of one message in a SEND frame; trailing positions may be left
+    out.
+    """
 
     BODY = 0
     LABEL = 1
@@ -192,7 +194,9 @@ OUT_DEFAULTS: Final[tuple[Any, ...]] = (
 
 
 class In(IntEnum):
-    """Positions of a message array in a MESSAGE or DELIVERY frame; later versions append positions."""
+    """Positions of the values in the array of one message in a MESSAGE or DELIVERY frame; later versions
+    append positions.
+    """
 
     LOOKUP_ID = 0
     BODY = 1
@@ -233,8 +237,8 @@ IN_DEFAULTS: Final[tuple[Any, ...]] = (
 class MessageSizes(NamedTuple):
     """Sizes of the variable parts of a message: bytes, or for texts UTF-16 code units without a NUL.
 
-    As limits of a read, INFINITE accepts any size. As the sizes of a message, 0 means that it does not have
-    this part.
+    If the values are the limits of a read, INFINITE accepts any size. If they are the sizes of a message, 0
+    means that the message does not have this part.
     """
 
     body: int = INFINITE
@@ -297,7 +301,8 @@ class FrameCutter:
                 length, kind, request_id = HEADER.unpack_from(view, start)
                 if not MIN_LENGTH <= length <= self.max_frame:
                     raise WireError(
-                        f"a frame of {length} bytes; the limits are {MIN_LENGTH} and {self.max_frame}"
+                        f"a frame has a length of {length} bytes: "
+                        f"it must be from {MIN_LENGTH} to {self.max_frame}"
                     )
                 stop = start + LENGTH_SIZE + length
                 if stop > end:

@@ -26,19 +26,21 @@ _USER = Field("user", str)
 def _certificates(session: Session) -> Certificates:
     found = session.service.certificates
     if found is None:
-        raise UnsupportedOperation("this server has no certificates")
+        raise UnsupportedOperation("this server does not store certificates")
     return found
 
 
 def _keyring(session: Session) -> Keyring:
     found = session.service.keyring
     if found is None:
-        raise UnsupportedOperation("this server has no keys")
+        raise UnsupportedOperation("this server does not store encryption keys")
     return found
 
 
 def _whose(session: Session, account: str) -> tuple[Sid, str]:
-    """Return the SID and name of an account. A caller that is not an administrator may only use its own."""
+    """Return (SID, name) of an account; "" is the account of the caller. Raises AccessDenied for another
+    account, unless the caller is an administrator.
+    """
     principals = session.service.principals
     if not account:
         return session.token.user, session.token.name or str(session.token.user)
@@ -138,7 +140,9 @@ def _tell_keys(session: Session, request_id: int, payload: memoryview) -> None:
     session.manager.guard.administer(session.token, "tell the keys of another queue manager")
     manager = _guid(guid)
     if manager == session.manager.guid:
-        raise InvalidParameter("guid must name another queue manager; these are the keys of this one")
+        raise InvalidParameter(
+            "guid must be that of another queue manager: the keys of this one cannot be set"
+        )
     try:
         done = _keyring(session).tell(manager, blob)
     except SecurityDataError as problem:

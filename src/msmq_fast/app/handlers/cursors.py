@@ -92,8 +92,8 @@ def _limited(
     owner: Transaction | None,
     limits: MessageSizes,
 ) -> LimitedRead:
-    """Begin a read with size limits. If the message does not fit, a cursor that receives stays at its
-    position; a cursor that peeks has advanced.
+    """Begin a read with size limits. If the message does not fit, a receive leaves the cursor where it was; a
+    peek has moved it to the message.
     """
     opened = handle.reader()
     assert isinstance(cursor, Cursor)  # noqa: S101 - of a queue of this computer, as `opened` is

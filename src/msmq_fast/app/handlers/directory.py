@@ -36,8 +36,8 @@ def _kind(title: str) -> ObjectType:
 
 
 def named(title: str, name: str, computer: str) -> DirectoryObject:
-    """Return the directory object with a type `title` and a GUID or a name. `.` in the path of a queue stands
-    for `computer`. Raises InvalidParameter.
+    """Return a directory object of the type `title` that holds only its key: the GUID or the unique name that
+    `name` gives. `.` in the path of a queue stands for `computer`. Raises InvalidParameter.
     """
     kind = _kind(title)
     if kind is ObjectType.QUEUE and name.startswith(".\\"):
@@ -54,7 +54,7 @@ def named(title: str, name: str, computer: str) -> DirectoryObject:
 
 def _object(session: Session, title: str, name: str) -> Completion[DirectoryObject]:
     """Return the object as `named` does, but also accept the format name of a queue. Fails with
-    ILLEGAL_FORMATNAME if the path of that queue is not known.
+    ILLEGAL_FORMATNAME if the directory does not know the path of that queue.
     """
     computer = session.manager.name
     if name.partition("=")[0].upper() not in _FORMAT_NAMES or _kind(title) is not ObjectType.QUEUE:
@@ -64,7 +64,7 @@ def _object(session: Session, title: str, name: str) -> Completion[DirectoryObje
 
     def of_path(queue: QueuePath) -> Completion[DirectoryObject]:
         if not queue.path:
-            raise IllegalFormatName(f"the path of {name} is not known")
+            raise IllegalFormatName(f"the directory does not know the path of the queue {name}")
         return Completion.of(named(title, queue.path, computer))
 
     return found.then(of_path)
@@ -81,8 +81,8 @@ def _own_queue(session: Session, item: DirectoryObject) -> Queue | None:
 
 
 def _shown(session: Session, item: DirectoryObject) -> dict[str, Any]:
-    """Return the entry of an object. For a queue of this computer, the entry holds the descriptor only if the
-    caller may see it.
+    """Return the entry of an object. For a queue of this computer, the entry holds the security descriptor
+    only if the caller may see it.
     """
     queue = _own_queue(session, item)
     if queue is not None and not session.manager.guard.sees_permissions(session.token, queue):

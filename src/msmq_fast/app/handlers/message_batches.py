@@ -51,8 +51,8 @@ def _selection(given: dict[Any, Any]) -> Selection:
 
 
 def _stretch(session: Session, given: dict[Any, Any], after: int, upto: int, limit: int) -> Stretch:
-    """Return the range of messages that a request names; `upto` 0 means all messages that have arrived by
-    now.
+    """Return the range of messages that the parameters of a request select; `upto` 0 means all messages that
+    have arrived by now.
     """
     return Stretch(_selection(given), after, upto or session.manager.ledger.sequence, limit)
 

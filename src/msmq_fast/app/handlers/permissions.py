@@ -32,7 +32,8 @@ _OUTCOME = {
 
 
 def descriptor_of(value: Any) -> SecurityDescriptor:
-    """Return the descriptor in a property value: SDDL text, or the bytes of a self-relative descriptor.
+    """Return the security descriptor in a property value: SDDL text, or the bytes of a self-relative
+    descriptor.
 
     Raises ILLEGAL_PROPERTY_VALUE.
     """
@@ -43,16 +44,18 @@ def descriptor_of(value: Any) -> SecurityDescriptor:
             return SecurityDescriptor.from_bytes(value)
     except SecurityDataError as error:
         raise IllegalPropertyValue(f"security: {error}") from None
-    raise IllegalPropertyValue("security must be an SDDL string or the bytes of a descriptor")
+    raise IllegalPropertyValue("security must be SDDL text or the bytes of a self-relative descriptor")
 
 
 def _target(session: Session, name: str | None) -> tuple[Queue | None, ObjectKind]:
-    """Return the queue with a name and its kind; the queue is None for the queue manager itself."""
+    """Return (queue, kind of object) for a queue name. A `name` of None stands for the queue manager itself:
+    the queue is then None.
+    """
     if name is None:
         return None, MACHINE
     queue = session.manager.find(name)
     if queue.kind not in (QueueKind.PUBLIC, QueueKind.PRIVATE):
-        raise PropertyError(f"{name} has no access list; the list of the queue manager applies")
+        raise PropertyError(f"{name} has no access list of its own: the list of the queue manager applies")
     return queue, QUEUE
 
 

@@ -12,7 +12,7 @@ from msmq_fast.protocol.frames import Frame, SendFlag
 def _send(session: Session, request_id: int, payload: memoryview) -> None:
     number, flags, count, transaction = send_head(payload)
     if not 0 < count <= session.service.limits.max_batch:
-        raise FrameFault("a SEND must carry 1 to max_batch messages")
+        raise FrameFault("a SEND frame must hold 1 to max_batch messages")
     target = session.handle(number).sending
     if target is None:
         raise UnsupportedAccessMode("the queue is not open for sending")

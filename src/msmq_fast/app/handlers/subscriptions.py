@@ -30,7 +30,7 @@ def _subscribe(session: Session, request_id: int, payload: memoryview) -> None:
             )
         inside = session.handle(number).inside(session.transaction(transaction))
     if credit > session.service.limits.max_credit:
-        raise InvalidParameter("the credit exceeds the limit max_credit")
+        raise InvalidParameter("the credit of the subscription exceeds the limit max_credit")
     opened = session.handle(number).source()
     delivery = ClientDelivery(
         session.connection,

@@ -1,4 +1,4 @@
-"""Requests about what happened to a message (section 8.3 of the protocol)."""
+"""The request that returns what happened to a message (section 8.3 of the protocol)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def _shown(event: FeedEvent, names: dict[int, tuple[str, str]]) -> MessageEvent:
 
 
 def _word(kind: type[IntEnum], number: int) -> str:
-    """Return the name of a number in the feed; the number as text if a later version wrote it."""
+    """Return the lower-case name that `kind` gives a number in the feed; the number as text if this version
+    does not know it.
+    """
     try:
         return kind(number).name.lower()
     except ValueError:
