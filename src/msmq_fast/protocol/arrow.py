@@ -49,7 +49,9 @@ def arrow_schema(columns: Sequence[Column]) -> Any:
 
 
 def record_batch(schema: Any, encoded: Encoded) -> Any:
-    """Return a pyarrow record batch that uses the buffers of native code without copying them."""
+    """Return the columns of `encoded` as a pyarrow record batch; it uses the native buffers without a
+    copy.
+    """
     pa = arrow()
     length = encoded.rows
     arrays = [

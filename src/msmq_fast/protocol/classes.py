@@ -54,5 +54,7 @@ def is_negative(value: int) -> bool:
 
 
 def about_receiving(value: int) -> bool:
-    """Whether the class is an acknowledgment of the receive of a message, not of its arrival."""
+    """Whether the class is an acknowledgment that tells the sender about the receive of a message, not about
+    its arrival.
+    """
     return bool(value & 0x4000)

@@ -1,7 +1,8 @@
-"""The columns of messages and events in bulk: the single definition for the server and its readers.
+"""The columns of messages and events in bulk: the single definition for the server and for the programs that
+read from it.
 
 Plain Python, so that an analytics worker can import it. Every column may be null.
-docs/reference/bulk-columns.md describes the columns, and the ones that no queue manager can fill.
+docs/reference/bulk-columns.md describes the columns, including those that no queue manager can fill.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ GROUPS: Final = ("core", "body", "extra", "security", "raw")
 
 
 class Column(NamedTuple):
-    """One column: its name, its type (`KINDS`), and its group (`GROUPS`), by which requests select it."""
+    """One column: its name, its type (one of `KINDS`), and its group (one of `GROUPS`). Requests select
+    columns by group or by name.
+    """
 
     name: str
     kind: str
@@ -205,7 +208,9 @@ def chosen(
 
 
 def copies(columns: Iterable[Column]) -> int:
-    """Return approximately how often, at most, these columns repeat the bytes of a packet."""
+    """Return how many copies of the bytes of a packet these columns hold at most; columns with short values
+    do not count.
+    """
     chosen_names = {column.name for column in columns}
     return sum(not chosen_names.isdisjoint(names) for names in _COPIES)
 

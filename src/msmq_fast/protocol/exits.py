@@ -8,7 +8,7 @@ __all__ = ["MEANINGS", "CommandError", "Exit"]
 
 
 class Exit(IntEnum):
-    """Exit codes of commands, for scripts; MEANINGS describes each."""
+    """Exit codes of commands, for scripts; MEANINGS holds the meaning of each."""
 
     OK = 0
     FAILURE = 1

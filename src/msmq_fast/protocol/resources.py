@@ -67,7 +67,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class IncomingTransferInfo(Resource):
-    """A stream of transactional messages from one sender to one name of the queue
+    """The stream of transactional messages that one sender addresses to a queue by one of its names
     (IncomingTransactionalTransferInfo, MS-MQDMPR 3.1.1.11).
     """
 
@@ -158,7 +158,7 @@ class QueueProperties(TypedDict, total=False):
 class OutgoingQueueInfo(Resource):
     """A queue of messages for another computer.
 
-    A position in a sequence is the text `id:number after previous`; empty without one.
+    A position in a sequence is the text `SEQUENCE_ID:NUMBER after PREVIOUS_NUMBER`; empty if there is none.
     """
 
     name: str = ""
@@ -191,7 +191,7 @@ class OutgoingQueueInfo(Resource):
 
 @dataclass(frozen=True, slots=True)
 class TransactionInfo(Resource):
-    """An open or prepared transaction; the counts are messages."""
+    """An open or prepared transaction; `sent`, `received` and `moved` are numbers of messages."""
 
     identifier: str = ""
     state: str = ""
@@ -223,8 +223,8 @@ class ReaderInfo(Resource):
 
 @dataclass(frozen=True, slots=True)
 class MessageEvent(Resource):
-    """An event in the life of a message, from the event feed. The names are those of the event columns in
-    bulk.
+    """An event in the life of a message, from the event feed. The fields have the names of the event columns
+    of the bulk API.
     """
 
     feed_seq: int = 0
@@ -244,12 +244,14 @@ class MessageEvent(Resource):
     reason: int = 0
     """The message class that gives the reason why the message failed, else 0."""
     transport: str = ""
-    """The protocol by which it came or, in an outgoing queue, leaves: `local`, `mqqb`, `mqqp` or `srmp`."""
+    """The protocol by which the message came or, in an outgoing queue, leaves: `local`, `mqqb`, `mqqp` or
+    `srmp`.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInfo(Resource):
-    """The manifest of a copy of the store."""
+    """The manifest of a copy of the store: what the copy contains."""
 
     schema_version: int = 0
     qm_guid: str = ""

@@ -60,7 +60,9 @@ class AccessList(Resource):
 
 @dataclass(frozen=True, slots=True)
 class AccessDecision(Resource):
-    """Whether an account has rights on an object, and what decides this."""
+    """Whether an account has rights on a queue or the queue manager, and the access entry or rule that
+    decides this.
+    """
 
     queue: str | None = None
     caller: str = ""
@@ -96,7 +98,7 @@ class CertificateInfo(Resource):
 
 @dataclass(frozen=True, slots=True)
 class PublicKeyInfo(Resource):
-    """A public key for a provider."""
+    """A public key for one cryptographic provider."""
 
     provider: str = ""
     bits: int = 0
@@ -104,7 +106,7 @@ class PublicKeyInfo(Resource):
 
 @dataclass(frozen=True, slots=True)
 class KeysInfo(Resource):
-    """The encryption keys of a queue manager; `blob` is its MQDSPUBLICKEYS."""
+    """The public encryption keys of a queue manager; `blob` holds them as an MQDSPUBLICKEYS structure."""
 
     guid: str = ""
     own: bool = False

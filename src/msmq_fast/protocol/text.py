@@ -9,8 +9,8 @@ __all__ = ["printable", "quoted"]
 
 
 def printable(text: str) -> str:
-    """Return the text with \\xNN in place of every character that is not printable, so that it cannot move a
-    cursor.
+    """Return the text with \\xNN in place of every character that is not printable, so that the text cannot
+    move the cursor of a terminal.
     """
     if text.isprintable():
         return text

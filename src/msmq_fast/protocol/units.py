@@ -1,4 +1,4 @@
-"""The one parser of sizes, durations and rates: for TOML, the command line and Spark options.
+"""The common parser of sizes, durations and rates in TOML, on the command line and in Spark options.
 
 A quantity is a decimal number and a unit, with or without a blank between them. Units are not case-sensitive.
 
@@ -8,7 +8,7 @@ A quantity is a decimal number and a unit, with or without a blank between them.
 | duration | ms, s, m, h, d | seconds, unless the caller names another unit |
 | rate | a size, or a size and "/s" | bytes per second |
 
-Callers check the range: only they know what is sensible.
+The functions do not check the range of a value: callers do.
 """
 
 from __future__ import annotations
