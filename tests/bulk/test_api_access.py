@@ -227,7 +227,7 @@ def test_tls_with_a_token(
 @pytest.mark.needs("openssl")
 def test_a_certificate_that_is_not_trusted(secure: tuple[Server, Path]) -> None:
     server, _ = secure
-    with pytest.raises(BulkError, match="certificate is not trusted"):
+    with pytest.raises(BulkError, match="certificate of the server is not trusted"):
         api.client(server, scheme="https", retries=5).bounds()
     with pytest.raises(Unavailable):
         api.client(server).bounds()  # in the clear

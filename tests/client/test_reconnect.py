@@ -155,7 +155,7 @@ async def test_a_subscription_goes_on_with_what_was_not_acknowledged(
         again = await anext(messages)
         assert (first.body, second.body, again.body) == (b"0", b"1", b"1")
         assert second.tag < again.tag
-        with pytest.raises(ConnectionLost, match="they come again"):
+        with pytest.raises(ConnectionLost, match="they are delivered again"):
             await messages.acknowledge(second)
         messages.acknowledge_soon(second)  # of the lost connection: nothing happens
         await messages.acknowledge(again)

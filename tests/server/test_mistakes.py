@@ -210,7 +210,7 @@ def test_a_socket_of_another_user(server: Server) -> None:
     assert (done.returncode, done.stdout) == (5, b"")
     assert done.stderr.decode() == (
         f"msmq-fast queue list: no permission to connect to {server.data / 'app.sock'}: "
-        "only the user that runs the server and root may\n"
+        "only root and the user of the server may\n"
     )
 
 

@@ -1,10 +1,10 @@
-"""Requests of operators, by subject: `connection.admin.queues.create(…)`,
+"""Requests of operators, grouped by what they concern: `connection.admin.queues.create(…)`,
 `connection.admin.outgoing.pause(…)`.
 
 Replies are the dataclasses of `msmq_fast.protocol.resources`. A field that an earlier server does not send
 has its default.
 
-To add a request: 1. write a method in the class of its subject, and a dataclass if the reply is a map;
+To add a request: 1. write a method in the class of its group, and a dataclass if the reply is a map;
 2. run `python -m tools.syncclient --write` for the blocking client.
 """
 
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 
 class Admin:
-    """The subjects of operators' requests, and the requests that concern the whole queue manager."""
+    """The groups of operators' requests (`queues`, `outgoing`, …), and the requests that concern the whole
+    queue manager.
+    """
 
     def __init__(self, link: Requester) -> None:
         self.queues = QueueAdmin(link)
@@ -43,34 +45,34 @@ class Admin:
 
     @property
     def messages(self) -> MessageAdmin:
-        """Browse, move, copy, resubmit and import messages in batches."""
+        """Requests that browse, move, copy, resubmit and import messages in batches."""
         from msmq_fast.client.exchange import MessageAdmin
 
         return MessageAdmin(self._link)
 
     @property
     def access(self) -> AccessAdmin:
-        """Access control lists."""
+        """Requests about access control lists."""
         from msmq_fast.client.securityadmin import AccessAdmin
 
         return AccessAdmin(self._link)
 
     @property
     def certificates(self) -> CertificateAdmin:
-        """Certificates that sign the messages of users."""
+        """Requests about the certificates with which the messages of users are signed."""
         from msmq_fast.client.securityadmin import CertificateAdmin
 
         return CertificateAdmin(self._link)
 
     @property
     def keys(self) -> KeyAdmin:
-        """Public keys that encrypt messages for queue managers."""
+        """Requests about the public keys with which messages to queue managers are encrypted."""
         from msmq_fast.client.securityadmin import KeyAdmin
 
         return KeyAdmin(self._link)
 
     async def stats(self) -> dict[str, Any]:
-        """Counters of the queue manager."""
+        """Return the counters of the server by name."""
         return dict(await self._link.request(Frame.STATS, []))
 
     async def reload(self) -> dict[str, Any]:
@@ -107,7 +109,7 @@ class Admin:
         return SnapshotInfo.from_map(reply)
 
     async def snapshot_progress(self) -> tuple[int, int] | None:
-        """Return the bytes written and the approximate total; None if no snapshot is running.
+        """Return (bytes written, approximate total in bytes) of the running snapshot; None if there is none.
 
         Raises AccessDenied.
         """
@@ -126,11 +128,13 @@ class QueueAdmin(Subject):
         return QueueInfo.from_map(await self._link.request(Frame.CREATE_QUEUE, [name, properties]))
 
     async def get(self, name: str) -> QueueInfo:
-        """Properties and counts of a queue. Raises QueueNotFound."""
+        """Return the properties and counts of a queue. Raises QueueNotFound."""
         return QueueInfo.from_map(await self._link.request(Frame.GET_QUEUE, [name]))
 
     async def set(self, name: str, **properties: Unpack[QueueProperties]) -> QueueInfo:
-        """Change the given properties of a queue. Raises QueueNotFound, PropertyError."""
+        """Change the given properties of a queue; returns its properties and counts. Raises QueueNotFound,
+        PropertyError.
+        """
         return QueueInfo.from_map(await self._link.request(Frame.SET_QUEUE, [name, properties]))
 
     async def delete(self, name: str) -> None:
@@ -143,14 +147,14 @@ class QueueAdmin(Subject):
 
 
 class OutgoingAdmin(Subject):
-    """Outgoing queues. Each is named by the format name of its destination."""
+    """Outgoing queues. The name of an outgoing queue is the format name of its destination."""
 
     async def all(self) -> list[OutgoingQueueInfo]:
-        """All outgoing queues."""
+        """Return all outgoing queues."""
         return [OutgoingQueueInfo.from_map(one) for one in await self._link.request(Frame.LIST_OUTGOING, [])]
 
     async def get(self, name: str) -> OutgoingQueueInfo:
-        """One outgoing queue. Raises QueueNotFound."""
+        """Return one outgoing queue. Raises QueueNotFound."""
         return OutgoingQueueInfo.from_map(await self._link.request(Frame.SHOW_OUTGOING, [name]))
 
     async def pause(self, name: str) -> None:
@@ -176,8 +180,8 @@ class TransactionAdmin(Subject):
         ]
 
     async def commit(self, identifier: str) -> None:
-        """Commit a prepared transaction whose coordinator is lost. Raises TransactionSequence,
-        AccessDenied.
+        """Commit a prepared transaction whose program no longer can. Raises TransactionSequence if there is
+        no such prepared transaction; AccessDenied.
         """
         await self._link.request(Frame.END_TRANSACTION, [identifier, "commit"])
 
@@ -187,7 +191,7 @@ class TransactionAdmin(Subject):
 
 
 class DirectoryAdmin(Subject):
-    """Objects of the directory. Each object is a map, since its attributes depend on its type."""
+    """Objects of the directory. Each object is a map of its attributes, which depend on its type."""
 
     async def all(self, kind: str, after: str = "", limit: int = 1000) -> list[dict[str, Any]]:
         """Return up to `limit` objects of a type (`Queue`, `Site`, …) in the order of their GUIDs, starting
@@ -201,7 +205,7 @@ class DirectoryAdmin(Subject):
 
     async def put(self, entry: dict[str, Any], how: str, *, dry_run: bool = False) -> str:
         """Write an object: `how` is `create`, `set` (change attributes of an existing object) or `import`.
-        Returns `created`, `changed` or `unchanged`.
+        With `dry_run`, an `import` writes nothing. Returns `created`, `changed` or `unchanged`.
         """
         return str(await self._link.request(Frame.PUT_DIRECTORY, [entry, how, dry_run]))
 

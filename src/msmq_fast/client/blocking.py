@@ -1,5 +1,5 @@
-"""The base of the generated `sync.py`: one event loop in a background thread, and wrappers around the asyncio
-objects that belong to it.
+"""The base of the generated `sync.py`: an event loop in a background thread, and wrappers around the asyncio
+objects that run on that loop.
 
 Wrappers may be used from any thread. A forked child gets an event loop of its own and must connect again,
 since the connections belong to the parent.
@@ -56,7 +56,9 @@ def run(call: Coroutine[Any, Any, T]) -> T:
 
 
 def on_loop(function: Callable[[], T]) -> T:
-    """Call a function on the loop's thread, for functions that make objects bound to the loop."""
+    """Call a function on the thread of the background loop, for functions that make objects bound to the
+    loop.
+    """
 
     async def call() -> T:
         return function()

@@ -1,11 +1,12 @@
-"""The connection of a program: one link at a time, replaced by a new link when it is lost, if the program
-asks for that.
+"""The connection of a program. It uses one link at a time; if the program asks for reconnection, a new link
+replaces a lost one.
 
-1. A link ends. Its calls raise ConnectionLost (sends: SendInDoubt), except calls that change nothing. Its
-   transactions are aborted.
+1. A link ends. Its pending calls raise ConnectionLost (sends: SendInDoubt), except calls that change nothing.
+   Its transactions are aborted.
 2. `_run` connects again, after pauses that double from `Reconnect.first` to `Reconnect.most` seconds.
 3. Everything that was open is opened again on the new link, in its original order: `Restorable.restore`.
-4. Calls that arrived in the meantime continue: they wait in `live`, as do the calls that change nothing.
+4. Calls that were made in the meantime, and the pending calls that change nothing, have waited in `live`:
+   they now use the new link.
 
 To let an object survive a lost link: implement Restorable, call `add` when the object is open and `remove`
 when it is closed.
@@ -55,8 +56,8 @@ _LOG = logging.getLogger("msmq_fast.client")
 class Reconnect:
     """How a lost connection is established again. Pauses are in seconds.
 
-    Each pause is a random value from the upper half of its length, so that the clients of a restarted server
-    do not all connect at once.
+    Each pause is chosen at random between half of its nominal length and the full length, so that the clients
+    of a restarted server do not all connect at once.
     """
 
     first: float = 0.1
@@ -65,7 +66,7 @@ class Reconnect:
     """Number of failed attempts after which the client stops connecting again; None: no limit."""
 
     def pause(self, attempt: int) -> float:
-        """Return the pause before an attempt, in seconds; `attempt` counts from 0."""
+        """Return the pause in seconds before an attempt to connect; `attempt` counts from 0."""
         import random  # late: few programs lose their connection
 
         longest = min(self.first * 2.0 ** min(attempt, 60), self.most)
@@ -76,16 +77,18 @@ class Restorable(Protocol):
     """An object that is open at the server and is opened again after its link was lost."""
 
     async def restore(self, link: Link) -> None:
-        """Open the object again on `link`. Raises ConnectionLost. Any other refusal by the server ends the
-        object and is not raised.
+        """Open the object again on `link`. Raises ConnectionLost. If the server refuses to open the object,
+        the object ends, and the error is not raised.
         """
 
     def give_up(self, error: MSMQError) -> None:
-        """Handle the end of the channel: no new link follows, and waiting calls raise `error`."""
+        """Handle the end of the channel: the client does not connect again, and waiting calls raise
+        `error`.
+        """
 
 
 class OpenQueue(Protocol):
-    """The view that senders and subscriptions have of their queue."""
+    """The interface of a queue that its senders and subscriptions use."""
 
     @property
     def handle(self) -> int:
@@ -93,11 +96,13 @@ class OpenQueue(Protocol):
 
     @property
     def ended(self) -> MSMQError | None:
-        """The error with which the queue could not be opened again; None while it is usable."""
+        """The error with which the server refused to open the queue again; None while the queue is usable."""
 
 
 class Channel:
-    """The connection of a program, as the module describes. Made by `Channel.open`."""
+    """The connection of a program over successive links: see the text of the module. Made by
+    `Channel.open`.
+    """
 
     def __init__(self, dial: Dial, policy: Reconnect | None) -> None:
         self._dial = dial
@@ -138,7 +143,7 @@ class Channel:
         return self._policy is not None and self._failed is None and not self._link.disowned
 
     async def live(self) -> Link:
-        """Return the link once every restorable object is open on it. Raises the error that ended the
+        """Return the current link once all restorable objects are open on it. Raises the error that ended the
         channel.
         """
         while self._link.lost is not None or not self._ready.is_set():
@@ -160,7 +165,9 @@ class Channel:
                     raise
 
     def add(self, opened: Restorable) -> None:
-        """Register an object that is open on the link, so that it is opened again on the next one."""
+        """Register an object that is open on the current link, so that it is opened again on the next
+        link.
+        """
         self._open[opened] = None
 
     def remove(self, closed: Restorable) -> None:
@@ -168,7 +175,7 @@ class Channel:
         self._open.pop(closed, None)
 
     async def close(self) -> None:
-        """Close; pending and later calls raise ConnectionLost."""
+        """Close the channel; pending and later calls raise ConnectionLost."""
         if self._task is not None:
             self._task.cancel()
         self._give_up(self._failed or ConnectionLost("the connection was closed by this program"))

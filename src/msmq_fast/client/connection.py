@@ -27,8 +27,8 @@ class Connection:
     """A connection to a queue manager; its requests are pipelined. Made by `connect()`, closed by `close()`
     or `async with`.
 
-    `admin` holds the requests of operators. Calls that wait when the connection is lost raise ConnectionLost.
-    The argument `reconnect` of `connect()` decides whether the client connects again.
+    `admin` holds the requests of operators. Calls that are pending when the connection is lost raise
+    ConnectionLost. The argument `reconnect` of `connect()` decides whether the client connects again.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -38,7 +38,7 @@ class Connection:
 
     @property
     def admin(self) -> Admin:
-        """The requests of operators, by subject: see Admin."""
+        """The requests of operators, grouped by what they concern: see Admin."""
         if self._admin is None:
             from msmq_fast.client.admin import Admin  # late: its many types take as long as all the rest
 
@@ -52,7 +52,7 @@ class Connection:
 
     @property
     def connected(self) -> bool:
-        """False from the loss of the connection until it is established again."""
+        """Whether the connection is established; False from its loss until the client has connected again."""
         return self._channel.link.lost is None
 
     @property
@@ -78,9 +78,7 @@ class Connection:
         await self._channel.close()
 
     async def request(self, kind: Frame, payload: Any) -> Any:
-        """Make one request, for parts of the protocol that have no method here; returns the payload of the
-        reply.
-        """
+        """Make one request for which the client has no method; returns the payload of the reply."""
         return await self._channel.request(kind, payload)
 
     async def ping(self) -> None:
@@ -93,15 +91,17 @@ class Connection:
         """Open a queue by name: `await connection.open(…)`, or `async with connection.open(…) as queue`.
 
         The name is a path (`.\\private$\\orders`, `orders`) or a format name
-        (`DIRECT=TCP:10.0.0.7\\private$\\orders`). For sending it may be several with commas between them, or
-        a distribution list: each message goes to all of them.
+        (`DIRECT=TCP:10.0.0.7\\private$\\orders`). For sending, it may also be several names separated by
+        commas, or a distribution list: each message then goes to all of the queues.
 
         Raises QueueNotFound, IllegalFormatName, SharingViolation, AccessDenied, UnsupportedAccessMode.
         """
         return Opening(Queue.open(self._channel, name, access, share))
 
     def transaction(self) -> Transaction:
-        """Return a transaction, whose sends and receives all take effect or none does: see Transaction."""
+        """Return a transaction: its sends and receives take effect together or not at all. See
+        Transaction.
+        """
         return Transaction(self._channel, next(self._numbers))
 
 
@@ -116,15 +116,15 @@ def connect(
 ) -> Opening[Connection]:
     """Connect to a queue manager: `await connect(…)`, or `async with connect(…) as connection`.
 
-    `endpoint` is the path of a Unix socket, `unix:/path`, `tcp://host:port` or `tls://host:port`; None reads
-    the variable MSMQ_FAST_ENDPOINT. `timeout` is in seconds and covers connecting and the hello. Raises
-    ValueError for an invalid endpoint, ConnectionLost, AccessDenied for a wrong token.
+    `endpoint` is the path of a Unix socket, `unix:/path`, `tcp://host:port` or `tls://host:port`; None: the
+    value of the variable MSMQ_FAST_ENDPOINT. `timeout` is in seconds and limits connecting and the hello
+    together. Raises ValueError for an invalid endpoint, ConnectionLost, AccessDenied for a wrong token.
 
     With `reconnect`, the client connects again when the connection is lost, with the pauses of `Reconnect`.
-    Queues, senders and subscriptions continue; later calls wait, and calls that change nothing are repeated.
-    Any other pending call raises ConnectionLost, a send SendInDoubt, a commit CommitInDoubt; open
-    transactions are aborted, and cursors are closed. The default is off, since only the program can decide
-    what to do with a message in doubt.
+    Queues, senders and subscriptions continue; new calls wait for the new connection, and pending calls that
+    change nothing are repeated. Of the other pending calls, a send raises SendInDoubt, a commit raises
+    CommitInDoubt, and the rest raise ConnectionLost; open transactions are aborted, and cursors are closed.
+    The default is off, since only the program can decide what to do with a message in doubt.
     """
     target = parse_endpoint(endpoint)
     policy = (Reconnect() if reconnect else None) if isinstance(reconnect, bool) else reconnect

@@ -1,4 +1,4 @@
-"""A cursor: a position in a queue from which a program reads on."""
+"""A cursor: a position in a queue at which a program peeks and receives."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from msmq_fast.protocol.frames import INFINITE, CursorRead, Frame, MessageSizes
 class Cursor:
     """A position in a queue, initially before the first message. A queue may have any number of cursors.
 
-    Made by `Queue.cursor()`; ended by `close()`, `async with` or the close of its queue.
+    `Queue.cursor()` makes a cursor; `close()`, the end of `async with`, or the close of the queue ends it.
 
     `async for message in cursor` peeks every message once and ends after the last. Make one call at a time: a
     second call while the first waits raises IllegalCursorAction.
@@ -53,7 +53,8 @@ class Cursor:
         """Return the message at the cursor, or the next message if there is none at it; waits up to `timeout`
         seconds.
 
-        Raises IOTimeout, MessageAlreadyReceived; BufferTooSmall, with the cursor then at the message.
+        Raises IOTimeout; MessageAlreadyReceived; BufferTooSmall: the cursor is then at the message that is
+        too large.
         """
         return await self._read(CursorRead.PEEK, timeout, limits=limits)
 
@@ -65,8 +66,8 @@ class Cursor:
     ) -> ReceivedMessage:
         """Return the message after the one that was peeked last.
 
-        Raises IOTimeout; IllegalCursorAction if no message was peeked; BufferTooSmall, with the cursor then
-        at the message: `peek` with larger limits returns it.
+        Raises IOTimeout; IllegalCursorAction if no message was peeked; BufferTooSmall: the cursor is then at
+        the message that is too large, and `peek` with larger limits returns it.
         """
         return await self._read(CursorRead.PEEK_NEXT, timeout, limits=limits)
 

@@ -26,14 +26,17 @@ class Endpoint:
 
     @property
     def other_scheme(self) -> str:
-        """The same host and port with TLS if this endpoint is without, and without it otherwise."""
+        """The text of an endpoint with the same host and port and the other scheme: `tls` instead of `tcp`,
+        or `tcp` instead of `tls`.
+        """
         return str(replace(self, tls=not self.tls))
 
 
 def parse_endpoint(text: str | None) -> Endpoint:
     """Parse `/path/app.sock`, `unix:/path/app.sock`, `tcp://host:port` or `tls://host:port`.
 
-    None reads MSMQ_FAST_ENDPOINT. Raises ValueError with one line that says what is wrong.
+    None: the value of the variable MSMQ_FAST_ENDPOINT. Raises ValueError with one line that says what is
+    wrong.
     """
     if text is None:
         text = os.environ.get(ENVIRONMENT, "")

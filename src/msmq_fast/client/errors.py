@@ -1,4 +1,6 @@
-"""Exceptions of the client: the classes of the server's errors, and some of the client's own."""
+"""Exceptions of the client: the classes of the errors that the server reports, and classes of errors that the
+client detects.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,11 @@ class ConnectionLost(ServiceNotAvailable, ConnectionError):
 
 
 class SendInDoubt(ConnectionLost):
-    """The connection ended before the queue manager answered for `messages`: each of them is either stored or
-    lost.
+    """The connection ended before the queue manager confirmed or refused `messages`: each of them is either
+    stored or lost.
 
-    The other messages of the same call or sender were answered: `taken` of them are stored.
+    The queue manager has answered for the other messages of the same call or sender: `taken` of them are
+    stored.
     """
 
     def __init__(self, messages: Sequence[Message], taken: int, reason: str) -> None:
@@ -35,7 +38,8 @@ class CommitInDoubt(ConnectionLost):
     """The connection ended before the answer to a commit: the transaction was either committed or aborted as
     a whole.
 
-    `identifier` names the transaction; commit or abort a prepared one with `connection.admin.transactions`.
+    `identifier` is the GUID of the transaction. If the transaction is prepared, commit or abort it with
+    `connection.admin.transactions`.
     """
 
     def __init__(self, identifier: str, reason: str) -> None:
@@ -52,7 +56,7 @@ class Refusal:
 
 
 class BatchRefused(MSMQError):
-    """The server refused some messages of a batch and stored the others. The code is that of the first
+    """The server refused some messages of a batch and stored the others. `code` is the HRESULT of the first
     refusal.
     """
 

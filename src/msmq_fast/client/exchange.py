@@ -1,7 +1,7 @@
 """Batch operations of operators on many messages: list, move, copy, send again, import.
 
-One call handles one batch and returns how far it came; the next call continues there. Each batch that changes
-something is one durable unit of the queue manager. See `connection.admin.messages`.
+One call handles one batch and returns the position that it reached; pass this position to the next call. Each
+batch that changes something is one durable unit of the queue manager. See `connection.admin.messages`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Filter:
     until_us: int | None = None
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the filter map of the protocol."""
+        """Return the filter as a map in the form of the application protocol."""
         given = {
             "label": self.label,
             "class": self.message_class,
@@ -52,8 +52,8 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A batch of messages of a queue. The next batch begins after `next`; no message that arrived after
-    `upto` is included.
+    """A batch of messages of a queue. `next` and `upto` are arguments for the next call: it continues after
+    `next`, and leaves out messages that arrived after `upto`.
     """
 
     next: int
@@ -65,8 +65,8 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of one batch: the number of messages that were moved, copied or sent again, and the reasons
-    why others stay.
+    """The result of one batch: `count` and `size` of the messages that were moved, copied or sent again, and
+    `refusals`, the number of messages that stay, by reason.
     """
 
     next: int
@@ -78,7 +78,7 @@ class Done:
 
     @classmethod
     def from_wire(cls, reply: dict[str, Any]) -> Done:
-        """Read the result from a reply of the protocol."""
+        """Return the result that a reply of the application protocol describes."""
         return cls(
             reply["next"],
             reply["upto"],
@@ -93,7 +93,7 @@ class MessageAdmin(Subject):
     """Batch operations on the messages of this connection's queues.
 
     A batch examines at most `limit` messages that arrived after `after` (0: from the start) and up to `upto`
-    (0: the newest message now). Pass `next` and `upto` of its result to the next call.
+    (0: the newest message now). Pass `next` and `upto` of the result to the next call, as `after` and `upto`.
     """
 
     async def browse(
@@ -118,7 +118,7 @@ class MessageAdmin(Subject):
         """Move the next batch from one queue to another of the same queue manager. Message identifiers do not
         change.
 
-        Raises the target's error if it refuses the first message.
+        Raises the error of the target queue if that queue refuses the first message.
         """
         fields = [target.handle, False, wanted.to_wire(), after, upto, limit]
         return Done.from_wire(await source.request(Frame.RELOCATE, *fields))
@@ -136,8 +136,8 @@ class MessageAdmin(Subject):
     ) -> Done:
         """Copy the next batch, like `move`.
 
-        With `job`, 16 bytes that identify the copy operation, the queue manager stores its progress, and
-        `after` None continues there, also after a crash.
+        `job` is 16 bytes that identify the whole copy operation. With it, the queue manager stores the
+        progress of the operation, and an `after` of None continues from that progress, also after a crash.
         """
         fields = [target.handle, True, wanted.to_wire(), after, upto, limit, job]
         return Done.from_wire(await source.request(Frame.RELOCATE, *fields))
@@ -185,8 +185,8 @@ class Import:
     async def put(self, name: str, messages: list[Stored], *, skip: bool = False) -> tuple[int, int]:
         """Import the next records into a queue; returns (imported, skipped) when they are durable.
 
-        `skip` skips messages that are in the queue already. Raises the queue's error for the first record
-        that it refuses; the records before it are kept.
+        With `skip`, messages that are already in the queue are not imported again. If the queue refuses a
+        record, raises the error of the queue; the records before it remain imported.
         """
         first, self.done = self.done, self.done + len(messages)
         entries = [[m.packet, m.arrived_us, m.abort_count, m.move_count, m.reason] for m in messages]

@@ -76,8 +76,8 @@ class _Content:
 
     @property
     def decoded(self) -> Decoded:
-        """The body as decoded by the formatter that its type and first bytes indicate, with notes; it never
-        raises.
+        """The body as `msmq_fast.bodies.decode` decodes it, by the body type and the first bytes, with notes.
+        Never raises: see `Decoded.error`.
 
         Each access decodes the body again.
         """
@@ -89,8 +89,8 @@ class _Content:
     def value(self) -> Any:
         """The body as plain data: see `msmq_fast.bodies.Decoded`.
 
-        Raises BodyError, a ValueError, if the bytes are not valid for the body type or for the format that
-        they begin with.
+        Raises BodyError, a ValueError, if the bytes are not valid for the body type, or for the format that
+        the first bytes indicate.
         """
         found = self.decoded
         if found.error is not None:
@@ -104,10 +104,10 @@ class _Content:
 class Message(_Content):
     """A message to be sent. Time-outs are in seconds.
 
-    Its queues are paths or format names. `certificate` is the MD5 digest of the certificate of the caller to
-    sign with; empty: the internal certificate. `privacy_level` requests at least this encryption; 0 in
-    `hash_algorithm` or `encryption_algorithm` selects the default. `attach_sender` adds the caller's SID to
-    the message.
+    The response, admin and dead-letter queues are paths or format names. `certificate` is the MD5 digest of
+    the caller's certificate with which the message is signed; empty: the internal certificate.
+    `privacy_level` is the lowest acceptable level of encryption; 0 in `hash_algorithm` or
+    `encryption_algorithm` selects the default. `attach_sender` adds the caller's SID to the message.
     """
 
     body: bytes = b""
@@ -135,7 +135,7 @@ class Message(_Content):
 
     @classmethod
     def of(cls, value: Any, formatter: str = "xml", *, type: str | None = None, **properties: Any) -> Self:
-        """Make a message with a value that a .NET or COM program reads with its formatter: `xml`, `binary`,
+        """Make a message whose body holds `value` in the format of a .NET or COM formatter: `xml`, `binary`,
         `activex` or `json`.
 
         `type` names the .NET type if the Python value does not determine it (`int16`, `single[]`). Raises
@@ -158,8 +158,8 @@ class Message(_Content):
 
     @property
     def use_journal_queue(self) -> bool:
-        """Whether a copy goes into the sending computer's journal when the message has left it. Can
-        be set.
+        """Whether a copy goes into the journal of the sending computer when the message has left that
+        computer. The property can be set.
         """
         return bool(self.journal & Journal.JOURNAL)
 
@@ -169,7 +169,9 @@ class Message(_Content):
 
     @property
     def use_dead_letter_queue(self) -> bool:
-        """Whether the message goes into a dead-letter queue if it cannot be delivered. Can be set."""
+        """Whether the message goes into a dead-letter queue if it cannot be delivered. The property can be
+        set.
+        """
         return bool(self.journal & Journal.DEADLETTER)
 
     @use_dead_letter_queue.setter
@@ -180,7 +182,7 @@ class Message(_Content):
 class ReceivedMessage(_Content):
     """A message that a queue delivered; immutable. Times are seconds since 1970, time-outs are in seconds.
 
-    Numbers that only a later version of the server knows are plain integers.
+    Values of enumerations that this version of the client does not know are plain integers.
     """
 
     # Fields are converted on access: a program that reads many messages looks at few fields of each.
@@ -188,8 +190,8 @@ class ReceivedMessage(_Content):
 
     def __init__(self, fields: list[Any], tag: int = 0) -> None:
         """`fields` are those of a MESSAGE or DELIVERY frame: positions of later versions are ignored;
-        positions that an earlier version does not send get their defaults. `tag` counts the deliveries of a
-        subscription.
+        positions that an earlier version does not send get their defaults. `tag` is the number of the
+        delivery in its subscription.
         """
         if len(fields) < IN_FIELDS:
             fields = [*fields, *IN_DEFAULTS[len(fields) :]]
@@ -239,7 +241,7 @@ class ReceivedMessage(_Content):
 
     @property
     def label(self) -> str:
-        """The title that the sender gave it."""
+        """The label: a title that the sender gave the message."""
         return self._fields[2]  # type: ignore[no-any-return]
 
     @property
@@ -289,7 +291,7 @@ class ReceivedMessage(_Content):
 
     @property
     def journal(self) -> Journal:
-        """The copies that the sender requested."""
+        """The copies that the sender requested: in its computer's journal, in a dead-letter queue."""
         return Journal(self._fields[12])
 
     @property
@@ -344,12 +346,12 @@ class ReceivedMessage(_Content):
 
     @property
     def time_to_reach_queue(self) -> int:
-        """The seconds in which the message had to arrive in its queue."""
+        """The seconds after sending within which the message had to arrive in its queue."""
         return self._fields[23]  # type: ignore[no-any-return]
 
     @property
     def time_to_be_received(self) -> int:
-        """The seconds after sending in which the message must be received."""
+        """The seconds after sending within which the message must be received."""
         return self._fields[24]  # type: ignore[no-any-return]
 
     @property
@@ -359,7 +361,7 @@ class ReceivedMessage(_Content):
 
     @property
     def recoverable(self) -> bool:
-        """Kept on disk by every queue manager on its way."""
+        """Whether each queue manager on the message's route kept it on disk."""
         return bool(self._fields[3] == RECOVERABLE)
 
     @property
@@ -378,8 +380,9 @@ class ReceivedMessage(_Content):
     def signature_state(self) -> str:
         """The state of the signature: `verified`, `unknown_signer` or `none`.
 
-        `verified`: as `authenticated`. `unknown_signer`: the message has a signature or a certificate that is
-        not registered for its sender, which anyone could have made. `none`: it has no signature.
+        `verified`: `authenticated` is true. `unknown_signer`: the message is signed, or has a certificate,
+        but the certificate is not registered for the sender: anyone could have made the signature. `none`:
+        the message has neither.
         """
         if self.authenticated:
             return "verified"
@@ -399,14 +402,14 @@ class ReceivedMessage(_Content):
     def headers(self) -> dict[str, str]:
         """The headers that NServiceBus or Rebus stored in the extension; {} without any.
 
-        Raises BodyError, a ValueError, if the extension has neither of the two forms.
+        Raises BodyError, a ValueError, if the extension holds the headers of neither framework.
         """
         from msmq_fast.bodies.headers import extension_headers  # late: few programs need it
 
         return extension_headers(self.extension)
 
     def to_json(self) -> MessageInfo:
-        """Return the message with the keys of the command line's JSON output."""
+        """Return the message as a dict with the keys of the JSON output of the command line."""
         return {
             "lookup_id": self.lookup_id,
             "arrival_seq": self.arrival_seq,
@@ -463,7 +466,7 @@ def bulk(message: Message, limit: int) -> int:
     content = len(message.body) + len(message.extension)
     if content > limit:
         raise InsufficientResources(
-            f"the message is too large: {content} bytes, and a packet has {limit} at most"
+            f"the message is too large: body and extension have {content} bytes; the limit is {limit}"
         )
     return content + 4 * len(message.label) + 64
 

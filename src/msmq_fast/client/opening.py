@@ -1,5 +1,5 @@
-"""The return value of `connect()` and `open()`. `await` returns the opened object; `async with` also closes
-it.
+"""The return value of `connect()` and `open()`: `await` returns the opened object; `async with` also closes
+the object at the end.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Opening(Coroutine[Any, Any, T], Generic[T]):
     # What a coroutine has, so that asyncio.run() and create_task() take it.
 
     def send(self, value: Any) -> Any:
-        """As `send` of a coroutine."""
+        """Resume the wrapped coroutine with a value, like `coroutine.send`."""
         return self._made.send(value)
 
     def throw(self, *given: Any) -> Any:
-        """As `throw` of a coroutine."""
+        """Raise an exception inside the wrapped coroutine, like `coroutine.throw`."""
         return self._made.throw(*given)
 
     def close(self) -> None:
-        """As `close` of a coroutine."""
+        """Close the wrapped coroutine, like `coroutine.close`."""
         self._made.close()

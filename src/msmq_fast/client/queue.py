@@ -1,4 +1,4 @@
-"""An open queue: sending, receiving, peeking, looking up."""
+"""An open queue: sends, receives, peeks and looks up messages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ class Queue:
         return queue
 
     async def restore(self, link: Link) -> None:
-        """Open the queue again on a new link. If the server refuses, every later call raises that error."""
+        """Open the queue again on a new link. If the server refuses that, every later call raises its
+        error.
+        """
         try:
             await self._open(link)
         except ConnectionLost:
@@ -59,7 +61,7 @@ class Queue:
             self._channel.remove(self)
 
     def give_up(self, error: MSMQError) -> None:
-        """Do nothing: later calls get the error from the channel."""
+        """Do nothing: later calls raise the error that the channel holds."""
 
     async def _open(self, link: Link) -> None:
         (self._handle,) = await link.request(Frame.OPEN, [self.name, int(self._access), int(self._share)])
@@ -82,12 +84,14 @@ class Queue:
         return self._handle
 
     async def request(self, kind: Frame, *fields: Any) -> Any:
-        """Make one request about this queue, for parts of the protocol that have no method here."""
+        """Make one request about this queue for which the client has no method; returns the payload of the
+        reply.
+        """
         return await (await self.live()).request(kind, [self._handle, *fields])
 
     async def live(self) -> Link:
         """Return the link on which the queue is open. Raises ConnectionLost, or the error with which the
-        queue could not be opened again.
+        server refused to open the queue again.
         """
         link = await self._channel.live()
         if self.ended is not None:
@@ -110,18 +114,18 @@ class Queue:
     async def send(
         self, message: Message | bytes, *, transaction: Transaction | Single | None = None, **properties: Any
     ) -> str:
-        """Send one message; returns its message id when the message is stored (recoverable) or in memory
-        (express).
+        """Send one message; returns its message id when the server has stored the message on disk
+        (recoverable) or in memory (express).
 
-        `message` may be a body. Keywords are properties of Message and take precedence over those of
-        `message`. In a `transaction`, the message is sent at the commit; SINGLE_MESSAGE sends it in a
-        transaction of its own. Raises the queue manager's error if it refuses the message: LabelTooLong,
+        `message` may also be a body. Keyword arguments are properties of Message and take precedence over
+        those of `message`. In a `transaction`, the message is sent at the commit; SINGLE_MESSAGE sends it in
+        a transaction of its own. Raises the queue manager's error if it refuses the message: LabelTooLong,
         InsufficientResources, IllegalFormatName, AccessDenied, TransactionUsage.
         """
         if isinstance(message, ReceivedMessage):
-            raise TypeError("a received message is sent again as message.to_message()")
+            raise TypeError("a ReceivedMessage cannot be sent: send message.to_message()")
         if isinstance(message, str):
-            raise TypeError("a body is bytes: pass text.encode(), Message.of_text(text) or Message.of(value)")
+            raise TypeError("a body must be bytes: text.encode(), Message.of_text(text) or Message.of(value)")
         if not isinstance(message, Message):
             message = Message(message, **properties)
         elif properties:
@@ -131,8 +135,8 @@ class Queue:
     async def send_many(
         self, messages: Iterable[Message], *, transaction: Transaction | Single | None = None
     ) -> list[str]:
-        """Send messages in order, in as few frames as possible; returns their ids when all are stored or, in
-        a `transaction`, when it has accepted them.
+        """Send messages in order, in as few frames as possible; returns their ids when all messages are
+        stored or, in a `transaction`, when the transaction has accepted them.
 
         Raises BatchRefused if the server refused some messages and stored the others (a single message raises
         its own error); InsufficientResources if a message does not fit into a packet: then none is sent;
@@ -188,7 +192,7 @@ class Queue:
     def sender(
         self, *, window: int = 8192, batch: int = 256, transaction: Transaction | Single | None = None
     ) -> Sender:
-        """Return a sender that forms batches itself, for high throughput: see Sender."""
+        """Return a sender that combines messages into batches, for high throughput: see Sender."""
         return Sender(self._channel, self, window, batch, transaction)
 
     # ------------------------------------------------------------------------------------------- receiving
@@ -200,10 +204,12 @@ class Queue:
         transaction: Transaction | None = None,
         limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
-        """Remove and return the first message, waiting up to `timeout` seconds for one (None: without limit).
+        """Remove and return the first message. If the queue is empty, wait up to `timeout` seconds for a
+        message (None: without limit).
 
-        In a `transaction`, the commit removes the message. A message that does not fit into `limits` stays in
-        the queue; the call raises BufferTooSmall with the sizes that the message needs. Raises IOTimeout.
+        In a `transaction`, the commit removes the message. A message that is larger than `limits` stays in
+        the queue; the call raises BufferTooSmall with the sizes of the message. Raises IOTimeout if no
+        message arrives in time.
 
         If the call is cancelled, a message returns to the queue only if the server has not sent it yet; a
         message in flight is lost. Use an acknowledging subscription if this matters.
@@ -280,9 +286,9 @@ class Queue:
     ) -> None:
         """Move a message, given as a message or its lookup id, to `target`; it keeps its lookup id.
 
-        `target` must be open with Access.MOVE and be a subqueue of this queue (`orders;later`), or the queue
-        of this subqueue. Raises MessageNotFound, MessageLocked; InvalidParameter if the queues do not belong
-        together.
+        `target` must be open with Access.MOVE. It must be a subqueue of this queue (`orders;later`), or, if
+        this queue is a subqueue, the queue to which it belongs. Raises MessageNotFound, MessageLocked;
+        InvalidParameter if neither queue is a subqueue of the other.
         """
         lookup_id = message if isinstance(message, int) else message.lookup_id
         link = await self.live()

@@ -10,7 +10,7 @@ from msmq_fast.protocol.security import AccessDecision, AccessList, CertificateI
 
 
 class AccessAdmin(Subject):
-    """Access control lists of queues, or of the queue manager if the name is None."""
+    """Access control lists of queues; a `name` of None stands for the queue manager."""
 
     async def get(self, name: str | None) -> AccessList:
         """Return the owner and the entries of an access control list. Raises QueueNotFound, AccessDenied."""
@@ -37,12 +37,14 @@ class AccessAdmin(Subject):
         return await self._edit(name, "own", account, "")
 
     async def set(self, name: str | None, descriptor: str) -> AccessList:
-        """Replace the owner and the list with those of a security descriptor in SDDL. Raises as `grant`."""
+        """Replace the owner and the entries with those of a security descriptor in SDDL. Raises as
+        `grant`.
+        """
         return await self._edit(name, "set", descriptor, "")
 
     async def explain(self, name: str | None, account: str, rights: str) -> AccessDecision:
-        """Return whether an account ("": the caller) has rights, and which entry decides this. Raises as
-        `get`.
+        """Return whether an account ("": the caller) has `rights`, and which entry of the list decides this.
+        Raises as `get`.
         """
         return AccessDecision.from_map(await self._link.request(Frame.EXPLAIN, [name, account, rights]))
 
@@ -51,7 +53,7 @@ class AccessAdmin(Subject):
 
 
 class CertificateAdmin(Subject):
-    """Certificates that sign the messages of users. The user "" is the caller."""
+    """Certificates with which the messages of users are signed. The user "" is the caller."""
 
     async def all(self, user: str | None = "") -> list[CertificateInfo]:
         """Return the certificates of a user, or of all users if `user` is None. Raises AccessDenied."""
@@ -77,10 +79,12 @@ class CertificateAdmin(Subject):
 
 
 class KeyAdmin(Subject):
-    """Public keys that encrypt messages for queue managers."""
+    """Public keys with which messages to queue managers are encrypted."""
 
     async def all(self) -> list[KeysInfo]:
-        """Return the keys of this queue manager, and the keys of other queue managers that it stores."""
+        """Return the keys of this queue manager, and its stored copies of the keys of other queue
+        managers.
+        """
         return [KeysInfo.from_map(one) for one in await self._link.request(Frame.SHOW_KEYS, [])]
 
     async def add(self, guid: str, keys: bytes) -> None:

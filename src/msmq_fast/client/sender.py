@@ -26,13 +26,13 @@ class Sender:
     """A sender that forms batches. Made by `Queue.sender()`; the end of `async with queue.sender() as
     sender:` waits until all messages are acknowledged.
 
-    `post` never waits; `send` waits while `window` messages are unacknowledged. The next call raises the
-    errors of earlier messages: BatchRefused (with indices counted from the sender's first message), or the
-    loss of the connection. `acknowledged` counts the messages that are stored.
+    `post` never waits; `send` waits while `window` messages are unacknowledged. If earlier messages failed,
+    the next call raises their error: BatchRefused (with indices counted from the first message of the
+    sender), or ConnectionLost. `acknowledged` counts the messages that are stored.
 
-    SendInDoubt names, once, the messages that were in flight when a connection was lost. With a connection
-    that reconnects, the sender then continues inside its block: messages that were not sent yet are sent on
-    the next link, and `send` waits for that link once the window is full.
+    SendInDoubt is raised once for each lost connection and holds the messages that were in flight on it. With
+    a connection that reconnects, the sender can still be used after that: messages that were not sent yet are
+    sent on the next link, and `send` waits for that link once the window is full.
     """
 
     def __init__(
@@ -91,13 +91,13 @@ class Sender:
         self._wake()
 
     def give_up(self, error: MSMQError) -> None:
-        """Stop: no new link follows."""
+        """Stop the sender: the client does not connect again."""
         self._restored = False
         self._wake()
 
     @property
     def unacknowledged(self) -> int:
-        """Number of posted messages without an answer."""
+        """Number of posted messages that the server has neither accepted nor refused yet."""
         return self.posted - self._answered
 
     @property
@@ -106,9 +106,10 @@ class Sender:
         return list(self._queued)
 
     def post(self, message: Message) -> None:
-        """Queue one message; it is sent together with the others of this turn of the loop.
+        """Queue one message; it is sent together with the other messages that are posted in this turn of the
+        event loop.
 
-        Raises errors of earlier messages; this message was then not queued.
+        Raises the errors of earlier messages; `message` is then not queued.
         """
         if self._link.lost is not None or self.refusals or self._doubtful:
             self._check()
@@ -125,9 +126,9 @@ class Sender:
             self._loop.call_soon(self._tick)
 
     async def send(self, message: Message) -> None:
-        """Queue one message once there is room in the window; returns before it is acknowledged.
+        """Queue one message once there is room in the window; returns before the message is acknowledged.
 
-        Raises errors of earlier messages; this message was then not queued.
+        Raises the errors of earlier messages; `message` is then not queued.
         """
         if self.posted - self._answered >= self._window or self._link.congested:
             await self.ready()
@@ -188,7 +189,7 @@ class Sender:
         self._bytes = 0
 
     def _parts(self) -> list[list[Message]]:
-        """Split the queued messages by the limits of a frame."""
+        """Split the queued messages into parts that fit into one SEND frame each."""
         parts: list[list[Message]] = [[]]
         size = 0
         for message in self._queued:
@@ -201,7 +202,9 @@ class Sender:
         return parts
 
     def _write(self, messages: list[Message]) -> None:
-        """Send a SEND frame: [handle, flags, [message, …]], followed by the transaction if there is one."""
+        """Send a SEND frame: [handle, flags, [message, …]], with the transaction number as a fourth value if
+        there is a transaction.
+        """
         inside = self._transaction
         count = len(messages)
         head = b"".join(

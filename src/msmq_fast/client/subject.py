@@ -1,4 +1,4 @@
-"""The base class of the subjects of `connection.admin`."""
+"""The base class of the groups of operators' requests, such as `connection.admin.queues`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msmq_fast.client.transport import Requester
 
 
 class Subject:
-    """Operators' requests about one kind of object."""
+    """A group of operators' requests that concern one kind of object, such as queues."""
 
     def __init__(self, link: Requester) -> None:
         self._link = link

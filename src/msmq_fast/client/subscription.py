@@ -1,8 +1,9 @@
-"""Streaming receive with credit, with or without acknowledgment.
+"""Streaming receive, with or without acknowledgment; credit limits the messages that the server sends ahead.
 
-Messages are acknowledged by their tags, which count on over all links: the tag of a message is the tag of its
-delivery plus `_base`, the last tag of the previous link. A tag of at most `_base` therefore belongs to a
-message that the server delivers again.
+Messages are acknowledged by their tags. The server numbers the deliveries from 1 on each link, but the tags
+continue over all links: the tag of a message is the number of its delivery plus `_base`, the last tag of the
+previous link. A tag of at most `_base` therefore belongs to a message of a lost link, which the server
+delivers again.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class Subscription:
 
     With a connection that reconnects, the subscription continues after a lost link. An acknowledging
     subscription then receives every unacknowledged message again, including those whose acknowledgment was in
-    flight: a message may arrive twice, but none is missed. A plain subscription misses the messages in
-    flight, since the server removed them before sending. A subscription in a transaction ends, as the
-    transaction does.
+    flight: a message may arrive twice, but none is missed. A plain subscription loses the messages in flight,
+    since the server removed them before sending. A subscription in a transaction ends, because the loss of
+    the link aborts the transaction.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class Subscription:
         return self
 
     async def restore(self, link: Link) -> None:
-        """Continue on a new link, on which the server delivers the unacknowledged messages again."""
+        """Subscribe again on a new link; the server delivers the unacknowledged messages again."""
         if self._transaction is not None:
             self._end(ConnectionLost("the transaction of the subscription was aborted with its connection"))
         elif self._queue.ended is not None:
@@ -80,7 +81,7 @@ class Subscription:
                 self._end(error)
 
     def give_up(self, error: MSMQError) -> None:
-        """End the subscription: the connection does not come back."""
+        """End the subscription with `error`: the client does not connect again."""
         self._end(error)
 
     async def _open(self, link: Link) -> None:
@@ -120,8 +121,8 @@ class Subscription:
         return message
 
     async def batch(self, limit: int = 1024) -> list[ReceivedMessage]:
-        """Wait for a message, then return all that have arrived, at most `limit`. Empty when the subscription
-        has ended.
+        """Wait for a message, then return all messages that have arrived, at most `limit`. The list is empty
+        when the subscription has ended.
         """
         while not self._ready:
             if not await self._wait():
@@ -137,8 +138,8 @@ class Subscription:
         return messages
 
     async def acknowledge(self, first: ReceivedMessage, last: ReceivedMessage | None = None) -> None:
-        """Remove `first`, or all messages delivered from `first` to `last`, from the queue; returns when that
-        is durable.
+        """Remove `first`, or all messages delivered from `first` to `last`, from the queue; returns when the
+        removal is durable.
 
         Raises ConnectionLost if the messages were delivered on a link that was lost: they will be
         redelivered.
@@ -147,8 +148,8 @@ class Subscription:
         await self._settle(Frame.ACKNOWLEDGE, first, last or first)
 
     def acknowledge_soon(self, message: ReceivedMessage) -> None:
-        """Acknowledge a message without waiting; the acknowledgments of one turn of the loop share
-        a frame.
+        """Acknowledge a message without waiting; the acknowledgments of one turn of the event loop share a
+        frame.
         """
         if message.tag <= self._base:
             return
@@ -167,7 +168,7 @@ class Subscription:
     async def _settle(self, kind: Frame, first: ReceivedMessage, last: ReceivedMessage) -> None:
         base, link = self._base, self._link
         if link is None or first.tag <= base:
-            raise ConnectionLost("the messages were delivered on a connection that was lost: they come again")
+            raise ConnectionLost("the messages were delivered on a lost connection: they are delivered again")
         await link.request(kind, [self._id, first.tag - base, last.tag - base])
         if base == self._base:
             self._spend(last.tag - first.tag + 1)

@@ -28,7 +28,7 @@ class MessageAdmin(Wrapper[_exchange.MessageAdmin]):
     """Batch operations on the messages of this connection's queues.
 
     A batch examines at most `limit` messages that arrived after `after` (0: from the start) and up to `upto`
-    (0: the newest message now). Pass `next` and `upto` of its result to the next call.
+    (0: the newest message now). Pass `next` and `upto` of the result to the next call, as `after` and `upto`.
     """
 
     def browse(
@@ -51,7 +51,7 @@ class MessageAdmin(Wrapper[_exchange.MessageAdmin]):
         """Move the next batch from one queue to another of the same queue manager. Message identifiers do not
         change.
 
-        Raises the target's error if it refuses the first message.
+        Raises the error of the target queue if that queue refuses the first message.
         """
         return run(self._inner.move(unwrap(source), unwrap(target), wanted, after, upto, limit))
 
@@ -68,8 +68,8 @@ class MessageAdmin(Wrapper[_exchange.MessageAdmin]):
     ) -> Done:
         """Copy the next batch, like `move`.
 
-        With `job`, 16 bytes that identify the copy operation, the queue manager stores its progress, and
-        `after` None continues there, also after a crash.
+        `job` is 16 bytes that identify the whole copy operation. With it, the queue manager stores the
+        progress of the operation, and an `after` of None continues from that progress, also after a crash.
         """
         return run(self._inner.copy(unwrap(source), unwrap(target), wanted, after, upto, limit, job=job))
 
@@ -114,8 +114,8 @@ class Import(Wrapper[_exchange.Import]):
     def put(self, name: str, messages: list[Stored], *, skip: bool = False) -> tuple[int, int]:
         """Import the next records into a queue; returns (imported, skipped) when they are durable.
 
-        `skip` skips messages that are in the queue already. Raises the queue's error for the first record
-        that it refuses; the records before it are kept.
+        With `skip`, messages that are already in the queue are not imported again. If the queue refuses a
+        record, raises the error of the queue; the records before it remain imported.
         """
         return run(self._inner.put(name, messages, skip=skip))
 
@@ -125,7 +125,7 @@ class Import(Wrapper[_exchange.Import]):
 
 
 class AccessAdmin(Wrapper[_securityadmin.AccessAdmin]):
-    """Access control lists of queues, or of the queue manager if the name is None."""
+    """Access control lists of queues; a `name` of None stands for the queue manager."""
 
     def get(self, name: str | None) -> AccessList:
         """Return the owner and the entries of an access control list. Raises QueueNotFound, AccessDenied."""
@@ -152,18 +152,20 @@ class AccessAdmin(Wrapper[_securityadmin.AccessAdmin]):
         return run(self._inner.set_owner(name, account))
 
     def set(self, name: str | None, descriptor: str) -> AccessList:
-        """Replace the owner and the list with those of a security descriptor in SDDL. Raises as `grant`."""
+        """Replace the owner and the entries with those of a security descriptor in SDDL. Raises as
+        `grant`.
+        """
         return run(self._inner.set(name, descriptor))
 
     def explain(self, name: str | None, account: str, rights: str) -> AccessDecision:
-        """Return whether an account ("": the caller) has rights, and which entry decides this. Raises as
-        `get`.
+        """Return whether an account ("": the caller) has `rights`, and which entry of the list decides this.
+        Raises as `get`.
         """
         return run(self._inner.explain(name, account, rights))
 
 
 class CertificateAdmin(Wrapper[_securityadmin.CertificateAdmin]):
-    """Certificates that sign the messages of users. The user "" is the caller."""
+    """Certificates with which the messages of users are signed. The user "" is the caller."""
 
     def all(self, user: str | None = "") -> list[CertificateInfo]:
         """Return the certificates of a user, or of all users if `user` is None. Raises AccessDenied."""
@@ -185,10 +187,12 @@ class CertificateAdmin(Wrapper[_securityadmin.CertificateAdmin]):
 
 
 class KeyAdmin(Wrapper[_securityadmin.KeyAdmin]):
-    """Public keys that encrypt messages for queue managers."""
+    """Public keys with which messages to queue managers are encrypted."""
 
     def all(self) -> list[KeysInfo]:
-        """Return the keys of this queue manager, and the keys of other queue managers that it stores."""
+        """Return the keys of this queue manager, and its stored copies of the keys of other queue
+        managers.
+        """
         return run(self._inner.all())
 
     def add(self, guid: str, keys: bytes) -> None:
@@ -201,7 +205,9 @@ class KeyAdmin(Wrapper[_securityadmin.KeyAdmin]):
 
 
 class Admin(Wrapper[_admin.Admin]):
-    """The subjects of operators' requests, and the requests that concern the whole queue manager."""
+    """The groups of operators' requests (`queues`, `outgoing`, …), and the requests that concern the whole
+    queue manager.
+    """
 
     @property
     def queues(self) -> QueueAdmin:
@@ -225,26 +231,26 @@ class Admin(Wrapper[_admin.Admin]):
 
     @property
     def messages(self) -> MessageAdmin:
-        """Browse, move, copy, resubmit and import messages in batches."""
+        """Requests that browse, move, copy, resubmit and import messages in batches."""
         return MessageAdmin(self._inner.messages)
 
     @property
     def access(self) -> AccessAdmin:
-        """Access control lists."""
+        """Requests about access control lists."""
         return AccessAdmin(self._inner.access)
 
     @property
     def certificates(self) -> CertificateAdmin:
-        """Certificates that sign the messages of users."""
+        """Requests about the certificates with which the messages of users are signed."""
         return CertificateAdmin(self._inner.certificates)
 
     @property
     def keys(self) -> KeyAdmin:
-        """Public keys that encrypt messages for queue managers."""
+        """Requests about the public keys with which messages to queue managers are encrypted."""
         return KeyAdmin(self._inner.keys)
 
     def stats(self) -> dict[str, Any]:
-        """Counters of the queue manager."""
+        """Return the counters of the server by name."""
         return run(self._inner.stats())
 
     def reload(self) -> dict[str, Any]:
@@ -274,7 +280,7 @@ class Admin(Wrapper[_admin.Admin]):
         return run(self._inner.snapshot(directory, bytes_per_second))
 
     def snapshot_progress(self) -> tuple[int, int] | None:
-        """Return the bytes written and the approximate total; None if no snapshot is running.
+        """Return (bytes written, approximate total in bytes) of the running snapshot; None if there is none.
 
         Raises AccessDenied.
         """
@@ -292,11 +298,13 @@ class QueueAdmin(Wrapper[_admin.QueueAdmin]):
         return run(self._inner.create(name, **properties))
 
     def get(self, name: str) -> QueueInfo:
-        """Properties and counts of a queue. Raises QueueNotFound."""
+        """Return the properties and counts of a queue. Raises QueueNotFound."""
         return run(self._inner.get(name))
 
     def set(self, name: str, **properties: Unpack[QueueProperties]) -> QueueInfo:
-        """Change the given properties of a queue. Raises QueueNotFound, PropertyError."""
+        """Change the given properties of a queue; returns its properties and counts. Raises QueueNotFound,
+        PropertyError.
+        """
         return run(self._inner.set(name, **properties))
 
     def delete(self, name: str) -> None:
@@ -309,14 +317,14 @@ class QueueAdmin(Wrapper[_admin.QueueAdmin]):
 
 
 class OutgoingAdmin(Wrapper[_admin.OutgoingAdmin]):
-    """Outgoing queues. Each is named by the format name of its destination."""
+    """Outgoing queues. The name of an outgoing queue is the format name of its destination."""
 
     def all(self) -> list[OutgoingQueueInfo]:
-        """All outgoing queues."""
+        """Return all outgoing queues."""
         return run(self._inner.all())
 
     def get(self, name: str) -> OutgoingQueueInfo:
-        """One outgoing queue. Raises QueueNotFound."""
+        """Return one outgoing queue. Raises QueueNotFound."""
         return run(self._inner.get(name))
 
     def pause(self, name: str) -> None:
@@ -340,8 +348,8 @@ class TransactionAdmin(Wrapper[_admin.TransactionAdmin]):
         return run(self._inner.all())
 
     def commit(self, identifier: str) -> None:
-        """Commit a prepared transaction whose coordinator is lost. Raises TransactionSequence,
-        AccessDenied.
+        """Commit a prepared transaction whose program no longer can. Raises TransactionSequence if there is
+        no such prepared transaction; AccessDenied.
         """
         run(self._inner.commit(identifier))
 
@@ -351,7 +359,7 @@ class TransactionAdmin(Wrapper[_admin.TransactionAdmin]):
 
 
 class DirectoryAdmin(Wrapper[_admin.DirectoryAdmin]):
-    """Objects of the directory. Each object is a map, since its attributes depend on its type."""
+    """Objects of the directory. Each object is a map of its attributes, which depend on its type."""
 
     def all(self, kind: str, after: str = "", limit: int = 1000) -> list[dict[str, Any]]:
         """Return up to `limit` objects of a type (`Queue`, `Site`, …) in the order of their GUIDs, starting
@@ -365,7 +373,7 @@ class DirectoryAdmin(Wrapper[_admin.DirectoryAdmin]):
 
     def put(self, entry: dict[str, Any], how: str, *, dry_run: bool = False) -> str:
         """Write an object: `how` is `create`, `set` (change attributes of an existing object) or `import`.
-        Returns `created`, `changed` or `unchanged`.
+        With `dry_run`, an `import` writes nothing. Returns `created`, `changed` or `unchanged`.
         """
         return run(self._inner.put(entry, how, dry_run=dry_run))
 

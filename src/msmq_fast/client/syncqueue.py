@@ -27,8 +27,8 @@ class Transaction(ClosingWrapper[_transaction.Transaction]):
 
     It commits at the end of the block, and aborts if an exception leaves the block. Pass it to `send`,
     `receive`, `lookup`, `subscribe`, `sender` of queues of the same connection. An abort returns the received
-    messages to their queues. The loss of the connection also aborts the transaction, and a new connection
-    does not continue it. Calls after its end raise TransactionSequence.
+    messages to their queues. The loss of the connection also aborts the transaction: it does not continue on
+    a new connection. Calls after the end of the transaction raise TransactionSequence.
     """
 
     @property
@@ -41,17 +41,18 @@ class Transaction(ClosingWrapper[_transaction.Transaction]):
         run(self._inner.begin())
 
     def prepare(self) -> None:
-        """Prepare a two-phase commit: returns when the transaction survives a crash.
+        """Prepare a two-phase commit: returns when the operations of the transaction are stored so that they
+        survive a crash.
 
-        A prepared transaction accepts no further operations; `commit` or `abort` decides it. If the
-        connection ends before that, its messages stay locked until `connection.admin.transactions` commits or
-        aborts it. If this call raises, nothing is prepared.
+        A prepared transaction accepts no further operations; end it with `commit` or `abort`. If the
+        connection ends before that, the messages of the transaction stay locked until an operator commits or
+        aborts it with `connection.admin.transactions`. If this call raises, nothing is prepared.
         """
         run(self._inner.prepare())
 
     def commit(self) -> None:
-        """Commit; returns when all operations have taken durable effect. An exception means that none has,
-        except CommitInDoubt: the connection ended before the answer.
+        """Commit; returns when all operations have taken durable effect. CommitInDoubt means that the
+        connection ended before the answer; any other exception means that no operation has taken effect.
         """
         run(self._inner.commit())
 
@@ -69,9 +70,9 @@ class Subscription(ClosingWrapper[_subscription.Subscription]):
 
     With a connection that reconnects, the subscription continues after a lost link. An acknowledging
     subscription then receives every unacknowledged message again, including those whose acknowledgment was in
-    flight: a message may arrive twice, but none is missed. A plain subscription misses the messages in
-    flight, since the server removed them before sending. A subscription in a transaction ends, as the
-    transaction does.
+    flight: a message may arrive twice, but none is missed. A plain subscription loses the messages in flight,
+    since the server removed them before sending. A subscription in a transaction ends, because the loss of
+    the link aborts the transaction.
     """
 
     @property
@@ -84,14 +85,14 @@ class Subscription(ClosingWrapper[_subscription.Subscription]):
             yield from messages
 
     def batch(self, limit: int = 1024) -> list[ReceivedMessage]:
-        """Wait for a message, then return all that have arrived, at most `limit`. Empty when the subscription
-        has ended.
+        """Wait for a message, then return all messages that have arrived, at most `limit`. The list is empty
+        when the subscription has ended.
         """
         return run(self._inner.batch(limit))
 
     def acknowledge(self, first: ReceivedMessage, last: ReceivedMessage | None = None) -> None:
-        """Remove `first`, or all messages delivered from `first` to `last`, from the queue; returns when that
-        is durable.
+        """Remove `first`, or all messages delivered from `first` to `last`, from the queue; returns when the
+        removal is durable.
 
         Raises ConnectionLost if the messages were delivered on a link that was lost: they will be
         redelivered.
@@ -99,8 +100,8 @@ class Subscription(ClosingWrapper[_subscription.Subscription]):
         run(self._inner.acknowledge(first, last))
 
     def acknowledge_soon(self, message: ReceivedMessage) -> None:
-        """Acknowledge a message without waiting; the acknowledgments of one turn of the loop share
-        a frame.
+        """Acknowledge a message without waiting; the acknowledgments of one turn of the event loop share a
+        frame.
         """
         on_loop(lambda: self._inner.acknowledge_soon(message))
 
@@ -114,7 +115,7 @@ class Subscription(ClosingWrapper[_subscription.Subscription]):
 class Cursor(ClosingWrapper[_cursor.Cursor]):
     """A position in a queue, initially before the first message. A queue may have any number of cursors.
 
-    Made by `Queue.cursor()`; ended by `close()`, `with` or the close of its queue.
+    `Queue.cursor()` makes a cursor; `close()`, the end of `with`, or the close of the queue ends it.
 
     `for message in cursor` peeks every message once and ends after the last. Make one call at a time: a
     second call while the first waits raises IllegalCursorAction.
@@ -130,7 +131,8 @@ class Cursor(ClosingWrapper[_cursor.Cursor]):
         """Return the message at the cursor, or the next message if there is none at it; waits up to `timeout`
         seconds.
 
-        Raises IOTimeout, MessageAlreadyReceived; BufferTooSmall, with the cursor then at the message.
+        Raises IOTimeout; MessageAlreadyReceived; BufferTooSmall: the cursor is then at the message that is
+        too large.
         """
         return run(self._inner.peek(timeout, limits=limits))
 
@@ -139,8 +141,8 @@ class Cursor(ClosingWrapper[_cursor.Cursor]):
     ) -> ReceivedMessage:
         """Return the message after the one that was peeked last.
 
-        Raises IOTimeout; IllegalCursorAction if no message was peeked; BufferTooSmall, with the cursor then
-        at the message: `peek` with larger limits returns it.
+        Raises IOTimeout; IllegalCursorAction if no message was peeked; BufferTooSmall: the cursor is then at
+        the message that is too large, and `peek` with larger limits returns it.
         """
         return run(self._inner.peek_next(timeout, limits=limits))
 
@@ -166,13 +168,13 @@ class Sender(ClosingWrapper[_sender.Sender]):
     """A sender that forms batches. Made by `Queue.sender()`; the end of `with queue.sender() as
     sender:` waits until all messages are acknowledged.
 
-    `post` never waits; `send` waits while `window` messages are unacknowledged. The next call raises the
-    errors of earlier messages: BatchRefused (with indices counted from the sender's first message), or the
-    loss of the connection. `acknowledged` counts the messages that are stored.
+    `post` never waits; `send` waits while `window` messages are unacknowledged. If earlier messages failed,
+    the next call raises their error: BatchRefused (with indices counted from the first message of the
+    sender), or ConnectionLost. `acknowledged` counts the messages that are stored.
 
-    SendInDoubt names, once, the messages that were in flight when a connection was lost. With a connection
-    that reconnects, the sender then continues inside its block: messages that were not sent yet are sent on
-    the next link, and `send` waits for that link once the window is full.
+    SendInDoubt is raised once for each lost connection and holds the messages that were in flight on it. With
+    a connection that reconnects, the sender can still be used after that: messages that were not sent yet are
+    sent on the next link, and `send` waits for that link once the window is full.
     """
 
     @property
@@ -192,7 +194,7 @@ class Sender(ClosingWrapper[_sender.Sender]):
 
     @property
     def unacknowledged(self) -> int:
-        """Number of posted messages without an answer."""
+        """Number of posted messages that the server has neither accepted nor refused yet."""
         return self._inner.unacknowledged
 
     @property
@@ -201,16 +203,17 @@ class Sender(ClosingWrapper[_sender.Sender]):
         return self._inner.unsent
 
     def post(self, message: Message) -> None:
-        """Queue one message; it is sent together with the others of this turn of the loop.
+        """Queue one message; it is sent together with the other messages that are posted in this turn of the
+        event loop.
 
-        Raises errors of earlier messages; this message was then not queued.
+        Raises the errors of earlier messages; `message` is then not queued.
         """
         on_loop(lambda: self._inner.post(message))
 
     def send(self, message: Message) -> None:
-        """Queue one message once there is room in the window; returns before it is acknowledged.
+        """Queue one message once there is room in the window; returns before the message is acknowledged.
 
-        Raises errors of earlier messages; this message was then not queued.
+        Raises the errors of earlier messages; `message` is then not queued.
         """
         run(self._inner.send(message))
 
@@ -241,7 +244,9 @@ class Queue(ClosingWrapper[_queue.Queue]):
         return self._inner.ended
 
     def request(self, kind: Frame) -> Any:
-        """Make one request about this queue, for parts of the protocol that have no method here."""
+        """Make one request about this queue for which the client has no method; returns the payload of the
+        reply.
+        """
         return run(self._inner.request(kind))
 
     def close(self) -> None:
@@ -254,12 +259,12 @@ class Queue(ClosingWrapper[_queue.Queue]):
     def send(
         self, message: Message | bytes, *, transaction: Transaction | Single | None = None, **properties: Any
     ) -> str:
-        """Send one message; returns its message id when the message is stored (recoverable) or in memory
-        (express).
+        """Send one message; returns its message id when the server has stored the message on disk
+        (recoverable) or in memory (express).
 
-        `message` may be a body. Keywords are properties of Message and take precedence over those of
-        `message`. In a `transaction`, the message is sent at the commit; SINGLE_MESSAGE sends it in a
-        transaction of its own. Raises the queue manager's error if it refuses the message: LabelTooLong,
+        `message` may also be a body. Keyword arguments are properties of Message and take precedence over
+        those of `message`. In a `transaction`, the message is sent at the commit; SINGLE_MESSAGE sends it in
+        a transaction of its own. Raises the queue manager's error if it refuses the message: LabelTooLong,
         InsufficientResources, IllegalFormatName, AccessDenied, TransactionUsage.
         """
         return run(self._inner.send(message, transaction=unwrap(transaction), **properties))
@@ -267,8 +272,8 @@ class Queue(ClosingWrapper[_queue.Queue]):
     def send_many(
         self, messages: Iterable[Message], *, transaction: Transaction | Single | None = None
     ) -> list[str]:
-        """Send messages in order, in as few frames as possible; returns their ids when all are stored or, in
-        a `transaction`, when it has accepted them.
+        """Send messages in order, in as few frames as possible; returns their ids when all messages are
+        stored or, in a `transaction`, when the transaction has accepted them.
 
         Raises BatchRefused if the server refused some messages and stored the others (a single message raises
         its own error); InsufficientResources if a message does not fit into a packet: then none is sent;
@@ -279,7 +284,7 @@ class Queue(ClosingWrapper[_queue.Queue]):
     def sender(
         self, *, window: int = 8192, batch: int = 256, transaction: Transaction | Single | None = None
     ) -> Sender:
-        """Return a sender that forms batches itself, for high throughput: see Sender."""
+        """Return a sender that combines messages into batches, for high throughput: see Sender."""
         inner = on_loop(
             lambda: self._inner.sender(window=window, batch=batch, transaction=unwrap(transaction))
         )
@@ -292,10 +297,12 @@ class Queue(ClosingWrapper[_queue.Queue]):
         transaction: Transaction | None = None,
         limits: MessageSizes | None = None,
     ) -> ReceivedMessage:
-        """Remove and return the first message, waiting up to `timeout` seconds for one (None: without limit).
+        """Remove and return the first message. If the queue is empty, wait up to `timeout` seconds for a
+        message (None: without limit).
 
-        In a `transaction`, the commit removes the message. A message that does not fit into `limits` stays in
-        the queue; the call raises BufferTooSmall with the sizes that the message needs. Raises IOTimeout.
+        In a `transaction`, the commit removes the message. A message that is larger than `limits` stays in
+        the queue; the call raises BufferTooSmall with the sizes of the message. Raises IOTimeout if no
+        message arrives in time.
 
         If the call is cancelled, a message returns to the queue only if the server has not sent it yet; a
         message in flight is lost. Use an acknowledging subscription if this matters.
@@ -337,9 +344,9 @@ class Queue(ClosingWrapper[_queue.Queue]):
     ) -> None:
         """Move a message, given as a message or its lookup id, to `target`; it keeps its lookup id.
 
-        `target` must be open with Access.MOVE and be a subqueue of this queue (`orders;later`), or the queue
-        of this subqueue. Raises MessageNotFound, MessageLocked; InvalidParameter if the queues do not belong
-        together.
+        `target` must be open with Access.MOVE. It must be a subqueue of this queue (`orders;later`), or, if
+        this queue is a subqueue, the queue to which it belongs. Raises MessageNotFound, MessageLocked;
+        InvalidParameter if neither queue is a subqueue of the other.
         """
         run(self._inner.move(message, unwrap(target), transaction=unwrap(transaction)))
 

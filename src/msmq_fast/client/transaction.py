@@ -28,8 +28,8 @@ class Transaction:
 
     It commits at the end of the block, and aborts if an exception leaves the block. Pass it to `send`,
     `receive`, `lookup`, `subscribe`, `sender` of queues of the same connection. An abort returns the received
-    messages to their queues. The loss of the connection also aborts the transaction, and a new connection
-    does not continue it. Calls after its end raise TransactionSequence.
+    messages to their queues. The loss of the connection also aborts the transaction: it does not continue on
+    a new connection. Calls after the end of the transaction raise TransactionSequence.
     """
 
     def __init__(self, channel: Channel, number: int) -> None:
@@ -60,17 +60,18 @@ class Transaction:
         self._link = link
 
     async def prepare(self) -> None:
-        """Prepare a two-phase commit: returns when the transaction survives a crash.
+        """Prepare a two-phase commit: returns when the operations of the transaction are stored so that they
+        survive a crash.
 
-        A prepared transaction accepts no further operations; `commit` or `abort` decides it. If the
-        connection ends before that, its messages stay locked until `connection.admin.transactions` commits or
-        aborts it. If this call raises, nothing is prepared.
+        A prepared transaction accepts no further operations; end it with `commit` or `abort`. If the
+        connection ends before that, the messages of the transaction stay locked until an operator commits or
+        aborts it with `connection.admin.transactions`. If this call raises, nothing is prepared.
         """
         await self.link().request(Frame.PREPARE, [self.number])
 
     async def commit(self) -> None:
-        """Commit; returns when all operations have taken durable effect. An exception means that none has,
-        except CommitInDoubt: the connection ended before the answer.
+        """Commit; returns when all operations have taken durable effect. CommitInDoubt means that the
+        connection ended before the answer; any other exception means that no operation has taken effect.
         """
         request = self.link().request(Frame.COMMIT, [self.number])
         self._over = True
@@ -97,7 +98,8 @@ class Transaction:
 
 
 def number_of(transaction: Transaction | None, limits: MessageSizes | None = None) -> list[Any]:
-    """Return the trailing values of a request that may name a transaction and limits.
+    """Return the optional last values in the payload of a request: the number of the transaction and the size
+    limits.
 
     Raises ConnectionLost; TransactionSequence if the transaction is not open.
     """

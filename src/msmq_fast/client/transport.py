@@ -1,4 +1,4 @@
-"""Requests and replies over one connection: request ids, futures, and what happens to them when the
+"""Requests and replies over one connection: assigns request ids, resolves futures, and fails them when the
 connection ends.
 """
 
@@ -30,7 +30,9 @@ _links: weakref.WeakSet[Link] = weakref.WeakSet()  # those of this process, for 
 
 
 def _disown_links() -> None:
-    """In a forked child: disown the connections, which belong to the parent; bytes of both must not mix."""
+    """In a forked child, disown the connections: they belong to the parent, whose bytes must not mix with
+    those of the child.
+    """
     for link in list(_links):
         link.disown()
 
@@ -43,13 +45,17 @@ class Requester(Protocol):
     """An object that answers requests: a Link, or a Channel, which replaces lost links."""
 
     def request(self, kind: Frame, payload: Any) -> Awaitable[Any]:
-        """Return the payload of the reply. Raises ConnectionLost, or the server's error."""
+        """Send a request and return the payload of its reply. Raises ConnectionLost, or the error that the
+        server reports.
+        """
 
 
 class Link(asyncio.Protocol):
-    """One connection. A reply resolves its future; frames with a long-lived id go to the sink of that id.
+    """One connection. A reply resolves the future of its request. The frames of a request that gets many,
+    such as a subscription, go to the sink that `next_id` registered for its id.
 
-    `ended` is called once when the connection ends, after its calls failed; not in a forked child.
+    `ended` is called once, when the connection has ended and its pending calls have failed; not in a forked
+    child.
     """
 
     def __init__(self, ended: Callable[[], None]) -> None:
@@ -107,7 +113,7 @@ class Link(asyncio.Protocol):
     # ------------------------------------------------------------------------------------------- for the API
 
     def next_id(self, sink: FrameSink | None = None) -> int:
-        """Return a free request id; its frames go to `sink` until `forget`."""
+        """Return a free request id. Frames with this id go to `sink` until `forget` is called."""
         while True:
             self._last_id = self._last_id % _LAST_ID + 1
             if self._last_id not in self._waiting and self._last_id not in self._sinks:
@@ -117,7 +123,7 @@ class Link(asyncio.Protocol):
         return self._last_id
 
     def forget(self, request_id: int) -> None:
-        """Drop the sink of an id."""
+        """Remove the sink of a request id."""
         self._sinks.pop(request_id, None)
 
     def write(self, data: bytes) -> None:
@@ -134,8 +140,8 @@ class Link(asyncio.Protocol):
         self.write(pack_frame(kind, 0, payload))
 
     def request(self, kind: Frame, payload: Any, request_id: int | None = None) -> asyncio.Future[Any]:
-        """Send a request; the future gets the payload of its reply, or the server's error. Raises
-        ConnectionLost.
+        """Send a request; returns a future that gets the payload of the reply, or the error that the server
+        reports. Raises ConnectionLost.
         """
         number = self.next_id() if request_id is None else request_id
         self.write(pack_frame(kind, number, payload))
@@ -161,7 +167,7 @@ class Link(asyncio.Protocol):
             raise self.lost
 
     async def close(self) -> None:
-        """Close; pending calls raise ConnectionLost."""
+        """Close the connection; pending calls raise ConnectionLost."""
         self._end(ConnectionLost("the connection was closed by this program"))
         if self._transport is not None:
             self._transport.close()
@@ -170,8 +176,8 @@ class Link(asyncio.Protocol):
     def disown(self) -> None:
         """Release the connection without sending a byte or calling `ended`: another process owns it.
 
-        The descriptor is replaced with one of the null device, so that the server sees the end when the owner
-        closes the connection.
+        The descriptor of this process is replaced with one of the null device, so that the connection ends
+        when the owner closes it.
         """
         transport, self._transport = self._transport, None
         self.disowned = True
@@ -249,7 +255,7 @@ async def open_link(endpoint: Endpoint, tls: ssl.SSLContext | None, ended: Calla
     try:
         if endpoint.path:
             if not hasattr(loop, "create_unix_connection"):
-                raise ConnectionLost(f"no Unix sockets on this system for {endpoint}: use tcp:// or tls://")
+                raise ConnectionLost(f"{endpoint}: this system has no Unix sockets; use tcp:// or tls://")
             _, link = await loop.create_unix_connection(made, endpoint.path)
         else:
             context = (tls or ssl.create_default_context()) if endpoint.tls else None
@@ -257,11 +263,11 @@ async def open_link(endpoint: Endpoint, tls: ssl.SSLContext | None, ended: Calla
             _keep_alive(transport.get_extra_info("socket"))
     except PermissionError:
         raise ConnectionLost(
-            f"no permission to connect to {endpoint}: only the user that runs the server and root may"
+            f"no permission to connect to {endpoint}: only root and the user of the server may"
         ) from None
     except ssl.SSLCertVerificationError as error:
         raise ConnectionLost(
-            f"the certificate of {endpoint} is not trusted ({error.verify_message}): name the file of its CA"
+            f"the certificate of {endpoint} is not trusted ({error.verify_message}): give the file of its CA"
         ) from None
     except ssl.SSLError as error:
         reason = error.reason or str(error)

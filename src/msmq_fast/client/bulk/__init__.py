@@ -1,1 +1,3 @@
-"""Client of the bulk API: messages and events of a queue manager as Arrow batches. Needs pyarrow for rows."""
+"""Client of the bulk API: reads and writes messages, and reads events, as Arrow batches. Rows need
+pyarrow.
+"""

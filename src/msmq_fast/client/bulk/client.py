@@ -1,8 +1,8 @@
 """Client of the bulk API of one queue manager (docs/reference/bulk-api.md), for Spark drivers and executors.
 
 The client blocks. It needs pyarrow for rows, and otherwise only the standard library. A client may be pickled
-and sent to executors: it opens its connections where it is used. Do not share a client between threads that
-use it at the same time.
+and sent to executors: the copy opens its own connections there. Threads must not use the same client at the
+same time.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class QueueBounds:
     """The arrival numbers of one queue.
 
     `first` is the lowest arrival number in the queue, or `Bounds.next` if the queue is empty. `late` counts
-    the messages that arrived behind the watermark since the server started.
+    the messages that became readable after a `Bounds.next` above their arrival number was reported, since the
+    server started.
     """
 
     name: str
@@ -95,8 +96,9 @@ class QueueBounds:
 class Bounds:
     """The current positions of a queue manager.
 
-    `next`: each message with a lower arrival number is readable, or will never be. `start` changes with each
-    start of the server. `feed_first` and `feed_next` are event numbers.
+    `next`: each message with a lower arrival number is readable now, or never will be. `start` is a number
+    that is new at each start of the server. `feed_first` and `feed_next` are the numbers of the first event
+    in the feed and of the next event.
     """
 
     qm: str
@@ -112,8 +114,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Arrival numbers from `start` up to but not including `stop`, with the number of messages that are
-    readable now and the size of their packets in `bytes`.
+    """Arrival numbers from `start` up to but not including `stop`. `rows` is the number of messages in the
+    range that are readable now, `bytes` the size of their packets.
     """
 
     start: int
@@ -124,7 +126,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Consecutive `ranges`; together they hold `rows` rows below `stop`."""
+    """Consecutive `ranges` that end at `stop`. `rows` and `bytes` are the totals of the ranges."""
 
     ranges: tuple[Range, ...]
     stop: int
@@ -134,7 +136,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class FeedSubscription:
-    """A named position in the event feed. `details` is the server's whole reply about it."""
+    """A named position in the event feed. `details` is the whole description that the server returned."""
 
     name: str
     position: int
@@ -143,8 +145,8 @@ class FeedSubscription:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Delivery numbers from `start` up to but not including `stop`. Both are equal if the queue had no
-    message to lease.
+    """The delivery numbers of leased messages, from `start` up to but not including `stop`; equal if the
+    queue had no message to lease.
     """
 
     start: int
@@ -154,8 +156,8 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """The counts of one acknowledgment: this call removed `removed` messages; `gone` messages had left the
-    queue before (purged, expired, or the queue was deleted).
+    """The counts of one acknowledgment: `removed` messages were removed by this call; `gone` messages had
+    left the queue earlier (purged, expired, or the queue was deleted).
     """
 
     removed: int
@@ -173,8 +175,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The result of `publish`. `dup`: the batch was published earlier, and this call changed nothing. `last`:
-    the number of the writer's last batch in this epoch.
+    """The result of `publish`. `dup`: whether the batch was published earlier, so that this call changed
+    nothing. `last`: the number of the last batch that the writer has published in this epoch.
     """
 
     dup: bool
@@ -185,8 +187,8 @@ class Published:
 class BulkClient:
     """Client of the bulk API of one queue manager.
 
-    All calls raise BulkError or one of its classes; they raise Unavailable once the retries of the endpoint
-    are used up.
+    All calls raise BulkError or one of its subclasses; they raise Unavailable once all retries
+    (`Endpoint.retries`) have failed.
 
     Idempotent calls are retried. `lease`, `stage` of an iterator, and `publish` without `remember` are
     retried only if the server cannot have received the request.
@@ -207,7 +209,9 @@ class BulkClient:
         return self._link.endpoint
 
     def with_incarnation(self, incarnation: int | None) -> BulkClient:
-        """Return a client of the same queue manager that requires an incarnation of the store."""
+        """Return a client of the same queue manager that requires this incarnation of the store (None:
+        any).
+        """
         return BulkClient(self.endpoint, incarnation=incarnation)
 
     def close(self) -> None:
@@ -225,10 +229,11 @@ class BulkClient:
     def bounds(
         self, queues: Iterable[str] = (), *, pattern: str | None = None, content: str = "messages"
     ) -> Bounds:
-        """Return the bounds of the queue manager and of some of its queues.
+        """Return the current positions of the queue manager and of some of its queues.
 
-        `queues` are path names; `pattern` is a regular expression that must match a whole path name. Without
-        both, the result lists no queues. `content` is `messages`, `journal`, `deadletter` or `events`.
+        `queues` are path names; `pattern` is a regular expression that must match the whole path name of a
+        queue. If neither is given, the result lists no queues. `content` is `messages`, `journal`,
+        `deadletter` or `events`.
         """
         asked: dict[str, Any] = {"queue": list(queues), "content": content}
         if pattern is not None:
@@ -249,8 +254,8 @@ class BulkClient:
         max_bytes: int | None = None,
         parts: int = 1,
     ) -> Plan:
-        """Plan the reading of arrival numbers from `start` up to but not including `stop`. For the content
-        `events` these are event numbers, and `queue` is ignored.
+        """Plan the reading of the messages with arrival numbers from `start` up to but not including `stop`.
+        For the content `events`, the numbers are event numbers, and `queue` is ignored.
 
         The plan ends early at `max_rows` or `max_bytes`, but holds at least the first row. It is split into
         about `parts` ranges.
@@ -279,8 +284,8 @@ class BulkClient:
         raw: bool = False,
         security: bool = False,
     ) -> Batches:
-        """Return the messages of a queue with `start` <= arrival_seq < `stop`, in that order, as record
-        batches.
+        """Return the messages of a queue with `start` <= arrival_seq < `stop`, in the order of arrival_seq,
+        as record batches.
 
         `columns` is `core`, `all` or column names separated by commas. This call sends the request; iteration
         only reads the answer. Raises Truncated (also during iteration) if the stream breaks off: discard the
@@ -318,7 +323,9 @@ class BulkClient:
     def schema(
         self, *, content: str = "messages", queue: str | None = None, columns: str = "all", body: bool = True
     ) -> pa.Schema:
-        """Return the schema of the batches that `rows` returns. The server is asked for an empty range."""
+        """Return the schema of the batches that `rows` returns for these arguments, by a request for an empty
+        range.
+        """
         query: dict[str, Any] = {
             "content": content,
             "from": 0,
@@ -329,7 +336,7 @@ class BulkClient:
             query["queue"] = queue
         rows = self._rows(query)
         for _ in rows:
-            raise BulkError("an empty range of rows is not empty")
+            raise BulkError("the server returned rows for an empty range")
         return rows.schema
 
     # ---- subscriptions of the feed
@@ -344,8 +351,8 @@ class BulkClient:
         return _subscription(self._link.call("GET", _slot(name), repeat=True))
 
     def subscribe(self, name: str, **settings: Any) -> FeedSubscription:
-        """Create a subscription of the feed, or change its settings: `position` (where a new one begins),
-        `max_lag_bytes`.
+        """Create a subscription of the feed, or change its settings: `position`, the number of the first
+        event to read, and `max_lag_bytes`.
         """
         return _subscription(self._link.call("PUT", _slot(name), settings, repeat=True))
 
@@ -382,11 +389,15 @@ class BulkClient:
         return Lease(_number(answer, "from"), _number(answer, "to"), _number(answer, "rows"))
 
     def ack(self, subscription: str, queue: str, upto: int) -> Acked:
-        """Remove all deliveries below `upto` from the queue permanently. The call is idempotent."""
+        """Remove all leased messages with delivery numbers below `upto` from the queue. The call is
+        idempotent.
+        """
         return self._settle("/ack", subscription, queue, upto)
 
     def release(self, subscription: str, queue: str, upto: int) -> Acked:
-        """Return all deliveries below `upto` to the queue. The call is idempotent."""
+        """Return all leased messages with delivery numbers below `upto` to the queue. The call is
+        idempotent.
+        """
         return self._settle("/release", subscription, queue, upto)
 
     # ---- writing
@@ -403,12 +414,14 @@ class BulkClient:
         queue: str | None = None,
         defaults: Mapping[str, str | int | bool] | None = None,
     ) -> Stage:
-        """Upload rows, which are durable when this returns and become messages with `publish`.
+        """Upload rows. They are durable when this returns, and become messages when `publish` is called.
 
-        If the connection breaks off, a list is sent again; an iterator cannot be.
+        If the connection breaks off, `content` is sent again if it is a sequence; an iterator cannot be sent
+        again.
 
-        `queue` and `defaults` (column names to values) fill columns that are missing or null. `defaults` also
-        holds the other parameters of the call: `transactional`, `transaction`, `message_id`, `unknown`.
+        `queue` is the queue for rows that name none. `defaults` maps the names of columns to the values that
+        replace missing or null ones; it also holds the other parameters of the call: `transactional`,
+        `transaction`, `message_id`, `unknown`.
         """
         query: dict[str, Any] = {"writer": writer, "batch": batch, "part": part, "attempt": attempt}
         if queue is not None:
@@ -432,7 +445,7 @@ class BulkClient:
         origin: str = "",
         remember: bool = True,
     ) -> Published:
-        """Turn `stages` into messages, in this order, once for each batch of `writer`.
+        """Turn `stages` into messages, in this order. A batch of `writer` is published only once.
 
         Raises Fenced if the writer has used a later epoch, or has published in this epoch from another
         `origin`. The call is idempotent unless `remember` is false: the server then keeps no state of the
@@ -452,7 +465,8 @@ class BulkClient:
     def snapshot(
         self, directory: str, *, bytes_per_second: int | None = None, timeout_ms: int | None = None
     ) -> dict[str, Any]:
-        """Copy the running store into a new directory of the server's machine; returns the manifest.
+        """Copy the running store into a new directory on the computer of the server; returns the manifest of
+        the copy.
 
         The call waits until the copy is complete, at most `timeout_ms` (None: without limit). The server
         cancels the copy when the client stops waiting.
@@ -493,7 +507,7 @@ def _slot(name: str) -> str:
 def _member(answer: Any, name: str, kind: type) -> Any:
     value = answer.get(name) if isinstance(answer, dict) else None
     if type(value) is not kind:
-        raise BulkError(f"the answer holds no {name!r} as this version expects it")
+        raise BulkError(f"the answer of the server has no valid {name!r}: its version may differ")
     return value
 
 

@@ -28,8 +28,8 @@ __all__ = [
 
 
 class BulkError(Exception):
-    """A call failed; the text is one line for people. `code` is that of the API, `details` the JSON
-    answer.
+    """A call failed; the text is one line for people. `code` is the error code of the bulk API, `details` the
+    whole JSON answer.
     """
 
     code: ClassVar[str] = "ERROR"
@@ -61,19 +61,19 @@ class AccessDenied(BulkError):
 
 
 class QueueNotFound(BulkError):
-    """There is no such queue."""
+    """The queue does not exist."""
 
     code = "QUEUE_NOT_FOUND"
 
 
 class NotFound(BulkError):
-    """There is no such subscription, stage or call."""
+    """The subscription, stage or call does not exist."""
 
     code = "NOT_FOUND"
 
 
 class SubscriptionNotFound(NotFound):
-    """There is no such subscription of the feed."""
+    """The subscription of the event feed does not exist."""
 
     code = "SUBSCRIPTION_NOT_FOUND"
 
@@ -85,7 +85,7 @@ class StageNotFound(NotFound):
 
 
 class LeaseLost(BulkError):
-    """The lease has ended: its messages are back in the queue, and its delivery numbers are no
+    """The lease has ended: its messages are available in the queue again, and its delivery numbers are no
     longer valid.
     """
 
@@ -93,14 +93,16 @@ class LeaseLost(BulkError):
 
 
 class Fenced(BulkError):
-    """A later epoch of the same writer is active."""
+    """The server refused a batch because the same writer has published in a later epoch, or in the same epoch
+    from another origin.
+    """
 
     code = "FENCED"
 
 
 class WrongIncarnation(BulkError):
-    """The store has another incarnation than expected: it was restored or copied. `incarnation` is the
-    server's.
+    """The store of the server does not have the expected incarnation: it was restored or copied.
+    `incarnation` is the one that it has.
     """
 
     code = "INCARNATION"
@@ -113,7 +115,9 @@ class WrongIncarnation(BulkError):
 
 
 class GoneEvents(BulkError):
-    """The feed no longer holds the requested events. `first` is the first event that it holds."""
+    """The feed no longer holds the requested events. `first` is the number of the first event that it
+    holds.
+    """
 
     code = "GONE_EVENTS"
 
@@ -125,7 +129,9 @@ class GoneEvents(BulkError):
 
 
 class SlotDropped(BulkError):
-    """The subscription of the feed fell behind by more than its limit and was dropped."""
+    """The subscription of the feed fell behind by more than its `max_lag_bytes`, and the server dropped its
+    position.
+    """
 
     code = "SLOT_DROPPED"
 
@@ -137,7 +143,7 @@ class TooLarge(BulkError):
 
 
 class NoArrow(BulkError):
-    """The server does not have pyarrow."""
+    """The server cannot send or receive rows, because pyarrow is not installed there."""
 
     code = "NO_ARROW"
 
@@ -149,7 +155,7 @@ class Unavailable(BulkError):
 
 
 class Truncated(Unavailable):
-    """A stream of rows broke off: discard the rows that were read, or read the range again."""
+    """A stream of rows broke off: discard the rows that were read from it, and read the range again."""
 
     code = "TRUNCATED"
 
@@ -177,7 +183,9 @@ _CLASSES: dict[str, type[BulkError]] = {
 
 
 def error_of(status: int, answer: object, where: str) -> BulkError:
-    """Return the error for an answer with `status`; `where` names the call in its text."""
+    """Return the error for an HTTP answer with `status`; the text of the error names the call with
+    `where`.
+    """
     details = answer if isinstance(answer, dict) else {}
     code, message = details.get("error"), details.get("message")
     text = message if isinstance(message, str) else f"HTTP status {status}"

@@ -31,12 +31,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The address of one queue manager, with the token, time-outs and retries. Holds no socket; may be
-    pickled.
+    """The address of one queue manager, with the token, time-outs and retries. The object holds no socket and
+    may be pickled.
 
     `token` and `token_file` take precedence over the variables MSMQ_FAST_TOKEN and MSMQ_FAST_TOKEN_FILE,
-    which are read where the connection is made, so that an executor may have its own. Times are milliseconds
-    (None: without limit); `retries` counts the attempts after the first one.
+    which are read in the process that connects, so that an executor may have a token of its own. Times are in
+    milliseconds (None: without limit); `retries` is the number of attempts after the first one.
     """
 
     url: str
@@ -51,7 +51,9 @@ class Endpoint:
         self.address()
 
     def address(self) -> tuple[str, int, bool]:
-        """Host, port and whether TLS is used. Raises ValueError with one line that says what is wrong."""
+        """Return (host, port, whether TLS is used). Raises ValueError with one line that says what is
+        wrong.
+        """
         parts = urlsplit(self.url)
         try:
             port = parts.port or DEFAULT_PORT
@@ -61,14 +63,14 @@ class Endpoint:
         if parts.scheme not in _SCHEMES or wrong or parts.username is not None or parts.password is not None:
             shown = self.url.rpartition("@")[2]  # what stands before may be a password
             raise ValueError(
-                f"{shown!r} is no address of a queue manager: use msmq+bulk://host:port, http://host:port or "
-                "https://host:port; a token is an option of its own"
+                f"{shown!r} is not a valid address of a queue manager: use msmq+bulk://host:port, "
+                "http://host:port or https://host:port, and pass the token separately"
             )
         return str(parts.hostname), port, _SCHEMES[parts.scheme]
 
     def secret(self) -> str | None:
-        """Return the token to send; None without one. Raises ValueError if its file cannot be read or the
-        token holds a character that HTTP does not allow.
+        """Return the token to send; None without one. Raises ValueError if the token file cannot be read, or
+        the token holds a character that HTTP does not allow.
         """
         token, file = self.token, self.token_file
         if token is None and file is None:
@@ -77,14 +79,16 @@ class Endpoint:
             try:
                 token = Path(file).read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
-                raise ValueError(f"{file}: the token cannot be read: {error}") from None
+                raise ValueError(f"the token file {file} cannot be read: {error}") from None
         if token is not None and (not token.isascii() or not token.isprintable() or " " in token):
-            raise ValueError("the token holds a character that cannot be sent in an HTTP header")
+            raise ValueError("the token is invalid: only printable ASCII without blanks is allowed")
         return token
 
 
 class Link:
-    """Calls to one queue manager over one kept-alive connection. Not for use by several threads at a time."""
+    """Calls to one queue manager over one kept-alive connection. Only one thread may use the object at a
+    time.
+    """
 
     def __init__(self, endpoint: Endpoint, pause: Callable[[float], None] = time.sleep) -> None:
         self.endpoint = endpoint
@@ -128,7 +132,8 @@ class Link:
     def open(self, path: str) -> http.client.HTTPResponse:
         """Return the response to a GET, to be read as a stream; the caller closes it or reads it to its end.
 
-        The response has a connection of its own. Raises as `call`; retries only until the response begins.
+        The response has a connection of its own. Raises as `call`. Retries until the response begins; reading
+        it is not retried.
         """
         where = f"GET {path.partition('?')[0]}"
 
@@ -144,11 +149,11 @@ class Link:
         return self._persist(attempt, where, repeat=True)
 
     def upload(self, path: str, parts: Callable[[], Iterable[bytes | memoryview]], *, repeat: bool) -> Any:
-        """POST an Arrow stream that is produced while it is sent; returns the JSON answer.
+        """Send an Arrow stream by POST while `parts` produces it; returns the JSON answer.
 
-        `repeat`: `parts` can be called again, so that a broken upload is retried; the server discards the
-        part that it received. Without `repeat`, only connecting is retried. Raises as `call`, and whatever
-        `parts` raises.
+        `repeat`: `parts` can be called again, so that a broken upload is retried; the server discards what it
+        received of the broken one. Without `repeat`, only connecting is retried. Raises as `call`, and
+        whatever `parts` raises.
         """
         where = f"POST {path.partition('?')[0]}"
         connected = self._connect if repeat else lambda: self._persist(self._connect, where, repeat=False)
@@ -165,7 +170,7 @@ class Link:
                 answer = _read_json(connection.getresponse(), where)
                 if not complete:
                     raise Unavailable(
-                        f"{self.endpoint.url}: {where}: the server answered before it had everything"
+                        f"{self.endpoint.url}: {where}: the server answered before the upload was complete"
                     )
                 return answer
 
@@ -183,8 +188,8 @@ class Link:
         return headers
 
     def _connection(self, *, fresh: bool) -> http.client.HTTPConnection:
-        """Return the kept connection, or a new one for a call that must not be repeated: the server may be
-        closing the kept one.
+        """Return the kept connection; with `fresh`, a new one, for a call that must not be repeated: the
+        server may be closing the kept connection.
         """
         if fresh:
             self.close()
@@ -201,7 +206,7 @@ class Link:
             try:
                 context = ssl.create_default_context(cafile=endpoint.ca_file)
             except OSError as error:
-                raise ValueError(f"{endpoint.ca_file}: the certificates cannot be read: {error}") from None
+                raise ValueError(f"the CA file {endpoint.ca_file} cannot be read: {error}") from None
             connection = http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
         else:
             connection = http.client.HTTPConnection(host, port, timeout=seconds)
@@ -209,7 +214,7 @@ class Link:
             connection.connect()
         except ssl.SSLCertVerificationError as error:
             raise BulkError(
-                f"{endpoint.url}: the certificate is not trusted: {error.verify_message}"
+                f"{endpoint.url}: the certificate of the server is not trusted: {error.verify_message}"
             ) from None
         except OSError as error:
             raise _Unreachable(f"{endpoint.url}: {error.strerror or error}") from None
@@ -218,7 +223,9 @@ class Link:
 
     @contextlib.contextmanager
     def _guarded(self, connection: http.client.HTTPConnection, where: str) -> Any:
-        """Turn connection errors into Unavailable; any unexpected exception also closes the connection."""
+        """Turn connection errors into Unavailable. Close the connection after these and after any unexpected
+        exception.
+        """
         try:
             yield
         except BulkError as error:
@@ -239,10 +246,10 @@ class Link:
             self._kept = None
 
     def _persist(self, attempt: Callable[[], T], where: str, *, repeat: bool) -> T:
-        """Run `attempt` up to the number of times that the endpoint allows.
+        """Run `attempt` until it succeeds, with at most `Endpoint.retries` retries.
 
         An attempt that did not reach the server, or that the server declined as not ready, is always retried.
-        A connection that broke off is retried only with `repeat`.
+        An attempt whose connection broke off is retried only with `repeat`.
         """
         left = self.endpoint.retries
         while True:
@@ -266,7 +273,7 @@ def _read_json(response: http.client.HTTPResponse, where: str) -> Any:
     """Read an answer to its end and return its JSON content. Raises the error that the answer states."""
     text = response.read(_MAX_JSON + 1)
     if len(text) > _MAX_JSON:
-        raise Unavailable(f"{where}: an answer of more than {_MAX_JSON} bytes")
+        raise Unavailable(f"{where}: the JSON answer has more than {_MAX_JSON} bytes")
     try:
         answer = json.loads(text)
     except ValueError:
@@ -279,9 +286,10 @@ def _read_json(response: http.client.HTTPResponse, where: str) -> Any:
 
 
 def _send_chunks(connection: http.client.HTTPConnection, parts: Iterable[bytes | memoryview]) -> bool:
-    """Send the body in chunks; returns whether the server took all of it.
+    """Send the body in chunks; returns whether all of it was sent.
 
-    A server that rejects the request closes its side early; the caller must still read its answer.
+    If the server rejects the request, it stops reading early. The caller must read the answer of the server
+    in either case.
     """
     for part in parts:
         size = len(part)

@@ -22,8 +22,8 @@ _PART: Final = 1 << 20  # bytes that are gathered before they are sent
 
 
 class _Body:
-    """The body of an answer as a file for pyarrow. It keeps the last bytes, because pyarrow accepts a stream
-    that was cut between two messages as complete.
+    """The body of an answer as a file for pyarrow. `tail` keeps the last 8 bytes read, so that the caller can
+    check the end mark: pyarrow accepts a stream that was cut between two messages as complete.
     """
 
     closed = False
@@ -34,7 +34,7 @@ class _Body:
         self.tail = b""
 
     def read(self, size: int = -1) -> memoryview:
-        """Return up to `size` bytes, fewer only at the end; all remaining bytes if `size` is negative."""
+        """Return `size` bytes, or fewer at the end of the body; all remaining bytes if `size` is negative."""
         pieces: list[memoryview] = []
         filled = 0
         while size < 0 or filled < size:
@@ -49,7 +49,7 @@ class _Body:
         return content
 
     def _step(self, size: int) -> memoryview:
-        """Return `size` bytes, fewer only at the end."""
+        """Return `size` bytes, or fewer at the end of the body."""
         view, filled = memoryview(self._allocate(size)).cast("B"), 0
         while filled < size and (count := self._response.readinto(view[filled:])):
             filled += count
@@ -101,8 +101,8 @@ class Batches(Iterator["pa.RecordBatch"]):
 def batches(response: http.client.HTTPResponse, where: str) -> Batches:
     """Return the record batches of an answer.
 
-    Raises Truncated, also during iteration, if the stream ends before its end mark. `where` names the queue
-    manager in the message.
+    Raises Truncated, also during iteration, if the stream ends before its end mark. The text of the error
+    names the queue manager with `where`.
     """
     import pyarrow as pa
 
@@ -129,14 +129,14 @@ def batches(response: http.client.HTTPResponse, where: str) -> Batches:
         except (OSError, http.client.HTTPException) as error:
             raise broken(error) from None
         if body.tail != _END or rest:
-            raise broken("no end mark")
+            raise broken("the end-of-stream mark is missing")
         return None
 
     return Batches(reader.schema, response, following)
 
 
 class _Parts:
-    """A file that pyarrow writes into. It joins small pieces into parts."""
+    """A file into which pyarrow writes. It joins small writes into larger parts."""
 
     closed = False
 
@@ -180,7 +180,7 @@ class _Parts:
 
 
 def arrow_parts(schema: pa.Schema, content: Iterable[pa.RecordBatch]) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of an IPC stream of `content`, part by part; only the current part is held in
+    """Yield the IPC stream of the batches in `content` as byte parts; only the current part is held in
     memory.
     """
     import pyarrow as pa
