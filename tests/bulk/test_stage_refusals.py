@@ -56,7 +56,7 @@ __all__ = ["uploads", "workers", "world"]
         ({"body": ["x"], "priority": [1.0]}, "column priority of type floating point: whole numbers"),
         ({"body": ["x"], "priority": ["1"], "label": ["x"]}, "column priority of type string: whole numbers"),
         ({"body": ["x"], "extension": ["text"]}, "column extension of type string: bytes"),
-        ({"body": ["x"], "colour": [1]}, "unknown column 'colour'; a message takes acknowledge, admin_"),
+        ({"body": ["x"], "colour": [1]}, "unknown column 'colour'; known columns: acknowledge, admin_"),
         ({"label": ["x"]}, "the column body is missing"),
         ({"body": [b"x"], "label": pa.array([b"\xff"]).view(pa.string())}, "row 0: the label is not UTF-8"),
     ],
@@ -77,7 +77,7 @@ def test_a_row_that_cannot_be_a_message_refuses_all(
     [
         ({"priority": "8"}, "priority must be a whole number from 0 to 7"),
         ({"colour": "red"}, "unknown parameter 'colour'"),
-        ({"writer": "\x07"}, "writer holds a character that cannot be shown"),
+        ({"writer": "\x07"}, "writer must not hold characters that cannot be printed"),
         ({"writer": "w" * 201}, "1 to 200 printable characters"),
         ({"batch": "-1"}, "batch must be a whole number"),
         ({"transaction": "all"}, "transaction must be one of row, stage"),

@@ -2,7 +2,7 @@
 
 The other modules of this package implement the calls.
 
-The server puts it under /v1/bulk of the admin port.
+The server serves the application under /v1/bulk of the admin port.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _Boundary:
         if int(given) != here:
             raise Refusal(
                 "INCARNATION",
-                f"the store was restored or copied: it has incarnation {here}, the request is for {given}",
+                f"the store was restored or copied: it has incarnation {here}, the request expects {given}",
                 given=int(given),
                 incarnation=here,
             )
@@ -97,7 +97,9 @@ class _Boundary:
 
 
 def _name(request: web.Request) -> str:
-    """Return the name of the call for counters and logs: its path without the parts that hold names."""
+    """Return the name of the call for counters and logs: the last fixed part of its path, without names of
+    subscriptions.
+    """
     resource = request.match_info.route.resource
     words = [] if resource is None else resource.canonical.split("/")
     return next((word for word in reversed(words) if word and not word.startswith("{")), "unknown")

@@ -37,9 +37,9 @@ class Access(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Callers:
-    """Identifies callers. `of_token(text, address)` returns the owner of a token that a client at an address
-    sent; `of_local` returns the user that owns the client's end of a loopback connection. Both return None
-    if they do not know the caller.
+    """Identifies callers. `of_token(text, address)` returns the owner of the token `text`, which a client at
+    `address` sent. `of_local(client, server)` returns the user that owns the client's end of a loopback
+    connection. Both return None for an unknown caller.
     """
 
     access: Access
@@ -47,7 +47,7 @@ class Callers:
     of_local: Callable[[Address, Address], Token | None]
 
     def identify(self, request: web.Request) -> Token:
-        """Returns the caller. Raises Refusal (UNAUTHORIZED or ACCESS_DENIED)."""
+        """Return the caller of a request. Raises Refusal (UNAUTHORIZED or ACCESS_DENIED)."""
         header = request.headers.get("Authorization")
         if header is not None:
             known = self.of_token(_bearer(header), request.remote or "")
@@ -73,7 +73,7 @@ class Callers:
 
 def _bearer(header: str) -> str:
     if not header[: len(_SCHEME)].lower() == _SCHEME:
-        raise Refusal("UNAUTHORIZED", f"unsupported kind of authorization: {_ADVICE}")
+        raise Refusal("UNAUTHORIZED", f"the Authorization header is not of the type Bearer: {_ADVICE}")
     return header[len(_SCHEME) :].strip()
 
 
@@ -85,9 +85,9 @@ def _loopback(request: web.Request) -> Ends | None:
 
 
 def _refuse_web_pages(request: web.Request) -> None:
-    """Refuse requests that a web page or a proxy caused. A browser sends what any page asks for to this
-    machine, and a page may let its own host name resolve to our address. A request that a proxy passes on
-    does not come from the user that the proxy runs as.
+    """Refuse requests that a web page or a proxy caused. Any web page can make the browser send requests to
+    this machine, and can let its own host name resolve to the address of this machine. A request that a proxy
+    forwards does not come from the user that runs the proxy.
     """
     foreign = any(name in request.headers for name in _OF_OTHERS) or is_of_another_site(request.headers)
     if foreign or not names_this_machine(request.headers.get("Host", "localhost")):

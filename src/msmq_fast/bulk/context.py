@@ -1,4 +1,4 @@
-"""The context that all calls of the bulk API share."""
+"""The state that all calls of the bulk API share."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ T = TypeVar("T")
 
 
 def set_caller(request: web.Request, token: Token) -> None:
-    """Store the caller in the request."""
+    """Store the caller in the request object."""
     request[_CALLER] = token
 
 
 def caller(request: web.Request) -> Token:
-    """Return the caller that `set_caller` stored."""
+    """Return the caller that `set_caller` stored in the request object."""
     token: Token = request[_CALLER]
     return token
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits: how many `streams` may be open and how many `uploads` may run at a time, the seconds for which
-    a client may read or send nothing, and the bytes of a stage.
+    """Limits of the bulk API: `streams` that may be open and `uploads` that may run at the same time;
+    `slow_client`, the seconds for which a client may read or send nothing; `stage_bytes`, the bytes of a
+    stage.
     """
 
     streams: int = 32
@@ -50,8 +51,8 @@ class Limits:
 
 @dataclass(slots=True)
 class Context:
-    """What the calls share. `touch` requests that the current batch is written at the end of this turn of the
-    event loop.
+    """State that all calls of the bulk API share. `touch` requests that the pending writes to the store are
+    committed at the end of this turn of the event loop.
     """
 
     manager: QueueManager
@@ -67,7 +68,7 @@ class Context:
     signing: Signing | None = None
 
     async def settled(self, completion: Completion[T]) -> T:
-        """Wait for an operation to finish; return its result or raise its error."""
+        """Wait for the operation of `completion` to finish; return its result or raise its error."""
         if not completion.done:
             self.touch()
             waiting = asyncio.get_running_loop().create_future()

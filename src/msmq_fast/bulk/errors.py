@@ -40,7 +40,9 @@ STATUS: Final = {
 
 
 class Refusal(Exception):
-    """A refused request. `code` is a key of STATUS; `details` are further members of the JSON answer."""
+    """The refusal of a request. `code` is a key of STATUS; `details` are further members of the JSON
+    answer.
+    """
 
     def __init__(self, code: str, message: str, **details: Any) -> None:
         super().__init__(message)
@@ -49,7 +51,7 @@ class Refusal(Exception):
         self.details = details
 
     def answer(self) -> dict[str, Any]:
-        """Returns the answer for the client."""
+        """Return the JSON object that is sent to the client."""
         return {"error": self.code, "message": str(self), **self.details}
 
 
@@ -59,12 +61,16 @@ def bad_request(message: str) -> Refusal:
 
 
 def events_gone(first: int) -> Refusal:
-    """Return the refusal of a request for events that the feed no longer holds; it begins with `first`."""
+    """Return the refusal of a request for events that the feed no longer holds. `first` is the number of the
+    first event in the feed.
+    """
     return Refusal("GONE_EVENTS", f"events before {first} are no longer kept", first=first)
 
 
 def refusal_of(error: Exception) -> Refusal | None:
-    """Return the refusal for an exception of the layers below; None for an unexpected exception."""
+    """Return the refusal that reports an expected exception of the store, the queue manager or a parser; None
+    for any other exception.
+    """
     match error:
         case Refusal():
             return error

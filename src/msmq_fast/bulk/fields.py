@@ -1,4 +1,4 @@
-"""Parameters of a request, checked before use: from the query, or from a JSON object in the body."""
+"""The parameters of a request, from the query or from a JSON object in the body, checked before use."""
 
 from __future__ import annotations
 
@@ -42,16 +42,20 @@ class Fields:
         return name in self._values
 
     def text(self, name: str, default: str | None = None, *, empty: bool = False) -> str:
-        """Return a text of at most 2,048 characters. It is required if `default` is None."""
+        """Return the text in parameter `name`, at most 2,048 characters. The parameter is required if
+        `default` is None.
+        """
         value = self._take(name, default)
         if not isinstance(value, str) or len(value) > MAX_TEXT or not (value or empty):
             raise bad_request(f"{name} must be a text of 1 to {MAX_TEXT} characters")
         if not value.isprintable():
-            raise bad_request(f"{name} holds a character that cannot be shown")
+            raise bad_request(f"{name} must not hold characters that cannot be printed")
         return value
 
     def number(self, name: str, default: int | None = None, *, low: int = 0, high: int = MAX_NUMBER) -> int:
-        """Return a whole number from `low` to `high`. It is required if `default` is None."""
+        """Return the whole number in parameter `name`, from `low` to `high`. The parameter is required if
+        `default` is None.
+        """
         value = self._take(name, default)
         if self._as_text and isinstance(value, str) and _DIGITS.fullmatch(value):
             value = int(value)
@@ -110,7 +114,7 @@ class Fields:
 
 
 def stretch(fields: Fields) -> tuple[int, int]:
-    """Return the parameters `from` and `to`. Raises Refusal."""
+    """Return the values of the parameters `from` and `to`. Raises Refusal if `to` is less than `from`."""
     start, stop = fields.number("from"), fields.number("to")
     if stop < start:
         raise bad_request(f"from is {start} and to is {stop}: to must not be less than from")
@@ -118,14 +122,16 @@ def stretch(fields: Fields) -> tuple[int, int]:
 
 
 def query_fields(request: web.Request, several: Iterable[str] = ()) -> Fields:
-    """Return the query of a request. A name may occur once; names in `several` may repeat and yield lists."""
+    """Return the parameters in the query of a request. A name may occur only once; a name in `several` may
+    occur more often, and its value is a list.
+    """
     values: dict[str, Any] = {}
     lists = frozenset(several)
     for name, value in request.query.items():
         if name in lists:
             values.setdefault(name, []).append(value)
         elif name in values:
-            raise bad_request(f"{name[:100]!r} is given twice")
+            raise bad_request(f"the parameter {name[:100]!r} is given twice")
         else:
             values[name] = value
     return Fields(values, as_text=True)
@@ -140,7 +146,7 @@ async def pieces(request: web.Request, patience: float) -> AsyncIterator[bytes]:
             async with asyncio.timeout(patience):
                 piece, chunk_ends = await request.content.readchunk()  # `readany` would join chunks
         except TimeoutError:
-            raise bad_request(f"no data for {patience:g} s") from None
+            raise bad_request(f"the client sent no data for {patience:g} s") from None
         except (web.RequestPayloadError, HttpProcessingError, ConnectionError) as error:
             raise bad_request(f"the body ended early: {' '.join(str(error).split())}") from None
         if piece:

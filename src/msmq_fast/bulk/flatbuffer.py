@@ -47,7 +47,7 @@ class Table:
         return self._place(field) != 0
 
     def number(self, layout: str, field: int, default: int = 0) -> int:
-        """Return a number; `layout` is a `struct` format."""
+        """Return the number in a field, `default` if the field is absent; `layout` is a `struct` format."""
         place = self._place(field)
         return self._unpack(layout, place) if place else default
 
@@ -59,8 +59,8 @@ class Table:
         return Table(self._data, self._base, place + self._unpack("<I", place))
 
     def _vector(self, field: int, width: int) -> tuple[int, int]:
-        """Return the offset and the number of the elements, `width` bytes each; no elements if the field is
-        absent.
+        """Return (offset of the first element, number of elements) of a vector with elements of `width`
+        bytes; the number is 0 if the field is absent.
         """
         place = self._place(field)
         if not place:
@@ -72,7 +72,7 @@ class Table:
         return start + 4, count
 
     def text(self, field: int) -> str:
-        """Return a text, "" if the field is absent. Bytes that are not UTF-8 are escaped."""
+        """Return the text in a field, "" if the field is absent. Bytes that are not UTF-8 are escaped."""
         start, count = self._vector(field, 1)
         if count > _MOST_NAME:
             raise Malformed(f"a name in the Arrow schema has more than {_MOST_NAME} bytes")
@@ -85,14 +85,14 @@ class Table:
             yield Table(self._data, self._base, at + self._unpack("<I", at))
 
     def row(self, field: int, layout: str, index: int) -> tuple[int, ...]:
-        """Return one structure of a vector; `layout` is a `struct` format."""
+        """Return the structure at `index` of a vector; `layout` is a `struct` format."""
         start, count = self._vector(field, struct.calcsize(layout))
         if not 0 <= index < count:
             raise Malformed("the metadata of an Arrow message is incomplete")
         return struct.unpack_from(layout, self._data, start + index * struct.calcsize(layout))
 
     def numbers(self, field: int, count: int) -> tuple[int, ...]:
-        """Return the first `count` signed 64-bit numbers of a vector."""
+        """Return the first `count` elements of a vector of signed 64-bit numbers."""
         start, there = self._vector(field, 8)
         if count > there:
             raise Malformed("the metadata of an Arrow message is incomplete")

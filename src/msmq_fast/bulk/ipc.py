@@ -1,7 +1,8 @@
 """Splits an Arrow IPC stream into its messages while it arrives; decodes nothing.
 
-A message is a continuation mark, the size of its metadata, the metadata (a flatbuffer) and a body, whose size
-the metadata state. All of it comes from the network: each offset is checked before it is used.
+A message consists of a continuation mark, the size of the metadata, the metadata (a flatbuffer) and a body.
+The metadata state the size of the body. All of it comes from the network: each offset is checked before it is
+used.
 """
 
 from __future__ import annotations
@@ -37,9 +38,8 @@ _V5: Final = 4  # MetadataVersion; before it, unions had another layout
 
 
 class StreamMessage(NamedTuple):
-    """A dictionary message or a record batch message. `batch` is the RecordBatch table in its metadata,
-    `rows` the row count that the metadata declare, `dictionary` the dictionary id, or None for a record
-    batch.
+    """A dictionary message or a record batch message. `batch` is the RecordBatch table in the metadata of the
+    message, `rows` the row count in that table. `dictionary` is the dictionary id, None for a record batch.
     """
 
     batch: Table
@@ -56,12 +56,13 @@ class StreamMessage(NamedTuple):
 
 
 class MessageCutter:
-    """Takes the bytes of a stream and yields its dictionaries and record batches. Raises ValueError if the
-    bytes are not a stream of a schema, dictionaries and record batches, or if a part is too large.
+    """Takes the bytes of an IPC stream and yields the dictionary and record batch messages. Raises ValueError
+    if the bytes are not a stream of one schema, dictionaries and record batches, or if a message is too
+    large.
 
-    Only pieces below _LARGE_PART are copied here, and those that hold the edge of a body: each copy on the
-    event loop delays every client. Small pieces are gathered, so that a body takes little more memory than it
-    has bytes, however it is cut.
+    Only received pieces that are smaller than _LARGE_PART, or that hold the beginning or end of a body, are
+    copied here: each copy on the event loop delays every client. Small pieces are joined, so that a body
+    takes little more memory than its size, even if it arrives in many small pieces.
     """
 
     def __init__(self) -> None:
@@ -75,11 +76,13 @@ class MessageCutter:
 
     @property
     def schema(self) -> Table | None:
-        """The Schema table; None until it has arrived."""
+        """The Schema table of the stream; None until it has arrived."""
         return self._schema
 
     def feed(self, data: bytes) -> Iterator[StreamMessage]:
-        """Yield the messages that are complete now. Consume all of them before the next call."""
+        """Process received bytes; yield the messages that are complete now. Consume all of them before the
+        next call.
+        """
         at = 0
         while at < len(data):
             if self.ended:
@@ -102,8 +105,8 @@ class MessageCutter:
             self._parts.append(bytearray(part))
 
     def _advance(self) -> StreamMessage | None:
-        """Handle the end of the part that was expected: either learn the size of the next part, or return the
-        message, which is complete.
+        """Handle a complete part of a message (head, metadata or body). Return the message if the part
+        completes it; otherwise set the size of the next part and return None.
         """
         if self._head is not None:
             return self._end(self._head)

@@ -1,11 +1,12 @@
 """The schema of an Arrow IPC stream: its columns, and the position of each in a record batch.
 
-A record batch lists a node (rows, nulls) for each array and its buffers, depth first, in the order of the
-schema. To find those of one column, the layouts of all columns before it have to be known:
+A record batch lists, depth first in the order of the schema, a node (number of rows, number of nulls) for
+each array, and the buffers of each array. To find the node and the buffers of one column, the layouts of all
+columns before it must be known:
 
 1. `read_schema` walks the fields once and counts nodes and buffers before each top-level column.
-2. The number of buffers of a view type differs from batch to batch (`variadicBufferCounts`): these are
-   counted separately.
+2. The number of buffers of a view type differs from batch to batch (`variadicBufferCounts`), so columns of
+   view types are counted separately.
 3. `BatchBuffers.take` returns the buffers of a column in one batch.
 
 All functions raise ValueError if the metadata are damaged or larger than allowed.
@@ -61,8 +62,8 @@ _LAST_TYPE: Final = 26
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column, or the values of a dictionary. `kind` is "int", "text", "binary", "null", or "" for a type
-    that no column of a message can have; `type` is the name of the Arrow type for people.
+    """A column, or the values of a dictionary. `kind` is "int", "text", "binary" or "null"; "" for an Arrow
+    type that is not supported. `type` is the name of the Arrow type for people.
     """
 
     name: str
@@ -95,7 +96,7 @@ class _Walk:
             raise Malformed("the Arrow schema has too many fields")
         kind = field.number("<B", _TYPE_TYPE)
         if not 1 <= kind <= _LAST_TYPE:
-            raise Malformed(f"the Arrow schema has an unknown type number, {kind}")
+            raise Malformed(f"the Arrow schema has a field of the unknown type number {kind}")
         self.nodes += 1
         if field.has(_DICTIONARY):
             self.buffers += 2
@@ -113,7 +114,7 @@ def _buffers_of(field: Table, kind: int) -> int:
 
 
 def read_schema(schema: Table) -> list[Field]:
-    """Return the columns. Raises ValueError."""
+    """Return the columns of a Schema table. Raises ValueError."""
     if schema.number("<h", _ENDIANNESS):
         raise Malformed("the Arrow stream is big-endian: write it little-endian")
     walk, found = _Walk(), []
@@ -143,7 +144,7 @@ def _field(table: Table, node: int, buffer: int, variadic: int) -> Field:
 
 
 def _plain(table: Table, name: str) -> Field:
-    """Return the field without its dictionary and its position."""
+    """Return the column as if it had no dictionary, without its position in a batch."""
     number = table.number("<B", _TYPE_TYPE)
     if number == _INT:
         width, signed = _int(table.table(_TYPE))
@@ -165,7 +166,7 @@ def _plain(table: Table, name: str) -> Field:
 
 
 def _int(kind: Table) -> tuple[int, bool]:
-    """Return the size of an integer type in bytes, and whether it is signed."""
+    """Return (size in bytes, whether it is signed) of an integer type."""
     bits = kind.number("<i", _BIT_WIDTH)
     if bits not in (8, 16, 32, 64):
         raise Malformed(f"the Arrow schema has integers of {bits} bits")
@@ -190,7 +191,9 @@ class BatchBuffers:
         return nulls > 0
 
     def take(self, field: Field, count: int) -> list[memoryview]:
-        """Return the first `count` buffers of a column, and its variadic buffers if it has a view type."""
+        """Return the first `count` buffers of a column, followed by its variadic buffers if the column has a
+        view type.
+        """
         counts = self._batch.numbers(_VARIADIC, field.variadic + field.view)
         if any(number < 0 for number in counts):
             raise Malformed("the metadata of an Arrow message is damaged")

@@ -27,7 +27,7 @@ _BYTES: Final = 64 << 20
 
 
 def routes(context: Context, leases: Leases, seconds: float) -> list[web.RouteDef]:
-    """Return the POST routes. `seconds`: how long a lease lasts if the request does not state it."""
+    """Return the POST routes. `seconds` is the duration of a lease for which the request states none."""
 
     async def lease(request: web.Request) -> web.Response:
         fields = await body_fields(request)
@@ -70,7 +70,9 @@ def routes(context: Context, leases: Leases, seconds: float) -> list[web.RouteDe
 
 
 def leased_queue(context: Context, request: web.Request, name: str) -> Queue:
-    """Return a queue that the caller may receive from. Raises QUEUE_NOT_FOUND or ACCESS_DENIED."""
+    """Return the queue `name`. Raises QUEUE_NOT_FOUND; ACCESS_DENIED if the caller may not receive from
+    it.
+    """
     queue = named(context.manager, name, MESSAGES)
     context.manager.guard.open(caller(request), queue, Access.RECEIVE)
     return queue

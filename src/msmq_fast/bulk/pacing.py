@@ -12,8 +12,9 @@ T = TypeVar("T")
 
 
 class Share:
-    """Computes when the next piece of work may begin, so that all work together stays within `share` of one
-    core; 0 means no limit. Times are monotonic seconds. Several threads may use one object."""
+    """Computes when the next piece of work may begin, so that all pieces together use at most `share` of the
+    time of one core; 0 means no limit. Times are monotonic seconds. Several threads may use one object.
+    """
 
     def __init__(self, share: float) -> None:
         self._share = share
@@ -23,15 +24,15 @@ class Share:
 
     @property
     def begun(self) -> float | None:
-        """When the current piece of work began; None if there is none."""
+        """The time at which the current piece of work began; None if none is running."""
         return self._begun
 
     def pause(self, now: float) -> float:
-        """Return the seconds until the next piece may begin; 0 or less: at once."""
+        """Return the seconds until the next piece may begin; 0 or less if it may begin at once."""
         return self._free_at - now
 
     def begin(self, now: float) -> None:
-        """Note that a piece of work begins; only one runs at a time."""
+        """Note that a piece of work begins. Only one piece runs at a time."""
         with self._lock:
             self._begun = now
 
@@ -42,8 +43,8 @@ class Share:
             self._add(used, begun or 0.0)
 
     def charge(self, used: float, now: float) -> None:
-        """Note that other work, perhaps in parallel to a piece, used `used` seconds of processor time until
-        now.
+        """Note that work other than a piece has used `used` seconds of processor time until `now`. It may
+        have run in parallel to a piece.
         """
         with self._lock:
             self._add(used, now - used if self._begun is None else self._begun)
@@ -54,8 +55,8 @@ class Share:
 
 
 class Charged(Awaitable[T]):
-    """Wraps a coroutine and passes the processor time of each of its steps to `charge`. Other work that runs
-    while the coroutine waits is not counted.
+    """Wraps a coroutine and passes the processor seconds of each of its steps to `charge`, which counts them.
+    A step runs until the coroutine waits; the time of other work that runs meanwhile is not passed.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Charged(Awaitable[T]):
         self._time = processor_time
 
     def __await__(self) -> Generator[Any, Any, T]:
-        """Run the coroutine and charge its steps."""
+        """Run the coroutine, and pass the processor seconds of each step to `charge`."""
         step: Callable[[Any], Any] = self._coroutine.send
         argument: Any = None
         while True:

@@ -26,11 +26,13 @@ _Node = tuple[object, ...]  # ("one", pattern) ("all", nodes) ("any", nodes) ("t
 
 
 class NamePattern:
-    """`NamePattern(text).matches(name)`. The constructor raises ValueError with one line for the client."""
+    """A compiled pattern: `NamePattern(text).matches(name)`. The constructor raises ValueError with one line
+    for the client if the pattern is invalid or too large.
+    """
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_LENGTH:
-            raise Malformed(f"the pattern has {len(text)} characters; {MAX_LENGTH} are allowed")
+            raise Malformed(f"the pattern has {len(text)} characters; the limit is {MAX_LENGTH}")
         self.text = text
         self._free: list[list[int]] = [[]]  # where each state leads without a character
         self._tests: list[tuple[re.Pattern[str], int] | None] = [None]  # and where with one
@@ -63,7 +65,7 @@ class NamePattern:
 
     def _state(self, *sources: int) -> int:
         if len(self._free) >= MAX_STATES:
-            raise Malformed(f"{self.text!r} is too large for a pattern: its repetitions multiply")
+            raise Malformed(f"the pattern {self.text!r} is too large: use fewer or smaller repetitions")
         self._free.append([])
         self._tests.append(None)
         for source in sources:
@@ -71,7 +73,9 @@ class NamePattern:
         return len(self._free) - 1
 
     def _add(self, node: _Node, state: int) -> int:
-        """Add the states of a node after `state`; return the last of them."""
+        """Add the states that match a node after `state`; return the state that is reached at the end of the
+        node.
+        """
         match node:
             case ("one", re.Pattern() as pattern):
                 start, end = self._state(state), self._state()

@@ -1,4 +1,6 @@
-"""The calls /bounds and /plan: return the positions of queues, and split a read into parts."""
+"""The calls /bounds and /plan. /bounds returns the arrival numbers that can be read from queues; /plan splits
+a range of them into parts.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ class _Planning:
         content = fields.choice("content", CONTENTS, MESSAGES)
         fields.done()
         if names and pattern is not None:
-            raise bad_request("give either queue or pattern")
+            raise bad_request("pass either queue or pattern, not both")
         manager, token = self._context.manager, caller(request)
         following = await self._context.settled(manager.bounds.settled())
         queues = await self._queues(names, pattern, content, token)
@@ -114,8 +116,8 @@ class _Planning:
 def _plan_events(
     start: int, stop: int, max_rows: int | None, max_bytes: int | None, parts: int
 ) -> dict[str, Any]:
-    """Split a range of events. Events are numbered without gaps and have one size, so nothing needs to be
-    counted.
+    """Split a range of events into parts. Events are numbered without gaps and all have the same size, so
+    nothing needs to be counted.
     """
     size = FEED_ENTRY.size
     most = min(max_rows or MAX_NUMBER, max((max_bytes or MAX_NUMBER) // size, 1))

@@ -23,7 +23,7 @@ _LONGEST_ORIGIN: Final = 200
 
 
 def routes(context: Context, workers: Executor) -> list[web.RouteDef]:
-    """Return the POST routes. `workers` runs the decoding."""
+    """Return the POST routes. `workers` is the executor that decodes uploaded rows."""
     publishing = _Publishing(context, workers)
     return [
         web.post("/stage", publishing.stage),
@@ -33,7 +33,9 @@ def routes(context: Context, workers: Executor) -> list[web.RouteDef]:
 
 
 def _owner(request: web.Request) -> str:
-    """Returns the owner for stages of this caller: only the caller that uploaded a stage may publish it."""
+    """Return the text that identifies the caller as the owner of a stage: only the caller that uploaded a
+    stage may publish it.
+    """
     return str(caller(request).user)
 
 
@@ -117,8 +119,8 @@ class _Publishing:
 
 
 def _query(request: web.Request) -> dict[str, str]:
-    """Return the query as a dictionary. Raises Refusal (BAD_REQUEST) if a name occurs twice."""
+    """Return the query of a request as a dictionary. Raises Refusal (BAD_REQUEST) if a name occurs twice."""
     twice = next((name for name in request.query if len(request.query.getall(name)) > 1), None)
     if twice is not None:
-        raise bad_request(f"{twice[:100]!r} is given twice")
+        raise bad_request(f"the parameter {twice[:100]!r} is given twice")
     return dict(request.query)

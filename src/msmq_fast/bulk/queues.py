@@ -1,4 +1,4 @@
-"""Finds the queues that a request names and checks that its caller may read them."""
+"""Finds the queues that a request names or whose names match its pattern."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OF_PROGRAMS: Final = (QueueKind.PUBLIC, QueueKind.PRIVATE)
 
 
 def named(manager: QueueManager, name: str, content: str) -> Queue:
-    """Return the queue with a path or format name, or its journal if `content` asks for that.
+    """Return the queue with the path or format name `name`; its journal if `content` is "journal".
 
     Raises Refusal (BAD_REQUEST), QUEUE_NOT_FOUND, and whatever QueueManager.find raises.
     """
@@ -48,8 +48,8 @@ def named(manager: QueueManager, name: str, content: str) -> Queue:
 
 
 async def matching(manager: QueueManager, pattern: NamePattern, content: str, token: Token) -> list[Queue]:
-    """Return the application queues whose path names match and that the caller may read, or their journals.
-    Yields to the event loop in between.
+    """Return the application queues whose path names match `pattern` and that the caller may read; their
+    journals if `content` is "journal". Yields to the event loop while it searches.
 
     Only a pattern with a semicolon finds subqueues, which exist only as long as they hold messages.
     """

@@ -1,9 +1,9 @@
 """Queues and the event feed as Arrow IPC streams.
 
-The event loop notes which messages come next (bounded work in native code). A thread reads what is not in
-memory, builds the columns and then the parts of the stream, nearly always without the GIL. For each stream
-the thread prepares one batch while the client reads the batch before it, so that a slow client costs no
-memory and many streams share the thread.
+The event loop selects the messages of the next batch (bounded work in native code). A worker thread reads
+those that are not in memory, builds the columns and then the parts of the stream, nearly always without the
+GIL. For each stream the thread prepares one batch while the client reads the batch before it, so that a slow
+client costs no memory and many streams share the thread.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ TRANSPORTS: Final = {int(transport): transport.name.lower() for transport in Tra
 
 
 class EventsGone(Exception):
-    """The feed no longer holds the requested events; `first` is the first event that it holds."""
+    """The feed no longer holds the requested events; `first` is the number of the first event that it
+    holds.
+    """
 
     def __init__(self, first: int) -> None:
         super().__init__(f"the feed begins with event {first}: earlier events are deleted")
@@ -67,8 +69,8 @@ class EventsGone(Exception):
 
 @dataclass(slots=True)
 class Figures:
-    """Counters of bulk reads since the server started. `gone`: messages that were removed after the loop had
-    noted them and before the thread read them. `damaged`: messages that could not be read.
+    """Counters of bulk reads since the server started. `gone`: messages that were removed after the event
+    loop had selected them and before the worker thread read them. `damaged`: messages that could not be read.
     """
 
     rows: int = 0
@@ -90,9 +92,9 @@ class Figures:
 class BulkReader:
     """Reads queues and events in bulk. A queue manager has one; call its methods on the event loop.
 
-    `settle` waits for `Bounds.settled` and requests that the current batch is written. `share` is the share
-    of one core that reads may use; 0 means no limit. `holders` returns the names of the lease holders by the
-    owners of their locks.
+    `settle` requests a commit of the pending writes and waits for `Bounds.settled`. `share` is the share of
+    one core that reads may use; 0 means no limit. `holders` returns the name of each lease holder by the
+    number with which it locks messages.
     """
 
     def __init__(
@@ -116,11 +118,13 @@ class BulkReader:
 
     @property
     def cpu_seconds(self) -> float:
-        """Processor time of the thread, in seconds."""
+        """Processor time that the worker thread has used, in seconds."""
         return self._worker.cpu_seconds
 
     def charge(self, used: float) -> None:
-        """Charge `used` seconds that the event loop spent on a stream to the share."""
+        """Count `used` seconds of processor time, which the event loop spent on a stream, toward the
+        share.
+        """
         self._worker.charge(used)
 
     async def plan(
@@ -132,7 +136,8 @@ class BulkReader:
         max_bytes: int | None = None,
         parts: int = 1,
     ) -> Planned:
-        """Counts the messages between two arrival sequences (`qm.bounds.Plan`).
+        """Count the messages with arrival numbers from `start` up to but not including `stop`, and split them
+        into about `parts` ranges (`qm.bounds.Plan`).
 
         Yields to the event loop while it counts a large queue.
         """
@@ -192,7 +197,9 @@ class BulkReader:
             yield part
 
     def _budget(self, columns: Sequence[Column]) -> int:
-        """Return the bytes of packets for one batch."""
+        """Return how many bytes of packets one batch may hold, so that its columns stay within the size of a
+        batch.
+        """
         times = copies(columns)
         return self._batch_bytes // times if times else HEADS_BYTES
 
@@ -287,8 +294,8 @@ class BulkReader:
         yield END_OF_STREAM
 
     def close(self) -> None:
-        """Stop the thread and break open streams. Call this before the store is closed; a second call has no
-        effect.
+        """Stop the worker thread; open streams break off. Call this before the store is closed; a second call
+        has no effect.
         """
         self._worker.close()
         self._contents.close()
@@ -299,8 +306,8 @@ def _pairs(columns: Sequence[Column]) -> list[tuple[str, str]]:
 
 
 def _part(schema: Any, encoded: Encoded) -> Any:
-    """Return the encoded record batch of a stream; None if it has no rows. Drops the columns of `encoded`, so
-    that only one copy stays in memory.
+    """Return the columns of `encoded` as a record batch in IPC form; None if there are no rows. Drops the
+    columns, so that only one copy stays in memory.
     """
     part = record_batch(schema, encoded).serialize() if encoded.rows else None
     encoded.columns.clear()
@@ -308,7 +315,7 @@ def _part(schema: Any, encoded: Encoded) -> Any:
 
 
 class _Names:
-    """The names of queues by their ordinals, for a thread other than that of the event loop."""
+    """Returns (name, GUID, kind) of a queue by its ordinal. The worker thread may call this object."""
 
     def __init__(self, manager: QueueManager) -> None:
         self._manager = manager

@@ -44,8 +44,8 @@ def routes(context: Context, reader: BulkReader) -> list[web.RouteDef]:
 
 
 class _Rows:
-    """Handles the call. If a stream fails after it has begun, the connection is closed without the end mark
-    of Arrow and that of HTTP, so that the client sees the failure.
+    """Handles GET /rows. If a stream fails after it has begun, the connection is closed without the end marks
+    of Arrow and HTTP, so that the client detects the failure.
     """
 
     def __init__(self, context: Context, reader: BulkReader) -> None:
@@ -54,7 +54,7 @@ class _Rows:
         self._places = asyncio.Semaphore(context.limits.streams)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Handle GET /rows."""
+        """Return the stream that a request asks for: messages, deliveries of a lease, or events."""
         fields = query_fields(request)
         content = fields.choice("content", CONTENTS, MESSAGES)
         if content == EVENTS:
@@ -76,15 +76,15 @@ class _Rows:
         (start, stop), columns = stretch(fields), chosen_columns(fields)
         fields.done()
         if content != MESSAGES:
-            raise bad_request("content cannot be combined with a subscription: it reads messages")
+            raise bad_request("content must be messages if a subscription is given")
         queue = leased_queue(self._context, request, name)
         with lease_refusals():
             lookup_ids, numbers = self._context.manager.leases.rows(subscription, queue, start, stop)
         return self._renewing(subscription, self._reader.chosen(queue, lookup_ids, numbers, columns))
 
     async def _renewing(self, subscription: str, parts: Parts) -> Parts:
-        """Yield the parts and renew the lease with each, so that a slow client keeps its lease as long as it
-        reads.
+        """Yield the parts of the stream and renew the lease with each, so that a slow client keeps its lease
+        as long as it reads.
         """
         try:
             async for part in parts:

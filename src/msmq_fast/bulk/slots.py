@@ -1,4 +1,6 @@
-"""The calls under /subscriptions: named positions in the event feed. The feed keeps all events after them."""
+"""The calls under /subscriptions: named positions in the event feed. The feed keeps all events after the
+lowest position.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ __all__ = ["routes"]
 
 
 def routes(context: Context, subscriptions: Subscriptions) -> list[web.RouteDef]:
-    """Return the routes: GET all; GET, PUT and DELETE one; POST its position."""
+    """Return the routes: GET for all subscriptions; GET, PUT and DELETE for one; POST to commit its
+    position.
+    """
 
     def admit(request: web.Request, operation: str) -> str:
         context.manager.guard.read_everything(caller(request), operation)

@@ -1,10 +1,11 @@
 """Decodes record batches to the columns from which native code builds packets. Runs on a worker thread and
 does not access queues.
 
-The bytes come from any caller that may send. They never reach pyarrow, whose checks do not cover all that its
-kernels rely on (a null row with a view of negative length overflowed a buffer in its cast): `ipc` bounds
-the messages, `ipcschema` finds the buffers of a column inside its message, and `_native.arrowcolumn` checks
-every length and offset in them. Arrow types with the same meaning are reduced to one.
+The bytes come from any caller that may send. They never reach pyarrow, whose kernels rely on properties that
+it does not check (in a cast, a null row with a view of negative length overflowed a buffer): `ipc` bounds the
+messages, `ipcschema` finds the buffers of a column inside its message, and `_native.arrowcolumn` checks every
+length and offset in the buffers. Arrow types with the same meaning, such as text with offsets of 32 and 64
+bits, are converted to one type.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ _SLICE_BYTES: Final = 1 << 20
 
 @dataclass(slots=True)
 class Rows:
-    """Rows that become packets together. `targets` holds, for each row, an index into the names `queues`; if
-    it is None, all rows go to the default queue. The other pairs of fields work alike. A name of None stands
-    for rows without a name.
+    """Rows that become packets together. `targets` holds, for each row, an index into `queues`, a list of
+    names; if it is None, all rows go to the default queue. In the same way, `responses` refers to
+    `response_names`, and `admins` to `admin_names`. A name of None stands for rows that give no name.
     """
 
     first: int  # number of the first row in its stream
@@ -63,7 +64,7 @@ class Rows:
     admin_names: list[str | None] = field(default_factory=list)
 
     def row_of(self, place: int) -> int:
-        """Return the row number in the stream of the first row for the queue at `place` of `queues`."""
+        """Return the number, within the whole stream, of the first row whose queue is `queues[place]`."""
         return self.first + next((row for row, one in enumerate(self.places) if one == place), 0)
 
 
@@ -93,7 +94,7 @@ class StageDecoder:
                     self._fields.append(_typed(replace(arrow, name=name)))
             elif self._strict and name not in _PASSED_OVER:
                 known = ", ".join(sorted(_TAKEN))
-                raise Malformed(f"unknown column {name[:100]!r}; a message takes {known}")
+                raise Malformed(f"unknown column {name[:100]!r}; known columns: {known}")
         if "body" not in seen:
             raise Malformed("the column body is missing: every message needs a body")
         for arrow in self._fields:
@@ -103,7 +104,9 @@ class StageDecoder:
                     raise Malformed(f"the dictionary of column {arrow.name} has two types")
 
     def decode(self, message: StreamMessage) -> Iterator[Rows]:
-        """Yield the rows of a record batch, in pieces. Yields nothing for a dictionary, but stores it."""
+        """Yield the rows of a record batch, in pieces. If `message` is a dictionary, store it and yield
+        nothing.
+        """
         buffers = BatchBuffers(message)
         if message.dictionary is not None:
             values = self._dictionaries.get(message.dictionary)
@@ -116,7 +119,7 @@ class StageDecoder:
             yield self._piece(columns, start, min(step, message.rows - start))
 
     def _columns(self, buffers: BatchBuffers, rows: int) -> tuple[dict[str, Column], int]:
-        """Return the columns of a batch, and how many bytes their rows have.
+        """Return (columns of a batch by name, size of their rows in bytes).
 
         A dictionary or a view may repeat the same bytes in every row, so that a small message could expand
         until the memory is full: the expanded size is limited.
@@ -128,8 +131,8 @@ class StageDecoder:
                 column = self._column(arrow, buffers, rows, MOST_MESSAGE_BYTES - size)
             except OverflowError as problem:
                 raise Malformed(
-                    f"rows from {self._rows}: the texts that rows of column {arrow.name} share have "
-                    f"{problem} bytes, each as often as it is used: {MOST_MESSAGE_BYTES} is the limit, "
+                    f"rows from {self._rows}: the values of column {arrow.name}, which rows share, have "
+                    f"{problem} bytes if repeated for each row: {MOST_MESSAGE_BYTES} is the limit, "
                     "use smaller batches"
                 ) from None
             except ValueError as problem:
@@ -143,7 +146,7 @@ class StageDecoder:
             return _array(arrow, buffers, rows, most)
         values = self._values.get(arrow.dictionary)
         if values is None:
-            raise Malformed("the dictionary is missing")
+            raise Malformed("its dictionary is missing in the stream")
         bits, numbers = buffers.take(arrow, 2)
         return gather(
             integers(rows, _validity(buffers, arrow, bits), numbers, arrow.width, arrow.signed), values, most
@@ -173,8 +176,8 @@ class StageDecoder:
 
 
 def _typed(arrow: ArrowField) -> ArrowField:
-    """Return the column if its values have an allowed type; bytes are allowed for a text. Raises ValueError
-    otherwise.
+    """Return the column if its values have the type that a message needs; a column of bytes is accepted for
+    texts and becomes one of texts. Raises ValueError otherwise.
     """
     if arrow.dictionary is not None and not arrow.kind:
         raise Malformed(
@@ -201,7 +204,7 @@ def _validity(buffers: BatchBuffers, arrow: ArrowField, bits: memoryview) -> mem
 
 
 def _array(arrow: ArrowField, buffers: BatchBuffers, rows: int, most: int) -> Column:
-    """Return the array of a column without a dictionary."""
+    """Return the values of a column that has no dictionary."""
     if arrow.kind == "int" or arrow.fixed:
         bits, values = buffers.take(arrow, 2)
         validity = _validity(buffers, arrow, bits)

@@ -1,4 +1,4 @@
-"""The query of POST /stage: the part that it uploads, and default values for its rows."""
+"""The query of POST /stage: the part of a batch that the request uploads, and default values for its rows."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ _MOST_LABEL: Final = 249  # characters
 
 @dataclass(frozen=True, slots=True)
 class StageRequest:
-    """The parameters. `queue` is the destination of rows that name no queue. `transactional`: None follows
-    the queue, and means True for a queue of another computer. `whole`: all rows form one transaction;
-    otherwise each row is its own. `replay` says how a message_id is used, see RowBuilder. `strict`: an
-    unknown column is an error. `defaults` maps names of columns to values.
+    """The parameters of POST /stage. `queue` is the destination of rows that name no queue. `transactional`:
+    whether messages are sent in transactions; None means as the queue requires, and True for a queue of
+    another computer. `whole`: whether all rows form one transaction; otherwise each row is a transaction of
+    its own. `replay` says how the column message_id is used, see RowBuilder. `strict`: whether an unknown
+    column is an error. `defaults` maps names of columns to values.
     """
 
     part: Part
@@ -47,7 +48,7 @@ class StageRequest:
 
     @classmethod
     def parse(cls, query: Mapping[str, str]) -> StageRequest:
-        """Reads the parameters of a query. Raises Refusal (BAD_REQUEST) or ValueError if one is invalid or
+        """Return the parameters in a query. Raises Refusal (BAD_REQUEST) or ValueError if one is invalid or
         unknown.
         """
         fields = Fields({OLD_NAMES.get(name, name): text for name, text in query.items()}, as_text=True)

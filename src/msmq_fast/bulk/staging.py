@@ -56,7 +56,8 @@ class _Target(NamedTuple):
 
 
 class StageUpload:
-    """The upload of one stage. `workers` runs the long work: a server has one executor with one thread.
+    """The upload of one stage. `workers` is the executor that decodes rows and builds packets; a server has
+    one, with one thread.
 
     Every method raises, with one line for the client, ValueError if the stream, a column or a value is
     invalid, and MSMQError: QUEUE_NOT_FOUND, ACCESS_DENIED, INSUFFICIENT_RESOURCES (a message is too large or
@@ -75,9 +76,10 @@ class StageUpload:
         most_bytes: int = 1 << 40,
         signing: Signing | None = None,
     ) -> None:
-        """`token` needs the right to send to every queue; None is the queue manager itself. `owner` names the
-        caller: only that caller may publish the stage. `touch` requests that the current batch is written;
-        `most_bytes` limits the stored packets of the stage.
+        """`token` is the caller, which needs the right to send to each queue of the stage; None is the queue
+        manager itself. `owner` identifies the caller: only that caller may publish the stage. `touch`
+        requests a commit of the pending writes; `most_bytes` limits the size of the stored packets of the
+        stage.
         """
         self._manager = manager
         self._workers = workers
@@ -101,7 +103,7 @@ class StageUpload:
     # ---- the life of a stage
 
     async def feed(self, data: bytes) -> None:
-        """Take the next bytes of the stream. Returns when there is room for more."""
+        """Process the next bytes of the stream. Returns when there is room for more."""
         for message in self._cutter.feed(data):
             await self._settle()
             self._working = asyncio.create_task(self._take(message))
@@ -137,7 +139,7 @@ class StageUpload:
         self._targets.clear()
 
     async def _settle(self) -> None:
-        """Waits until the previous piece has been processed."""
+        """Wait until the previous message of the stream has been processed."""
         working, self._working = self._working, None
         if working is not None:
             await working
@@ -196,7 +198,7 @@ class StageUpload:
     # ---- queues
 
     async def _destinations(self, rows: Rows) -> list[_Target]:
-        """Open the queues of some rows. If they are many, yields to the event loop in between."""
+        """Open the queues of some rows. Yields to the event loop in between if there are many queues."""
         self._manager.tick()
         targets: list[_Target] = []
         for place, name in enumerate(rows.queues):
@@ -213,7 +215,9 @@ class StageUpload:
 
     @staticmethod
     def _of_row(rows: Rows, place: int, work: Callable[[], T]) -> T:
-        """Run `work`; the text of an error names the first row for the queue."""
+        """Run `work`; put the number of the first row whose queue is `rows.queues[place]` into the text of an
+        error.
+        """
         try:
             return work()
         except MSMQError as problem:
@@ -222,9 +226,9 @@ class StageUpload:
 
     def _open(self, name: str) -> _Target:
         if not name:
-            raise QueueNotFound("no queue given: use the column or the parameter queue")
+            raise QueueNotFound("the row names no queue: fill the column queue, or give the parameter queue")
         if len(self._targets) >= MOST_QUEUES:
-            raise InsufficientResources(f"more than {MOST_QUEUES} queues in one stage")
+            raise InsufficientResources(f"one stage may name at most {MOST_QUEUES} queues")
         if "," in name or name[:3].upper() == "DL=":
             raise UnsupportedFormatNameOperation(
                 "the name means several queues: write one row for each queue"
@@ -234,7 +238,7 @@ class StageUpload:
         try:
             queue = handle.queue
             if queue.kind not in _TAKEN:
-                raise UnsupportedAccessMode(f"messages cannot be staged for {queue.name}")
+                raise UnsupportedAccessMode(f"{queue.name} does not accept messages from the bulk API")
             field = sent_field(handle.format_name)
             address = handle.destination_manager
             destination = Destination(
@@ -261,7 +265,9 @@ class StageUpload:
 
 
 def _seen(working: asyncio.Task[None]) -> None:
-    """Marks an exception as seen: the next call reports it, and after `abort` there is none."""
+    """Mark the exception of a task as retrieved, so that asyncio does not log it: the next call of the upload
+    raises it, and after `abort` there is no next call.
+    """
     if not working.cancelled():
         working.exception()
 

@@ -22,12 +22,12 @@ reuse the pages that are freed.
 
 
 class Worker:
-    """A thread that runs work in the order in which it was submitted. A stream that submits one bounded piece
-    at a time gets a fair part of the thread.
+    """A thread that runs pieces of work in the order in which they were submitted. The thread is shared
+    fairly if each stream submits one bounded piece at a time.
 
     `share` is the share of one core that work may use; 0 means no limit. After a piece that used t seconds of
     processor time, the thread pauses until t / share seconds after the beginning of the piece; work that the
-    event loop does for readers makes the pause longer. `boost` is called on the loop when a piece takes
+    event loop does for readers makes the pause longer. `boost` is called on the event loop when a piece takes
     longer than PATIENCE.
     """
 
@@ -64,7 +64,9 @@ class Worker:
             self._timer = loop.call_later(PATIENCE, self._look, loop)
 
     def charge(self, used: float) -> None:
-        """Charge `used` seconds of processor time that the event loop spent for readers."""
+        """Count `used` seconds of processor time, which the event loop spent for readers, toward the
+        share.
+        """
         self._share.charge(used, time.monotonic())
 
     def _paced(self, work: Callable[[], T]) -> T:
@@ -81,6 +83,8 @@ class Worker:
             self._share.end(used)
 
     def close(self) -> None:
-        """Wait for the current piece of work and drop the others. A second call has no effect."""
+        """Wait for the current piece of work, and drop the pieces that have not begun. A second call has no
+        effect.
+        """
         self._closing.set()
         self._executor.shutdown(wait=True, cancel_futures=True)
