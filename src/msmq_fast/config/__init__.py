@@ -1,1 +1,1 @@
-"""The configuration: one module for each section, the kinds of values, and how it is loaded."""
+"""The configuration: one module for each section, the kinds of values, and the loader."""

@@ -41,10 +41,10 @@ class Setting:
 
 
 def effective(config: Config) -> list[Setting]:
-    """Return every key with its value in force and its origin, in the order of the reference.
+    """Return every key with its value in force and its origin, in the order of the configuration reference.
 
-    If the empty value of a key stands for a default, as for server.name, the result has that default. Secrets
-    are hidden.
+    If the empty value of a key stands for a computed default, as for server.name, the result holds the
+    computed value. Secrets are hidden.
     """
     found = [
         setting

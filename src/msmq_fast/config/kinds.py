@@ -1,19 +1,19 @@
-"""The kinds of values that a configuration key may hold: how each is read from TOML and from text.
+"""The kinds of values that a configuration key may hold. Each kind defines how a value is read from TOML and
+from text.
 
 `check` takes a TOML value, `from_text` the text of an environment variable or a flag. Both return the value
-that the server uses, and raise ValueError with half a sentence that says what was expected. `to_toml` is the
+that the server uses, and raise ValueError with a text such as "expected a GUID, got …". `to_toml` is the
 inverse of `check`, and `schema` is the JSON schema of the values that `check` takes, for editors.
 
-The kinds do not use pydantic, because every client command without an endpoint reads the configuration:
-importing pydantic and building models of these sections would take longer than the rest of such a command.
+The kinds do not use pydantic, because every client command without an endpoint reads the configuration, and
+importing pydantic and building the models of the sections would take longer than the rest of such a command.
 
 To add a key:
 
-1. Add a field to the dataclass of its section in `config/sections/`:
-   `name: type = key(kind, default, about)`.
-   The key can then be read from the file and from the variable MSMQ_FAST_SECTION__KEY, and its mistakes are
-   reported with their line.
-2. Read it where the server is assembled, usually in `server/assembly.py`.
+1. Add a field to the dataclass of its section in `config/sections/`: `name: type = key(kind, default,
+   about)`. The key can then be set in the file and in the variable MSMQ_FAST_SECTION__KEY, and a mistake in
+   its value is reported with the line.
+2. Use the value where the server is assembled, usually in `server/assembly.py`.
 3. Regenerate the reference: `python -m tools.configuration --write`.
 """
 
@@ -74,7 +74,7 @@ class Kind:
 
 
 def key(kind: Kind, default: Any, about: str, *, secret: bool = False, live: bool = False) -> Any:
-    """Return the dataclass field of a key, with its kind, its default and a short description.
+    """Return the dataclass field of a key, with its kind, its default and a short description (`about`).
 
     The value of a `secret` key is never shown. A `live` key can change while the server runs
     (`server/reloading.py`).
@@ -220,11 +220,15 @@ def integer(low: int, high: int) -> Kind:
 
 
 class Preferred(int):
-    """A default port: the server uses it if it is free, and does not fail if it is not."""
+    """A default port: the server listens there if the port is free, and starts without this listener if
+    not.
+    """
 
 
 def port(*, optional: bool = True) -> Kind:
-    """Return the kind of port numbers. 0 lets the system choose a port; None stands for "off"."""
+    """Return the kind of port numbers. 0 lets the system choose a port. With `optional`, "off" is also
+    allowed; its value is None.
+    """
     described = "a port number from 0 to 65535" + (' or "off"' if optional else "")
 
     def check(value: object) -> int | None:
@@ -260,8 +264,8 @@ def size(low: int, high: int) -> Kind:
 
 
 def quota(*, auto: bool = False) -> Kind:
-    """Return the kind of quotas: a limit on the bytes of messages, written as a size or "unlimited", and with
-    `auto` also "auto".
+    """Return the kind of quotas. A quota limits the bytes of messages; it is written as a size or
+    "unlimited", and with `auto` also as "auto".
 
     The value is in KB (1024 bytes, rounded up), the unit of MSMQ; 4294967295 stands for "unlimited" and None
     for "auto".
@@ -307,7 +311,7 @@ def duration(low: float, high: float) -> Kind:
 
 
 def fraction() -> Kind:
-    """Return the kind of numbers from 0 to 1."""
+    """Return the kind of numbers from 0 to 1, both included."""
     described = "a number from 0 to 1"
 
     def check(value: object) -> float:
@@ -325,7 +329,7 @@ def fraction() -> Kind:
 
 
 def choice(*words: str) -> Kind:
-    """Return the kind of a value that is one of `words`."""
+    """Return the kind of texts that must be one of `words`."""
     described = "one of " + ", ".join(f'"{word}"' for word in words)
 
     def check(value: object) -> str:

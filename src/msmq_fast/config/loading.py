@@ -3,8 +3,8 @@
 1. The sources are read one after the other: file, variables, flags. A later source overrides an earlier one.
 2. An old name of a key (`config/renamed.py`) is replaced by the new one, with a warning.
 3. The kind of the key checks the value; mistakes are collected, and reading continues.
-4. If there are no mistakes, the security profile sets the keys that no source has set, and keys that depend
-   on each other are checked.
+4. If there are no mistakes, the security profile sets those of its keys that no source has set, and keys that
+   depend on each other are checked.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, 
 
 
 def variable(name: str) -> str:
-    """Return the name of the environment variable of a key "section.key"."""
+    """Return the name of the environment variable that sets the key `name`, "section.key"."""
     return ENVIRONMENT_PREFIX + name.replace(".", "__").upper()
 
 
 class _FileReader:
-    """Reads a file into `config`, and adds its mistakes to `mistakes`."""
+    """Reads a file into `config`, and adds the mistakes in the file to `mistakes`."""
 
     def __init__(self, config: Config, file: Path, mistakes: list[Mistake]) -> None:
         self._config = config
@@ -179,8 +179,8 @@ class _FileReader:
         self._config.origins[f"{name}[{index}].{key}"] = Origin(Source.FILE, str(self._file), line)
 
     def _unknown(self, section: str, key: str, keys: Mapping[str, object], line: int | None) -> None:
-        """Report a key that the section does not have. If it resembles an old name, the report suggests the
-        new one.
+        """Report a key that the section does not have. If the key resembles an old name of another key, the
+        report suggests the new name of that key.
         """
         old = {name.rpartition(".")[2]: new.name for name, new in RENAMED.items() if _within(name, section)}
         close = suggestion(key, [*keys, *old])
@@ -243,7 +243,7 @@ def _set_from_text(config: Config, name: str, text: str, origin: Origin, mistake
 
 
 def _target(config: Config, name: str) -> tuple[Any, str]:
-    """Return the section object that holds the key "section.key", and the name of its field."""
+    """Return (section object, name of the field in it) of the key `name`, "section.key"."""
     section, key = _halves(name)
     return config.section(section), key
 

@@ -11,9 +11,9 @@ __all__ = ["ConfigError", "Mistake", "suggestion"]
 
 
 class Mistake:
-    """One mistake: the file or variable, the line in the file if it is known, and what is wrong.
+    """One mistake: the file, variable or flag, the line in the file if it is known, and what is wrong.
 
-    Its text is always one line, since names and values of the file may hold any character.
+    The text of a mistake is always one line: characters of the file that cannot be printed are escaped.
     """
 
     __slots__ = ("line", "text", "where")

@@ -30,7 +30,7 @@ LONGEST_COMPUTER_NAME: Final = 15  # as Windows has it: the directory and other 
 
 
 def _text(described: str, good: Callable[[str], bool]) -> Kind:
-    """Return the kind of a text that is empty or satisfies `good`."""
+    """Return the kind of texts that are empty or satisfy `good`; `described` completes "expected …"."""
 
     def check(value: object) -> str:
         text = str(TEXT.check(value))
@@ -42,7 +42,9 @@ def _text(described: str, good: Callable[[str], bool]) -> Kind:
 
 
 def _texts(described: str, good: Callable[[str], bool]) -> Kind:
-    """Return the kind of a text or a list of texts, each of which satisfies `good`."""
+    """Return the kind of values that are a text or a list of texts, each of which satisfies `good`;
+    `described` completes "expected …".
+    """
 
     def check(value: object) -> tuple[str, ...]:
         for text in TEXTS.check(value):
@@ -86,8 +88,8 @@ def _is_guid(text: str) -> bool:
 
 
 def _is_hop(text: str) -> bool:
-    """Whether the text is a host name, an address or a GUID. A text with exactly one colon is invalid, since
-    the part after it would be a port.
+    """Whether the text is a host name, an address or a GUID. A text with exactly one colon is invalid: the
+    part after the colon would be a port.
     """
     return _is_computer(text) and text.count(":") != 1
 

@@ -1,4 +1,4 @@
-"""The origin of a key's value."""
+"""The origin of the value of a key: the default, a profile, the file, a variable or a flag."""
 
 from __future__ import annotations
 

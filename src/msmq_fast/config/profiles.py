@@ -1,4 +1,6 @@
-"""Security profiles: groups of defaults (`security.profile`). A key that the user sets takes precedence."""
+"""Security profiles: groups of defaults (`security.profile`). The value of a key that the user sets takes
+precedence.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,9 @@ PROFILES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 
 def apply_profile(config: Config) -> str | None:
-    """Apply the profile to all keys that no source has set.
+    """Set each key of the profile that no source has set.
 
-    Returns an error text if the profile needs another key that is missing, else None.
+    Returns None, or an error text if the profile requires a key that is not set.
     """
     for name, value in PROFILES[config.security.profile].items():
         if name not in config.origins:

@@ -1,7 +1,7 @@
-"""Renamed keys. The old names are still read, with a warning that states the new name.
+"""Renamed keys. The old names are still accepted, with a warning that states the new name.
 
-To rename a key: change its field in `config/sections/`, and add its old name here. Remove an old name with
-the second minor version after the one that renamed it.
+To rename a key: change its field in `config/sections/`, and add its old name here. Remove an old name in the
+second minor version after the one that renamed the key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Finds the line of a table or key in a TOML text, so that mistakes can be reported by line.
 
 `tomllib` parses but keeps no positions. This scan reads table headers and the first key of each line, and
-skips multi-line strings and arrays; a mistake in a key that it does not find is reported without a line.
+skips multi-line strings and arrays. A mistake in a key that the scan does not find is reported without a line
+number.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class LineIndex:
         return bare.count("[") + bare.count("{") - bare.count("]") - bare.count("}")
 
     def line(self, table: str, key: str = "", index: int = 0) -> int | None:
-        """Return the line of a key, or the line of its table, or None if neither is known."""
+        """Return the line number of a key; that of its table if the line of the key is not known; None if
+        neither is known.
+        """
         return self._lines.get((table, index, key)) or self._lines.get((table, index, ""))
 
 

@@ -8,7 +8,7 @@ __all__ = ["toml_text"]
 
 
 def toml_text(value: object) -> str:
-    """Return a text, number, flag or list of these in TOML syntax."""
+    """Return a text, number, bool, or list of these in TOML syntax."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -20,4 +20,4 @@ def toml_text(value: object) -> str:
         return f"[{', '.join(map(toml_text, value))}]"
     if isinstance(value, int | float):
         return f"{value:.12g}" if isinstance(value, float) else str(value)
-    raise TypeError(f"TOML has no {type(value).__name__}")
+    raise TypeError(f"a {type(value).__name__} cannot be written as TOML")

@@ -1,7 +1,7 @@
 """The kinds of configuration keys that hold SRMP URLs and digests.
 
-The URL parser is imported when the first URL is read: it loads the queue manager, and client commands read
-the configuration only for the socket.
+The URL parser is imported only when the first URL is read: its import loads the queue manager, and most
+client commands need only the path of the socket from the configuration.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def _pair(text: str) -> Pair:
         return Pair(_pattern(source), target)
     except ValueError:
         raise ValueError(
-            f'expected "http://from/msmq/queue -> http://to/msmq/queue", the first with or without a * at '
-            f'its end, got "{text}"'
+            f'expected "http://from/msmq/queue -> http://to/msmq/queue" (the first URL may end with a *), '
+            f'got "{text}"'
         ) from None
 
 
@@ -77,7 +77,7 @@ def _url(value: object) -> str:
 def _digests(value: object) -> tuple[str, ...]:
     for text in TEXTS.check(value):
         if text not in _DIGESTS:
-            raise ValueError(f'expected some of {", ".join(_DIGESTS)}, got "{text}"')
+            raise ValueError(f'expected one or more of {", ".join(_DIGESTS)}, got "{text}"')
     return tuple(TEXTS.check(value))
 
 

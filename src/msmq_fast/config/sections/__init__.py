@@ -86,13 +86,13 @@ def default_data_directory() -> Path:
 
 
 def default_computer_name() -> str:
-    """Return the first label of the host name, cut to 15 characters, the limit of Windows computer names."""
+    """Return the first label of the host name, cut to 15 characters: the limit of Windows computer names."""
     return socket.gethostname().split(".", 1)[0][: name_kinds.LONGEST_COMPUTER_NAME] or "localhost"
 
 
 @dataclass(slots=True)
 class Config:
-    """The whole configuration. `source` names the file that was read, for messages to people."""
+    """The whole configuration. `source` is the name of the file that was read, for messages to people."""
 
     server: ServerConfig = field(default_factory=ServerConfig)
     listen: ListenConfig = field(default_factory=ListenConfig)
@@ -120,7 +120,7 @@ class Config:
     warnings: list[str] = field(default_factory=list)  # one line for each old name that was read
 
     def section(self, name: str) -> Any:
-        """Return a section by its name, such as "log" or "listen.app"."""
+        """Return the section with this name, such as "log" or "listen.app"."""
         return attrgetter(name)(self)
 
     @property

@@ -22,8 +22,10 @@ class DirectoryConfig:
     )
     site: str = key(kinds.GUID, "", "site of this computer, registered at the first start")
     sites_interval: float = key(
-        kinds.duration(60, 10**7), 43_200.0, "interval at which the sites are read again"
+        kinds.duration(60, 10**7), 43_200.0, "interval at which the sites are read again from the directory"
     )
     gates_interval: float = key(
-        kinds.duration(60, 10**7), 3_600.0, "interval at which the site gates are read again"
+        kinds.duration(60, 10**7),
+        3_600.0,
+        "interval at which the site gates are read again from the directory",
     )

@@ -14,26 +14,28 @@ __all__ = ["InteropConfig"]
 class InteropConfig:
     """Section [interop]: answers to questions that the protocol documents leave open.
 
-    The defaults suit every known peer. Change a key only if a peer refuses what this server sends, or the
-    server refuses what the peer sends. The number at the end of each description names the question.
+    The defaults suit every known peer. Change a key only if a peer refuses the packets of this server, or
+    this server refuses those of the peer. The number at the end of each description names the question.
     """
 
     unsigned_sender_id: str = key(
         kinds.choice("use", "anonymous"),
         "anonymous",
-        "sender id of an unsigned message: use: it names the sender, as on Windows; anonymous: it is ignored "
-        "(AMB-23)",
+        "meaning of the sender id in an unsigned message. use: it identifies the sender, as on "
+        "Windows; anonymous: it is ignored (AMB-23)",
     )
     copy_message_ids: str = key(
         kinds.choice("own", "same"),
         "own",
-        "message ids of the copies of a message for several queues: each copy has its own, or all have the "
-        "same (DA-028)",
+        "message ids of the copies of a message that is sent to several queues. own: each copy has "
+        "its own; same: all have the same (DA-028)",
     )
     signature_queue_names: str = key(
         kinds.choice("field", "content", "text", "text-nul"),
         "field",
-        "form in which queue names are hashed for a signature (AMB-82)",
+        "form in which queue names are hashed for a signature. field: the bytes of the UserHeader; "
+        "content: the same without count and padding of direct names; text: the format name in "
+        "UTF-16; text-nul: the same with its NUL (AMB-82)",
     )
     signature_label_includes_nul: bool = key(
         kinds.FLAG, True, "hash the label with its terminating NUL for a signature (AMB-82)"
@@ -58,7 +60,8 @@ class InteropConfig:
     provider_follows_privacy_level: bool = key(
         kinds.FLAG,
         False,
-        "encrypt with the provider of the privacy level, not with the best one of the destination (AMB-27)",
+        "encrypt with the provider of the privacy level, not with the best one that the destination "
+        "supports (AMB-27)",
     )
     sign_to_direct_names: bool = key(kinds.FLAG, True, "sign messages to direct format names too (QB-402)")
     srmp_stream_element_is_lowercase: bool = key(

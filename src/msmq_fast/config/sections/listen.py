@@ -1,4 +1,4 @@
-"""Sections [listen.*]: the addresses and ports of the server, and who may use how many connections there."""
+"""Sections [listen.*]: the addresses and ports of the server, and the limits of the connections to them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class ListenMqqb:
     host: tuple[str, ...] = key(kinds.TEXTS, _EVERYWHERE, "addresses of the message and ping listeners")
     port: int | None = key(kinds.port(), 1801, "TCP port for messages")
     ping_port: int | None = key(kinds.port(), 3527, "UDP port for the ping")
-    max_connections: int = key(_CONNECTIONS, 4096, "most open connections", live=True)
+    max_connections: int = key(_CONNECTIONS, 4096, "maximum number of open connections", live=True)
     max_connections_per_address: int = key(
-        _CONNECTIONS, 1024, "most open connections from one client address", live=True
+        _CONNECTIONS, 1024, "maximum number of open connections from one client address", live=True
     )
 
 
@@ -58,7 +58,10 @@ class ListenApp:
     )
     tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate", live=True)
     max_connections: int = key(
-        _CONNECTIONS, 1024, "open connections, over the Unix socket and TCP together", live=True
+        _CONNECTIONS,
+        1024,
+        "maximum number of open connections, over the Unix socket and TCP together",
+        live=True,
     )
 
 
@@ -72,7 +75,9 @@ class ListenAdmin:
         kinds.PATH, None, "certificate chain (PEM) of the listener, which then speaks HTTPS only", live=True
     )
     tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate", live=True)
-    max_connections: int = key(_CONNECTIONS, 128, "open connections, bulk readers included", live=True)
+    max_connections: int = key(
+        _CONNECTIONS, 128, "maximum number of open connections, bulk readers included", live=True
+    )
 
 
 @dataclass(slots=True)
@@ -82,10 +87,13 @@ class ListenHttp:
     host: tuple[str, ...] = key(kinds.TEXTS, (), "addresses of the listener; empty: those of [listen.mqqb]")
     port: int | None = key(kinds.port(), None, "TCP port, usually 80")
     max_connections: int = key(
-        _CONNECTIONS, 4096, "open connections, over HTTP and HTTPS together", live=True
+        _CONNECTIONS, 4096, "maximum number of open connections, over HTTP and HTTPS together", live=True
     )
     max_connections_per_address: int = key(
-        _CONNECTIONS, 1024, "open connections of one address, over HTTP and HTTPS together", live=True
+        _CONNECTIONS,
+        1024,
+        "maximum number of open connections from one address, over HTTP and HTTPS together",
+        live=True,
     )
 
 
@@ -93,7 +101,7 @@ class ListenHttp:
 class ListenHttps:
     """Section [listen.https]: messages over HTTPS (SRMP).
 
-    [listen.http] limits the connections of both.
+    The limits on connections in [listen.http] apply to HTTP and HTTPS together.
     """
 
     host: tuple[str, ...] = key(kinds.TEXTS, (), "addresses of the listener; empty: those of [listen.mqqb]")
@@ -140,9 +148,11 @@ class ListenRpc:
         "TCP port of the endpoint mapper; if it cannot be opened, the server logs a warning and runs "
         "without an endpoint mapper",
     )
-    max_connections: int = key(_CONNECTIONS, 4096, "open connections at each port", live=True)
+    max_connections: int = key(
+        _CONNECTIONS, 4096, "maximum number of open connections at each port", live=True
+    )
     max_connections_per_address: int = key(
-        _CONNECTIONS, 1024, "open connections of one address, at each port", live=True
+        _CONNECTIONS, 1024, "maximum number of open connections from one address, at each port", live=True
     )
 
 
@@ -158,10 +168,12 @@ class ListenConfig:
     rpc: ListenRpc = field(default_factory=ListenRpc)
 
     def hosts(self, listener: ListenHttp | ListenHttps | ListenRpc) -> tuple[str, ...]:
-        """Return the addresses of a listener: its own if it has any, else those of [listen.mqqb]."""
+        """Return the addresses of a listener: its `host` if that is not empty, else those of
+        [listen.mqqb].
+        """
         return listener.host or self.mqqb.host
 
     @property
     def message_hosts(self) -> tuple[str, ...]:
-        """Addresses at which the server receives messages."""
+        """Return the addresses of all listeners that receive messages from other computers."""
         return tuple(dict.fromkeys((*self.mqqb.host, *self.http.host, *self.https.host)))

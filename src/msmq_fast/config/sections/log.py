@@ -17,10 +17,18 @@ class LogConfig:
     level: str = key(
         kinds.choice("debug", "info", "warning", "error"),
         "info",
-        "least severe level that is written",
+        "least severe level of the lines that are written",
         live=True,
     )
-    format: str = key(kinds.choice("text", "json"), "text", "text, or one JSON object per line", live=True)
+    format: str = key(
+        kinds.choice("text", "json"),
+        "text",
+        "text: lines for people; json: one JSON object per line",
+        live=True,
+    )
     refusals_per_second: int = key(
-        kinds.integer(1, 1_000_000), 5, "lines per second about refused messages and connections", live=True
+        kinds.integer(1, 1_000_000),
+        5,
+        "maximum number of lines per second about refused messages and connections",
+        live=True,
     )

@@ -14,7 +14,9 @@ __all__ = ["MqqbConfig"]
 class MqqbConfig:
     """Section [mqqb]: sessions with other queue managers."""
 
-    window: int = key(kinds.integer(1, 65535), 64, "unacknowledged messages in flight on one session")
+    window: int = key(
+        kinds.integer(1, 65535), 64, "maximum number of unacknowledged messages in flight on one session"
+    )
     allow: tuple[str, ...] = key(
         kinds.NETWORKS,
         (),
@@ -44,7 +46,9 @@ class MqqbConfig:
         "a session without messages is closed after this time; 0: 5 minutes, at a router 2 minutes",
     )
     several_addresses: bool = key(
-        kinds.FLAG, False, "allow a queue manager to have sessions from several addresses of one family"
+        kinds.FLAG,
+        False,
+        "allow one queue manager to open sessions from several addresses of one family (IPv4 or IPv6)",
     )
     routers: tuple[str, ...] = key(
         name_kinds.PEERS,
@@ -95,12 +99,16 @@ class MqqbConfig:
         kinds.FLAG, False, "send report messages for traced messages (EnableReportMessages)"
     )
     report_queue: str = key(
-        kinds.GUID, "", "public queue for reports on messages that name no queue, as all messages over HTTP"
+        kinds.GUID,
+        "",
+        "GUID of the public queue for reports on traced messages that name no report queue, such as "
+        "all messages over HTTP",
     )
     insecure_nacks: bool = key(
         kinds.FLAG,
         False,
-        "tell senders about unknown queues, denied access, bad signatures and failed decryption",
+        "send negative acknowledgments that tell the sender about unknown queues, denied access, bad "
+        "signatures and failed decryption",
     )
     ack_timeout: float = key(
         kinds.duration(20, 120), 20.0, "a session is closed if the peer acknowledges nothing for this time"

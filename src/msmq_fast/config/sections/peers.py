@@ -19,5 +19,7 @@ class PeerDeclaration:
 
     guid: str = key(name_kinds.GUID, "", "GUID of the queue manager")
     addresses: tuple[str, ...] = key(
-        name_kinds.ADDRESSES, (), "its IP addresses; no other address may use its GUID"
+        name_kinds.ADDRESSES,
+        (),
+        "IP addresses of the queue manager; a peer with another address may not use its GUID",
     )

@@ -18,25 +18,29 @@ class PgmConfig:
     enabled: bool = key(
         kinds.FLAG,
         False,
-        "queues with a multicast address receive from it, and messages may be sent to MULTICAST= names",
+        "queues with a multicast address receive messages from it, and messages may be sent to "
+        "MULTICAST= names",
     )
     interfaces: tuple[str, ...] = key(
         kinds.TEXTS,
         (),
-        "names or IPv4 addresses of the network interfaces; empty: the one that the system chooses",
+        "names or IPv4 addresses of the network interfaces; empty: the interface that the system chooses",
     )
     rate: int = key(
         kinds.size(1000, 1 << 40),
         70_000,
-        "bytes per second that are sent to one group, headers and repairs included (TXW_MAX_RTE)",
+        "maximum number of bytes per second that are sent to one group, headers and repairs included "
+        "(TXW_MAX_RTE)",
     )
     window: float = key(
-        kinds.duration(1, 86_400), 300.0, "time for which receivers can ask for sent data again (TXW_SECS)"
+        kinds.duration(1, 86_400),
+        300.0,
+        "time for which receivers can request that sent data is sent again (TXW_SECS)",
     )
     ttl: int = key(
         kinds.integer(1, 255), 16, "time to live of packets: the number of networks that they may cross"
     )
-    mtu: int = key(kinds.integer(576, 65_535), 1500, "bytes of the largest IP packet")
+    mtu: int = key(kinds.integer(576, 65_535), 1500, "size of the largest IP packet in bytes")
     buffer: int = key(
         kinds.size(1 << 16, 1 << 30), 4 << 20, "bytes that the system buffers until the server reads them"
     )

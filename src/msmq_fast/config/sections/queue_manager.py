@@ -18,20 +18,24 @@ class QueueManagerConfig:
     quota: int | None = key(
         kinds.quota(auto=True),
         None,
-        "bound on the bytes of all messages; auto: half of the disk, at least 8 GiB",
+        "maximum size of all messages together; auto: half of the disk, at least 8 GiB",
     )
     journal_quota: int | None = key(
-        kinds.quota(auto=True), None, "bound on the bytes of the computer journal; auto: an eighth of quota"
+        kinds.quota(auto=True),
+        None,
+        "maximum size of the messages in the computer journal; auto: an eighth of quota",
     )
     deadletter_quota: int | None = key(
-        kinds.quota(auto=True), None, "bound on the bytes of each dead-letter queue; auto: an eighth of quota"
+        kinds.quota(auto=True),
+        None,
+        "maximum size of the messages in each dead-letter queue; auto: an eighth of quota",
     )
     cache: int = key(kinds.size(0, TIB), 64 * MIB, "memory for the bodies of recoverable messages")
     express_memory: int = key(
         kinds.size(0, TIB),
         0,
-        "memory for express messages; when it is full, the server accepts no more; 0: half of the"
-        " memory of this computer",
+        "memory for express messages; when it is full, the server accepts no more messages; 0: half "
+        "of the memory of this computer",
     )
     time_to_reach_queue: float = key(
         kinds.duration(0, 2**32 - 1),

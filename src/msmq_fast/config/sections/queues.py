@@ -23,7 +23,7 @@ class QueueDeclaration:
     label: str = key(kinds.TEXT, "", "label, up to 124 characters")
     transactional: bool = key(kinds.FLAG, False, "accept transactional messages only")
     journal: bool = key(kinds.FLAG, False, "keep copies of received messages")
-    quota: int = key(kinds.quota(), 2**32 - 1, "bound on the bytes of all messages in the queue")  # KB
+    quota: int = key(kinds.quota(), 2**32 - 1, "maximum size of all messages in the queue together")  # KB
     authenticated: bool = key(kinds.FLAG, False, "accept signed messages only")
     multicast_address: str = key(
         name_kinds.GROUP,

@@ -18,7 +18,9 @@ class RouteDeclaration:
     name always leads straight to its host.
     """
 
-    destination: str = key(kinds.TEXT, "", 'GUID or host name of a queue manager; "*": all others')
+    destination: str = key(
+        kinds.TEXT, "", 'GUID or host name of a queue manager; "*": all other queue managers'
+    )
     via: tuple[str, ...] = key(
         name_kinds.HOPS,
         (),

@@ -20,13 +20,14 @@ class RpcConfig:
     epm: str = key(
         kinds.choice("own", "external", "off"),
         "own",
-        "the endpoint mapper: own: this server; external: another process, in which the ports are "
+        "endpoint mapper. own: this server; external: another process, in which the ports are "
         "registered, so that the server never tries other ports; off: none",
     )
     remote_read: bool = key(
         kinds.FLAG,
         True,
-        "offer RemoteRead (MS-MQRR), with which Windows reads since 2003; without it Windows tries qm2qm",
+        "offer RemoteRead (MS-MQRR), which Windows has used for remote reads since 2003; without it, "
+        "Windows tries qm2qm",
     )
     qm2qm: bool = key(kinds.FLAG, True, "offer qm2qm (MS-MQQP), which older readers use; needs qmcomm")
     qmcomm: bool = key(kinds.FLAG, True, "offer qmcomm and qmcomm2 (MS-MQMP)")
@@ -37,21 +38,21 @@ class RpcConfig:
         kinds.FLAG, False, "dependent clients may send to other computers without a log-on"
     )
     remote_read_level: str = key(
-        kinds.choice(*_LEVELS), "privacy", "least authentication level of RemoteRead"
+        kinds.choice(*_LEVELS), "privacy", "lowest accepted authentication level for RemoteRead"
     )
-    qm2qm_level: str = key(kinds.choice(*_LEVELS), "none", "least authentication level of qm2qm")
+    qm2qm_level: str = key(kinds.choice(*_LEVELS), "none", "lowest accepted authentication level for qm2qm")
     qmcomm_level: str = key(
-        kinds.choice(*_LEVELS), "none", "least authentication level of qmcomm and qmcomm2"
+        kinds.choice(*_LEVELS), "none", "lowest accepted authentication level for qmcomm and qmcomm2"
     )
     named_level: str = key(
         kinds.choice(*_LEVELS),
         "integrity",
-        "least authentication level of callers that log on, at each of these interfaces",
+        "lowest accepted authentication level of callers that log on, at each of these interfaces",
     )
     target_names: tuple[str, ...] = key(
         kinds.TEXTS,
         (),
-        'more names of this server that NTLM clients may log on to; "*": any name',
+        'further names of this server with which NTLM clients may log on; "*": any name',
     )
     allow_unauthenticated: bool = key(
         kinds.FLAG, False, "allow RemoteRead at every level, as AllowNonauthenticatedRpc does on Windows"
@@ -59,23 +60,23 @@ class RpcConfig:
     anonymous: bool = key(
         kinds.FLAG,
         True,
-        "callers may call without a log-on, where the level allows it; the access list of the "
-        "queue decides further",
+        "accept callers without a log-on, if the authentication level allows that; the access list of "
+        "the queue then decides",
     )
     ntlm: bool = key(kinds.FLAG, True, "callers may log on with NTLM, with the passwords of the users file")
     keytab: Path | None = key(
         kinds.PATH, None, "keytab for callers that log on with Kerberos; empty: no Kerberos"
     )
-    calls: int = key(kinds.integer(1, 1_000_000), 16_384, "open calls on one connection")
+    calls: int = key(kinds.integer(1, 1_000_000), 16_384, "maximum number of open calls on one connection")
     handles: int = key(
         kinds.integer(1, 1_000_000),
         16_384,
-        "context handles (open queues, unfinished reads) of the clients at one address; all "
-        "clients together may have twice as many",
+        "maximum number of context handles (open queues, unfinished reads) of the clients at one "
+        "address; all clients together may have twice as many",
     )
-    fragment: int = key(kinds.integer(2048, 65_528), 5840, "bytes of the largest fragment")
+    fragment: int = key(kinds.integer(2048, 65_528), 5840, "size of the largest fragment in bytes")
     bind_timeout: float = key(
-        kinds.duration(0.1, 600), 30.0, "time for a connection to bind, and to authenticate"
+        kinds.duration(0.1, 600), 30.0, "time within which a new connection must bind and authenticate"
     )
     idle_timeout: float = key(
         kinds.duration(1, 10**7),
@@ -85,7 +86,7 @@ class RpcConfig:
     end_timeout: float = key(
         kinds.duration(1, 86_400),
         300.0,
-        "time in which a reader must end the read of a message by RemoteRead (RpcCancelTimeout)",
+        "time within which a remote reader must end its read of a message (RpcCancelTimeout)",
     )
     keep_alive: float = key(
         kinds.duration(1, 86_400), 60.0, "the host of a silent connection is probed after this time"

@@ -27,8 +27,8 @@ class ServerConfig:
     advertised_address: str = key(
         name_kinds.COMPUTER,
         "",
-        "address or host name at which others reach this server, if network address translation "
-        "hides its own",
+        "address or host name at which other computers reach this server, if network address "
+        "translation hides its own",
     )
     guid: str = key(
         kinds.GUID, "", "GUID of the queue manager, used when the store is created; empty: a new one"
@@ -38,4 +38,6 @@ class ServerConfig:
         None,
         "data directory; empty: /var/lib/msmq-fast for root, else the data directory of the user",
     )
-    drain_timeout: float = key(kinds.duration(0, 3600), 10.0, "time that a stop may take before it is forced")
+    drain_timeout: float = key(
+        kinds.duration(0, 3600), 10.0, "maximum time for an orderly stop; after it, the stop is forced"
+    )

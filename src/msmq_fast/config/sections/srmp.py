@@ -23,7 +23,7 @@ class SrmpConfig:
     sending: str = key(
         kinds.choice("auto", "on", "off"),
         "auto",
-        "send messages to DIRECT=HTTP:// and HTTPS:// names; auto: unless both HTTP ports are off",
+        "send messages to DIRECT=HTTP:// and DIRECT=HTTPS:// names; auto: on, unless both HTTP ports are off",
     )
     retry_interval: float = key(
         kinds.duration(0.1, 86_400), 20.0, "time before a queue retries a message that was not accepted"
@@ -33,11 +33,13 @@ class SrmpConfig:
     )
     response_timeout: float = key(kinds.duration(1, 3_600), 60.0, "time for the answer to a message")
     connect_timeout: float = key(kinds.duration(0.1, 600), 10.0, "time for one attempt to connect")
-    connections_per_host: int = key(kinds.integer(1, 1024), 8, "connections to one server at the same time")
-    ca_file: Path | None = key(
-        kinds.PATH, None, "certificates (PEM) that servers are verified with; empty: those of the system"
+    connections_per_host: int = key(
+        kinds.integer(1, 1024), 8, "maximum number of connections to one server at the same time"
     )
-    proxy: str = key(name_kinds.PROXY, "", "host:port of the proxy for messages that leave; empty: no proxy")
+    ca_file: Path | None = key(
+        kinds.PATH, None, "CA certificates (PEM) that verify other servers; empty: those of the system"
+    )
+    proxy: str = key(name_kinds.PROXY, "", "host:port of the proxy for outgoing messages; empty: no proxy")
     proxy_bypass: tuple[str, ...] = key(
         kinds.TEXTS,
         (),
@@ -46,8 +48,8 @@ class SrmpConfig:
     public_host: str = key(
         kinds.TEXT,
         "",
-        "host in the URLs at which others reach this computer; empty: server.advertised_address, "
-        "or the own name",
+        "host in the URLs with which other computers reach this computer; empty: "
+        "server.advertised_address, or the computer name",
     )
     store_and_forward: bool = key(
         kinds.FLAG,
@@ -57,35 +59,44 @@ class SrmpConfig:
     inbound: tuple[Pair, ...] = key(
         PAIRS,
         (),
-        'destinations of incoming messages, "from -> to"; a * at the end of "from" stands for any rest',
+        'redirections of the destinations of incoming messages, "from -> to"; a * at the end of '
+        '"from" stands for any rest',
     )
     outbound: tuple[Pair, ...] = key(
-        PAIRS, (), 'hosts to connect to for outgoing messages, "from -> to"; the messages do not change'
+        PAIRS,
+        (),
+        'hosts to connect to for outgoing messages, "from -> to"; the messages themselves do not change',
     )
     outbound_exceptions: tuple[str, ...] = key(
-        PATTERNS, (), "destinations that outbound does not apply to; a * at the end stands for any rest"
+        PATTERNS, (), "destinations to which outbound does not apply; a * at the end stands for any rest"
     )
     stream_receipts: tuple[Pair, ...] = key(
-        PAIRS, (), 'where stream receipts of messages to a URL are sent, "destination -> URL"'
+        PAIRS,
+        (),
+        'URLs to which receivers send the stream receipts for messages to a destination, "destination '
+        '-> URL"',
     )
     default_stream_receipt: str = key(
-        URL, "", "where all other stream receipts are sent; empty: order_queue$ at the public host"
+        URL, "", "URL to which all other stream receipts are sent; empty: order_queue$ at the public host"
     )
     mapping: Path | None = key(
-        kinds.PATH, None, "directory of mapping files (*.xml) as MSMQ on Windows has them, read at the start"
+        kinds.PATH,
+        None,
+        "directory of mapping files (*.xml) in the format of MSMQ on Windows, read at the start",
     )
     signature_digests: tuple[str, ...] = key(
         DIGESTS,
         ("sha256", "sha512"),
-        "hash algorithms of signatures that are accepted; sha1 (with which MSMQ signs) and md5 are weak",
+        "hash algorithms of signatures that are accepted; sha1, with which MSMQ signs, and md5 are weak",
     )
     unregistered_certificates: bool = key(
         kinds.FLAG,
         False,
-        "accept signatures with a certificate that is not registered here; they prove no sender",
+        "accept signatures with a certificate that is not registered here; they do not prove the "
+        "identity of the sender",
     )
     verify_signatures: bool = key(
-        kinds.FLAG, False, "verify signatures also where neither the queue nor its access list needs one"
+        kinds.FLAG, False, "verify signatures even if neither the queue nor its access list requires that"
     )
     send_certificate: bool = key(
         kinds.FLAG, False, "add the certificate of the sender to signed messages (KeyInfo)"
@@ -93,21 +104,21 @@ class SrmpConfig:
     check_expiry: bool = key(
         kinds.FLAG,
         True,
-        "messages that have expired when they arrive are dropped and answered with 200; false: "
-        "they are kept, without that limit",
+        "messages that have expired when they arrive are dropped and answered with 200; false: they "
+        "are accepted, and the expired time limit is ignored",
     )
     expired_dead_letters: int = key(
         kinds.size(0, 1 << 40),
         16 << 20,
-        "bytes of dead letters per hour that expired messages of one address (IPv6: one /64) may "
-        "leave here; beyond it the answer is 400, and the sender keeps the message",
+        "maximum bytes of dead letters per hour for expired messages from one address (IPv6: one "
+        "/64); above it the answer is 400, and the sender keeps the message",
     )
     receipts_to: tuple[str, ...] = key(
         name_kinds.HOSTS,
         (),
-        "hosts (*.example.org stands for all names below it) and networks that receipts may go "
-        "to, besides the address of the sender; acknowledgments of messages over MS-MQQB to HTTP "
-        "names go only to these",
+        "hosts (*.example.org stands for all names below it) and networks to which receipts may be "
+        "sent, besides the address of the sender; acknowledgments of messages over MS-MQQB to HTTP "
+        "names are sent only to these",
     )
     receipt_delay: float = key(
         kinds.duration(0.05, 60),
@@ -127,7 +138,7 @@ class SrmpConfig:
     unfinished: int = key(
         kinds.size(0, 1 << 40),
         256 << 20,
-        "bytes of all large requests that are being received; beyond it the answer is 500",
+        "maximum size of all large requests together that are being received; above it the answer is 500",
     )
     keep_alive: float = key(
         kinds.duration(1, 86_400), 360.0, "a connection without requests is closed after this time"

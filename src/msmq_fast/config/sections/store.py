@@ -27,11 +27,13 @@ class StoreConfig:
     inline_commit_us: int = key(
         kinds.integer(0, 1_000_000),
         5000,
-        "a single message is committed without a change of threads; after a commit that took more"
-        " microseconds than this, not for the next 10 s; 0: never",
+        "the event loop commits a single message itself, unless such a commit took more than this "
+        "number of microseconds in the last 10 s; 0: the writer thread commits all messages",
     )
     disk_low: int = key(
-        kinds.size(0, 64 * TIB), 256 * MIB, "free space of the disk below which the server accepts no message"
+        kinds.size(0, 64 * TIB),
+        256 * MIB,
+        "free space of the disk below which the server accepts no messages",
     )
     disk_check_interval: float = key(
         kinds.duration(0.1, 3600), 2.0, "interval between two checks of the free space"

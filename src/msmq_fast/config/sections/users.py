@@ -28,6 +28,6 @@ class UserDeclaration:
     token: str = key(kinds.TEXT, "", "secret that the program presents", secret=True)
     token_file: Path | None = key(kinds.PATH, None, "file that holds the secret")
     token_sha256: str = key(
-        kinds.SHA256, "", "SHA-256 of the secret, so that the file does not hold the secret itself"
+        kinds.SHA256, "", "SHA-256 of the secret, if the file shall not hold the secret itself"
     )
     groups: tuple[str, ...] = key(kinds.TEXTS, (), "groups of the user, such as administrators")
