@@ -69,7 +69,7 @@ def test_the_declared_encoding_counts() -> None:
     assert xml(b'<?xml version="1.0" encoding="utf-16"?><a>\xc3\xa9</a>').endswith("<a>é</a>")
     with pytest.raises(BodyError, match="the encoding rot13 that the document declares is not known"):
         xml(b'<?xml version="1.0" encoding="rot13"?><a/>')
-    with pytest.raises(BodyError, match="begins with <"):
+    with pytest.raises(BodyError, match="does not begin with <"):
         xml(b"plain")
 
 
@@ -148,13 +148,13 @@ def test_other_framings() -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (b"", "begins with a version record"),
-        (b"\1\4", "begins with a version record"),
-        (b"\0\1", "2 bytes are missing at byte 1 of 2"),
+        (b"", "must begin with a version record"),
+        (b"\1\4", "must begin with a version record"),
+        (b"\0\1", "2 bytes are needed at byte 1, but the data ends at byte 2"),
         (b"\0\1\0\1\x09", "mode 9 is not known"),
         (b"\0\1\0\3\x20", "encoding 32 is not known"),
         (b"\0\1\0\x2a", "record 42 is not known"),
-        (b"\0\1\0\2\x05ab", "5 bytes are missing"),
+        (b"\0\1\0\2\x05ab", "5 bytes are needed"),
         (b"\0\1\0\2\xff\xff\xff\xff\xff", "longer than 31 bits"),
         (b"\0\1\0\2\1\xff", "not UTF-8"),
         (b"\0\1\0\x08\x05oops\n", r"the fault 'oops\\n'"),
@@ -339,11 +339,11 @@ def test_empty_values_and_numbers() -> None:
     ("extension", "reason"),
     [
         (b"\x01\x02", "neither XML nor JSON"),
-        (b"<Other/>", "is Other, not ArrayOfHeaderInfo"),
+        (b"<Other/>", "an XML document Other, not ArrayOfHeaderInfo"),
         (b"<ArrayOfHeaderInfo>", "not XML"),
-        (b'<!DOCTYPE a [<!ENTITY b "c">]><ArrayOfHeaderInfo/>', "declare a document type"),
+        (b'<!DOCTYPE a [<!ENTITY b "c">]><ArrayOfHeaderInfo/>', "have a document type declaration"),
         (b"{", "not JSON"),
-        (b"[1]", "not of Key and Value"),
+        (b"[1]", "do not have Key and Value"),
         (b"[" * 100_000, "not JSON"),
     ],
 )

@@ -98,7 +98,7 @@ def test_in_dataframes_and_sql(spark: SparkSession) -> None:
     }
     assert (found[1]["nmf"], found[1]["nmf_error"]) == (
         None,
-        "a framed message begins with a version record",
+        "the body is not framed: it must begin with a version record",
     )
     assert (found[3]["nmf"], found[3]["nmf_error"]) == (None, None)
     assert found[4]["guid"] == str(identifier)

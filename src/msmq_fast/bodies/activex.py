@@ -43,11 +43,11 @@ _CY: Final = Decimal("0.0001")
 
 
 def encode(value: Any, name: str) -> tuple[bytes, int]:
-    """Return the body and the body type of a value.
+    """Return (body, body type) for a value.
 
     `name` is a simple type, or `bstr`, `lpwstr`, `lpstr`, `currency`, `date` or `clsid`; a string becomes a
     BSTR, as COM programs send it. Raises BodyError if there is no VARIANT type for `name`, or the value does
-    not have that type.
+    not have the type `name`.
     """
     variant, simple = _ALSO.get(name, (0, name))
     kind = TYPES.get(simple)
@@ -79,7 +79,7 @@ def decode(body: bytes, body_type: int) -> Any:
 
 def _unpack(layout: struct.Struct, body: bytes) -> Any:
     if len(body) != layout.size:
-        raise BodyError(f"the body type needs {layout.size} bytes, not {len(body)}")
+        raise BodyError(f"a body of this type must have {layout.size} bytes, not {len(body)}")
     return layout.unpack(body)[0]
 
 
@@ -97,13 +97,13 @@ def _narrow(value: str) -> bytes:
 def _currency(value: Decimal | int) -> bytes:
     count = Decimal(value).scaleb(4)
     if count != count.to_integral_value() or not -(1 << 63) <= count < 1 << 63:
-        raise BodyError(f"a currency has four decimal places and 64 bits; {value} does not fit")
+        raise BodyError(f"{value} does not fit into a currency: 64 bits with four decimal places")
     return _I8.pack(int(count))
 
 
 def _date(value: datetime) -> bytes:
     if value.year < 100:
-        raise BodyError(f"a date begins with the year 100, not {value.year}")
+        raise BodyError(f"a date must be in the year 100 or later, not {value.year}")
     since = value.replace(tzinfo=None) - _EPOCH
     count = since.days * _DAY_MS + since.seconds * 1000 + since.microseconds // 1000
     part = count % _DAY_MS
@@ -140,7 +140,7 @@ def _read_date(body: bytes) -> datetime:
 
 def _read_guid(body: bytes) -> UUID:
     if len(body) != 16:
-        raise BodyError(f"the body type needs 16 bytes, not {len(body)}")
+        raise BodyError(f"a body of this type must have 16 bytes, not {len(body)}")
     return UUID(bytes_le=bytes(body))
 
 

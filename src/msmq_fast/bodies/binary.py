@@ -2,7 +2,8 @@
 
 Decoding has two steps, so that nothing in a hostile stream is expanded before it is counted:
 
-1. `_Values` walks the records and stores each object once, flat: a member that is a reference stays one.
+1. `_Values` walks the records and stores each object once. Objects are not nested: a member that is a
+   reference to another object stays a reference.
 2. `_Tree` converts the root to plain data: a dict with `__class__` for an object, a list for an array, and a
    Python value for the well-known types of .NET (numbers, Decimal, DateTime, TimeSpan, Guid, List,
    Dictionary). A second occurrence of an object is {"__ref__": path of the first}, so the result has no
@@ -59,16 +60,17 @@ _DATE_NOTE: Final = "times outside of the years 1 to 9999 are left as ticks"
 
 
 def decode(body: bytes) -> tuple[Any, list[str]]:
-    """Return the value of a stream, and notes on lossy conversions.
+    """Return (value of a stream, notes on lossy conversions).
 
-    Raises BodyError if the bytes are not a stream, are truncated or damaged, or exceed one of the bounds.
+    Raises BodyError if the bytes are not a BinaryFormatter stream, are truncated or damaged, or exceed one of
+    the bounds.
     """
     values = _Values(body)
     try:
         values.run()
     except Opaque:
         raise BodyError(
-            f"the types of the members before byte {values.at} are not in the stream; only .NET can read it"
+            f"the stream lacks the types of the members before byte {values.at}: only .NET can read it"
         ) from None
     tree = _Tree(values)
     return tree.root(), list(tree.notes)
@@ -99,7 +101,7 @@ class _Moment(NamedTuple):
 
 
 class _Values(Walk):
-    """The objects of a stream, stored flat."""
+    """The objects of a stream by identifier. Objects within objects are stored as references."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
@@ -108,11 +110,11 @@ class _Values(Walk):
         self._count = 0
 
     def object_begins(self, identifier: int, found: Class) -> None:
-        """Store the object; its members follow."""
+        """Store an empty object; the next values are its members."""
         self._own(identifier, _Object(found, []))
 
     def array_begins(self, identifier: int, name: str, lengths: list[int]) -> None:
-        """Store the array; its elements follow."""
+        """Store an empty array; the next values are its elements."""
         self._own(identifier, _Array(lengths))
 
     def _own(self, identifier: int, made: _Object | _Array) -> None:
@@ -125,7 +127,7 @@ class _Values(Walk):
             raise BodyError(f"object {identifier} before byte {self.at} occurs twice")
 
     def ends(self) -> None:
-        """Close the current object: the members that follow belong to the object around it."""
+        """Close the current object or array: the next values belong to the one that contains it."""
         self._owners.pop()
 
     def string_passed(self, identifier: int, text: str) -> None:
@@ -189,7 +191,7 @@ def _primitive(primitive: int, data: bytes) -> Any:
 
 
 def _prefix(data: bytes) -> int:
-    """Return the size in bytes of the length prefix of a string."""
+    """Return the size in bytes of the length prefix with which `data` begins."""
     return next(index for index, one in enumerate(data, 1) if not one & 0x80)
 
 
@@ -206,7 +208,9 @@ def _span(ticks: int) -> timedelta:
 
 
 class _Place:
-    """A position in the tree: the member or element `key` of an owner, which is a position itself."""
+    """A position in the tree: the member or element `key` of the object at the position `owner`. Its text is
+    the path from the root.
+    """
 
     __slots__ = ("key", "owner")
 
@@ -244,7 +248,7 @@ class _Tree:
         return self._expanded(_Reference(self._root), None, "$", 0)
 
     def _expanded(self, value: Any, owner: _Place | None, key: str | int, depth: int) -> Any:
-        """Return the plain data of the member or element `key` of the object at `owner`."""
+        """Return the plain data of `value`, the member or element `key` of the object at `owner`."""
         if isinstance(value, _Moment):
             return self._moment(value)
         if not isinstance(value, _Reference):
@@ -269,12 +273,14 @@ class _Tree:
         return self._array(found, place, depth + 1)
 
     def _first(self, identifier: int, place: _Place) -> _Place:
-        """Return the position at which the object occurred first; `place` if this is its first occurrence."""
+        """Return the position at which the object `identifier` occurred first; `place` if it has not occurred
+        before.
+        """
         return self._places.setdefault(identifier, place)
 
     def _spend(self, characters: int) -> None:
-        """Count text that the stream holds once and the tree several times. Raises BodyError beyond
-        MAX_TEXT.
+        """Count `characters` of a text that is in the stream once, but may be in the tree several times.
+        Raises BodyError if the sum exceeds MAX_TEXT.
         """
         self._text += characters
         if self._text > MAX_TEXT:
@@ -310,8 +316,8 @@ class _Tree:
         return {CLASS: name, **{key: one for key, one in expanded.items() if key != CLASS}}
 
     def _known(self, name: str, fields: dict[str, Any]) -> Any:
-        """Return the Python value of an object of a well-known type; None if the type is another or the
-        object is incomplete.
+        """Return the Python value of an object whose .NET type is well known; None for any other type, or if
+        the object is incomplete.
         """
         if name in _BOXED and set(fields) == {"m_value"}:
             value = fields["m_value"]
@@ -338,8 +344,8 @@ class _Tree:
 
 
 def _shaped(flat: list[Any], lengths: list[int]) -> list[Any]:
-    """Return a flat array as nested lists. An array without elements is an empty list, whatever its
-    dimensions are.
+    """Return the elements of an array with the dimensions `lengths` as nested lists. An array without
+    elements is an empty list, whatever its dimensions are.
     """
     if not flat:
         return flat
@@ -349,8 +355,8 @@ def _shaped(flat: list[Any], lengths: list[int]) -> list[Any]:
 
 
 def _pairs(pairs: Any) -> dict[str, Any] | list[list[Any]] | None:
-    """Return a Dictionary as a dict if its keys are strings, else as a list of pairs; None if it is
-    incomplete.
+    """Return the pairs of a Dictionary as a dict if the keys are strings, else as a list of pairs; None if
+    the Dictionary is incomplete.
     """
     if not isinstance(pairs, list) or not all(
         isinstance(one, dict) and "key" in one and "value" in one for one in pairs
@@ -397,7 +403,7 @@ _NULL, _NULLS_256, _NULLS = 10, 13, 14
 def encode(value: Any, name: str) -> bytes:
     """Return the stream that BinaryFormatter writes for a simple value or an array of simple values.
 
-    Raises BodyError if the formatter does not write the type, or the value does not have the type.
+    Raises BodyError if the formatter cannot write the type, or the value does not have the type.
     """
     if not name.endswith(ARRAY):
         return _HEADER + _root(value, simple_type(name)) + _END
@@ -456,8 +462,8 @@ def _array(items: Any, kind: SimpleType) -> bytes:
 
 
 def _strings(items: Any) -> bytes:
-    """Return an ArraySingleString record. A repeated string is written as a reference, as .NET writes the
-    same object.
+    """Return an ArraySingleString record. A repeated string is written as a reference to the first one, as
+    .NET does if they are the same object.
     """
     kind = TYPES["string"]
     parts = [bytes((_STRINGS_RECORD,)), _INT.pack(1), _INT.pack(len(items))]
@@ -498,14 +504,14 @@ def _value(value: Any, kind: SimpleType) -> bytes:
 
 
 def _kind_of(value: Any) -> int:
-    """Return the DateTimeKind of a datetime. Raises BodyError for a time zone other than UTC, which .NET
-    would interpret as its local zone.
+    """Return the DateTimeKind of a datetime. Raises BodyError for a time zone other than UTC: .NET would
+    interpret the time in its own local zone.
     """
     if value.tzinfo is None:
         return 0
     if value.utcoffset():
         raise BodyError(
-            f"the formatter binary writes times in UTC or without a zone, not {value.isoformat()}"
+            f"the formatter binary can write a time in UTC or without a zone only, not {value.isoformat()}"
         )
     return _KIND_UTC
 

@@ -1,4 +1,4 @@
-"""`decode` and `encode`: the common entry points for all formats."""
+"""The functions `decode` and `encode`: the common entry points for all formats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Decoded(NamedTuple):
     """A decoded body.
 
     `value` is plain data: None, bool, int, float, str, bytes, Decimal, datetime, timedelta, UUID, and lists
-    and dicts of these. `notes` describe lossy conversions; `error` says why there is no value.
+    and dicts of these. `notes` describe lossy conversions. If the bytes are invalid, `value` is None and
+    `error` says why.
     """
 
     kind: str
@@ -41,8 +42,9 @@ class Encoded(NamedTuple):
 def decode(body: bytes, body_type: int | None = None) -> Decoded:
     """Decode a body. Invalid bytes never raise: `error` of the result says in one line what is wrong.
 
-    `bodies.kind.body_kind` determines the kind, from the stated type or else from the first bytes. The value
-    of a body of kind `binary` is its bytes; the value of NetMsmqBinding framing is a dict of its records.
+    `bodies.kind.body_kind` determines the kind of the body, from the body type or else from the first bytes.
+    The value of a body of kind `binary` is its bytes; the value of a body with NetMsmqBinding framing is a
+    dict of the framing records.
     """
     kind = body_kind(body, body_type)
     if len(body) > MAX_BODY:
@@ -73,12 +75,12 @@ def _read(body: bytes, body_type: int | None, kind: str) -> tuple[Any, list[str]
 
 
 def encode(value: Any, formatter: str = "xml", *, type: str | None = None) -> Encoded:
-    """Return the body and the body type of a value, byte for byte as the formatter of .NET Framework writes
-    them on Windows.
+    """Return the body and the body type for a value, byte for byte as the formatter of .NET Framework on
+    Windows writes them.
 
     `formatter` is one of FORMATTERS. `type` names a simple type (`int16`, `single`, `datetime`; `int16[]` for
     an array; see `bodies.types`), for `activex` also a VARIANT type (`bstr`, `currency`); None selects the
-    type from the Python value. JSON accepts no type.
+    type from the Python value. The formatter `json` accepts no `type`.
 
     Raises BodyError if the formatter or the type is unknown, or the value does not have the type.
     """

@@ -24,8 +24,8 @@ _ENCODINGS: Final = {
 
 
 class Framing(NamedTuple):
-    """The records before the first envelope. `envelope` is the offset of the envelope from the first byte of
-    the body.
+    """The contents of the records before the first envelope. `envelope` is the offset of the envelope from
+    the first byte of the body.
     """
 
     version: str
@@ -45,7 +45,7 @@ def framing(body: bytes) -> Framing:
     while at < len(body):
         record, at = body[at], at + 1
         if not version and record != _VERSION:
-            raise BodyError("a framed message begins with a version record")
+            raise BodyError("the body is not framed: it must begin with a version record")
         if record == _VERSION:
             need(body, at, 2)
             version, at = f"{body[at]}.{body[at + 1]}", at + 2
@@ -75,26 +75,26 @@ def framing(body: bytes) -> Framing:
             continue
         elif record == _FAULT:
             fault, at = _string(body, at)
-            raise BodyError(f"the framing ends with the fault {fault[:60]!a}")
+            raise BodyError(f"the sender ended the framing with the fault {fault[:60]!a}")
         else:
             raise BodyError(f"framing record {record} is not known")
         # The one message of the sized mode follows its encoding without a head of its own.
         if mode == "singleton_sized" and encoding is not None:
             return Framing(version, mode, via, encoding, at, len(body) - at)
     if not version:
-        raise BodyError("a framed message begins with a version record")
+        raise BodyError("the body is not framed: it must begin with a version record")
     return Framing(version, mode, via, encoding, None, None)
 
 
 def need(data: bytes, at: int, size: int) -> None:
     """Raise BodyError unless `data` holds `size` bytes from offset `at`."""
     if size > len(data) - at:
-        raise BodyError(f"{size} bytes are missing at byte {at} of {len(data)}")
+        raise BodyError(f"{size} bytes are needed at byte {at}, but the data ends at byte {len(data)}")
 
 
 def _size(data: bytes, at: int) -> tuple[int, int]:
-    """Read a MultiByteInt31 (MC-NMF 2.2.2.1): seven bits per byte, least significant first. Returns the value
-    and the offset after it.
+    """Read a MultiByteInt31 (MC-NMF 2.2.2.1): seven bits per byte, least significant first. Returns (value,
+    offset of the next byte).
     """
     value = 0
     for shift in range(0, 35, 7):

@@ -1,7 +1,7 @@
 """Headers that messaging frameworks store in the extension of a message.
 
-NServiceBus writes an XML document ArrayOfHeaderInfo with HeaderInfo elements of Key and Value (public:
-"Native integration" of its MSMQ transport). Rebus writes a JSON object of strings.
+NServiceBus writes an XML document ArrayOfHeaderInfo, in which each HeaderInfo element has a Key and a Value
+(documented under "Native integration" of its MSMQ transport). Rebus writes a JSON object of strings.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _MAX_HEADERS: Final = 4096
 
 
 def extension_headers(extension: bytes) -> dict[str, str]:
-    """Return the header names and values in their order; {} for an empty extension. The last value of a
-    repeated name counts.
+    """Return the headers as a dict in their order; {} for an empty extension. If a name is repeated, the last
+    value counts.
 
-    Raises BodyError if the extension has neither of the two forms.
+    Raises BodyError if the extension holds neither the XML of NServiceBus nor the JSON of Rebus.
     """
     if not extension.strip(b"\0"):
         return {}
@@ -33,7 +33,9 @@ def extension_headers(extension: bytes) -> dict[str, str]:
 
 
 def _odd(extension: bytes) -> int:
-    """Return 1 if UTF-16 ends in half a character, because its trailing zeros were cut off; else 0."""
+    """Return 1 if a UTF-16 text lacks its last byte, because trailing zeros of the extension were cut off;
+    else 0.
+    """
     wide = extension.startswith((b"\xff\xfe", b"\xfe\xff"))
     return len(extension.rstrip(b"\0")) % 2 if wide else 0
 
@@ -47,9 +49,11 @@ def _json(found: str) -> dict[str, str]:
         try:
             value = {item["Key"]: item["Value"] for item in value}
         except (TypeError, KeyError):
-            raise BodyError("the headers are a JSON list, but not of Key and Value") from None
+            raise BodyError(
+                "the headers are a JSON list, but its entries do not have Key and Value"
+            ) from None
     if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-        raise BodyError("the headers are JSON, but not an object of strings")
+        raise BodyError("the headers are JSON, but not an object whose values are strings")
     if len(value) > _MAX_HEADERS:
         raise BodyError(f"there are more than {_MAX_HEADERS} headers")
     try:
@@ -67,7 +71,7 @@ def _clean(found: str) -> str:
 
 
 class _Reader:
-    """Reads ArrayOfHeaderInfo. It rejects entity declarations, so no entity can be expanded."""
+    """Reads an ArrayOfHeaderInfo document. Rejects entity declarations, so that no entity is expanded."""
 
     def __init__(self) -> None:
         self._path: list[str] = []
@@ -90,12 +94,12 @@ class _Reader:
 
     @staticmethod
     def _refuse(*_: object) -> None:
-        raise BodyError("the headers declare a document type")
+        raise BodyError("the headers have a document type declaration: that is not allowed")
 
     def _start(self, name: str, _attributes: dict[str, str]) -> None:
         self._path.append(name.rpartition(":")[2])
         if len(self._path) == 1 and self._path[0] != "ArrayOfHeaderInfo":
-            raise BodyError(f"the document is {self._path[0][:60]}, not ArrayOfHeaderInfo")
+            raise BodyError(f"the headers are an XML document {self._path[0][:60]}, not ArrayOfHeaderInfo")
         if len(self._path) == 2:
             self._key = self._value = ""
 

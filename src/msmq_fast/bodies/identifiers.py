@@ -18,4 +18,6 @@ def guid(data: bytes) -> str:
         return str(UUID(bytes_le=bytes(data)))
     if len(data) == 20:
         return f"{{{UUID(bytes_le=bytes(data[:16]))}}}\\{int.from_bytes(data[16:], 'little')}"
-    raise BodyError(f"a GUID has 16 bytes and a message identifier 20, not {len(data)}")
+    raise BodyError(
+        f"an identifier must have 16 bytes (GUID) or 20 bytes (message identifier), not {len(data)}"
+    )

@@ -19,7 +19,7 @@ def encode(value: Any) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise BodyError(f"JSON has no form for the value: {error}") from None
+        raise BodyError(f"the value cannot be written as JSON: {error}") from None
 
 
 def decode(body: bytes, body_type: int | None) -> Any:

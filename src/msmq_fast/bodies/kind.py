@@ -70,9 +70,9 @@ _MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 def body_kind(body: bytes, body_type: int | None) -> str:
     """Return the kind of a body, one of KINDS.
 
-    The stated type decides if it is a text, a number, an object or the binary formatter. For type 0 and for
-    an array of bytes, the first bytes decide: .NET's XML formatter, BinaryFormatter streams and the framing
-    of NetMsmqBinding do not state a type of their own.
+    The body type decides if it denotes a text, a number, an object or the binary formatter. For body type 0
+    and for an array of bytes, the first bytes decide: bodies of .NET's XML formatter, BinaryFormatter streams
+    and NetMsmqBinding framing have no body type of their own.
     """
     if not body:
         return "empty"

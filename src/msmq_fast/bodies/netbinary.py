@@ -2,8 +2,8 @@
 
 The walk uses the sizes of the records; no type in the stream is ever resolved to code. `Walk` calls a method
 for each item that it passes; these methods do nothing here, and a subclass that needs values
-(`bodies.binary`) overrides them. A class without member types in the stream ends the walk: `net_binary` then
-returns the names found so far, with `complete` False.
+(`bodies.binary`) overrides them. If the stream does not contain the types of the members of a class, the walk
+ends: `net_binary` then returns the names found so far, with `complete` False.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Opaque(Exception):
 
 
 class _Open:
-    """An object or array of which some members are still to be read."""
+    """An object or array that is not completely read."""
 
     __slots__ = ("members", "nulls", "rest")
 
@@ -132,10 +132,12 @@ class Walk:
         """The innermost open object or array is complete."""
 
     def string_passed(self, identifier: int, text: str) -> None:
-        """A string object was read."""
+        """A string was read; it is the object `identifier`."""
 
     def value_passed(self, primitive: int, at: int) -> None:
-        """A value of a PrimitiveTypeEnumeration was read; its bytes are those from `at` to `self.at`."""
+        """A primitive value was read; its bytes are those from `at` to `self.at`. `primitive` is a
+        PrimitiveTypeEnumeration.
+        """
 
     def values_passed(self, primitive: int, count: int, at: int) -> None:
         """`count` elements of a fixed size were read; their bytes are those from `at` to `self.at`."""
@@ -190,7 +192,7 @@ class Walk:
 
     def _nulls(self, count: int, owner: _Open | None) -> None:
         if owner is None or not owner.nulls or not 0 < count <= owner.rest + 1:
-            raise BodyError(f"{count} nulls at byte {self.at} are more than the members that are left")
+            raise BodyError(f"{count} nulls before byte {self.at} are more than the missing members")
         owner.rest -= count - 1
         self.nulls_passed(count)
 
@@ -221,7 +223,7 @@ class Walk:
     def _class_info(self) -> tuple[int, str, tuple[str, ...]]:
         identifier, name, count = self._int(), self._string(), self._int()
         if not 0 <= count <= len(self.data) - self.at:
-            raise BodyError(f"a class with {count} members does not fit at byte {self.at}")
+            raise BodyError(f"a class with {count} members does not fit into the stream at byte {self.at}")
         names = tuple(self._string() for _ in range(count))
         self._name(self.types, name)
         return identifier, name, names
@@ -280,7 +282,8 @@ class Walk:
     def _type_info(self, kind: int) -> tuple[int, str]:
         """Read the additional information of a BinaryTypeEnumeration.
 
-        Returns the primitive type if the values follow without a record, else 0; and the name of the type.
+        Returns (primitive type, name of the type). The primitive type is 0 if each value has a record of its
+        own.
         """
         if kind == _IS_PRIMITIVE:
             return self._value_type()

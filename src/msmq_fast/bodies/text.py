@@ -41,8 +41,8 @@ _ENCODINGS: Final = frozenset(
 def text(body: bytes, body_type: int | None) -> str:
     """Return the text of a body: UTF-16LE for VT_BSTR and VT_LPWSTR, up to a final NUL; ANSI for VT_LPSTR.
 
-    The code page of an ANSI text is not stated anywhere: it is decoded as UTF-8, and if that fails as
-    Windows-1252. Other types are decoded by their byte order mark, or as UTF-8 without one. Raises BodyError
+    A message does not state the code page of an ANSI text: the text is decoded as UTF-8, and as Windows-1252
+    if that fails. Other types are decoded by their byte order mark, or as UTF-8 without one. Raises BodyError
     if the bytes are not valid in the encoding.
     """
     if body_type in WIDE_TEXT:
@@ -63,9 +63,9 @@ def utf16(body: bytes) -> str:
 
 
 def xml(body: bytes) -> str:
-    """Return the text of an XML document without its byte order mark, for from_xml, xpath or a Variant.
+    """Return the text of an XML document without its byte order mark, for Spark's from_xml, xpath or Variant.
 
-    The encoding comes from the mark, from the position of NULs in the first character, or from the
+    The encoding is that of the byte order mark, of the NULs in the first character, or of the XML
     declaration. The document is not parsed, so no entity is expanded. Raises BodyError if the bytes do not
     begin an XML document or are not valid in the encoding.
     """
@@ -77,7 +77,7 @@ def xml(body: bytes) -> str:
         encoding = _declared(body)
     found = _by_mark(body, encoding).rstrip("\0")
     if not found.lstrip().startswith("<"):
-        raise BodyError("an XML document begins with <")
+        raise BodyError("the body is not an XML document: it does not begin with <")
     return found
 
 

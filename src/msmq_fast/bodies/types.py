@@ -1,9 +1,11 @@
-"""The simple types that .NET's formatters and VARIANT share: names, ranges, and matching Python values.
+"""The simple types that .NET's formatters and VARIANT have in common: their names, ranges, and matching
+Python values.
 
-A type has its .NET name in lower case with its size (`int16`, `single`, `datetime`); a trailing `[]` denotes
-an array.
+The name of a type is its .NET name in lower case (`int16`, `single`, `datetime`); a trailing `[]` denotes an
+array.
 
-To add a type: add a row to `_ROWS`, and its range to `_in_range`; the formatters read the rest from the row.
+To add a type: add a row to `_ROWS`, and the range of the type to `_in_range`; the formatters read everything
+else from the row.
 """
 
 from __future__ import annotations
@@ -63,8 +65,8 @@ _INFERRED: Final = ("boolean", "double", "string", "bytes", "decimal", "datetime
 
 
 def simple_type(name: str) -> SimpleType:
-    """Return the type with this name, without `[]`. Raises BodyError if there is no such type; its text lists
-    the known names.
+    """Return the type with this name, without `[]`. Raises BodyError, whose text lists the known names, if
+    there is no such type.
     """
     found = TYPES.get(name)
     if found is None:
@@ -73,7 +75,7 @@ def simple_type(name: str) -> SimpleType:
 
 
 def infer(value: Any) -> str:
-    """Return the name of the type of a value for which the caller names none.
+    """Return the name of the simple type for a value, if the caller has not named a type.
 
     An int is an int32, int64 or uint64, whichever fits first. Raises BodyError if no type fits.
     """
@@ -103,7 +105,7 @@ def _infer_items(items: Sequence[Any]) -> str:
         widest = "int64" if integers == ["uint64", "int64"] else integers[0]
         return widest + ARRAY
     if len(names) > 1:
-        raise BodyError(f"a list holds values of one type, not {' and '.join(sorted(names))}")
+        raise BodyError(f"a list must hold values of one type, not {' and '.join(sorted(names))}")
     return names.pop() + ARRAY
 
 
@@ -153,8 +155,8 @@ def fits_decimal(value: Decimal) -> bool:
 
 
 def decimal_parts(value: Decimal) -> tuple[int, int]:
-    """Return the number of decimal places and the digits as an integer, both without the sign. The value must
-    be finite and its exponent small.
+    """Return (number of decimal places, digits as an integer without the sign). The value must be finite and
+    its exponent small.
     """
     _, digits, exponent = value.as_tuple()
     scale = max(-int(exponent), 0)
@@ -162,7 +164,7 @@ def decimal_parts(value: Decimal) -> tuple[int, int]:
 
 
 def to_ticks(value: datetime) -> int:
-    """Return the ticks (100 ns) from the year 1 to the clock time of a datetime; its time zone is ignored."""
+    """Return the ticks (100 ns) from the beginning of the year 1 to a datetime; its time zone is ignored."""
     since = value.replace(tzinfo=None) - _EPOCH
     return (
         since.days * 86_400_000_000 + since.seconds * 1_000_000 + since.microseconds
@@ -188,7 +190,7 @@ def from_ticks(ticks: int) -> datetime | None:
 
 
 def shown(value: Any) -> str:
-    """Return a value for an error message: its type and at most 60 characters."""
+    """Return the text of a value for an error message: the type and at most 60 characters of the value."""
     if isinstance(value, int) and value.bit_length() > 200:
         return f"an integer of {value.bit_length()} bits"
     text = ascii(value)

@@ -1,14 +1,15 @@
 """Bodies of .NET's XmlMessageFormatter, that is, of XmlSerializer: encodes simple values; decodes simple
 values, and classes as dicts.
 
-Decoding needs no schema, so the names decide:
+Decoding uses no schema: the names of the elements decide.
 
 1. An element with the name of a simple type (`int`, `string`, `dateTime`), or with such an `xsi:type`, is a
    value of that type; `xsi:nil` is None. An element is a list if its name begins with `ArrayOf`, or if all of
    its children have the name of the same simple type.
-2. Another element with children or attributes is a dict keyed by the names of the children. A repeated name
-   has a list; an attribute has an `@` before its name; text beside children is `#text`. The root, and an
-   element with an `xsi:type`, also has its class as `__class__`.
+2. Any other element with children or attributes is a dict keyed by the names of the children. The value of a
+   repeated name is a list; the key of an attribute is `@` and its name; the key of text beside children is
+   `#text`. The dict of the root, and that of an element with an `xsi:type`, also holds the class name as
+   `__class__`.
 3. Any other element is its text.
 
 Document type declarations are rejected, so no entity is expanded; the depth is bounded.
@@ -65,7 +66,7 @@ def _writable(name: str) -> SimpleType:
 
 def _nil(kind: SimpleType) -> str:
     if kind.name not in ("string", "bytes"):
-        raise BodyError(f"an array of {kind.name} holds no None")
+        raise BodyError(f"an array of {kind.name} must not hold None")
     return f'<{kind.xml} xsi:nil="true" />'
 
 
@@ -75,7 +76,8 @@ def _element(kind: SimpleType, value: Any) -> str:
 
 
 def decode(body: bytes) -> tuple[Any, list[str]]:
-    """Return the value of a document, and notes on elements that were not decoded as their names promise.
+    """Return (value of a document, notes). The notes name elements that could not be decoded as the type that
+    their name states.
 
     Raises BodyError if the bytes are not one XML document, declare a document type or are nested too deeply.
     """
@@ -125,7 +127,7 @@ class _Reader:
 
     @staticmethod
     def _refuse(*_: object) -> None:
-        raise BodyError("the document declares a document type")
+        raise BodyError("the document has a document type declaration: that is not allowed")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if len(self._open) >= MAX_DEPTH:

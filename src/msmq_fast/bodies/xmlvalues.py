@@ -73,8 +73,8 @@ def decimal_text(value: Decimal | int) -> str:
 
 
 def _floating(value: float, digits: int, more: int, same: Callable[[str], bool]) -> str:
-    """Format a float as .NET Framework's format R: `digits` significant digits, or `more` if `same` shows
-    that parsing `digits` of them yields another value.
+    """Format a float as .NET Framework's format R does: with `digits` significant digits, or with `more` if
+    `same` shows that the text with `digits` would be parsed as another value.
     """
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"
