@@ -43,21 +43,24 @@ _HELP = ("-h", "--help")
 
 
 class Example(NamedTuple):
-    """An example of a help page. `line` is what follows the command, or the whole line if it contains
-    "{prog}".
+    """An example command line, shown on a help page. `line` is the part after the command's name. If it
+    contains "{prog}", it is the whole command line, and "{prog}" stands for the program and the command's
+    name.
     """
 
     line: str
     about: str
 
     def shown(self, prog: str) -> str:
-        """Return the line as the user types it."""
+        """Return the whole command line as the user types it. `prog` is the program and the command name."""
         return self.line.replace("{prog}", prog) if "{prog}" in self.line else f"{prog} {self.line}".rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command. `run` returns the exit code and may raise CommandError."""
+    """One command: its help texts, its arguments, and `run`, which returns the exit code and may raise
+    CommandError.
+    """
 
     name: str
     help: str  # one line, in lists of commands
@@ -70,11 +73,8 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A group of commands that share their first words. `sections` are the headings of its list, each with
-    the names of its commands.
-
-    `former` is the command that had the name of the group before: it gets the words that name no command of
-    the group, and no help page shows it.
+    """A group of commands whose command lines begin with the same words. `sections` divide the list of
+    commands on its help page: pairs of a heading and the names of the commands below it.
     """
 
     name: str
@@ -90,8 +90,8 @@ Node = Command | Group
 
 
 class Modules(Mapping[str, Node]):
-    """A mapping of names to commands that imports a command at its first use. `modules` maps each name to a
-    module.
+    """A mapping of names to commands. A command is imported when its name is first looked up: `modules` maps
+    the name to the module that declares `COMMAND`.
     """
 
     def __init__(self, modules: Mapping[str, str]) -> None:
@@ -112,15 +112,17 @@ class Modules(Mapping[str, Node]):
 
 
 def members(*nodes: Node) -> dict[str, Node]:
-    """Return a mapping of the commands of one module by their names, in this order."""
+    """Return a mapping of names to the commands `nodes`, in the order of the arguments; for a group whose
+    commands are all declared in one module.
+    """
     return {node.name: node for node in nodes}
 
 
 def parse(root: Group, words: Sequence[str]) -> tuple[Command, argparse.Namespace]:
     """Return the command that `words` name, and its parsed arguments.
 
-    The attribute `command` of the arguments holds the words of the command. Prints help, or one line about a
-    mistake, and raises SystemExit.
+    The attribute `command` of the arguments is the name of the command, such as "queue list". If `words` ask
+    for help or contain a mistake, prints the help page, or one line about the mistake, and raises SystemExit.
     """
     group: Group = root
     path = [root.name]
@@ -165,7 +167,9 @@ def build(command: Command, prog: str) -> Parser:
 
 
 def walk(node: Node, prog: str) -> Iterator[tuple[Node, str]]:
-    """Yield a node and all visible nodes below it, each with the command line that names it."""
+    """Yield the command or group `node` and all visible ones below it, each with the words that name it.
+    `prog` are the words that name `node`.
+    """
     yield node, prog
     if isinstance(node, Group):
         for name in node.commands:
@@ -199,13 +203,13 @@ def group_help(group: Group, prog: str) -> str:
 
 
 def paragraphs(text: str) -> str:
-    """Return a text of a source file with each paragraph joined into one line."""
+    """Return a text that is wrapped in the source file, with the lines of each paragraph joined into one."""
     lines = [line.strip() for line in text.split("\n")]
     return "\n\n".join(" ".join(part.split("\n")) for part in "\n".join(lines).strip().split("\n\n"))
 
 
 def sentence(text: str) -> str:
-    """Return a help line as a sentence, with a capital letter and a full stop."""
+    """Return a one-line help text as a sentence, with a capital letter and a full stop."""
     return f"{text[0].upper()}{text[1:]}."
 
 

@@ -77,7 +77,7 @@ SHELLS: Final = tuple(_SCRIPTS)
 
 
 class Candidate(NamedTuple):
-    """A word that can come next, with a short description."""
+    """A word that can come next on the command line, with a short description."""
 
     word: str
     about: str = ""
@@ -88,12 +88,14 @@ Lookup = Callable[[Argument, Sequence[str]], Iterable[Candidate]]
 
 
 def script(shell: str, prog: str) -> str:
-    """Return the script with which a shell completes the words of `prog`."""
+    """Return the script with which a shell completes the command lines of the program `prog`."""
     return _SCRIPTS[shell].format(prog=prog, function=f"_{prog.replace('-', '_')}")
 
 
 def split_line(line: str) -> list[str]:
-    """Return the words of a command line after the program name; the last word is the one being typed."""
+    """Return the words of a command line after the program name. The last word is the one being typed, ""
+    after a space.
+    """
     for end in ("", "'", '"', "\\"):
         try:
             words = shlex.split(line + end)
@@ -104,8 +106,8 @@ def split_line(line: str) -> list[str]:
 
 
 def candidates(root: Group, words: Sequence[str], lookup: Lookup) -> list[Candidate]:
-    """Return the candidates for the last of `words`. A FILES or DIRECTORIES candidate asks the shell for file
-    names.
+    """Return the candidates for the last of `words`. A candidate whose word is FILES or DIRECTORIES asks the
+    shell to complete names of files or directories itself.
     """
     *before, current = words or [""]
     if before[:1] == ["help"]:
@@ -126,7 +128,9 @@ def candidates(root: Group, words: Sequence[str], lookup: Lookup) -> list[Candid
 def _arguments(
     arguments: list[Argument], before: Sequence[str], current: str, words: Sequence[str], lookup: Lookup
 ) -> Iterable[Candidate]:
-    """Yield the candidates for `current` after the words `before` of a command."""
+    """Yield the candidates for `current`, the word being typed. `before` are the words between the command's
+    name and `current`; `words` is the whole line.
+    """
     options = {name: argument for argument in arguments for name in argument.spellings}
     name, equals, _ = current.partition("=")
     if equals and name in options:
@@ -145,8 +149,8 @@ def _arguments(
 
 
 def _positionals(words: Sequence[str], takers: set[str]) -> int:
-    """Return the number of words that are neither options nor values of options; `takers` are the options
-    with a value.
+    """Return the number of `words` that are neither options nor values of options. `takers` are the spellings
+    of the options that take a value.
     """
     return sum(
         not word.startswith("-") and (index == 0 or words[index - 1] not in takers)
@@ -164,8 +168,8 @@ def _values(argument: Argument, words: Sequence[str], lookup: Lookup) -> Iterabl
 
 
 def answer(shell: str, found: Iterable[Candidate], current: str, line: str = "") -> list[str]:
-    """Return the lines to print for a shell. `current` is the word to complete; `line` is the typed line
-    (bash only).
+    """Return the lines that report the candidates `found` to a shell. `current` is the word to complete;
+    `line` is the command line as typed, which only bash needs.
     """
     if shell == "zsh":
         return [f"{_escaped(word)}:{about}" if word[:1] != ":" else word for word, about in found]

@@ -44,7 +44,9 @@ class Argument:
 
 
 def arguments_of(command: Command, prog: str) -> list[Argument]:
-    """Return the arguments of a command in the order of its help page, without -h and hidden spellings."""
+    """Return the arguments of a command in the order of its help page, without -h, hidden arguments and
+    former spellings. `prog` is the program and the command's name.
+    """
     return [
         _argument(action, _TITLES.get(str(group.title), str(group.title)))
         for group in build(command, prog)._action_groups

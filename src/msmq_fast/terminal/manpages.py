@@ -1,4 +1,4 @@
-"""Generates the man pages of a tree of commands, with the macros of man(7)."""
+"""Generates the man pages of a tree of commands. The pages use the macros of man(7)."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ def _argument(argument: Argument) -> str:
 
 
 def _text(text: str) -> str:
-    """Return plain text with all characters escaped that roff would interpret."""
+    """Return `text` with those characters escaped that roff would interpret."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return "\n".join(f"\\&{line}" if line.startswith((".", "'")) else line for line in escaped.split("\n"))

@@ -16,7 +16,7 @@ _SHARED = ("output", "connection")  # headings of options that most commands hav
 
 
 def reference(root: Group) -> str:
-    """Return the page: the sections of the root with their commands, the exit codes, and the environment
+    """Return the page: the commands of the group `root` by section, the exit codes, and the environment
     variables.
     """
     lines = ["| command | |", "|---|---|"]
@@ -43,8 +43,8 @@ def reference(root: Group) -> str:
 
 
 def _common(root: Group) -> dict[str, list[Argument]]:
-    """Return the groups of options that several commands share, by heading. The page describes each of them
-    once.
+    """Return the options that several commands share, by the heading under which help pages list them. The
+    reference describes each of these options once.
     """
     found: dict[str, list[Argument]] = {}
     for node, prog in walk(root, root.name):

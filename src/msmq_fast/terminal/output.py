@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON lines for programs, bare values for shells.
+"""Prints the results of commands: tables for people, JSON lines for programs, bare values for shells.
 
 | form | one object | several objects |
 |---|---|---|
@@ -6,8 +6,8 @@
 | json | one JSON object on one line | one JSON object a line |
 | raw | one `key TAB value` a line | the values of a row with tabs between them; no head |
 
-Text is escaped in `table` and `raw`: what another host wrote into a name or a label must not move the cursor
-or make another column.
+The forms `table` and `raw` escape control characters, so that a name or a label that another host chose
+cannot move the cursor or add a column.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def show(content: Mapping[str, Any], form: Form) -> None:
-    """Print one object in a form."""
+    """Print one object, given as a mapping of keys to values."""
     if form is Form.JSON:
         sys.stdout.write(json.dumps(content, default=str) + "\n")
         return
@@ -81,8 +81,8 @@ def show(content: Mapping[str, Any], form: Form) -> None:
 def show_table(
     rows: Iterable[Mapping[str, Any]], columns: Sequence[str], form: Form, *, fold: bool = False
 ) -> None:
-    """Print objects: as JSON with all keys, else only the `columns`. JSON and raw rows are printed one by one
-    as `rows` yields them.
+    """Print several objects. JSON contains all keys of each object; the other forms contain the keys
+    `columns` only. JSON and raw lines are printed one by one as `rows` yields the objects.
 
     With `fold`, the last column of a table is wrapped to the width of the terminal.
     """
@@ -104,7 +104,9 @@ def show_table(
 
 
 def _folded(cells: Sequence[Sequence[str]]) -> Iterator[list[str]]:
-    """Yield rows whose last cell fits on the terminal; each further line of it is a row of its own."""
+    """Yield the rows of a table with the last cell wrapped to the width of the terminal. Each further line of
+    that cell becomes a row in which the other cells are empty.
+    """
     import textwrap  # few commands need it
 
     taken = sum(max(map(len, column)) + 2 for column in list(zip(*cells, strict=True))[:-1])

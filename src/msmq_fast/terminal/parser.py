@@ -28,10 +28,9 @@ _COLUMN = 30  # where the help texts of options begin
 
 
 class Parser(argparse.ArgumentParser):
-    """Prints one line instead of a page of usage when the arguments are wrong, and exits with Exit.USAGE.
+    """A parser that reports wrong arguments in one line, not in a page of usage, and exits with Exit.USAGE.
 
-    Options are not abbreviated: the shortest spelling of one would change its meaning with the next option
-    that is added.
+    Options cannot be abbreviated: an abbreviation could become ambiguous when another option is added.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -52,7 +51,7 @@ class Parser(argparse.ArgumentParser):
         return arguments
 
     def add_former(self, action: argparse.Action, *spellings: str) -> None:
-        """Accept `spellings`, the option's former names. No help page shows them."""
+        """Accept `spellings`, the former names of the option `action`. No help page shows them."""
         for spelling in spellings:
             self._option_string_actions[spelling] = action
 
@@ -66,7 +65,7 @@ class Parser(argparse.ArgumentParser):
         ]
 
     def short_usage(self) -> str:
-        """Return the command with its required arguments; all other options are "[OPTIONS]"."""
+        """Return the usage line: command, "[OPTIONS]", required options and positional arguments."""
         words = [self.prog, "[OPTIONS]"]
         for action in self._actions:
             if action.option_strings:
@@ -78,7 +77,7 @@ class Parser(argparse.ArgumentParser):
         return " ".join(words)
 
     def error(self, message: str) -> NoReturn:
-        """Print one line and exit with Exit.USAGE."""
+        """Print the error `message` in one line and exit with Exit.USAGE."""
         wrong = _CHOICE.fullmatch(message)
         if wrong is not None:
             known = [word.strip().strip("'") for word in wrong["known"].split(",")]
@@ -89,8 +88,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def did_you_mean(word: str, known: Iterable[str], *, behind: str = "") -> str:
-    """Return `behind` followed by a question with the known word that is closest to `word`; "" if none is
-    close.
+    """Return `behind` and "did you mean 'NAME'?", where NAME is the name in `known` that is most similar to
+    `word`; "" if no name is similar enough.
     """
     names = {name.lstrip("-"): name for name in known}  # dashes would make every two options alike
     close = get_close_matches(word.lstrip("-"), list(names), 1, _SIMILAR)
@@ -98,7 +97,7 @@ def did_you_mean(word: str, known: Iterable[str], *, behind: str = "") -> str:
 
 
 def shortened(message: str, words: Sequence[str]) -> str:
-    """Return a message in which those words of the command line that are long are cut."""
+    """Return `message` with the long words that it repeats from the command line `words` cut."""
     for word in words:
         for part in {word, word.partition("=")[2]}:
             # Paths and names of queues are often long, and needed whole.
@@ -110,8 +109,8 @@ def shortened(message: str, words: Sequence[str]) -> str:
 
 
 def filled(text: str, width: int, indent: str = "") -> str:
-    """Return paragraphs wrapped at `width`. A paragraph whose first or second line is indented is
-    unchanged.
+    """Return `text` with its paragraphs wrapped at `width`. A paragraph whose first or second line is
+    indented keeps its lines.
     """
     import textwrap  # only help pages need it
 
@@ -125,8 +124,8 @@ def filled(text: str, width: int, indent: str = "") -> str:
 
 
 def terminal_width() -> int:
-    """Return the number of columns of the terminal, at least 40; 80 without a terminal. COLUMNS takes
-    precedence, as in other programs.
+    """Return the number of columns of the terminal, at least 40; 80 if standard output is not a terminal. The
+    environment variable COLUMNS takes precedence, as in other programs.
 
     shutil has the same function, but importing it takes 3 ms, and argparse calls it for every argument.
     """

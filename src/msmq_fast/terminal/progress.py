@@ -15,8 +15,8 @@ _PAUSE = 0.1  # seconds between two drawings
 
 
 class Progress:
-    """A progress bar: `with Progress("export", total) as progress: progress.add(n)`. `total` may be an
-    estimate, and may be corrected later.
+    """A progress bar: `with Progress("export", total) as progress: progress.add(n)`. `total` is the number of
+    items; it may be an estimate, and the caller may change the attribute later.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
+        """Seconds since this object was created."""
         return self._clock() - self.started
 
     def add(self, count: int) -> None:

@@ -1,4 +1,4 @@
-"""Runs one command of a tree. Expected failures become one line on stderr and an exit code."""
+"""Runs one command of a tree of commands. An expected failure becomes one line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ __all__ = ["run"]
 
 
 def run(root: Group, words: Sequence[str]) -> int:
-    """Run the command that `words` name and return its exit code. Raises SystemExit for help and mistakes."""
+    """Run the command that `words` name and return its exit code. Raises SystemExit, after printing, if
+    `words` ask for help or contain a mistake.
+    """
     open_closed_streams()
     command, arguments = parse(root, words)
     try:
@@ -39,5 +41,7 @@ def run(root: Group, words: Sequence[str]) -> int:
 
 
 def _discard_output() -> None:
-    """Discard unwritten output, so that the interpreter does not try to write it again when it exits."""
+    """Discard the buffered standard output, so that the interpreter does not try to write it again when it
+    exits.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,8 +13,9 @@ _STREAMS = (("stdin", os.O_RDONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr"
 def open_closed_streams() -> None:
     """Open the standard streams that are closed, before a file or a socket takes their descriptors.
 
-    Reading a closed input returns no data. Flushing a closed output fails (EBADF), so that a command does not
-    report lost output as printed. Text written to a closed error output is dropped.
+    Standard input, if it was closed, then returns no data. Standard output, if it was closed, cannot be
+    flushed (EBADF), so that a command does not report lost output as printed. Standard error, if it was
+    closed, drops all text.
     """
     for name, flags, mode in _STREAMS:  # in this order: the system hands out the lowest free descriptor
         if getattr(sys, name) is None:

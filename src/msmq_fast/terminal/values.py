@@ -1,5 +1,5 @@
-"""Kinds of argument values: each function converts a word to a value, or raises an error that says what is
-wrong.
+"""Converters for the values of arguments: each converts a word of the command line to a value, or raises an
+error that says what is wrong.
 """
 
 from __future__ import annotations
@@ -44,29 +44,33 @@ def duration(high: float = 2**32 - 1) -> Callable[[str], float]:
 
 
 def size(text: str) -> int:
-    """Return the bytes of a size such as "64 MiB", "10MB", or a bare number."""
+    """Return the number of bytes of a size such as "64 MiB", "10MB", or a bare number of bytes."""
     return _parsed(parse_size, text)
 
 
 def rate(text: str) -> int:
-    """Return the bytes per second of a rate such as "50 MiB/s", "50 MiB", or a bare number."""
+    """Return the number of bytes per second of a rate such as "50 MiB/s", "50 MiB", or a bare number of
+    bytes.
+    """
     return _parsed(parse_rate, text)
 
 
 def queue_name(text: str) -> str:
-    """Return a queue name unchanged. The function marks the argument for completion; the queue manager checks
-    the name.
+    """Return a queue name unchanged; the queue manager checks it. Completion offers names of queues for the
+    arguments that this function converts.
     """
     return text
 
 
 def outgoing_name(text: str) -> str:
-    """Return the name of an outgoing queue unchanged. The function marks the argument for completion."""
+    """Return the name of an outgoing queue unchanged. Completion offers names of outgoing queues for the
+    arguments that this function converts.
+    """
     return text
 
 
 def hexadecimal(text: str) -> bytes:
-    """Return the bytes of a text with two hexadecimal digits for each."""
+    """Return the bytes that a text spells with two hexadecimal digits for each byte."""
     try:
         return bytes.fromhex(text)
     except ValueError:
