@@ -170,7 +170,7 @@ def test_the_hand_made_file_is_good() -> None:
         (frames([1, 2]), "not a map"),
         (closed(PLACE), "does not begin with a header"),
         (closed(GOOD, GOOD), "second header"),
-        (closed(GOOD, LETTER), "without a queue"),
+        (closed(GOOD, LETTER), "before the first queue"),
         (closed(GOOD | {"version": 2}), "version 2"),
         (closed(GOOD, {"kind": "else"}), "unknown kind of record"),
         (closed(GOOD, {"kind": ["x"]}), "unknown kind of record"),

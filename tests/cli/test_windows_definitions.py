@@ -142,7 +142,10 @@ def test_one_queue_twice_and_columns_that_contradict() -> None:
     [
         (b"", "the file is empty"),
         (b"#TYPE X\r\n\r\n", "the file is empty"),
-        (b'"Handles","Id"\r\n"1","2"\r\n', "line 1: none of the columns QueueName, Path, FormatName, Name"),
+        (
+            b'"Handles","Id"\r\n"1","2"\r\n',
+            "line 1: expected one of the columns QueueName, Path, FormatName, Name",
+        ),
         ("QueueName\r\nprivate$\\ä".encode("utf-16-le"), "neither UTF-8 nor UTF-16"),
         ("QueueName\r\nprivate$\\ä".encode("latin-1"), "neither UTF-8 nor UTF-16"),
         (b"[{", "line 1: not JSON"),

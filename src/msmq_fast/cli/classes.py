@@ -34,8 +34,8 @@ _ABOUT: dict[int, str] = {
 
 
 def parse_class(text: str) -> int:
-    """Return the number of a message class, given by name (`NACK_Q_PURGED`, `q-purged`) or number. Raises
-    ValueError.
+    """Return the number of a message class that `text` gives by name (`NACK_Q_PURGED`, `q-purged`) or by
+    number. Raises ValueError.
     """
     word = text.strip().upper().replace("-", "_").removeprefix("MQMSG_CLASS_")
     for name in (word, f"NACK_{word}"):

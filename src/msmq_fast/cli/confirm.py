@@ -30,7 +30,7 @@ def asks(arguments: argparse.Namespace) -> bool:
 
 
 def confirm(what: str, messages: int) -> None:
-    """Ask for confirmation that `messages` messages are deleted; no question if `messages` is 0.
+    """Ask whether to do `what`, which deletes `messages` messages. Asks nothing if `messages` is 0.
 
     Raises CommandError if the answer is not yes.
     """
@@ -40,4 +40,4 @@ def confirm(what: str, messages: int) -> None:
     sys.stderr.write(f"{printable(what)} with {messages} message{plural}? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise CommandError(Exit.FAILURE, "nothing was changed")
+        raise CommandError(Exit.FAILURE, "not confirmed: nothing was changed")

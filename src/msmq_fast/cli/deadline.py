@@ -1,4 +1,4 @@
-"""The end of waiting that `--timeout` and `--follow` define."""
+"""How long a command waits for messages, according to `--timeout` and `--follow`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ __all__ = ["Deadline"]
 
 
 class Deadline:
-    """The end of `--timeout`, counted from the creation of this object. With `--follow`, it is counted from
-    the last message, and there is no end without `--timeout`.
+    """The time at which a command stops waiting: `--timeout` after this object was created; with `--follow`,
+    `--timeout` after the last message. With `--follow` and without `--timeout`, there is no limit.
     """
 
     def __init__(self, arguments: argparse.Namespace) -> None:
@@ -27,6 +27,6 @@ class Deadline:
         return max(0.0, self._began + self._seconds - time.monotonic())
 
     def message_came(self) -> None:
-        """Count the time of `--follow` anew."""
+        """Restart `--timeout` if `--follow` is set, because a message was received."""
         if self._follow:
             self._began = time.monotonic()

@@ -46,7 +46,9 @@ def configured(arguments: argparse.Namespace) -> Config:
 
 
 def configuration(file: str | None, flags: dict[str, str]) -> Config:
-    """Return the configuration in force. Raises CommandError with one line for each mistake."""
+    """Return the configuration that results from `file` (default: MSMQ_FAST_CONFIG), the environment and
+    `flags`, which are values by key. Raises CommandError with one line for each mistake.
+    """
     from msmq_fast.config.mistakes import ConfigError
 
     try:
@@ -57,7 +59,7 @@ def configuration(file: str | None, flags: dict[str, str]) -> Config:
 
 
 def load_configuration(file: str | None, flags: dict[str, str]) -> Config:
-    """Return the configuration in force. Raises ConfigError."""
+    """Return the same configuration as `configuration`. Raises ConfigError."""
     # Imported late: a command that is told its endpoint needs no configuration.
     from msmq_fast.config.loading import load
 

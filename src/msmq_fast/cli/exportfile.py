@@ -37,7 +37,7 @@ class BadFile(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The origin and the time of the export; `export` is unique to each file."""
+    """The origin and the time of the export. `export` is an identifier that is unique to each file."""
 
     manager: str
     computer: str
@@ -48,7 +48,9 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A queue with its properties, as in the reply to GET_QUEUE. The messages of the queue follow it."""
+    """A queue with its properties, as in the reply to GET_QUEUE. The records of its messages follow this
+    record.
+    """
 
     name: str
     definition: dict[str, Any] = field(default_factory=dict)
@@ -205,9 +207,9 @@ def _properties(packet: bytes) -> dict[str, Any]:
 
 
 def read_export(file: BinaryIO) -> Iterator[Record]:
-    """Yield the records of a file of either form, from the header to the end. Raises BadFile.
+    """Yield the records of a file in either form, from Header to End. Raises BadFile.
 
-    The memory used is that of one record, whatever the file claims.
+    It holds only one record in memory at a time, whatever sizes the file claims.
     """
     digest = hashlib.sha256()
     start = file.read(1)
@@ -239,7 +241,7 @@ def read_export(file: BinaryIO) -> Iterator[Record]:
             yield Section(values["name"], values["definition"])
         elif kind == "message":
             if not queues:
-                raise BadFile(f"record {number}: a message without a queue")
+                raise BadFile(f"record {number}: a message before the first queue")
             messages += 1
             size += len(values["packet"])
             yield Stored(**values)

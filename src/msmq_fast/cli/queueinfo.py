@@ -1,4 +1,4 @@
-"""Queue properties for people. Programs get the keys and numbers of the protocol unchanged."""
+"""Queue properties as people read them. Programs get the keys and numbers of the protocol unchanged."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NO_TYPE: Final = "00000000-0000-0000-0000-000000000000"
 
 
 def readable(queue: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties that `queue show` prints for people: without empty ones, and numbers with names
-    and units.
+    """Return the properties that `queue show` prints for people: without empty ones, sizes with units, and
+    names in place of numeric codes.
     """
     shown: dict[str, Any] = {}
     for key, value in queue.items():

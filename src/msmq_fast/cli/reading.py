@@ -39,15 +39,17 @@ _SHOWN = 64  # bytes of a body that is not text
 
 
 def add_choice(parser: Parser) -> None:
-    """Add the queue and the options that select messages. `--follow` and `--count` both set `count`."""
+    """Add the argument for the queue and the options that select messages."""
     parser.add_argument("name", metavar="NAME", type=queue_name, help="path or format name of the queue")
-    parser.add_argument("--count", type=number(1, 100_000_000), metavar="N", help="at most N messages (1)")
+    parser.add_argument(
+        "--count", type=number(1, 100_000_000), metavar="N", help="at most N messages; default: 1"
+    )
     parser.add_argument(
         "--timeout",
         type=duration(),
         metavar="TIME",
-        help="how long to wait for messages, such as 30s (0s); with --follow, how long to wait for the next "
-        "one (no limit)",
+        help="how long to wait for messages, such as 30s; default: 0s. With --follow, how long to wait for "
+        "the next message; default: no limit",
     )
     parser.add_argument(
         "--follow",
@@ -80,7 +82,9 @@ def add_raw(parser: Parser) -> None:
 
 
 def check_choice(arguments: argparse.Namespace) -> None:
-    """Set defaults that depend on other options. Raises CommandError if options exclude each other."""
+    """Set `count`, whose default depends on `--follow`, and `single`, which means that at most one message
+    was asked for. Raises CommandError if options exclude each other.
+    """
     if (arguments.next or arguments.prev) and arguments.lookup_id is None:
         raise CommandError(Exit.USAGE, "--next and --prev need --lookup-id")
     if arguments.follow and arguments.lookup_id is not None:
@@ -143,7 +147,9 @@ async def peek(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> i
 async def looked_up(
     queue: Queue, arguments: argparse.Namespace, transaction: Transaction | None = None
 ) -> AsyncIterator[ReceivedMessage]:
-    """Yield at most `count` messages, starting at `--lookup-id`; with a `transaction`, receive them in it."""
+    """Yield at most `count` messages, starting at `--lookup-id`. They are received in `transaction`, or
+    peeked if it is None.
+    """
     onward = Lookup.PREV if arguments.prev else Lookup.NEXT
     operation = onward if arguments.next or arguments.prev else Lookup.CURRENT
     lookup_id = arguments.lookup_id
@@ -158,7 +164,9 @@ async def looked_up(
 
 
 def _readable(message: ReceivedMessage) -> dict[str, Any]:
-    """Return a message for people: always the main properties, and the others only if they are set."""
+    """Return the properties of a message that people see: the main ones always, the others only if they are
+    set.
+    """
     shown: dict[str, Any] = {
         "lookup_id": message.lookup_id,
         "message_id": message.message_id,

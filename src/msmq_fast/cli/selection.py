@@ -1,13 +1,14 @@
 """The options of `receive` and `peek` that select messages by their properties, and the walk through a queue
 that applies them.
 
-A cursor walks to the end of the queue and waits there. Two things bring it back to the front:
+A cursor reads the queue to its end and waits there for more. A new message of a higher priority is inserted
+in front of the cursor. There are two cases:
 
-1. A message of a higher priority arrives in front of a waiting cursor. The cursor moves there, and passes the
-   messages behind it a second time; a walk that leaves messages in the queue skips those that it has seen.
-2. Such a message arrives while the cursor still walks. The cursor does not see it, so the walk looks for
-   those messages once a second while the cursor waits. A lookup id begins with the priority of its message:
-   the lookup id of the last message of each priority is enough to find the next one.
+1. The message arrives while the cursor waits. The cursor moves to the message, and then reads the messages
+   behind it a second time; a walk that leaves messages in the queue skips those that it has yielded.
+2. The message arrives before the cursor has reached the end. The cursor does not see it, so the walk looks
+   for such messages once a second while the cursor waits. A lookup id begins with the priority of its
+   message: the lookup id of the last message of each priority is enough to find the next one.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def add_selection(parser: Parser) -> None:
 
 
 class Selection(NamedTuple):
-    """What a message must have to be selected; None means any value."""
+    """The values that a message must have to be selected; None means any value."""
 
     label: str | None
     correlation_id: bytes | None
@@ -62,16 +63,16 @@ class Selection(NamedTuple):
 
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> Selection:
-        """Return the selection of a command line."""
+        """Return the selection that the options of a command line define."""
         return cls(arguments.label, arguments.correlation_id, arguments.id)
 
     @property
     def everything(self) -> bool:
-        """Whether no property is asked for, so that every message matches."""
+        """Whether all values are None, so that every message matches."""
         return all(value is None for value in self)
 
     def matches(self, message: ReceivedMessage) -> bool:
-        """Return whether a message is selected. Labels are compared with their case."""
+        """Return whether a message is selected. The comparison of labels is case-sensitive."""
         return (
             (self.label is None or fnmatchcase(message.label, self.label))
             and self.correlation_id in (None, message.correlation_id)
@@ -84,8 +85,8 @@ async def walk(
 ) -> AsyncGenerator[ReceivedMessage, None]:
     """Yield the selected messages of a queue without removing them, waiting for more until `deadline`.
 
-    With `once`, each message is yielded once. Without it, the caller removes what it gets, and messages that
-    return to the queue (an aborted transaction of another reader) are yielded too.
+    With `once`, each message is yielded once. Without it, the caller removes each message that it gets, and a
+    message that returns to the queue, as after another reader's aborted transaction, is yielded again.
     """
     last: dict[int, int] = {}  # the lookup id of the last message, by priority level (0 is read first)
     async with await queue.cursor() as cursor:
@@ -109,8 +110,9 @@ async def walk(
 
 
 async def _in_front(queue: Queue, last: dict[int, int]) -> AsyncIterator[ReceivedMessage]:
-    """Yield the messages that arrived in front of the cursor: those of a higher priority than the level where
-    it waits. `last` is not changed.
+    """Yield the messages that arrived in front of the waiting cursor: those of a higher priority than the
+    last message that it read. `last` holds the lookup id of the last message read, by priority level; this
+    function does not change it.
     """
     end = max(last, default=0)
     level = 0

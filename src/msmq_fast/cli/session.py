@@ -60,12 +60,16 @@ def exit_of(error: MSMQError) -> Exit:
 
 
 def connected(verb: Verb) -> Callable[[argparse.Namespace], int]:
-    """Return a `run` function for a command that talks to the server over one connection: see `converse`."""
+    """Return a `run` function for a command that runs `verb` over one connection to the server, as `converse`
+    does.
+    """
     return lambda arguments: converse(verb, arguments)
 
 
 def converse(verb: Verb, arguments: argparse.Namespace) -> int:
-    """Connect, run `verb`, close. Raises CommandError for every expected failure."""
+    """Connect to the server, run `verb` and close the connection. Returns the exit code of `verb`. Raises
+    CommandError for every expected failure.
+    """
     address = endpoint(arguments)
     token, tls = _token(arguments.token_file), _trust(arguments.ca_file)
 
@@ -106,7 +110,9 @@ def _token(chosen: str | None) -> str | None:
 
 
 def _trust(file: str | None) -> ssl.SSLContext | None:
-    """Return the TLS context that trusts the certificates in `file`; None for those of the system."""
+    """Return a TLS context that trusts the certificates in `file`; None, which means the system's
+    certificates, if `file` is None.
+    """
     if file is None:
         return None
     import ssl  # most commands talk over a Unix socket

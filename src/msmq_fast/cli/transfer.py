@@ -32,7 +32,7 @@ def _class(text: str) -> int:
         return parse_class(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a message class (NACK_Q_PURGED, 0xC001, …)"
+            f"{text!r} is not a message class, such as NACK_Q_PURGED or 0xC001"
         ) from None
 
 
@@ -47,7 +47,7 @@ def add_filter(parser: Parser) -> None:
         dest="message_class",
         type=_class,
         metavar="NAME",
-        help="message class; for a dead letter, the class that gives the reason",
+        help="only messages of this class; for dead letters, only those with this class as their reason",
     )
     older = group.add_argument(
         "--older-than",
@@ -81,8 +81,8 @@ def message_filter(arguments: argparse.Namespace, now: float) -> Filter:
 
 
 class Run:
-    """Runs batches until no message is left or --limit is reached, then prints a summary with the messages
-    that stay.
+    """Moves, copies or sends messages batch by batch, until no message is left or --limit is reached. Then
+    prints the totals, and how many messages stay for which reason.
     """
 
     def __init__(self, title: str, arguments: argparse.Namespace, total: int) -> None:
@@ -100,8 +100,8 @@ class Run:
         return self._problem is None
 
     async def repeat(self, batch: Callable[[int, int, int], Awaitable[Done]]) -> None:
-        """Run all batches of one queue. Raises the error of the very first batch; a later error
-        ends the run.
+        """Run all batches of one queue. An error is raised if it happens before the first message was
+        processed; a later error ends the run.
         """
         after = upto = 0
         while self._problem is None and (self._left is None or self._left):

@@ -1,4 +1,4 @@
-"""Shows the output of a command again and again: on a redrawn screen, or in a pipe one after another."""
+"""Repeats a command and shows its output: on a redrawn screen, or one output after another in a pipe."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HOME = "\x1b[H\x1b[J"
 
 
 class _Page(StringIO):
-    """What one look prints for a terminal."""
+    """Collects the output of one call of `look`, which formats it for a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -38,20 +38,22 @@ class _Page(StringIO):
 def add_interval(parser: Parser) -> None:
     """Add `--interval`."""
     parser.add_argument(
-        "--interval", type=duration(86_400), metavar="TIME", help="time between two samples (2s)"
+        "--interval", type=duration(86_400), metavar="TIME", help="time between two samples; default: 2s"
     )
 
 
 def add_watch(parser: Parser) -> None:
     """Add `--watch` and `--interval`."""
     parser.add_argument(
-        "--watch", action="store_true", help="show it again and again until Ctrl+C is pressed, like top"
+        "--watch", action="store_true", help="repeat the output until Ctrl+C is pressed, like top"
     )
     add_interval(parser)
 
 
 def watchable(look: Look) -> Callable[[argparse.Namespace], int]:
-    """Return a `run` function for a command with the options of `add_watch`; `look` prints its output."""
+    """Return a `run` function for a command with the options of `add_watch`; `look` prints the command's
+    output once.
+    """
 
     async def watch(connection: Connection, arguments: argparse.Namespace) -> int:
         if arguments.watch:
@@ -67,7 +69,7 @@ def watchable(look: Look) -> Callable[[argparse.Namespace], int]:
 
 
 async def repeat(look: Look, connection: Connection, arguments: argparse.Namespace, count: int) -> int:
-    """Print the output of `look` `count` times, `--interval` apart."""
+    """Call `look`, which prints its output, `count` times at intervals of `--interval`."""
     screen = arguments.form is Form.TABLE and sys.stdout.isatty()
     interval = max(_SHORTEST, _INTERVAL if arguments.interval is None else arguments.interval)
     sys.stdout.write(_ENTER if screen else "")

@@ -53,7 +53,9 @@ class Definition:
 
 @dataclass(slots=True)
 class Definitions:
-    """The contents of a file: queues, skipped rows as (row, name, reason), and one line for each mistake."""
+    """The contents of a file: the queues `found`, the `skipped` rows as (row, name, reason), and one line for
+    each of the `mistakes`.
+    """
 
     found: list[Definition] = field(default_factory=list)
     skipped: list[tuple[int, str, str]] = field(default_factory=list)
@@ -88,7 +90,9 @@ def _text(data: bytes) -> str:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise ValueError("the file is neither UTF-8 nor UTF-16 with its mark: export it with -Encoding UTF8")
+        raise ValueError(
+            "the file is neither UTF-8 nor UTF-16 with a byte order mark: export it with -Encoding UTF8"
+        )
     return text
 
 
@@ -96,7 +100,7 @@ def _text(data: bytes) -> str:
 
 
 def _rows(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Yield (row, position in words, values by column)."""
+    """Yield, for each row, (its number, its place in the file for messages, its values by column)."""
     if text.lstrip()[:1] in ("[", "{"):
         yield from _json_rows(text)
     else:
@@ -135,7 +139,8 @@ def _csv_rows(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
     headings = [heading.strip() for heading in next(reader)]
     if not {heading.casefold() for heading in headings} & {name.casefold() for name in _NAMES}:
         raise ValueError(
-            f"line {skipped + 1}: none of the columns {', '.join(_NAMES)}: {', '.join(headings)[:200]}"
+            f"line {skipped + 1}: expected one of the columns {', '.join(_NAMES)}, "
+            f"got {', '.join(headings)[:200]}"
         )
     row = 0
     for cells in reader:
@@ -183,7 +188,7 @@ def _take(result: Definitions, seen: dict[str, int], row: int, values: Mapping[s
 
 
 def _part(folded: Mapping[str, tuple[str, Any]]) -> tuple[QueuePart, str]:
-    """Return the queue's name without its computer, and the name as the file writes it."""
+    """Return (the queue's name without the computer, the name as it is in the file)."""
     for name in _NAMES:
         heading, value = folded.get(name.casefold(), ("", None))
         if isinstance(value, str) and value.strip():

@@ -129,7 +129,9 @@ def _json(content: dict[str, Any]) -> None:
 
 
 def _account(account: dict[str, str]) -> str:
-    """Return an account as --user accepts it: with its name if it has one."""
+    """Return an account as text: its name and SID, or only its SID if it has no name, written as --user
+    accepts it.
+    """
     if not account["name"] and account["sid"].startswith(_UNIX_USER):
         return f"uid:{account['sid'].removeprefix(_UNIX_USER)}"
     return f"{account['name']} ({account['sid']})" if account["name"] else account["sid"] or "(none)"
@@ -232,7 +234,7 @@ COMMAND = Group(
         ),
         Command(
             name="explain",
-            help="show which entry decides a request",
+            help="show whether a user has rights, and which entry decides",
             description="""Shows whether a request of the user would be granted, and which entry decides it.
                 The exit code is 0 if the rights are granted, 1 if one of them is denied.""",
             run=lambda arguments: _run(_explain, arguments),

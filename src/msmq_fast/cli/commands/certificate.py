@@ -26,7 +26,7 @@ def _add_user(parser: Parser) -> None:
 
 
 def _add_list(parser: Parser) -> None:
-    parser.add_argument("--all", action="store_true", help="the certificates of all users")
+    parser.add_argument("--all", action="store_true", help="list the certificates of all users")
     _add_user(parser)
 
 

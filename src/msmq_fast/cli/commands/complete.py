@@ -1,4 +1,4 @@
-"""`msmq-fast complete`: returns candidates to the scripts of `completion`; not meant for people."""
+"""`msmq-fast complete`: prints completion candidates for the scripts of `completion`, not for people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _PATIENCE = 1.0  # seconds for the names of queues
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("shell", choices=SHELLS, help="the shell that asks")
     parser.add_argument(
-        "words", nargs=argparse.REMAINDER, metavar="WORD", help="the words so far; bash: the line as typed"
+        "words",
+        nargs=argparse.REMAINDER,
+        metavar="WORD",
+        help="the words of the command line so far; for bash, the whole line as typed",
     )
 
 
@@ -40,7 +43,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _of_server(argument: Argument, words: Sequence[str]) -> Iterable[Candidate]:
-    """Yield names of queues; none if no server answers in time, since completion must not print errors."""
+    """Yield the names of queues that complete an argument; none if no server answers in time, since
+    completion must not print errors.
+    """
     if argument.parse not in (queue_name, outgoing_name):
         return []
     parser = Parser(add_help=False)

@@ -74,7 +74,9 @@ def _warn(warnings: list[str]) -> None:
 
 def _add_show(parser: Parser) -> None:
     parser.add_argument(
-        "--changed", action="store_true", help="only keys that a file, a variable or the profile sets"
+        "--changed",
+        action="store_true",
+        help="only keys that the file, an environment variable or the profile sets",
     )
     _add_file(parser)
 
@@ -133,7 +135,7 @@ COMMAND = Group(
         ),
         Command(
             name="schema",
-            help="print a JSON schema of the file",
+            help="print a JSON schema of the configuration file",
             description="""An editor that knows the schema completes and checks the file.""",
             run=_schema,
             add_arguments=lambda _: None,

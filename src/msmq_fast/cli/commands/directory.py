@@ -172,7 +172,9 @@ async def _one(connection: Connection, arguments: argparse.Namespace) -> Directo
 
 
 def _given(kind: ObjectType, texts: list[str]) -> DirectoryObject:
-    """Return the object that ATTRIBUTE=VALUE words describe; names of attributes are not case-sensitive."""
+    """Return the object of type `kind` that the ATTRIBUTE=VALUE words `texts` describe; names of attributes
+    are not case-sensitive.
+    """
     known = {name.casefold(): name for name in ATTRIBUTES[kind]}
     values: dict[str, Any] = {}
     for text in texts:
@@ -189,7 +191,9 @@ def _given(kind: ObjectType, texts: list[str]) -> DirectoryObject:
 
 
 def _value(known: Kind, text: str) -> Any:
-    """Convert a value of the command line: lists are separated by commas, flags are true or false."""
+    """Convert a value of the command line: the items of a list are separated by commas, a flag is true or
+    false.
+    """
     if known.many:
         return known.from_json([word.strip() for word in text.split(",") if word.strip()])
     plain: list[Any] = [text]

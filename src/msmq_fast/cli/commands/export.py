@@ -41,7 +41,10 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument("names", nargs="*", metavar="QUEUE", type=queue_name, help="queues to export")
     parser.add_argument("--all", action="store_true", help="export all user and system queues")
     parser.add_argument(
-        "--format", choices=("msgpack", "jsonl"), default="msgpack", help="format of the file (msgpack)"
+        "--format",
+        choices=("msgpack", "jsonl"),
+        default="msgpack",
+        help="format of the file; default: msgpack",
     )
     parser.add_argument("--output", default="-", metavar="FILE", help="- for stdout (default)")
     add_client(parser)
@@ -54,7 +57,9 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.format == "msgpack" and sys.stdout.isatty():
             raise CommandError(Exit.USAGE, "a terminal cannot show msgpack: give --output FILE")
         if arguments.form is not Form.TABLE:
-            raise CommandError(Exit.USAGE, "-o and --json need --output FILE: the messages go to stdout")
+            raise CommandError(
+                Exit.USAGE, "-o and --json need --output FILE: without it, the messages go to stdout"
+            )
         return converse(lambda connection, _: _export(connection, arguments, sys.stdout.buffer), arguments)
     path = Path(arguments.output)
     # Under its own name only when it is whole: what is left of an interrupted export is no export.

@@ -27,14 +27,14 @@ _LONGEST_REASON = 1000  # bytes of the answer that are read
 def _add_arguments(parser: Parser) -> None:
     add_configuration(parser)
     parser.add_argument(
-        "--timeout", type=duration(), default=3.0, metavar="TIME", help="how long to wait (3s)"
+        "--timeout", type=duration(), default=3.0, metavar="TIME", help="how long to wait; default: 3s"
     )
     add_output(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Return 0 if the server is ready, else 6 after printing the reason. Raises CommandError (5) if it does
-    not answer.
+    """Return exit code 0 if the server is ready, else 6 after printing the reason. Raises CommandError with
+    exit code 5 if the server does not answer.
     """
     config = configured(arguments)
     if config.listen.admin.port is None:
@@ -51,12 +51,13 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _ask_admin(config: Config, port: int, timeout: float) -> tuple[str, str]:
-    """Return the address that answered, and why the server is not ready ("" if it is). The first address that
-    answers decides.
+    """Return (the address of the admin port that answered, the reason why the server is not ready). The
+    reason is "" if the server is ready. The first address that answers decides.
     """
     if port == 0:
         raise CommandError(
-            Exit.USAGE, "listen.admin.port is 0: the port that the system chose is not known here"
+            Exit.USAGE,
+            "listen.admin.port is 0: this command cannot know which port the system chose; set a fixed port",
         )
     complaints = []
     for host in config.listen.admin.host:
@@ -70,7 +71,9 @@ def _ask_admin(config: Config, port: int, timeout: float) -> tuple[str, str]:
 
 
 def _reached(host: str) -> str:
-    """Return the address at which this machine reaches a listener; loopback for a wildcard address."""
+    """Return the address at which this machine reaches a listener that is bound to `host`: a loopback address
+    if `host` is a wildcard address.
+    """
     try:
         address = ip_address(host)
     except ValueError:

@@ -16,10 +16,13 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--man",
         metavar="DIR",
-        help="write a man page of each command into this directory instead of showing help",
+        help="write the man pages of all commands into this directory instead of showing help",
     )
     parser.add_argument(
-        "words", nargs="*", metavar="COMMAND", help="words of the command; without words: all commands"
+        "words",
+        nargs="*",
+        metavar="COMMAND",
+        help="name of the command, such as `queue create`; default: the list of all commands",
     )
 
 
@@ -30,7 +33,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.man is not None:
         return _write_man_pages(ROOT, Path(arguments.man))
     parse(ROOT, [*arguments.words, "--help"])
-    raise AssertionError("--help ends the command")
+    raise AssertionError("parse() returned although --help was given")
 
 
 def _write_man_pages(root: Group, directory: Path) -> int:

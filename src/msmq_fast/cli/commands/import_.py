@@ -50,7 +50,9 @@ _USER_KINDS = ("queue", "user")  # "user" in files that were written before
 
 
 class QueueMap:
-    """Maps the queues of a file to queues here: `OLD=NEW`, or `NEW` for a file with one queue."""
+    """Maps the queues of a file to queues of this computer, by words such as `OLD=NEW`, or by `NEW` alone for
+    a file with one queue.
+    """
 
     def __init__(self, words: Iterable[str]) -> None:
         """Raises ValueError if `words` contradict each other."""
@@ -72,12 +74,12 @@ class QueueMap:
             raise ValueError("--queue: NEW cannot be combined with OLD=NEW")
 
     def target(self, name: str) -> str:
-        """Return the queue of this computer for a queue of the file."""
+        """Return the queue of this computer that receives the messages of the queue `name` in the file."""
         return self._single or self._targets.get(_key(name)) or f".\\{_local(name)}"
 
     @property
     def single(self) -> bool:
-        """Whether the map is valid only for a file with one queue."""
+        """Whether the map is a single `NEW`, which is valid only for a file with one queue."""
         return self._single is not None
 
     def __str__(self) -> str:
@@ -86,7 +88,7 @@ class QueueMap:
 
 
 def _local(name: str) -> str:
-    """Return a path name without its computer."""
+    """Return a path name without the name of the computer."""
     return name.split("\\", 1)[1] if "\\" in name else _PRIVATE + name
 
 
@@ -107,7 +109,9 @@ def _add_arguments(parser: Parser) -> None:
         "--skip-existing", action="store_true", help="skip messages that are in the queue already"
     )
     restart = parser.add_argument(
-        "--restart", action="store_true", help="do not resume an interrupted import"
+        "--restart",
+        action="store_true",
+        help="import from the beginning, even if an interrupted import could be resumed",
     )
     parser.add_former(restart, "--anew")
     add_client(parser)
@@ -137,8 +141,8 @@ def _import_command(arguments: argparse.Namespace) -> int:
 
 
 def _check(file: BinaryIO, name: str, targets: QueueMap) -> int:
-    """Return the number of messages in a file. Raises BadFile; CommandError if `targets` do not fit
-    the file.
+    """Return the number of messages in a file. Raises BadFile if the file is invalid, CommandError if
+    `targets` is a single queue and the file has several.
     """
     end = End(0, 0, 0)
     sections: set[str] = set()
@@ -163,7 +167,7 @@ def _run(arguments: argparse.Namespace, targets: QueueMap, file: BinaryIO, total
 
 
 class _Run:
-    """One import over one connection."""
+    """One import of a file over one connection."""
 
     def __init__(self, connection: Connection, arguments: argparse.Namespace, targets: QueueMap) -> None:
         self._connection = connection
@@ -203,7 +207,9 @@ class _Run:
         return Exit.OK
 
     def _job(self, header: Header) -> bytes:
-        """Return the identifier of an import: the same file into the same queues is the same import."""
+        """Return the identifier by which the import is resumed: the same for the same file and the same
+        target queues.
+        """
         return hashlib.sha256(header.export + str(self._targets).casefold().encode()).digest()[:16]
 
     async def _import(self, records: Iterator[Record], running: Import, progress: Progress) -> None:
@@ -248,7 +254,7 @@ class _Run:
         progress.add(count)
 
     async def _target(self, section: Section) -> str:
-        """Return the target queue of a section; creates the queue if it does not exist."""
+        """Return the target queue for the messages of a section; creates the queue if it does not exist."""
         self._queues += 1
         if self._targets.single and self._queues > 1:
             raise CommandError(Exit.USAGE, "the file holds several queues: give --queue OLD=NEW")

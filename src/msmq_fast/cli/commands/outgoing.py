@@ -80,7 +80,7 @@ async def _delete(connection: Connection, arguments: argparse.Namespace) -> int:
 
 
 def _show_outgoing(queue: dict[str, Any], form: Form) -> None:
-    """Print one outgoing queue. For people, leave out empty values, and add the history of its
+    """Print one outgoing queue. The form for people has no empty values, but has the history of the queue's
     connections.
     """
     if form is not Form.TABLE:

@@ -31,7 +31,9 @@ def _add_show(parser: Parser) -> None:
 def _add_import(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE", help="output of `peer-key list --json`; - for stdin")
     parser.add_argument(
-        "--guid", metavar="GUID", help="FILE holds the bare MQDSPUBLICKEYS of this queue manager"
+        "--guid",
+        metavar="GUID",
+        help="GUID of the queue manager, if the file contains only its MQDSPUBLICKEYS structure",
     )
     add_client(parser)
 
@@ -76,8 +78,10 @@ def _show_keys(rows: list[dict[str, Any]], form: Form) -> None:
 
 
 def _imported(content: bytes, guid: str | None) -> list[tuple[str, bytes]]:
-    """Return (GUID, keys) pairs: another queue manager's own keys from its `peer-key list --json`, or with
-    `guid` a bare list of keys.
+    """Return pairs (GUID of a queue manager, its keys as an MQDSPUBLICKEYS structure).
+
+    `content` is the output of `peer-key list --json` on another queue manager, of which only that queue
+    manager's own keys are returned; or, if `guid` is given, the structure itself.
     """
     if guid:
         return [(guid, content)]
@@ -87,7 +91,8 @@ def _imported(content: bytes, guid: str | None) -> list[tuple[str, bytes]]:
     except (ValueError, KeyError, TypeError):
         raise CommandError(
             Exit.USAGE,
-            "the input is not the output of `peer-key list --json`; for a bare list of keys give --guid",
+            "the input is not the output of `peer-key list --json`; "
+            "for an MQDSPUBLICKEYS structure give --guid",
         ) from None
 
 

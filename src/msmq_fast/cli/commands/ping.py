@@ -21,7 +21,7 @@ _DEFAULT_PORT = 3527
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("target", metavar="HOST[:PORT]", help="host name, IPv4 address, or [IPv6 address]")
     parser.add_argument(
-        "--timeout", type=duration(), default=2.0, metavar="TIME", help="how long to wait (2s)"
+        "--timeout", type=duration(), default=2.0, metavar="TIME", help="how long to wait; default: 2s"
     )
     add_output(parser)
 
@@ -45,7 +45,9 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _target(text: str) -> tuple[str, int]:
-    """Parse HOST, HOST:PORT, [V6] or [V6]:PORT; a bare IPv6 address has more than one colon."""
+    """Return the host and the port of HOST, HOST:PORT, [V6], [V6]:PORT, or an IPv6 address without brackets,
+    which is recognised by its second colon. The default port is that of the configuration.
+    """
     if text.startswith("["):
         host, _, rest = text[1:].partition("]")
         digits = rest.removeprefix(":")
@@ -56,7 +58,7 @@ def _target(text: str) -> tuple[str, int]:
     if not digits:
         return host, configuration(None, {}).listen.mqqb.ping_port or _DEFAULT_PORT
     if not digits.isascii() or not digits.isdigit() or not 0 < int(digits) < 65536:
-        raise CommandError(Exit.USAGE, f"{text!r}: {digits!r} is not a port")
+        raise CommandError(Exit.USAGE, f"{text!r}: {digits!r} is not a port (1 to 65535)")
     return host, int(digits)
 
 

@@ -57,7 +57,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Receive messages; each leaves its queue only after it was written to standard output."""
+    """Receive messages. A message is removed from its queue only after it was written to standard output."""
     if (arguments.xact or arguments.reject) and arguments.peek:
         raise CommandError(Exit.USAGE, "--peek cannot be combined with --xact or --reject")
     if (arguments.xact or arguments.reject) and arguments.follow:
@@ -88,11 +88,11 @@ async def _receive(connection: Connection, arguments: argparse.Namespace) -> int
 
 
 async def _take(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> int:
-    """Remove up to `count` messages, each after it was written, waiting at most `--timeout` for all of them.
-    Returns the number.
+    """Write up to `count` messages and remove each after it was written, waiting at most `--timeout` for all
+    of them. Returns their number.
 
-    A subscription locks messages until they are acknowledged. It does not report that a queue is empty, so
-    each round begins with a peek, which does.
+    A subscription locks messages until they are acknowledged. It does not report that a queue is empty, but a
+    peek does; therefore each round begins with a peek.
     """
     deadline = Deadline(arguments)
     left = arguments.count
@@ -119,8 +119,8 @@ async def _take(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> 
 
 
 async def _take_selected(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> int:
-    """Remove up to `count` selected messages, each after it was written, waiting until the deadline. Returns
-    their number.
+    """Write up to `count` selected messages and remove each after it was written, waiting until the deadline.
+    Returns their number.
     """
     deadline = Deadline(arguments)
     shown = 0
@@ -138,7 +138,9 @@ async def _take_selected(queue: Queue, arguments: argparse.Namespace, writer: Wr
 async def _in_transaction(
     queue: Queue, arguments: argparse.Namespace, writer: Writer, transaction: Transaction
 ) -> int:
-    """Receive messages in a transaction, and commit it after everything was written."""
+    """Receive messages in `transaction`, which the caller commits after everything was written. Returns their
+    number.
+    """
     shown = 0
     if arguments.lookup_id is not None:
         messages = looked_up(queue, arguments, transaction)
@@ -157,7 +159,9 @@ async def _in_transaction(
 async def _received(
     queue: Queue, arguments: argparse.Namespace, transaction: Transaction
 ) -> AsyncIterator[ReceivedMessage]:
-    """Yield up to `count` messages, waiting at most `--timeout` for all of them."""
+    """Receive up to `count` messages in `transaction` and yield them, waiting at most `--timeout` for all of
+    them.
+    """
     deadline = Deadline(arguments)
     left = arguments.count
     while left:
@@ -190,7 +194,9 @@ async def _received(
 async def _received_selected(
     queue: Queue, arguments: argparse.Namespace, transaction: Transaction
 ) -> AsyncIterator[ReceivedMessage]:
-    """Yield up to `count` selected messages, waiting at most `--timeout` for all of them."""
+    """Receive up to `count` selected messages in `transaction` and yield them, waiting at most `--timeout`
+    for all of them.
+    """
     left = arguments.count
     found = walk(queue, Selection.of(arguments), Deadline(arguments), once=False)
     async with aclosing(found) as messages:
@@ -207,7 +213,7 @@ async def _received_selected(
 
 
 async def _by_lookup_id(queue: Queue, arguments: argparse.Namespace, writer: Writer) -> int:
-    """Write messages by their lookup ids; without `--peek`, remove each one after it was written."""
+    """Write the messages that `--lookup-id` selects; without `--peek`, remove each after it was written."""
     shown = 0
     async for message in looked_up(queue, arguments):
         writer.write([message])

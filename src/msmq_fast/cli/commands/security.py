@@ -1,4 +1,4 @@
-"""`msmq-fast security`: shows what the configuration opens to which callers."""
+"""`msmq-fast security`: shows what the configuration permits to which callers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _review(arguments: argparse.Namespace) -> int:
 
 COMMAND = Group(
     name="security",
-    help="show what the configuration opens to which callers",
+    help="show what the configuration permits to which callers",
     commands=members(
         Command(
             name="review",

@@ -57,12 +57,14 @@ def _add_arguments(parser: Parser) -> None:
 def _add_message(parser: Parser) -> None:
     group = parser.add_argument_group("message")
     group.add_argument("--label", default="", metavar="TEXT", help="label of the message")
-    group.add_argument("--priority", type=number(0, 7), metavar="0-7", help="0 to 7; 7 is read first (3)")
+    group.add_argument(
+        "--priority", type=number(0, 7), metavar="0-7", help="priority, 7 is read first; default: 3"
+    )
     group.add_argument(
         "--correlation-id",
         type=correlation_id,
         metavar="ID",
-        help="message identifier that this one answers, or 40 hexadecimal digits",
+        help="identifier of the message that this one answers, or 40 hexadecimal digits",
     )
     group.add_argument(
         "--app-specific",
@@ -72,7 +74,11 @@ def _add_message(parser: Parser) -> None:
         help="number whose meaning the applications define",
     )
     group.add_argument(
-        "--body-type", type=number(0, 2**32 - 1), default=0, metavar="N", help="VARTYPE of the body (0)"
+        "--body-type",
+        type=number(0, 2**32 - 1),
+        default=0,
+        metavar="N",
+        help="VARTYPE of the body; default: 0",
     )
     group.add_argument(
         "--extension",
@@ -101,8 +107,12 @@ def _add_delivery(parser: Parser) -> None:
     group.add_argument(
         "--count", type=number(1, 100_000_000), default=1, metavar="N", help="send the message N times"
     )
-    group.add_argument("--ttrq", type=duration(), metavar="TIME", help="time to reach the queue, such as 1h")
-    group.add_argument("--ttbr", type=duration(), metavar="TIME", help="time to be received")
+    group.add_argument(
+        "--ttrq", type=duration(), metavar="TIME", help="maximum time to reach the queue, such as 1h"
+    )
+    group.add_argument(
+        "--ttbr", type=duration(), metavar="TIME", help="maximum time until a program receives it"
+    )
     group.add_argument("--journal", action="store_true", help="keep a copy in the journal of this computer")
     group.add_argument(
         "--dead-letter",
@@ -112,7 +122,7 @@ def _add_delivery(parser: Parser) -> None:
         help="put the message into the dead-letter queue if it is not delivered",
     )
     group.add_argument(
-        "--dead-letter-queue", metavar="NAME", help="local queue that replaces the dead-letter queue"
+        "--dead-letter-queue", metavar="NAME", help="local queue to use as the dead-letter queue"
     )
     group.add_argument("--admin-queue", metavar="F", help="queue for acknowledgments")
     group.add_argument(
@@ -130,7 +140,10 @@ def _add_protection(parser: Parser) -> None:
         "--sign", action="store_true", help="sign the message with a certificate of the caller"
     )
     group.add_argument(
-        "--sign-version", choices=["1", "2"], default="2", help="signature of MSMQ 1.0 or 2.0 (2)"
+        "--sign-version",
+        choices=["1", "2"],
+        default="2",
+        help="signature in the format of MSMQ 1.0 or 2.0; default: 2",
     )
     group.add_argument(
         "--certificate",
@@ -144,7 +157,7 @@ def _add_protection(parser: Parser) -> None:
         nargs="?",
         const="advanced",
         choices=list(_LEVELS),
-        help="encrypt at this level or a higher one; write --encrypt=LEVEL (advanced)",
+        help="encrypt the body at least at this level, given as --encrypt=LEVEL; --encrypt alone: advanced",
     )
     group.add_argument(
         "--sender-id", action="store_true", help="attach the SID of the caller, also to an unsigned message"
@@ -165,7 +178,7 @@ def _digest(text: str) -> bytes:
     except ValueError:
         value = b""
     if len(value) != 16:
-        raise argparse.ArgumentTypeError("a certificate is named by its MD5: 32 hexadecimal digits")
+        raise argparse.ArgumentTypeError("expected the MD5 digest of a certificate: 32 hexadecimal digits")
     return value
 
 
@@ -179,7 +192,9 @@ def _run(arguments: argparse.Namespace) -> int:
     async def send(connection: Connection, _: argparse.Namespace) -> int:
         limit = connection.hello["max_message"]
         if len(message.body) + len(message.extension) > limit:
-            raise CommandError(Exit.REFUSED, f"the message is larger than the {limit} bytes of a packet")
+            raise CommandError(
+                Exit.REFUSED, f"the message is too large: body and extension may have at most {limit} bytes"
+            )
         return await _send(connection, arguments, message)
 
     return converse(send, arguments)

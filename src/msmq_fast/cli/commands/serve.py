@@ -84,7 +84,7 @@ def _serve(config: Config, load: Callable[[], Config]) -> int:
     except (StoreError, DeclarationError) as error:
         raise CommandError(Exit.FAILURE, str(error)) from None
     if ending is Ending.STORE_FAILED:
-        raise CommandError(Exit.FAILURE, f"{_store(config.data)}: the disk failed; the log says how")
+        raise CommandError(Exit.FAILURE, f"{_store(config.data)}: the disk failed; see the log")
     return Exit.OK
 
 
@@ -93,7 +93,7 @@ def _store(directory: Path) -> str:
 
 
 def _end_at_once() -> None:
-    """End the process without running anything more; acknowledged messages are on the disk already."""
+    """End the process without running any more code; acknowledged messages are on the disk already."""
     sys.stderr.flush()
     os._exit(Exit.FAILURE)
 

@@ -88,8 +88,8 @@ def _problems(
 
 
 def _reason(queue: OutgoingQueueInfo) -> str:
-    """Return why an outgoing queue does not send: the cause of the stall, its state, and the error of the
-    last attempt.
+    """Return why an outgoing queue does not send: the cause of the stall; or, if the queue is not stalled,
+    its state and the last error of a connection.
     """
     failed = next((attempt.detail for attempt in reversed(queue.history) if attempt.detail), "")
     state = queue.stalled or queue.state.replace("_", " ")

@@ -31,7 +31,7 @@ def _add_arguments(parser: Parser) -> None:
         "--count", type=number(1, 1_000_000), default=ENDLESS, metavar="N", help="end after N samples"
     )
     parser.add_argument("--all", action="store_true", help="also system queues, journals and subqueues")
-    parser.add_argument("--sort", choices=_SORTS, default="rate", help="sort order (rate)")
+    parser.add_argument("--sort", choices=_SORTS, default="rate", help="sort order; default: rate")
     add_client(parser)
 
 
@@ -60,7 +60,9 @@ async def _top(connection: Connection, arguments: argparse.Namespace) -> int:
 
 
 def _row(queue: QueueInfo, before: QueueInfo | None, seconds: float) -> dict[str, Any]:
-    """Return a queue with its rates since the previous sample; the rates of a new queue are 0."""
+    """Return the row of a queue, with its message rates since `before`, the sample `seconds` ago; the rates
+    of a new queue are 0.
+    """
     arrived = left = 0.0
     if before is not None and seconds > 0:
         arrived = max(0, queue.arrived - before.arrived) / seconds
@@ -76,7 +78,7 @@ def _row(queue: QueueInfo, before: QueueInfo | None, seconds: float) -> dict[str
 
 
 def _narrow(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows with names shortened so that the numbers fit on the terminal."""
+    """Return the rows with the names of queues shortened so that the numbers fit on the terminal."""
     longest = max(20, terminal_width() - 45)
     return [
         {**row, "name": row["name"] if len(row["name"]) <= longest else f"{row['name'][: longest - 1]}…"}

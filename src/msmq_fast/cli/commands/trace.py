@@ -34,7 +34,9 @@ _SOURCE, _ORDINAL = slice(16, 32), slice(56, 60)
 
 
 def _identifier(text: str) -> bytes:
-    """Parse a message identifier; returns b"" for "-", which means the first line of stdin."""
+    """Return the bytes of a message identifier; b"" for "-", which means that it is in the first line of
+    stdin.
+    """
     return b"" if text == "-" else message_id(text)
 
 
@@ -121,8 +123,9 @@ def _show_places(places: Sequence[dict[str, Any]], events: Sequence[MessageEvent
 
 
 def _only_taken(event: MessageEvent) -> bool:
-    """Whether an event says no more than that the next queue manager has received the packet. That is before
-    it decides about the message, and a message that is not transactional may be refused without a word.
+    """Return whether an event only reports that the next queue manager has received the packet. That queue
+    manager has not yet accepted the message then, and may refuse it without a report if it is not
+    transactional.
     """
     return event.event == "acked" and not event.reason and not event.message_class
 
@@ -130,7 +133,7 @@ def _only_taken(event: MessageEvent) -> bool:
 async def _places(
     connection: Connection, wanted: bytes, events: Sequence[MessageEvent]
 ) -> list[dict[str, Any]]:
-    """Return the queues that hold the message now, out of those that the events name."""
+    """Return the queues in `events` that hold the message now, each with the state of the message."""
     places: list[dict[str, Any]] = []
     last = {event.queue: event for event in events if event.queue and event.lookup_id}
     for name, event in last.items():
@@ -151,8 +154,8 @@ async def _places(
 
 
 async def _waiting(connection: Connection, name: str) -> str | None:
-    """Return why a message is still in an outgoing queue; None if the queue, and the message with it, no
-    longer exists.
+    """Return why a message is still in the outgoing queue `name`; None if that queue, and with it the
+    message, no longer exists.
     """
     try:
         queue = await connection.admin.outgoing.get(name)
@@ -162,7 +165,7 @@ async def _waiting(connection: Connection, name: str) -> str | None:
 
 
 async def _in_queue(connection: Connection, name: str, lookup_id: int, wanted: bytes) -> str | None:
-    """Return the reason why a message in a queue cannot be received, "" if it can be; None if it is not in
+    """Return why the message cannot be read in the queue `name`: "" if it can be read, None if it is not in
     the queue.
     """
     try:
@@ -178,7 +181,9 @@ async def _in_queue(connection: Connection, name: str, lookup_id: int, wanted: b
 
 
 async def _search(connection: Connection, wanted: bytes) -> list[dict[str, Any]]:
-    """Search all messages of all queues that the caller may read; returns the places of the message."""
+    """Search all messages of all queues that the caller may read. Returns the queues that hold the message,
+    in the form that `_places` returns.
+    """
     found: list[dict[str, Any]] = []
     queues = [queue for queue in await connection.admin.queues.all("all") if queue.kind != "outgoing"]
     with Progress("search", sum(queue.messages for queue in queues)) as progress:

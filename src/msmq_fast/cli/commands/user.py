@@ -123,7 +123,7 @@ def _remove(arguments: argparse.Namespace) -> int:
 
 
 def _changed(arguments: argparse.Namespace, change: Callable[[Users], User]) -> User:
-    """Change the users file, and return the user that `change` returned once the file is written."""
+    """Change the users file with `change`. After the file is written, return the result of `change`."""
     path = configured(arguments).users_file
     if not path.parent.is_dir():
         raise CommandError(
@@ -158,8 +158,8 @@ def _load(path: Path) -> Users:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of the users file, which admits one writer at a time. The lock is a file beside it, since
-    a write replaces the users file itself.
+    """Hold the lock of the users file, so that only one process writes at a time. The lock is a separate
+    file, since a write replaces the users file itself.
     """
     with path.with_name(f"{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -23,7 +23,11 @@ __all__ = ["COMMAND"]
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("source", metavar="SOURCE", type=queue_name, help="queue with the messages")
     parser.add_argument("target", metavar="TARGET", type=queue_name, help="queue to copy them to")
-    restart = parser.add_argument("--restart", action="store_true", help="do not resume an interrupted copy")
+    restart = parser.add_argument(
+        "--restart",
+        action="store_true",
+        help="copy from the beginning, even if an interrupted copy could be resumed",
+    )
     parser.add_former(restart, "--anew")
     add_filter(parser)
     add_client(parser)
@@ -52,8 +56,8 @@ async def _copy(connection: Connection, arguments: argparse.Namespace) -> int:
 
 
 def _job(arguments: argparse.Namespace, connection: Connection) -> bytes:
-    """Return the identifier of a copy: equal arguments give the same identifier, so that the same command
-    resumes.
+    """Return the identifier by which a copy is resumed. It is the same for equal arguments, so that repeating
+    an interrupted command resumes its copy.
     """
     words = (
         str(connection.guid),

@@ -25,7 +25,7 @@ _COLUMNS = ("row", "outcome", "name", "detail")
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """The result for one row."""
+    """The result for one row of the file."""
 
     row: int
     name: str
@@ -40,8 +40,8 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Create the queues in a file, and change existing ones to match it. A file with mistakes changes
-    nothing.
+    """Create the queues that a file defines, and change existing queues to match the file. If the file has
+    mistakes, nothing is changed.
     """
     definitions = read_definitions(read_input(arguments.file, _MAX_FILE))
     for line in definitions.mistakes:
@@ -73,7 +73,9 @@ def _local(path: str) -> str:
 async def _bring(
     connection: Connection, definition: Definition, queue: dict[str, Any] | None, *, dry_run: bool
 ) -> _Line:
-    """Create or change one queue; an error of the queue manager becomes part of the returned line."""
+    """Create or change one queue and return the result. An error of the queue manager is part of the result;
+    it is not raised.
+    """
     name = definition.path[2:]
     try:
         if queue is None:

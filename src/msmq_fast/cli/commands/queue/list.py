@@ -33,7 +33,7 @@ def _add_arguments(parser: Parser) -> None:
         "--sort",
         choices=_SORTS,
         default="name",
-        help="order: by name (default), or the largest numbers first",
+        help="order: by name (default), or by the number of messages or bytes, the largest first",
     )
     add_watch(parser)
     add_client(parser)
@@ -52,8 +52,8 @@ async def _list(connection: Connection, arguments: argparse.Namespace) -> int:
 
 
 def _wanted(queue: Mapping[str, Any], glob: str | None) -> bool:
-    """Whether a pattern matches the whole name of a queue, or its name without the computer and
-    `private$`.
+    """Return whether `glob` matches the whole name of a queue, its name without the computer, or its name
+    without the computer and `private$`. None matches every queue.
     """
     if glob is None:
         return True

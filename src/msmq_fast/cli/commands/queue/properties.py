@@ -25,7 +25,7 @@ _NAMES = {  # argument -> property
 
 
 def _quota(text: str) -> int:
-    """Return a quota in KB, rounded up; a bare number is in KB, as in MSMQ."""
+    """Return a quota in KB, rounded up. A number without a unit is in KB, as in MSMQ."""
     word = text.strip()
     if word.lower() == "unlimited":
         return UNLIMITED
@@ -46,7 +46,7 @@ def add_properties(parser: Parser) -> None:
         "--journal",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="keep copies of received messages",
+        help="keep copies of received messages in the queue's journal",
     )
     group.add_argument(
         "--quota",
@@ -63,7 +63,7 @@ def add_properties(parser: Parser) -> None:
     group.add_argument(
         "--multicast",
         metavar="ADDRESS:PORT",
-        help="multicast group and port to receive from; empty: none",
+        help="multicast address and port from which the queue receives; empty: none",
     )
     group.add_argument(
         "--authenticated",
@@ -74,7 +74,8 @@ def add_properties(parser: Parser) -> None:
     group.add_argument(
         "--privacy",
         choices=PRIVACY,
-        help="which messages the queue accepts: none: clear, optional: any, body: encrypted",
+        help='messages that the queue accepts: only unencrypted ("none"), any ("optional"), or only '
+        'encrypted ("body")',
     )
 
 
