@@ -156,8 +156,8 @@ cdef class PacketBuilder:
         """Builds all messages of a SEND payload. Returns a list of packets as bytes, or HRESULTs for rejected messages.
 
         Raises FrameFault. Message ordinals begin at `first_ordinal`; a rejected message uses none. `transaction` is the
-        TransactionHeader.Flags of the first message that is not rejected. The flags of the next message are `following`, which grow by
-        `step`.
+        TransactionHeader.Flags of the first message that is not rejected, `following` that of the second one; it grows by `step` for each
+        later message. None: the messages have no TransactionHeader.
         """
         cdef const uint8_t[::1] view = payload
         cdef Cursor cursor

@@ -125,7 +125,9 @@ cdef uint8_t* put_private(uint8_t* p, const uint8_t* manager, uint32_t number) n
 
 cdef uint8_t* put_queue(uint8_t* p, const uint8_t* packet, int kind, uint32_t offset, uint32_t length,
                         const uint8_t* host) noexcept nogil:
-    """Writes a queue name of the UserHeader as a format name. `host` is the queue manager that the short private forms refer to."""
+    """Writes a queue name of the UserHeader as a format name. `host` is the GUID of the queue manager that a private name without a
+    computer refers to.
+    """
     cdef uint8_t* start = p
     cdef uint32_t units
     if kind == 7:

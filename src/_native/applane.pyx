@@ -31,7 +31,8 @@ cdef enum:
 cdef class LaneTarget:
     """A queue that a connection has open for sending.
 
-    It accepts messages outside transactions (`plain`), transactions of one message, whose numbers `take_numbers` returns, or both.
+    With `plain`, it accepts messages outside transactions. With `take_numbers`, it accepts messages that are each a transaction of their
+    own: `take_numbers(count)` returns the first of `count` consecutive TransactionIdentifiers.
     """
 
     def __init__(self, PacketBuilder builder not None, QueueCore core not None, Counter ordinals not None, take_numbers=None,
@@ -44,13 +45,13 @@ cdef class LaneTarget:
 
 
 cdef class SendLane:
-    """Processes the SEND frames of one connection that need no special handling, up to the SENT frame that answers them.
+    """Processes the plain SEND frames of one connection completely: from the bytes of the frame to the SENT frame that answers it.
 
     A frame is plain if it requests no SENT_ONE frames and names no transaction, its handle is in `targets`, and every message in it can be
     built and has room. The first frame that is not plain ends a run and is left to Python. A run also ends while frames of `max_bytes` or
-    more wait for the disk. The session shares `pending` (ids of requests without a reply), `reads` and `deliveries` (dicts whose keys are
-    request ids). When messages are durable, `answered(frames, messages)` gets the SENT frames of a batch. `failed(request_id, flags,
-    messages, status)` reports a frame that could not be stored.
+    more wait for the disk. The session uses the same objects `pending` (ids of requests without a reply), `reads` and `deliveries` (dicts
+    whose keys are request ids). When a batch is durable, `answered(frames, messages)` gets its SENT frames and the number of its messages.
+    `failed(request_id, flags, messages, status)` reports a frame that could not be stored.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ cdef class SendLane:
         self._last_target = None
 
     def close(self, uint32_t handle) -> None:
-        """Leaves SEND frames for `handle` to Python. Frames already processed are still answered."""
+        """Removes the target of `handle`: further SEND frames for it are left to Python. Frames already processed are still answered."""
         self._targets.pop(handle, None)
         self._last_target = None
 
@@ -92,7 +93,8 @@ cdef class SendLane:
 
     @property
     def full(self) -> bool:
-        """Whether the limit of bytes that wait for the disk, or of requests that wait for a reply, is reached. `reads` do not count."""
+        """True if as many bytes wait for the disk, or as many requests wait for a reply, as are allowed. Requests in `reads` do not count.
+        """
         return self._full()
 
     cdef bint _full(self):
@@ -104,7 +106,7 @@ cdef class SendLane:
         cdef uint64_t length
         cdef uint32_t request_id
         if end > PyByteArray_GET_SIZE(buffer):
-            raise ValueError("the frames end behind the buffer")
+            raise ValueError("the end of the frames lies behind the end of the buffer")
         while end - start >= HEADER_SIZE and data[start + 4] == FRAME_SEND:
             length = get_be(data + start, 4)
             if not 5 < length <= self._max_frame or length + 4 > <uint64_t>(end - start):

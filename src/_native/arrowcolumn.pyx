@@ -1,5 +1,6 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Converts buffers of an Arrow record batch to three kinds of columns: 64-bit integers, texts and bytes, both with 32-bit offsets.
+"""Converts buffers of an Arrow record batch to three kinds of columns: 64-bit integers, texts, and bytes. Texts and bytes have 32-bit
+offsets.
 
 The buffers come from the network. The steps for each column:
 
@@ -64,7 +65,8 @@ cdef class Column:
             raise ValueError("the offsets of an Arrow array exceed its data")
 
     def slice(self, size_t start, size_t count):
-        """Returns `count` rows from `start`, over the same buffers. Raises ValueError if the column has fewer."""
+        """Returns a column of `count` rows from row `start` on, which shares the buffers. Raises ValueError if the column has fewer rows.
+        """
         cdef Column part = Column.__new__(Column)
         if start > self.length or count > self.length - start:
             raise ValueError("a slice exceeds its column")
@@ -77,7 +79,7 @@ cdef class Column:
 
     @property
     def nbytes(self) -> int:
-        """The total size of the texts of all rows in bytes; 0 for integers."""
+        """The total size of the texts or bytes of all rows, in bytes; 0 for a column of integers."""
         cdef const int32_t* offsets = <const int32_t*>self.view.values + self.view.offset
         return 0 if self.kind == "int" or not self.length else offsets[self.length] - offsets[0]
 
@@ -106,7 +108,7 @@ def integers(size_t length, validity, values not None, int width, bint signed) -
             for i in range(length):     # also checks null rows
                 high |= (<const uint64_t*>&given[0])[i]
             if high > <uint64_t>INT64_MAX:
-                raise ValueError("a number is too large")
+                raise ValueError("an unsigned number does not fit into a signed 64-bit integer")
         return Column("int", length, 0, validity, values, None)
     wide = PyBytes_FromStringAndSize(NULL, 8 * length)
     if length:
@@ -182,7 +184,9 @@ cdef enum:
 
 
 def views(str kind not None, size_t length, validity, views not None, list buffers not None, int64_t most) -> Column:
-    """Returns a column from views, copying the bytes of each row. Null rows get no bytes, whatever their view contains."""
+    """Returns a column of texts or bytes from Arrow views (16 bytes for each row), copying the bytes of each row. A null row gets no bytes,
+    whatever its view contains. Raises OverflowError(size) if the rows have more than `most` bytes in all.
+    """
     cdef const uint8_t[::1] given, data
     cdef const uint8_t[::1] valid
     cdef const uint8_t* view
@@ -241,7 +245,7 @@ def views(str kind not None, size_t length, validity, views not None, list buffe
 
 
 def gather(Column indices not None, Column values not None, int64_t most) -> Column:
-    """Returns for each row the value of its index; null if the index is null or refers to a null.
+    """Replaces each index of a dictionary-encoded column by its value. A row is null if its index is null or refers to a null.
 
     Raises ValueError if an index is not in the dictionary, OverflowError if the texts have more than `most` bytes in all.
     """
@@ -254,7 +258,7 @@ def gather(Column indices not None, Column values not None, int64_t most) -> Col
     cdef int32_t* out
     cdef int64_t* numbers
     if indices.kind != "int":
-        raise ValueError("indices must be integers")
+        raise ValueError("the indices of a dictionary must be integers")
     validity = PyBytes_FromStringAndSize(NULL, (rows + 7) >> 3)
     bits = <uint8_t*>PyBytes_AS_STRING(validity)
     memset(bits, 0, (rows + 7) >> 3)
@@ -292,10 +296,11 @@ def gather(Column indices not None, Column values not None, int64_t most) -> Col
 
 
 def places(Column texts not None, bint nulls) -> tuple:
-    """Numbers the distinct texts of a column in order of appearance: ``(numbers, names, each)``.
+    """Numbers the distinct texts of a column from 0, in order of appearance. Returns ``(numbers, names, each)``.
 
-    `numbers` is a column of integers, `each` a memoryview of the same as 32-bit numbers. With `nulls`, rows without a text also get a
-    number, whose name is None; without it, they are null. Raises UnicodeDecodeError (a ValueError) if a text is not UTF-8.
+    `numbers` is a column with the number of each row, `each` a memoryview of the same numbers with 32 bits, and `names` the list of the
+    distinct texts. With `nulls`, rows without a text also get a number, which stands for None in `names`; without it, such a row is null in
+    `numbers` and 0 in `each`. Raises UnicodeDecodeError (a ValueError) if a text is not UTF-8.
     """
     cdef size_t rows = texts.length, i
     cdef dict known = {}
@@ -313,7 +318,7 @@ def places(Column texts not None, bint nulls) -> tuple:
     cdef uint8_t* bits = <uint8_t*>PyBytes_AS_STRING(validity)
     cdef uint32_t small
     if texts.kind == "int":
-        raise ValueError("names must be texts")
+        raise ValueError("a column of names must have texts or bytes, not integers")
     memset(bits, 0, (rows + 7) >> 3)
     for i in range(rows):
         if not has(&texts.view, i):

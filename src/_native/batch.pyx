@@ -48,7 +48,9 @@ DEFAULT_BATCH_UNITS = 4096
 
 
 cdef object also(object fault, object error):
-    """Combines an earlier exception, or None, with another one, so that a loop can process every item and lose no exception."""
+    """Returns one exception for an earlier one (or None) and `error`, so that a loop can process every item and raise all exceptions at the
+    end.
+    """
     if fault is None:
         return error
     if isinstance(fault, ExceptionGroup):
@@ -180,7 +182,7 @@ cdef class Writer:
 
     cpdef int keep_unit(self) except -1:
         if self._depth == 0:
-            raise RuntimeError("keep_unit without begin_unit")
+            raise RuntimeError("keep_unit was called without begin_unit")
         if self._refused >> min(self._depth, 63):
             self.roll_back()
             raise StoreError("an operation of this unit of work was refused")
@@ -194,7 +196,7 @@ cdef class Writer:
         cdef Savepoint* point
         cdef object fault = None
         if self._depth == 0:
-            raise RuntimeError("roll_back without begin_unit")
+            raise RuntimeError("roll_back was called without begin_unit")
         point = &self._savepoints[self._depth - 1]
         try:
             self.undo.roll_back(point.undo_count)
@@ -221,7 +223,7 @@ cdef class Writer:
         return unit
 
     def on_roll_back(self, function):
-        """Calls function() if the open unit is rolled back, the latest one first, to undo changes in memory."""
+        """Makes function() run if the open unit is rolled back, to undo changes in memory. The function that was added last runs first."""
         log_call(self.undo, function)
 
     cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
@@ -316,7 +318,7 @@ cdef class Writer:
         cdef Pack* pack
         cdef uint64_t number
         if not 0 <= which < 2:
-            raise ValueError("only the feed and the history are packed")
+            raise ValueError("only the tables of the feed and of the duplicate history have numbered entries")
         if self._strict:
             self._check()
         pack = &self._current.packs[which]
@@ -367,7 +369,7 @@ cdef class Writer:
     # -- the same for Python callers (cold operations, tests)
 
     def put_record(self, int table, bytes key not None, bytes value not None):
-        """Stores one record. The value is copied later, so it must not change (bytes never do)."""
+        """Stores one record. The value is copied only when the batch is written, so it must not change until then (bytes never do)."""
         return self.put(table, <const uint8_t*>PyBytes_AS_STRING(key), len(key), NULL, 0, value, 0)
 
     def delete_record(self, int table, bytes key not None):
@@ -375,15 +377,17 @@ cdef class Writer:
         return self.delete(table, <const uint8_t*>PyBytes_AS_STRING(key), len(key))
 
     def add_entry(self, int table, bytes entry not None, bint lazy=False):
-        """Appends to the feed or the history. Returns the number that the entry gets if no earlier commit fails."""
+        """Appends an entry to the feed or the duplicate history. Returns the number that the entry gets if no earlier commit fails. `lazy`:
+        the entry does not by itself cause a commit.
+        """
         return self.append_entry(table, <const uint8_t*>PyBytes_AS_STRING(entry), len(entry), lazy)
 
     def when_durable(self, function):
-        """Calls function(status) on the loop when the current batch has ended."""
+        """Calls function(status) on the loop when the current batch is durable (status 0) or has failed."""
         self.notify(Callback(function), 0)
 
     def when_room(self, size_t pending_bytes, function):
-        """Calls function() on the loop, in a complete(), when no more than `pending_bytes` are pending."""
+        """Calls function() once, from `complete` on the loop, when no more than `pending_bytes` bytes wait to become durable."""
         self._current.needs_commit = True   # lazy entries alone would never be written
         self._waiting.append((pending_bytes, function))
 
@@ -405,7 +409,7 @@ cdef class Writer:
         self._current.held -= 1
 
     def fail_batch(self, int status):
-        """Discards the current batch: it ends with `status`, as after a full disk."""
+        """Discards the current batch: its listeners get `status`, as if its commit had failed, for example because the disk is full."""
         self._current.status = status
 
     # -- to the disk and back
@@ -431,7 +435,7 @@ cdef class Writer:
         cdef Batch* fields
         cdef object fault = None
         if self._depth:
-            raise RuntimeError("submit inside a unit")
+            raise RuntimeError("submit was called inside a unit of work")
         if self._busy() or self._closed or self._current.held:
             return 0
         try:
@@ -449,7 +453,7 @@ cdef class Writer:
         return self.submit()
 
     def flush(self):
-        """Like submit, also for lazy entries and regardless of pins. For start-up and shutdown."""
+        """Like `submit`, but also commits a batch that has only lazy entries or is pinned. For start-up and shutdown."""
         break_hold(self)
         if not self._closed and not batch_empty(self._current):
             self._current.needs_commit = True
@@ -550,17 +554,17 @@ cdef class Writer:
 
     @property
     def pending_bytes(self):
-        """Bytes that are gathered or being written, but not durable yet. Back-pressure depends on them."""
+        """The number of bytes that are gathered or being written, but not durable yet. Back-pressure depends on them."""
         return self._current.bytes + self._flying_bytes
 
     @property
     def pending_units(self):
-        """Units that are gathered or being written."""
+        """The number of units that are gathered or being written."""
         return self._current.units + self._flying_units
 
     @property
     def pending_ops(self):
-        """Operations of the batch that is being gathered."""
+        """The number of operations of the batch that is being gathered."""
         return self._current.op_count
 
     @property
@@ -569,9 +573,9 @@ cdef class Writer:
         return bool(self._current.needs_commit)
 
     def next_entry(self, int table):
-        """The number that the next entry gets if no earlier commit fails."""
+        """The number that the next entry of this table gets if no earlier commit fails."""
         if table not in (TABLE_FEED, TABLE_HISTORY):
-            raise ValueError("only the feed and the history are packed")
+            raise ValueError("only the tables of the feed and of the duplicate history have numbered entries")
         return self._next_number[table - TABLE_FEED]
 
     def statistics(self):

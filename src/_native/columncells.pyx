@@ -29,7 +29,9 @@ cdef int grow(Growing* g, size_t more) noexcept nogil:
 
 
 cdef int begin_cells(Cells* c, int what, int width, size_t room, size_t expected) noexcept nogil:
-    """Creates an empty column of at most `room` values, and `expected` bytes if they are variable. Returns 0 or ENOMEM."""
+    """Creates an empty column with room for `room` values; for values of variable size, with memory for `expected` bytes at first. Returns
+    0 or ENOMEM.
+    """
     memset(c, 0, sizeof(Cells))
     c.what = what
     c.width = width
@@ -104,7 +106,7 @@ cdef class Segment:
 
 
 cdef Segment segment(uint8_t** data, size_t size):
-    """Takes ownership of the memory."""
+    """Wraps `size` bytes of malloc'ed memory in a Segment, which frees them."""
     cdef Segment result = Segment.__new__(Segment)
     result._data = data[0]
     result._size = size

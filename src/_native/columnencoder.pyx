@@ -54,11 +54,12 @@ cdef class Encoder:
         raise NotImplementedError
 
     def _large(self):
-        """The numbers of the fields that hold most of a packet."""
+        """The numbers of the fields that can hold most of a packet, such as the body."""
         return ()
 
     cdef Cells* begin(self, size_t rows, size_t bulk) except NULL:
-        """Returns Cells for `rows` values each; the columns that hold most of a packet get `bulk` bytes."""
+        """Returns one empty Cells for each column, with room for `rows` values; the columns of `_large` also get memory for `bulk` bytes.
+        """
         cdef Cells* cells = <Cells*>calloc(max(len(self.fields), 1), sizeof(Cells))
         cdef size_t i, expected
         large = self._large()

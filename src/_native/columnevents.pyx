@@ -239,7 +239,7 @@ cdef int encode_record(Stretch* s, uint64_t number, const uint8_t* data, size_t 
 
 
 cdef void pass_over(Stretch* s, uint64_t number) noexcept nogil:
-    """Counts a damaged record. Records before the requested range do not count."""
+    """Skips the damaged record `number` and counts it, unless it lies before the requested range."""
     if number >= s.next:
         s.damaged += 1
         s.next = number + 1
@@ -260,7 +260,7 @@ cdef int encode_here(Stretch* s, const uint8_t* key, size_t key_size, const uint
 
 
 cdef bint is_trimmed(const RedoView* over, const MDB_val* key) noexcept nogil:
-    """Whether the log deletes this record. Deleted records precede the records that the log adds."""
+    """Whether the redo log deletes this record. In `over`, deleted records precede added ones."""
     cdef size_t i
     for i in range(over.view.count):
         if item_is_value(&over.view.items[i]):
@@ -273,7 +273,7 @@ cdef bint is_trimmed(const RedoView* over, const MDB_val* key) noexcept nogil:
 
 
 cdef int encode_feed(Stretch* s) noexcept nogil:
-    """Encodes events from `s.next` on: first those in LMDB, in one read transaction, then those that only the redo log has.
+    """Encodes events from number `s.next` on: first the events in LMDB, in one read transaction, then those that only the redo log has.
 
     Returns what encode_record returns, or another status.
     """
@@ -371,7 +371,7 @@ cdef class EventEncoder(Encoder):
         return _FIELDS
 
     cdef int learn(self, uint32_t ordinal) except -1:
-        """Looks up one more queue."""
+        """Looks up the name, GUID and kind of queue `ordinal`, for the rows that follow."""
         cdef Place* places
         cdef bytes text
         cdef size_t i
@@ -401,7 +401,7 @@ cdef class EventEncoder(Encoder):
         return 0
 
     def encode(self, uint64_t start, uint64_t stop, size_t max_rows) -> Encoded:
-        """Encodes durable events with start <= number < stop, at most `max_rows`. The next call starts at `next`.
+        """Encodes durable events with start <= number < stop, at most `max_rows`. Pass `next` of the result as `start` of the next call.
 
         `first` is the number of the first event found: greater than `start` if events are missing. `finished` is True if the feed, or the
         requested range, ends at `next`. A damaged record is skipped and counted. Raises StoreError if the store failed.
@@ -443,7 +443,7 @@ cdef class EventEncoder(Encoder):
         return encoded
 
     cdef int _from_memory(self, Stretch* s) except? -1:
-        """For a store in memory: encodes all records that may be in the range."""
+        """Used for a store in memory instead of `encode_feed`: encodes all records that may be in the range."""
         cdef bytes key, value
         cdef int status
         for key, value in self.contents.tables.scan(TABLE_FEED, b"", s.stop.to_bytes(8, "big"), 1 << 30):

@@ -187,17 +187,19 @@ cdef inline uint16_t security_flags(const uint8_t* packet, const UserMessage* m)
 
 
 cdef inline int put_part(Cells* c, const uint8_t* packet, uint32_t offset, uint32_t length) noexcept nogil:
-    """Adds a part of the packet; null if the packet does not have it."""
+    """Adds `length` bytes of the packet as a value; null if the packet does not have this part."""
     return put_bytes(c, packet + offset, length) if offset else put_null(c)
 
 
 cdef inline int put_seconds(Cells* c, uint32_t value) noexcept nogil:
-    """Adds a duration; null for an infinite one."""
+    """Adds a duration in seconds as a value; null for an infinite one."""
     return put_null(c) if value == INFINITE else put_number(c, value)
 
 
 cdef int put_transactional(Cells* c, const uint8_t* packet, const UserMessage* m, const Row* row) noexcept nogil:
-    """Adds a column of the TransactionHeader. A sequence number that this queue manager assigned is not in the packet."""
+    """Adds the value of a column of the TransactionHeader. A sequence number that this queue manager assigned comes from `row`; it is not
+    in the packet.
+    """
     cdef const uint8_t* h = packet + m.transaction_offset
     cdef uint32_t flags
     cdef uint64_t value = 0
@@ -245,7 +247,7 @@ cdef int put_moved(Cells* c, Work* work, const Row* row) noexcept nogil:
 
 
 cdef int put_row(Cells* c, Work* work, const Row* row) noexcept nogil:
-    """Adds a column that does not depend on the packet. Returns FIELD_OF_PACKET for any other column."""
+    """Adds the value of a column that does not depend on the packet. Returns FIELD_OF_PACKET, without effect, for any other column."""
     cdef int what = c.what
     cdef uint8_t key[POSITION_KEY_SIZE]
     if what == FIELD_ARRIVAL_SEQ:
@@ -445,7 +447,7 @@ cdef class MessageEncoder(Encoder):
         return FIELD_BODY, FIELD_RAW_PACKET
 
     def encode(self, Rows rows not None, holders=None) -> Encoded:
-        """Encodes these messages. `holders` maps owners of locks to names, for lease_holder.
+        """Encodes these messages. `holders` maps owner numbers of locks to names, for the column lease_holder.
 
         Raises StoreError if the store failed. May be called on any thread, but no other thread may use this encoder or `rows` meanwhile.
         """

@@ -33,14 +33,18 @@ cdef uint64_t WALK_ENDED = <uint64_t>0xFFFFFFFFFFFFFFFF
 
 
 cdef inline bint seen_in_bulk(const Slot* slot) noexcept nogil:
-    """Whether the message is available, or locked by a reader that may return it. A stored message must also be durable."""
+    """Whether bulk reads show the message: it is available, or is locked by a reader that may still return it. A message that is being
+    stored is shown once it is durable.
+    """
     if slot.state == STATE_AVAILABLE:
         return True
     return slot.state == STATE_LOCKED and (slot.flags & FLAG_COUNTED != 0 or not slot.flags & FLAG_REMOVING)
 
 
 cdef void walk_on(Walk* walk, PositionList positions, int number) noexcept nogil:
-    """Advances the cursor of a priority to the next message, or by the limit over slots without one; at least by one such slot."""
+    """Advances the cursor of priority band `number` to the next message that bulk reads show. Stops earlier at the limit of slots to
+    examine, but always passes at least one slot.
+    """
     cdef Band* band = &positions._bands[number]
     cdef Slot* slot
     cdef bint moved = False
@@ -71,7 +75,7 @@ cdef void walk_from(Walk* walk, PositionList positions, uint64_t start, uint64_t
 
 
 cdef int walk_first(const Walk* walk) noexcept nogil:
-    """Returns the priority with the earliest message, or BANDS if there is none before `stop`."""
+    """Returns the priority band whose cursor has the earliest arrival sequence, or BANDS if no band has a message before `stop`."""
     cdef int number, best = BANDS
     cdef uint64_t earliest = WALK_ENDED
     for number in range(BANDS):
@@ -145,7 +149,8 @@ cdef int add_slot(Rows rows, QueueCore core, const Slot* slot) except -1:
 def scan(QueueCore core not None, uint64_t start, uint64_t stop, size_t max_rows, uint64_t max_bytes) -> Rows:
     """Returns the available or locked messages of a queue with start <= arrival sequence < stop, in the order of arrival.
 
-    At most `max_rows`, and packets of `max_bytes` in total unless the first one is larger. The next call starts at `next`.
+    Returns at most `max_rows` messages, and at most `max_bytes` bytes of packets unless the first packet is larger. Pass `next` of the
+    result as `start` of the next call.
     """
     cdef Rows rows = Rows.__new__(Rows)
     cdef PositionList positions = core.positions
@@ -173,7 +178,8 @@ def pick(QueueCore core not None, const uint64_t[::1] keys not None, const uint6
          size_t max_rows, uint64_t max_bytes) -> Rows:
     """Returns the messages with these LookupIdentifiers from index `begin` on, each with its delivery number.
 
-    The limits are those of `scan`. `next` is an index here. `gone` is the number of messages that no longer exist.
+    `max_rows` and `max_bytes` limit the result as in `scan`. In the result, `next` is the index at which the next call begins, and `gone`
+    the number of messages that no longer exist.
     """
     cdef Rows rows = Rows.__new__(Rows)
     cdef Slot* slot
@@ -199,7 +205,7 @@ def pick(QueueCore core not None, const uint64_t[::1] keys not None, const uint6
 def first_sequence(QueueCore core not None, uint64_t stop) -> int:
     """Returns the arrival sequence of the first message that `scan` would find before `stop`, or `stop`.
 
-    After many slots without a visible message, returns a sequence before which there is none.
+    The search is limited: after many slots without such a message, returns a sequence before which there is no such message.
     """
     cdef Walk walk
     cdef int number
@@ -209,7 +215,9 @@ def first_sequence(QueueCore core not None, uint64_t stop) -> int:
 
 
 cdef class Tally:
-    """``Tally(core, start, stop, max_rows, max_bytes)``: counts what `scan` would find, and where to split it."""
+    """``Tally(core, start, stop, max_rows, max_bytes)``: counts the messages that `scan` would find, and notes where the range can be
+    split.
+    """
 
     def __init__(self, QueueCore core not None, uint64_t start, uint64_t stop, uint64_t max_rows, uint64_t max_bytes):
         self._core = core
@@ -257,8 +265,8 @@ cdef class Tally:
         return self.finished
 
     def ranges(self, size_t parts) -> list:
-        """Splits the range into at most `parts` pieces with about the same number of messages: (from, to, rows, bytes). Empty if there are
-        none.
+        """Splits the range into at most `parts` pieces with about the same number of messages each. Returns a list of (first arrival
+        sequence, arrival sequence after the last, number of messages, bytes of their packets); it is empty if there are no messages.
         """
         cdef list result = []
         cdef size_t part, at_mark, i
@@ -280,7 +288,7 @@ cdef class Tally:
 
 
 def packets(list found not None) -> Rows:
-    """Returns kept packets as rows, for the columns that depend only on packets. `priority` is that of the packet.
+    """Returns packets (bytes) as rows, for columns that depend only on the packet. The column `priority` is also taken from the packet.
 
     Raises TypeError if an item is not bytes.
     """

@@ -1,5 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Finds two elements of an envelope; see columnsoap.pxd. packet/soapparts.py does the same in Python; keep both equal."""
+"""Finds the header and the body element of an SRMP envelope; see columnsoap.pxd. packet/soapparts.py does the same in Python; keep both
+equal.
+"""
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memcmp
@@ -167,7 +169,7 @@ cdef bint find_child(Xml* x, const char* name, size_t* start, size_t* end) noexc
 
 
 cdef int put_child(Cells* c, const uint8_t* text, size_t chars, const char* name) noexcept nogil:
-    """Adds an element of an envelope, or null."""
+    """Adds the child `name` of an SRMP envelope as a value; null if there is none."""
     cdef Xml x
     cdef size_t start = 0, end = 0
     x.text, x.at, x.size = text, 0, 0
@@ -179,7 +181,9 @@ cdef int put_child(Cells* c, const uint8_t* text, size_t chars, const char* name
 
 
 cdef int put_soap(Cells* c, const uint8_t* packet, const UserMessage* m, bint body) noexcept nogil:
-    """Adds soap_header or soap_body. The parser has checked both headers."""
+    """Adds the value of the column soap_body (`body`) or soap_header. The parser has already checked the sizes of both SOAP headers of the
+    packet.
+    """
     cdef size_t at = m.envelope_offset
     if at:
         return put_child(c, packet + at + 8, get_u32(packet + at + 4), b"Body" if body else b"Header")

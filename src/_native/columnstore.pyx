@@ -100,7 +100,7 @@ cdef void lookup_end(Lookup* lookup) noexcept nogil:
 
 
 cdef int find_stored(Lookup* lookup, const Row* row, const uint8_t** packet) noexcept nogil:
-    """Like find_packet: searches the redo log or the transaction of the lookup."""
+    """Like `find_packet`, but searches only the store: the redo log, then the read transaction of `lookup`."""
     cdef uint8_t name[CONTENT_KEY_SIZE]
     cdef MDB_val key, value
     cdef MemItem item
@@ -215,7 +215,7 @@ cdef class Contents:
         return 0
 
     cdef int fill(self, Rows rows) except -1:
-        """For a store in memory: copies the packets now."""
+        """Prepares a read from a store in memory: copies the packets of `rows` at once, since the encoding thread cannot read them."""
         cdef size_t i
         cdef Row* row
         cdef bytes packet

@@ -93,7 +93,9 @@ cdef int put_identifier(Cells* c, const uint8_t* guid, uint32_t ordinal) noexcep
 
 
 cdef int add_text(Growing* g, const uint8_t* text, size_t chars) noexcept nogil:
-    """Converts UTF-16LE up to a NUL to UTF-8, without ending the value. Invalid units become U+FFFD."""
+    """Appends UTF-16LE text, up to a NUL, as UTF-8 to the value under construction, which more text may follow. Invalid units become
+    U+FFFD.
+    """
     cdef uint8_t* out
     cdef uint64_t four
     cdef uint32_t unit, low
@@ -212,8 +214,8 @@ cdef int put_name(Cells* c, const uint8_t* packet, int kind, uint32_t offset, co
 
 
 cdef int put_names(Cells* c, const uint8_t* packet, uint32_t at, int skip) noexcept nogil:
-    """Adds the list after `skip` other lists of a MultiQueueFormatHeader (checked by the parser): names separated by commas, null
-    if empty.
+    """Adds one of the lists of a MultiQueueFormatHeader, which follows `skip` other lists, as names separated by commas; null if it is
+    empty. The parser has already checked the header.
     """
     cdef Growing* g = &c.data
     cdef uint32_t count, end

@@ -8,8 +8,8 @@ cdef uint64_t LAST_OF_32_BITS = 0xFFFFFFFF
 cdef class Counter:
     """``Counter(last, block, wraps=False)``: an earlier process issued the numbers up to `last`; nothing is reserved yet.
 
-    Derive from it: `reserve_more` reserves the next block in the store and raises `limit` when that is durable. `exhausted` returns the
-    exception for a caller that cannot get its numbers.
+    Derive a class from it: `reserve_more` reserves the next block of numbers in the store, and increases `limit` when the reservation is
+    durable. `exhausted` returns the exception for a caller that cannot get its numbers.
     """
 
     def __init__(self, uint64_t last, uint64_t block, bint wraps=False):

@@ -2,7 +2,7 @@
 """RC2 and RC4 for message bodies (MS-MQMQ 2.2.19.3), with a key that is expanded once for any number of bodies; MD2 and MD4.
 
 security/ciphers.py takes AES from OpenSSL. RC2 and RC4 do not run in constant time: the key determines which table cells are read, as in
-every software implementation. They are broken, as are MD2 and MD4, and exist for peers that support nothing else.
+every software implementation. RC2, RC4, MD2 and MD4 are broken, and exist for peers that support nothing else.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -56,7 +56,7 @@ cdef class RC2:
         cdef bytes out
         cdef uint8_t* target
         if size > LARGEST:
-            raise ValueError("too large to encrypt")
+            raise ValueError("the body is too large to encrypt")
         out = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>(size + pad))
         target = <uint8_t*>PyBytes_AS_STRING(out)
         if size:
@@ -74,7 +74,7 @@ cdef class RC2:
         cdef uint8_t* target
         cdef uint8_t wrong = 0, pad, i
         if not size or size & (BLOCK - 1):
-            raise ValueError("the data is not a whole number of blocks")
+            raise ValueError("the size of the encrypted body is not a multiple of 8 bytes")
         out = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
         target = <uint8_t*>PyBytes_AS_STRING(out)
         with nogil:
@@ -84,7 +84,7 @@ cdef class RC2:
             if i <= pad:
                 wrong |= target[size - i] ^ pad
         if wrong or not 1 <= pad <= BLOCK:
-            raise ValueError("wrong padding")
+            raise ValueError("the padding of the decrypted body is wrong")
         return out[:size - pad]
 
 

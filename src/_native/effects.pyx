@@ -32,7 +32,9 @@ cdef enum:
 
 
 cdef bytes packet_of(QueueBase core, Slot* slot):
-    """Returns the packet of a message that leaves, for the side effects. None: it cannot be read; the message stays, locked as damaged."""
+    """Returns the packet of a message that is about to leave its queue, for the side effects. Returns None if the packet cannot be read;
+    the message then stays in the queue, locked as damaged.
+    """
     if slot.body != NULL:
         return <bytes>slot.body
     try:
@@ -69,7 +71,7 @@ cdef bint apply_side_effects(LedgerBase ledger, uint32_t queue, uint8_t role, Qu
 
 
 cdef int _tell_of(LedgerBase ledger, uint32_t queue, uint8_t role, const Slot* slot, int reason) except -1:
-    """Adds a feed event for an acknowledgment, with its class."""
+    """Adds the feed event for a sent acknowledgment; `reason` is the MessageClass of the acknowledgment."""
     cdef Slot event = slot[0]
     event.message_class = <uint16_t>reason
     ledger.event(
@@ -107,7 +109,7 @@ cdef bint transfer(LedgerBase ledger, const Slot* original, bytes packet, QueueB
 
 
 cdef bint duplicate(LedgerBase ledger, const Slot* slot, bytes packet, QueueBase target, int reason) except -1:
-    """Like `transfer`, but the copy has its own content: the original stays in its queue."""
+    """Like `transfer`, but leaves the original in its queue: the content of the message is copied."""
     cdef Slot alone = slot[0]
     alone.content_id = 0
     if slot.size > ledger.quota_bytes or ledger.bytes > ledger.quota_bytes - slot.size:
@@ -116,7 +118,7 @@ cdef bint duplicate(LedgerBase ledger, const Slot* slot, bytes packet, QueueBase
 
 
 cdef bint discard(LedgerBase ledger, QueueBase target) except -1:
-    """Counts and reports a copy that is not enqueued. Returns False."""
+    """Counts, and at intervals reports, a copy that was not put into `target`. Returns False."""
     ledger.discarded += 1
     if ledger.on_discard is not None and ledger.now_s - ledger._discard_told >= DISCARD_SILENCE:
         ledger._discard_told = ledger.now_s
@@ -133,7 +135,9 @@ cdef bint _has_place(QueueBase target, uint64_t size, uint64_t room) noexcept:
 
 cdef bint _settle(LedgerBase ledger, const Slot* original, Slot* slot, bytes packet, const UserMessage* m, QueueBase target, int reason,
                   bint whole) except -1:
-    """Enqueues the copy with a new position, stored if the original was. `whole`: also stores its content."""
+    """Completes the copy whose slot `transfer` has inserted into `target`. Stores its position if the message is recoverable; with `whole`,
+    also its content.
+    """
     cdef PositionRecord record
     cdef bint recoverable = slot.flags & FLAG_RECOVERABLE
     slot.reason = <uint16_t>(reason if reason & REASON_NEGATIVE else 0)
@@ -159,7 +163,8 @@ cdef bint _settle(LedgerBase ledger, const Slot* original, Slot* slot, bytes pac
 
 
 cdef int arrived(QueueBase core, const Slot* slot, bytes packet) except -1:
-    """Applies the side effects of an arrival, inside the unit that enqueues the message: ACK_REACH_QUEUE, and the sender's own copy (X-61).
+    """Applies the side effects of an arrival, inside the unit that enqueues the message: the acknowledgment ACK_REACH_QUEUE, and, if this
+    queue manager sent the message, the copy in its own journal (X-61).
 
     `slot` may be invalid afterwards.
     """
@@ -182,7 +187,7 @@ def dead_letter(QueueBase target not None, bytes packet not None, int reason) ->
     """Puts a message that no queue accepted into a dead-letter queue, in the current unit. Returns False if there was no room and it was
     discarded.
 
-    Messages from other computers are not accepted during flow control. Raises ValueError for a malformed packet.
+    During flow control, messages from other computers are discarded, too. Raises ValueError for a malformed packet.
     """
     cdef LedgerBase ledger = target.ledger
     cdef UserMessage m

@@ -1,5 +1,5 @@
-"""Packets of MS-MQQB read: a UserMessage to its fields (MS-MQMQ 2.2.19, 2.2.20). Every size is checked, in 64 bits,
-before it is used.
+"""Parses packets of MS-MQQB: finds the fields of a UserMessage (MS-MQMQ 2.2.19, 2.2.20). Every size is checked, in 64 bits, before it is
+used.
 
 To read a further part of the packet: add its offset and length to UserMessage (framing.pxd), find it in a `walk_`
 function here, which returns a Fault where a size does not fit, and call that in the order of the wire. A new Fault
@@ -390,7 +390,7 @@ cdef class ParsedMessage:
 
     @property
     def label(self):
-        """Text up to the first NUL; lone surrogates are kept."""
+        """The label as text, up to the first NUL. Lone surrogates are kept."""
         raw = self.packet[self.m.label_offset:self.m.label_offset + 2 * self.m.label_chars]
         return raw.decode("utf-16-le", "surrogatepass").partition("\0")[0]
 
@@ -426,12 +426,12 @@ cdef class ParsedMessage:
         return self._view(self.m.sender_id_offset, self.m.sender_id_length)
 
     def kept(self):
-        """The bytes that are stored: no SessionHeader, SH clear, PacketSize adjusted."""
+        """Returns the packet in the form that is stored: without SessionHeader, with the flag SH cleared and PacketSize adjusted."""
         return kept_packet(<const uint8_t*>PyBytes_AS_STRING(self.packet), &self.m)
 
 
 class BadPacket(ValueError):
-    """A UserMessage breaks a rule; `code` is a Fault."""
+    """Raised if a UserMessage breaks a rule of its layout; `code` is the Fault."""
 
     def __init__(self, code):
         super().__init__(f"malformed packet, fault {code}")
@@ -439,7 +439,7 @@ class BadPacket(ValueError):
 
 
 def parse(data):
-    """Parses the UserMessage at the start of `data` (bytes-like). Raises BadPacket with the rule that it breaks."""
+    """Parses the UserMessage at the start of `data` (bytes-like). Raises BadPacket if it breaks a rule of its layout."""
     cdef ParsedMessage parsed = ParsedMessage.__new__(ParsedMessage)
     parsed.packet = data if type(data) is bytes else bytes(data)
     cdef int fault = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(parsed.packet),

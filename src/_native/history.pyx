@@ -150,7 +150,7 @@ cdef class DuplicateHistory(CommitListener):
     """At most `capacity` messages, each with the time at which it was last seen.
 
     An accepted express message is remembered at once, a recoverable one as pending until the commit that stores it is durable. If that
-    commit fails, the message is forgotten, so that a repetition is accepted. `lifetime` is in seconds. `portable`: use no instruction that
+    commit fails, the message is forgotten, so that a repetition is accepted. `lifetime` is in seconds. `portable`: avoid instructions that
     only some processors have.
 
     1. MS-MQQB identifies a message by the GUID of its source and a number. The packet claims both, and nothing proves them: a peer that
@@ -163,9 +163,10 @@ cdef class DuplicateHistory(CommitListener):
        encrypted message for this queue manager is identified by its decrypted body (`Receiver.sight` gets the decrypted packet); otherwise
        a peer that knows its label could send another body in its place.
     4. Senders and routers shorten lifetimes in transit, and never lengthen them. Therefore a message that lives longer than the one before
-       it is not a repetition. Otherwise a peer that knows all of a message could send a copy that expires at once.
-    5. Origins (addresses) share the table. An origin that uses its share replaces its own oldest entry by a new one. For other origins, the
-       origin with the most entries makes room. So no address can displace the entries of others.
+       it is not a repetition. Otherwise a peer that knows all bytes of a message could send a copy that expires at once.
+    5. Origins (addresses) share the table. When the table is full, a new entry of an origin that already uses its full share replaces the
+       oldest entry of that origin. A new entry of any other origin replaces the oldest entry of the origin with the most entries. So no
+       address can displace the entries of others.
     """
 
     def __cinit__(self, int capacity=10_000, uint32_t lifetime=1_800, bytes seed=None, bint portable=False):
@@ -409,7 +410,7 @@ cdef class DuplicateHistory(CommitListener):
         return 0
 
     cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
-        """Removes an entry, or, if there is none, the note that the current batch will be reported."""
+        """Undoes one change: removes the entry `token`. NOT_TOLD: forgets that the current batch will be reported."""
         if token == NOT_TOLD:
             self._batch = NULL
         else:
@@ -450,14 +451,17 @@ cdef class DuplicateHistory(CommitListener):
         return identity.fingerprint
 
     def origin(self, bytes name not None) -> int:
-        """Returns the part of the table for a sender with this name. Other senders may use the same part."""
+        """Returns the number of the origin, that is the share of the table, to which a sender with this name (its address) belongs. Several
+        senders may belong to one origin.
+        """
         cdef const uint8_t* data = <const uint8_t*>PyBytes_AS_STRING(name)
         return history_absorb(self._seed[1], data, PyBytes_GET_SIZE(name), self._seed) % ORIGINS
 
     def check(self, bytes identifier not None, uint32_t now, uint64_t fingerprint=0, uint32_t lifetime=0) -> int:
-        """Returns NEW, DURABLE or PENDING for the 20 bytes of an identifier and a fingerprint. A hit gets the time `now` (Unix seconds).
+        """Returns whether a message with this identifier (20 bytes) and fingerprint was added before: NEW, DURABLE or PENDING. Unless it is
+        NEW, its entry gets the time `now` (Unix seconds).
 
-        `lifetime` is TimeToBeReceived. A message that was added with a shorter lifetime is another message.
+        `lifetime` is TimeToBeReceived in seconds. A message that was added with a shorter lifetime is a different message.
         """
         cdef Identity identity = make_identity(identifier, fingerprint, lifetime)
         return self.sight(&identity, now)
@@ -466,10 +470,10 @@ cdef class DuplicateHistory(CommitListener):
         self, bytes identifier not None, uint32_t now, Writer writer=None, uint64_t fingerprint=0, uint32_t origin=0,
         uint32_t lifetime=0xFFFFFFFF
     ) -> None:
-        """Remembers an accepted message, replacing an entry with an early time if the table is full.
+        """Remembers an accepted message that was seen at `now` (Unix seconds). If the table is full, it replaces an old entry.
 
-        With a `writer` it is pending until the batch that the writer is gathering has ended. Without a fingerprint, as in stores of earlier
-        versions, every message with this identifier is a duplicate.
+        With a `writer`, the message is PENDING until the batch that the writer is gathering has ended. If `fingerprint` is 0, as in stores
+        of earlier versions, every message with this identifier is a duplicate.
         """
         cdef Identity identity = make_identity(identifier, fingerprint, lifetime)
         if origin >= ORIGINS:
@@ -489,11 +493,11 @@ cdef class DuplicateHistory(CommitListener):
         return expired
 
     def identifiers_of(self, uint32_t origin) -> list:
-        """Like `identifiers`, for one origin."""
+        """Like `identifiers`, but only for the messages of one origin."""
         return [found[1:] for found in self._of(origin)] if origin < ORIGINS else []
 
     def identifiers(self) -> list:
-        """Returns (identifier, seen) from the earliest to the latest sighting."""
+        """Returns a list of (identifier, Unix seconds at which the message was last seen), from the earliest to the latest time."""
         cdef int origin
         found = []
         for origin in range(ORIGINS):

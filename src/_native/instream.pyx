@@ -1,23 +1,23 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""InStreams: the gate for incoming transactional messages (MS-MQQB 3.1.5.8.6), and its persistent state (DU-12).
+"""InStreams: decides which incoming transactional messages are accepted (MS-MQQB 3.1.5.8.6), and stores which were accepted (DU-12).
 
 A stream advances in the unit that stores its message. There is one record per stream and commit: the first message of a stream in a batch
 adds it, later ones change it in place. A batch depends on earlier batches with messages of the same streams. If one of those fails, the
 batch also fails, so that a stream never has a gap.
 
 Nothing proves that a message is from the queue manager that it names. Therefore there may be several streams of one source and destination,
-each with a home, the group of addresses that begins its sequences:
+each with a home. The home of a stream is the group of addresses from which its sequences begin:
 
-1. A new sequence (its first message has no previous one) belongs to the stream of the home from which it arrives. A peer that begins a
-   sequence in the name of another queue manager, even with a great identifier, begins a stream of its own.
+1. A new sequence (its first message has no previous one) belongs to the stream whose home contains the address from which it arrives. A
+   peer that begins a sequence in the name of another queue manager, even with a great identifier, begins a stream of its own.
 2. A sequence can continue from any address: a peer moves, has several addresses, or uses another router. Its message must name the
    identifier, and as the previous number the last one that was accepted, which only its sender knows. OrderAcks are then sent to that
    address, and the home of the stream changes to it, unless that home has a stream of its own.
-3. A message that repeats the first message of a sequence from another home is a repetition if its content is the same. Otherwise it begins
-   another sequence with a stolen identifier.
+3. A first message can arrive a second time, from an address outside the home of its stream. It is a repetition if its content is the same.
+   Otherwise it begins another sequence, with a stolen identifier.
 4. Identifiers of sequences are times and small numbers, which can be guessed. Therefore wrong guesses about one source and destination have
-   a budget. When the budget is used up, or MAX_HOMES homes claim one stream, further homes are rejected until there is room. Exceptions are
-   homes that are vouched for: the source is believed to be at that address, or a named router is.
+   a budget. When the budget is used up, or when MAX_HOMES homes have a stream of this source and destination, further homes are rejected
+   until there is room. Exceptions are homes that are vouched for: the source is believed to be at that address, or a router is.
 5. Each home may have FEW streams even if the total limit is reached, so that any number of unauthenticated peers cannot keep out another
    peer.
 """
@@ -75,11 +75,11 @@ cdef inline uint64_t _identifier(const uint8_t* header) noexcept nogil:
 
 
 cdef class InStream:
-    """A stream; created by InStreams. Two streams are never equal."""
+    """A stream of transactional messages; created by InStreams. Streams are compared by identity."""
 
     @property
     def unsettled(self) -> bool:
-        """Whether some of its state is not durable yet."""
+        """Whether some of the stream's state is not durable yet."""
         return self._unsettled
 
 
@@ -87,14 +87,14 @@ cdef class InStreams(CommitListener):
     """``InStreams(ledger, limit, prefix, group, vouches)``: knows at most `limit` streams at a time.
 
     If there are more, streams without an accepted message are forgotten first, then streams without a message for a day. `prefix` is the
-    first byte of the keys of its records; each protocol that delivers streams has its own. `group(address)` returns the home of an address,
-    by default the address itself. `vouches(source, address)` returns whether a queue manager is believed to be at an address; without it,
-    none is.
+    first byte of the keys of its records; each protocol that delivers streams has its own. `group(address)` returns the home to which an
+    address belongs (see above), by default the address itself. `vouches(source, address)` returns whether the queue manager `source` is
+    believed to be at an address; without this function, no queue manager is.
     """
 
     def __init__(self, Ledger ledger not None, size_t limit=100_000, bytes prefix not None=KEY_PREFIX, group=str, vouches=None):
         if len(prefix) != 1:
-            raise ValueError("a prefix has one byte")
+            raise ValueError("the prefix of the keys must have one byte")
         self._prefix = prefix
         self._ledger = ledger
         self._writer = ledger.writer
@@ -135,11 +135,11 @@ cdef class InStreams(CommitListener):
         return None if found == NULL else <InStream?>(<object>found)
 
     def home(self, str address not None) -> str:
-        """Returns the home of the streams that begin at an address."""
+        """Returns the home of a stream whose sequence begins with a message from this address."""
         return intern(self._group(address))
 
     def disputed(self, InStream stream not None) -> bool:
-        """Whether another home claims the same sequence of the same sender."""
+        """Whether a stream of another home has the same source, destination and sequence identifier."""
         cdef InStream other = self._heads.get(stream._bunch)
         while other is not None:
             if other is not stream and other.identifier == stream.identifier and other.number:
@@ -148,9 +148,10 @@ cdef class InStreams(CommitListener):
         return False
 
     def get(self, bytes source not None, int dest_type, bytes name not None, object identifier=None) -> InStream | None:
-        """Returns the stream from a queue manager to a DestinationQueue, in any spelling. None: it is unknown.
+        """Returns the stream from a queue manager to a DestinationQueue; the case of a direct name does not matter. Returns None if there
+        is no such stream.
 
-        If there are several, returns the one with the sequence `identifier`, otherwise the first.
+        If several homes have such a stream, returns the one with the sequence `identifier`, otherwise the first.
         """
         cdef InStream first = self._heads.get(source + bytes((dest_type,)) + folded(dest_type, name))
         cdef InStream stream = first
@@ -161,8 +162,8 @@ cdef class InStreams(CommitListener):
         return first
 
     def stream(self, bytes source not None, int dest_type, bytes name not None, str home not None="") -> InStream | None:
-        """Returns the first of these streams, or a new one, which begins at `home`. None: the limit is reached, or no queue can have this
-        name.
+        """Returns the first stream from a queue manager to a DestinationQueue. If there is none, creates one with this `home`. Returns None
+        if the limit of streams is reached, or if the name is too long for a queue.
         """
         if len(source) != GUID_SIZE:
             raise ValueError("a GUID has 16 bytes")
@@ -235,7 +236,7 @@ cdef class InStreams(CommitListener):
         return self._shares.get(home, 0) < FEW and <size_t>len(self._streams) < self._limit + self._limit // 4
 
     cdef int _move(self, InStream stream, str home) except -1:
-        """Changes the home of a stream; None for a stream that is removed."""
+        """Changes the home of a stream. `home` is None if the stream is removed."""
         if stream.home is not None:
             left = self._shares[stream.home] - 1
             if left:
@@ -329,15 +330,19 @@ cdef class InStreams(CommitListener):
         return 0
 
     def consider(self, InStream stream not None, uint64_t identifier, uint32_t number, uint32_t previous) -> int:
-        """Returns the order of a message in its stream: NEXT, REPEATED or AHEAD. In any case an OrderAck is due."""
+        """Returns the place of a message in its stream: NEXT (accept it), REPEATED (it was accepted before) or AHEAD (an earlier message is
+        missing). An OrderAck is due in all three cases.
+        """
         return self.place(stream, identifier, number, previous)
 
     def take(self, InStream stream not None, uint64_t identifier, uint32_t number, uint32_t queue) -> None:
-        """Accepts the message with this number, within the unit that stores it."""
+        """Notes that the message with this number was accepted into the queue with the ordinal `queue`. Call within the unit that stores
+        it.
+        """
         self.advance(stream, identifier, number, queue)
 
     def note_ack_due(self, InStream stream not None) -> None:
-        """Makes `take_ack_due` return a stream."""
+        """Makes the next `take_ack_due` return this stream."""
         self._hear(stream)
 
     cdef int place(self, InStream stream, uint64_t identifier, uint32_t number, uint32_t previous) except -1:
@@ -492,7 +497,9 @@ cdef class InStreams(CommitListener):
         return bool(self._ack_due)
 
     def take_ack_due(self) -> list:
-        """Returns the streams that need an OrderAck and are not armed; the caller starts its timer for them (`armed`)."""
+        """Returns the streams that need an OrderAck and that were not returned before. They are now `armed`: the caller starts a timer for
+        each, and resets `armed` when the timer has fired.
+        """
         if not self._ack_due:
             return []
         due, self._ack_due = self._ack_due, []
@@ -514,11 +521,13 @@ cdef class InStreams(CommitListener):
     # ---- ageing and recovery
 
     def forget(self, uint32_t before, size_t limit=1000) -> int:
-        """Forgets up to `limit` streams without a message since `before` (Unix seconds). Returns their number."""
+        """Forgets up to `limit` streams that have got no message since `before` (Unix seconds). Returns how many it forgot."""
         return self._forget(before, limit, False)
 
     cdef size_t _forget(self, uint32_t before, size_t limit, bint homeless) except? 0:
-        """`homeless`: only streams without an accepted message, which unauthenticated peers can create in any number."""
+        """Like `forget`. With `homeless`, forgets only streams without an accepted message, which unauthenticated peers can create in any
+        number.
+        """
         cdef InStream stream
         old = []
         for stream in self._streams.values():
@@ -563,11 +572,11 @@ cdef class InStreams(CommitListener):
         cdef Py_ssize_t size = PyBytes_GET_SIZE(value), start
         cdef int slot
         if PyBytes_GET_SIZE(key) != 1 + GUID_SIZE + HASH_SIZE or size < <Py_ssize_t>sizeof(record):
-            raise ValueError("its size is wrong")
+            raise ValueError("its size is not that of the record of a stream")
         memcpy(&record, PyBytes_AS_STRING(value), sizeof(record))
         start = <Py_ssize_t>sizeof(record) + record.address_size
         if record.version != IN_STREAM_VERSION or start > size or record.number == 0:
-            raise ValueError("it is no record of a stream")
+            raise ValueError("it is not the record of a stream in a known version")
         address = value[sizeof(record):start].decode("ascii")
         stream = InStream.__new__(InStream)
         stream.source, stream.dest_type, stream.name = key[1:1 + GUID_SIZE], record.dest_type, value[start:]
@@ -576,7 +585,7 @@ cdef class InStreams(CommitListener):
             if _record_key(self._prefix, stream.source, bunch, slot) == key:
                 break
         else:
-            raise ValueError("its name does not fit its key")
+            raise ValueError("the queue name in it does not match its key")
         stream._bunch, stream._slot, stream._key = bunch, slot, key
         stream.address = address
         stream.identifier = stream.durable_identifier = record.identifier

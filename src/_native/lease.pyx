@@ -15,9 +15,11 @@ from array import array
 
 
 def lease(QueueCore core not None, uint32_t owner, size_t max_count, uint64_t max_bytes, bint one=True) -> tuple:
-    """Locks messages from the front for `owner`. Returns (array("Q") of their lookup ids in queue order, bytes of their packets).
+    """Locks messages from the front for `owner`. Returns (array("Q") of their lookup ids in queue order, total size of their packets in
+    bytes).
 
-    Their packets need not be in memory. With `one`, locks at least one available message of any size.
+    The packets need not be in memory. At most `max_count` messages of `max_bytes` in total are locked; with `one`, the first message is
+    locked even if it is larger.
     """
     cdef uint64_t size = 0
     cdef size_t count = 0
@@ -39,7 +41,7 @@ def lease(QueueCore core not None, uint32_t owner, size_t max_count, uint64_t ma
 
 
 def lock_again(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t owner) -> int:
-    """Locks the available ones of these messages for `owner`. Returns how many it locked."""
+    """Locks those of these messages that are available for `owner`. Returns how many it locked."""
     cdef Py_ssize_t number
     cdef Slot* slot = NULL
     cdef int locked = 0
@@ -53,8 +55,8 @@ def lock_again(QueueCore core not None, const uint64_t[::1] keys not None, uint3
 
 
 def leased(QueueCore core not None, const uint64_t[::1] keys not None, uint64_t first, uint32_t owner) -> tuple:
-    """Returns the messages that `owner` still has locked: (array("Q") of their lookup ids, array("Q") of their numbers). `keys` are
-    numbered from `first`.
+    """Returns those of the messages `keys` that `owner` still has locked: (array("Q") of their lookup ids, array("Q") of their numbers).
+    The number of a message is `first` plus its index in `keys`.
     """
     cdef Py_ssize_t number, count = 0
     cdef Slot* slot = NULL
@@ -75,7 +77,7 @@ def settle(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t 
     """Removes, with the current unit, those of the messages that `owner` has locked. Returns their number.
 
     Messages that were purged or deleted meanwhile do not count. Messages whose packets are needed for side effects and cannot be read stay
-    locked as damaged. Ledger.reap repeats a removal that the store does not keep.
+    locked as damaged. If the commit of a removal fails, Ledger.reap repeats the removal.
     """
     cdef Py_ssize_t number
     cdef Slot* slot = NULL

@@ -17,7 +17,7 @@ cdef class Ledger(LedgerBase):
 
     @property
     def pending_deletes(self) -> int:
-        """Messages of purged or deleted queues, or with a failed removal, that may still be in the store."""
+        """The number of messages of purged or deleted queues, or with a failed removal, that may still be in the store."""
         cdef Drain drain
         cdef uint64_t count = self._pending_count + self._reaped + self._deleting
         for drain in self._drains:
@@ -27,8 +27,8 @@ cdef class Ledger(LedgerBase):
     def reap(self, size_t limit=1000, sink=None) -> int:
         """Deletes up to `limit` messages whose removal was deferred, in one unit (DU-08). Returns how many are left.
 
-        `sink(status)` is called when that is durable. Until then another call does nothing, so that the deletions of a large queue never
-        delay other commits for long. Packets that side effects need are read first, in smaller numbers.
+        `sink(status)` is called when the deletions are durable. Until then another call has no effect, so that the deletions of a large
+        queue never delay other commits for long. Packets that side effects need are read first, in smaller numbers.
         """
         cdef PendingDelete entry
         cdef DeferredDelete deferred = None
@@ -85,12 +85,12 @@ cdef class Ledger(LedgerBase):
 
     @property
     def returned(self) -> int:
-        """Messages that were given back but could not be stored again: they are in no queue until return_again() succeeds."""
+        """The number of messages that `requeue` could not put back: they are in no queue until return_again() succeeds."""
         return len(self._returned)
 
     def return_again(self) -> None:
-        """Gives back again the messages that could not be stored. A message for which that raises stays in the list; it does not affect the
-        others.
+        """Puts the messages counted by `returned` back into their queues. A message for which that raises is kept for the next call, and
+        does not affect the others; the exception is raised at the end.
         """
         cdef QueueReading core
         cdef object fault = None
@@ -104,8 +104,8 @@ cdef class Ledger(LedgerBase):
             raise fault
 
     def serve(self) -> None:
-        """Calls `ready` of every queue with new messages since the last call. Calls all of them, then raises what one of them, or
-        `on_poison`, has raised.
+        """Calls `ready` of every queue that got messages since the last call. An exception in one of these calls, or in `on_poison`, does
+        not keep the others from being made, and is raised at the end.
         """
         cdef QueueReading core
         cdef object fault = None
@@ -128,7 +128,7 @@ cdef class Ledger(LedgerBase):
             raise fault
 
     def expire(self, uint32_t limit=1000) -> int:
-        """Removes up to `limit` expired messages (DM-213, X-04). Returns how many timers fired.
+        """Removes up to `limit` expired messages (DM-213, X-04). Returns how many timers have fired, at most `limit`.
 
         A message whose removal raises is retried after EXPIRE_AGAIN seconds and does not delay others. The exception is raised at the end.
         """
@@ -158,7 +158,7 @@ cdef class Ledger(LedgerBase):
         return fired
 
     def _disarm(self, uint32_t queue, uint64_t key):
-        """Called when the timer of a message that is being drained fires."""
+        """Called when the timer fires of a message that is no longer in its queue: notes it in the Drain that deletes the message."""
         cdef Drain drain
         cdef Slot* slot = NULL
         for drain in self._drains:
@@ -168,11 +168,11 @@ cdef class Ledger(LedgerBase):
                     slot.timer = NO_TIMER
 
     def core(self, uint32_t ordinal) -> "QueueReading | None":
-        """The queue of an ordinal."""
+        """Returns the queue with this ordinal, or None."""
         return self._cores.get(ordinal)
 
     def totals(self) -> tuple:
-        """(messages, bytes) of all queues."""
+        """Returns (number of messages, bytes of their packets) of all queues."""
         cdef QueueReading core
         cdef uint64_t messages = 0, size = 0
         for core in self._cores.values():

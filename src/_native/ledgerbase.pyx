@@ -117,11 +117,11 @@ cdef class LedgerBase:
         self.now_s = <uint32_t>(now_us // 1000000)
 
     cdef int fill(self) except -1:
-        """Called when express messages use more memory than the middle watermark."""
+        """Called when express messages use more memory than the middle threshold: reports the new level to `on_memory`."""
         return self._set_memory(MEMORY_FULL if self.express_bytes > self.express_high or self.memory == MEMORY_FULL else MEMORY_SHORT)
 
     cdef int empty(self, uint32_t size) except -1:
-        """Called when an express message has left the memory."""
+        """Called when an express message of `size` bytes has been removed from memory."""
         self.express_bytes -= size
         if self.memory and self.express_bytes <= self.express_low:
             self._set_memory(MEMORY_ENOUGH)
@@ -135,10 +135,10 @@ cdef class LedgerBase:
         return 0
 
     def new_owner(self, bint transfer=False, bint lease=False) -> int:
-        """Returns a number under which a session or subscription locks positions. It is not reused while it could still matter.
+        """Returns a new owner number, under which a session or subscription locks messages. A number is reused only after very many others.
 
-        `transfer`: for a session with another queue manager; messages that it locks still expire. Only its holder ends any other lock,
-        except that a purge removes messages that are locked for a `lease`.
+        `transfer`: the owner is a session with another queue manager; messages that it has locked still expire. `lease`: a purge also
+        removes messages that the owner has locked. Any other lock is ended only by its owner.
         """
         self._last_owner += 1
         if not OWNER_FIRST <= self._last_owner < <uint32_t>OWNER_LEASE:
@@ -155,13 +155,15 @@ cdef class LedgerBase:
         return self.sequence
 
     def reserved(self, uint64_t limit) -> None:
-        """Called when the reservation up to `limit` is durable. 0 means that it failed; it is retried."""
+        """Called when the reservation of SequentialIDs up to `limit` is durable. A `limit` of 0 means that the reservation failed; it is
+        retried.
+        """
         self._reserving = False
         if limit > self.sequence_limit:
             self.sequence_limit = limit
 
     cdef int defer_delete(self, const PendingDelete* entry) except -1:
-        """Adds a stored message that reap() must delete; takes over the reference to its source."""
+        """Adds a stored message that reap() must delete. From then on the ledger owns the reference to the source of the message."""
         cdef size_t capacity
         cdef PendingDelete* grown
         if self._pending_count == self._pending_capacity:
@@ -180,9 +182,10 @@ cdef class LedgerBase:
         return undo_in_ledger(self, token, <const QueueUndo*>data, kept)
 
     cdef int _delete_stored(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1:
-        """Deletes a stored message with the current unit, and again, with its side effects, if the commit fails.
+        """Deletes a stored message with the current unit. If the commit fails, reap() deletes it again, with its side effects.
 
-        The source gets a reference.
+        Takes one more reference to the source of the message until the deletion is durable. `moved`: the content now belongs to another
+        queue and is not deleted.
         """
         cdef PendingDelete entry
         assert in_unit(self.writer), "call inside a unit"
@@ -248,7 +251,8 @@ cdef class LedgerBase:
 
     def turned_away(self, int kind, uint32_t queue, bytes source not None, uint32_t ordinal, uint32_t size, uint16_t message_class,
                     uint16_t reason=0, uint64_t identifier=0, uint32_t number=0) -> None:
-        """Adds a feed event for a message that arrived by SRMP and was not accepted: NACKED or DUPLICATE (store.schema.EventKind).
+        """Adds a feed event for a message that arrived by SRMP and was not accepted; `kind` is NACKED or DUPLICATE
+        (store.schema.EventKind).
 
         `queue` is the ordinal of its local queue, or 0; `source` the GUID of its identifier, as on the wire; `identifier` and `number` its
         position in its stream. The event is written with the next commit, but does not cause one.
@@ -260,7 +264,7 @@ cdef class LedgerBase:
         )
 
     def next_deadline(self) -> int | None:
-        """Unix seconds, not later than the first expiry of a message; None if none expires."""
+        """Returns a time in Unix seconds that is not later than the first expiry of a message; None if no message expires."""
         return self.wheel.next_deadline()
 
 
@@ -287,7 +291,7 @@ cdef class Removals(CommitListener):
         return 0
 
     cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
-        """Undoes the latest entry; the end of `token` was already being reported."""
+        """Undoes the latest `add`. `token` is the number of entries whose outcome was already to be reported before it."""
         self._tail -= 1
         self._told = token
         self._ledger.sources.release(self._entries[self._tail & (self._capacity - 1)].source)
@@ -317,7 +321,7 @@ cdef class Removals(CommitListener):
 
 
 cdef void pending_delete_of(PendingDelete* entry, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason) noexcept:
-    """Fills in what is needed to delete a message from the store later."""
+    """Fills `entry` with the data that is needed to delete a message from the store later."""
     memset(entry, 0, sizeof(entry[0]))
     entry.key = slot.key
     entry.content_id = slot.content_id
@@ -337,7 +341,7 @@ cdef void pending_delete_of(PendingDelete* entry, uint32_t queue, uint8_t role, 
 
 
 cdef void mark_side_effects(PendingDelete* entry, uint8_t role, const Slot* slot, int reason) noexcept:
-    """Notes that the removal has side effects, for which the packet is needed."""
+    """Notes in `entry` that the removal has side effects, for which the packet is needed."""
     entry.has_side_effects = True
     entry.role = role
     entry.reason = <uint16_t>reason
@@ -345,7 +349,7 @@ cdef void mark_side_effects(PendingDelete* entry, uint8_t role, const Slot* slot
 
 
 cdef void slot_of(Slot* slot, const PendingDelete* entry) noexcept:
-    """Restores the fields of a message's slot that its removal needs."""
+    """Fills `slot` with the fields of a message, from `entry`, that its removal needs."""
     memset(slot, 0, sizeof(slot[0]))
     slot.key = entry.key
     slot.content_id = entry.content_id

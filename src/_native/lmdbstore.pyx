@@ -56,14 +56,16 @@ from msmq_fast._native.tables import DATABASES, FIRST_TABLES, StoreError
 
 
 def status_text(int status):
-    """Returns the text of a commit status."""
+    """Returns the error text for a commit status (an errno or an MDB_* code)."""
     if status == 0:
         return "ok"
     return lmdb_api.strerror(status).decode()
 
 
 def status_is_full(int status):
-    """Whether the status means a full disk or map: nothing was stored, and a later commit may succeed (flow control)."""
+    """Whether a commit status means that the disk or the LMDB map is full: nothing was stored, and a later commit may succeed (flow
+    control).
+    """
     return bool(status_is_space(status))
 
 
@@ -77,9 +79,9 @@ load_liblmdb()
 cdef class LmdbTables(Tables):
     """The LMDB environment of a directory.
 
-    A process opens an environment only once. `close` requires that its writer and reader are closed and no copy is in progress. Opening it
-    for writing first applies a redo log that was left behind. `settled` states that it is a copy that already has everything. With
-    read_only=True the log is ignored: see store/redotail.py.
+    A process must not open an environment twice at a time. Before `close`, its writer and reader must be closed and no copy may be in
+    progress. Opening the environment for writing first applies the redo log that an earlier process left. `settled` states that the
+    environment is a copy that already contains the data of the log. With read_only=True the log is ignored: see store/redotail.py.
     """
 
     def __cinit__(
@@ -123,22 +125,25 @@ cdef class LmdbTables(Tables):
     def start_log(self, size_t size):
         """Puts a redo log of `size` bytes in front of the store until its writer is closed.
 
-        Returns the number in the new name of a log of another state of the store, which it moves away, or 0. Raises StoreError.
+        A log that belongs to another state of the store is renamed. Returns the number in its new name, or 0 if there was no such log.
+        Raises StoreError.
         """
         cdef const char* path = self._path
         cdef int status, moved = 0
         if self._store.env == NULL or self._store.redo != NULL:
-            raise StoreError("the store is closed, or has a redo log already")
+            raise StoreError("cannot start a redo log: the store is closed or already has one")
         with nogil:
             status = redo_start(&self._store, path, size, &moved)
         if status == REDO_REFUSED:
-            raise StoreError("the store has no schema version that its redo log knows")
+            raise StoreError("cannot open a redo log: the store does not have a known schema version")
         if status:
             raise store_error(f"cannot open the redo log in {os.fsdecode(self._path)}/log", status)
         return moved
 
     def settle(self):
-        """Waits, without the GIL, until LMDB has everything that is durable now. Without a redo log it always has."""
+        """Waits, without the GIL, until everything that is durable now is in LMDB and not only in the redo log. Returns at once if there is
+        no redo log.
+        """
         cdef RedoStore* redo = self._store.redo
         cdef int status
         if redo == NULL:
@@ -149,12 +154,14 @@ cdef class LmdbTables(Tables):
             raise store_error("cannot apply the redo log", status)
 
     cdef RedoStore* _view(self, int table, bytes lower, bytes upper, RedoView* over) except? NULL:
-        """Collects the log's records of a range. The read transaction must begin after it, and `redo_view_end` must follow."""
+        """Collects the records of the redo log with lower <= key < upper. Begin the read transaction after this call, and call
+        `redo_view_end` at the end.
+        """
         cdef RedoStore* redo = self._store.redo
         cdef const char* end = NULL if upper is None else PyBytes_AS_STRING(upper)
         cdef int status
         if not 0 <= table < TABLE_COUNT:
-            raise ValueError(f"no table {table}")
+            raise ValueError(f"the store has no table number {table}")
         status = redo_view(redo, table, PyBytes_AS_STRING(lower), len(lower), end, 0 if upper is None else len(upper), over)
         if status:
             redo_view_end(redo, over)
@@ -162,9 +169,11 @@ cdef class LmdbTables(Tables):
         return redo
 
     cdef bint _lacks(self, int table) except -1:
-        """Whether the store is of a version before this table, and was opened for reading: the table has no records."""
+        """Whether the store does not have this table, because an earlier version made the store and it is open for reading only. The table
+        then counts as empty.
+        """
         if not 0 <= table < TABLE_COUNT:
-            raise ValueError(f"no table {table}")
+            raise ValueError(f"the store has no table number {table}")
         return self._store.env != NULL and self._store.dbi[table] == NO_TABLE
 
     cdef MDB_txn* _begin(self) except NULL:
@@ -209,7 +218,7 @@ cdef class LmdbTables(Tables):
             lmdb_api.txn_abort(txn)
 
     def get(self, int table, bytes key):
-        """The value under `key`, or None."""
+        """The value under `key` in a table, or None if there is no such record."""
         cdef RedoStore* redo = self._store.redo
         cdef Generation* gen
         cdef MemItem item
@@ -284,7 +293,7 @@ cdef class LmdbTables(Tables):
             redo_view_end(redo, &over)
 
     def last(self, int table):
-        """The record with the greatest key, or None."""
+        """The (key, value) of the record with the greatest key of a table, or None if the table is empty."""
         if self._lacks(table):
             return None
         cdef RedoView over
@@ -333,7 +342,7 @@ cdef class LmdbTables(Tables):
         return packet
 
     def count(self, int table):
-        """Number of records."""
+        """The number of records of a table."""
         if self._lacks(table):
             return 0
         cdef RedoView over
@@ -373,9 +382,11 @@ cdef class LmdbTables(Tables):
         return found
 
     def space(self):
-        """Returns sizes of the file: {"page_size", "pages", "free_pages", "map_size", "last_transaction", "log_bytes", "tables": {…}}.
+        """Returns figures of the store's file as a dict with the keys "page_size", "pages", "free_pages", "map_size", "last_transaction",
+        "log_bytes" and "tables".
 
-        "log_bytes" are in the redo log and will be moved to the file; the other values do not include them: see `settle`.
+        "log_bytes" is the number of bytes that are only in the redo log until they are moved to the file; the other values do not include
+        them: see `settle`.
         """
         cdef MDB_envinfo info
         cdef MDB_stat one
@@ -407,7 +418,9 @@ cdef class LmdbTables(Tables):
         }
 
     def copy(self, int fd, bint compact=False):
-        """Writes a consistent copy to the descriptor without the GIL. Pages in use meanwhile are not reused."""
+        """Writes a consistent copy of the file to the descriptor `fd`, without the GIL. The file may grow meanwhile, because pages that the
+        copy still needs are not reused.
+        """
         cdef int status
         cdef unsigned int flags = MDB_CP_COMPACT if compact else 0
         cdef MDB_env* env = self._store.env

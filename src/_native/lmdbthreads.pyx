@@ -46,7 +46,8 @@ load_liblmdb()
 cdef class LmdbWriter(Writer):
     """Commits on a native thread. The loop watches `fileno()` and calls `complete()`.
 
-    With a redo log `submit_or_commit` commits lone batches on the calling thread, as long as none took longer than `inline_us`.
+    With a redo log, `submit_or_commit` commits a batch on the calling thread if no other batch is waiting, as long as no such commit took
+    longer than `inline_us` microseconds.
     """
 
     def __cinit__(
@@ -54,7 +55,7 @@ cdef class LmdbWriter(Writer):
     ):
         self._tables = tables
         if tables._store.redo != NULL:
-            raise StoreError("the store's redo log has had its writer")
+            raise StoreError("the redo log of this store has already had a writer; open the store again")
         self._next_number[0] = feed_number or tables.next_number(TABLE_FEED)
         self._next_number[1] = history_number or tables.next_number(TABLE_HISTORY)
         self._last_content = tables.last_content()
@@ -76,7 +77,9 @@ cdef class LmdbWriter(Writer):
         writer_free(self._thread)
 
     def abandon(self):
-        """Ends the threads as a crash would: a redo log keeps what it holds, and no listener is called any more."""
+        """Ends the threads without further commits, as a crash would: the records that are in a redo log stay there, and no listener is
+        called any more.
+        """
         self._end_thread(True)
 
     cdef int _end_thread(self, bint keep) except -1:
@@ -122,13 +125,13 @@ cdef class LmdbWriter(Writer):
         return Writer.complete(self)
 
     def fileno(self):
-        """Readable when `complete` has something to do."""
+        """The descriptor that is readable when `complete` has something to do."""
         return self._thread.event_fd
 
     def close(self):
-        """Commits what was gathered, tells its listeners, ends the thread; closing twice is fine.
+        """Commits the gathered batch, calls its listeners, and ends the thread. Closing twice has no effect.
 
-        An open unit is abandoned. What listeners add meanwhile is committed too, for a bounded number of rounds.
+        A unit that is still open is abandoned. Operations that listeners add meanwhile are also committed, for a limited number of rounds.
         """
         if self._closed:
             return
@@ -148,11 +151,11 @@ cdef class LmdbWriter(Writer):
         self.complete()
 
     def statistics(self):
-        """As Writer's, and "log": figures of the redo log, all 0 without one.
+        """Returns the counters of `Writer.statistics`, and "log": a dict of counters of the redo log, all 0 if there is none.
 
-        "records" and "bytes" were appended; "applied_batches" LMDB commits of "applied_operations" followed; "unapplied_bytes" are in
-        the log only; "waits" batches found the log full and waited;
-        "inline_commits" were made on the calling thread (`submit_or_commit`).
+        "records" and "bytes": appended to the log. "applied_batches" and "applied_operations": moved from the log to LMDB, as LMDB commits
+        and as operations in them. "unapplied_bytes": bytes that are only in the log. "waits": batches that waited because the log was full.
+        "inline_commits": commits on the calling thread (`submit_or_commit`).
         """
         cdef RedoStore* redo = self._tables._store.redo
         cdef dict figures = Writer.statistics(self)
@@ -240,16 +243,16 @@ cdef class LmdbReader(Reader):
         return 0
 
     def fileno(self):
-        """Readable when `complete` has something to do."""
+        """The descriptor that is readable when `complete` has something to do."""
         return self._thread.event_fd
 
     @property
     def transactions(self):
-        """Read transactions so far; groups of requests share one."""
+        """The number of read transactions so far; requests that are read together share one."""
         return self._thread.transactions
 
     def close(self):
-        """Reads what was asked for, tells the listeners, ends the thread; closing twice is fine."""
+        """Completes the requests that wait, calls their listeners, and ends the thread. Closing twice has no effect."""
         if self._closed:
             return
         self._closed = True

@@ -1,4 +1,4 @@
-"""The store in memory: deterministic doubles of lmdbstore.pyx, for tests and simulators."""
+"""The store in memory, for tests and simulators: classes with the interfaces of lmdbstore.pyx and lmdbthreads.pyx, without threads."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -96,11 +96,11 @@ cdef class MemoryWriter(Writer):
         return 0
 
     def fail_call(self, uint64_t nth):
-        """The nth operation from now on (1 is the next) raises StoreError."""
+        """Makes the nth operation from now on (1 is the next) raise StoreError."""
         self._fail_call = self._calls + nth
 
     def fail_commit(self, uint64_t nth, int status):
-        """The nth commit from now on (1 is the next) ends with `status` and keeps nothing."""
+        """Makes the nth commit from now on (1 is the next) fail with `status` and store nothing."""
         self._fail_commit = self._commits + nth
         self._fail_status = status
 
@@ -126,11 +126,11 @@ cdef class MemoryWriter(Writer):
 
     @property
     def flying(self):
-        """True while a sealed batch waits for complete_one."""
+        """True while a submitted batch waits for `complete_one`."""
         return self._flying.head != NULL
 
     def complete_one(self, int status=0):
-        """Ends the oldest sealed batch and calls its listeners. Returns False if there is none."""
+        """Ends the oldest submitted batch with `status` (0: it is durable) and calls its listeners. Returns False if there is none."""
         cdef Batch* batch = list_pop(&self._flying)
         if batch == NULL:
             return False
@@ -152,7 +152,7 @@ cdef class MemoryWriter(Writer):
         return True
 
     def complete_all(self, int status=0):
-        """Submits and ends batches until nothing is left to do."""
+        """Submits and ends batches, as `complete_one` does, until no operation is left."""
         self.submit()
         while self.complete_one(status):
             pass
@@ -204,7 +204,7 @@ cdef class MemoryWriter(Writer):
 
 
 cdef class MemoryReader(Reader):
-    """Answers when `complete` is called."""
+    """A reader in memory: it answers requests when `complete` is called."""
 
     def __cinit__(self, MemoryTables tables not None):
         self._tables = tables
@@ -212,7 +212,7 @@ cdef class MemoryReader(Reader):
 
     @property
     def waiting(self):
-        """How many requests `complete` would answer."""
+        """The number of requests that `complete` would answer."""
         return len(self._requests)
 
     cdef int fetch(self, uint64_t content_id, uint32_t size, ReadListener listener, uint64_t token) except -1:
@@ -237,5 +237,5 @@ cdef class MemoryReader(Reader):
         return 0
 
     def close(self):
-        """Answers the requests that wait."""
+        """Answers the requests that wait, as `complete` does."""
         self.complete()

@@ -41,7 +41,7 @@ from msmq_fast._native.record cimport POSITION_PREPARED, POSITION_PURGE_PENDING,
 
 @cython.final
 cdef class Relocation(CommitListener):
-    """A message that moves to another queue: it is in both lists until the unit is durable, but counted once."""
+    """A message that moves to another queue: until the unit is durable, it is in the lists of both queues, but counts once."""
     cdef QueueCore _source, _target
     cdef uint32_t _owner            # of the lock: a transaction, or OWNER_STORE
     cdef uint32_t _size
@@ -65,7 +65,7 @@ cdef class Relocation(CommitListener):
 
 
 cdef int _relocate(QueueCore source, Slot* original, QueueCore target, uint32_t owner, object sink) except -1:
-    """Adds a message to the target, with the current unit."""
+    """Begins to move a message with the current unit: adds it to the list of the target queue."""
     cdef LedgerBase ledger = source.ledger
     cdef NumberedPosition record
     cdef Relocation relocation
@@ -136,17 +136,20 @@ cdef int _relocate(QueueCore source, Slot* original, QueueCore target, uint32_t 
 
 
 cdef int expect(QueueCore core, int more) except -1:
-    """Changes the number of expected moves to this queue by `more`."""
+    """Adds `more` (1 or -1) to the number of moves to this queue that transactions may still make. While it is not 0, the queue is kept
+    even if it is empty.
+    """
     log_number(core, UNDO_EXPECTED, core.expected)
     core.expected += more
     return 0
 
 
 def move(QueueCore source not None, uint64_t key, QueueCore target not None, sink=None) -> bool:
-    """Moves an available message to another queue of the family (DM-142, DU-11). Returns False if it is not available.
+    """Moves an available message between a queue and a subqueue, or between two subqueues (DM-142, DU-11). Returns False if it is not
+    available, or if the target queue was deleted.
 
-    `sink(status)` is called when the move is durable; for an express message, before this returns. If the commit fails, the message is at
-    its old place.
+    `sink(status)` is called when the move is durable or has failed; for an express message, before this returns. If the commit fails, the
+    message returns to its old place.
     """
     cdef Slot* slot = source.positions.find(key)
     if slot == NULL or slot.state != STATE_AVAILABLE or target.gone:
@@ -170,17 +173,17 @@ def lock_for_move(QueueCore source not None, uint64_t key, uint32_t owner, Queue
 
 
 def move_locked(QueueCore source not None, uint64_t key, uint32_t owner, QueueCore target not None) -> bool:
-    """Moves a message that `owner` has locked, within a unit. Returns False if it has been removed. If the unit fails, it is available
-    again.
+    """Moves a message that `owner` has locked, within a unit. Returns False if the message has been removed. If the unit fails, the message
+    is available again.
 
-    Raises ValueError if the store has lost its record; the message stays locked.
+    Raises ValueError if the message has no record in the store; the message then stays locked.
     """
     expect(target, 1)
     return complete_move(source, key, owner, target)
 
 
 def keep_counts(QueueCore core not None, const uint64_t[::1] keys not None) -> None:
-    """Writes the abort and move counts of the messages that are available."""
+    """Stores the abort and move counts of those of these messages that are available, in one unit."""
     cdef Py_ssize_t index
     core.ledger.writer.begin_unit()
     try:
@@ -193,7 +196,8 @@ def keep_counts(QueueCore core not None, const uint64_t[::1] keys not None) -> N
 
 
 cpdef bint complete_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1:
-    """Called when the transaction commits: the move joins the current unit. Returns False if the message or the target has been removed.
+    """Called when a transaction commits a move: makes the move, with the current unit. Returns False if the message or the target queue has
+    been removed.
 
     A message that was purged meanwhile is moved all the same (X-57). If the unit fails, the message is locked as before.
     """
@@ -209,7 +213,9 @@ cpdef bint complete_move(QueueCore source, uint64_t key, uint32_t owner, QueueCo
 
 
 cpdef bint abort_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1:
-    """Called when the transaction aborts: the message is available again, with one more abort. Returns False if it has been removed."""
+    """Called when a transaction with a move aborts: the message becomes available in its old queue, with AbortCount + 1. Returns False if
+    the message has been removed.
+    """
     cdef Slot* slot = source.positions.find(key)
     target.expected -= 1
     if slot == NULL or slot.owner != owner or (slot.state != STATE_LOCKED and slot.state != STATE_PURGE_PENDING):

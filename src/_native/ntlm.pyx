@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
 """Session security of NTLM with extended session security (MS-NLMP 3.4), for PDUs of MS-RPCE; MD5 and HMAC-MD5.
 
-Nothing here runs in constant time but the comparison of signatures: RC4 looks its tables up by the key, as in every
-implementation in software.
+Only the comparison of signatures runs in constant time: the key of RC4 determines which table cells are read, as in every software
+implementation.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -63,7 +63,8 @@ cdef class MessageSecurity:
     """One direction of a session: its keys, of 16 bytes each, its key stream and its sequence number.
 
     `key_exchange` is whether NTLMSSP_NEGOTIATE_KEY_EXCH was negotiated. Messages are protected, or unprotected, in the order of their
-    sequence numbers. After the first failure, every later message fails, too. Raises ValueError.
+    sequence numbers. After a wrong signature, `unprotect` also rejects every later message. Raises ValueError if a key does not have 16
+    bytes.
     """
 
     def __init__(self, bytes sealing_key not None, bytes signing_key not None, bint key_exchange):
@@ -102,7 +103,9 @@ cdef class MessageSecurity:
         return differs == 0
 
     def protect(self, header not None, stub not None, trailer not None, bint privacy) -> tuple[bytes, bytes]:
-        """Returns the stub as it is sent, and its signature. The three parts are signed together; with privacy the stub is encrypted."""
+        """Protects one PDU. Returns (the stub as it must be sent, the signature of 16 bytes). The signature covers header, stub and
+        trailer; with `privacy` the stub is encrypted.
+        """
         cdef const uint8_t[::1] head = header, body = stub, tail = trailer
         cdef bytes out = PyBytes_FromStringAndSize(NULL, body.shape[0]) if privacy else bytes(stub)
         cdef bytes token = PyBytes_FromStringAndSize(NULL, TOKEN)
@@ -137,7 +140,7 @@ cdef class MessageSecurity:
         return out
 
     def protect_pdus(self, buffer not None, size_t header_size, bint privacy) -> None:
-        """Protects consecutive whole PDUs in place. Raises ValueError for inconsistent lengths."""
+        """Signs consecutive whole PDUs and, with `privacy`, encrypts them in place. Raises ValueError for inconsistent lengths."""
         cdef uint8_t[::1] view = buffer
         cdef size_t size = view.shape[0], at = 0, length = 1
         cdef uint8_t* pdu
@@ -157,7 +160,9 @@ cdef class MessageSecurity:
             raise ValueError("the lengths in a PDU do not match")
 
     def unprotect_pdus(self, buffer not None, size_t header_size, bint privacy) -> None:
-        """Verifies and decrypts in place. Raises ValueError for inconsistent lengths or a wrong signature."""
+        """Verifies consecutive whole PDUs and, with `privacy`, decrypts them in place. Raises ValueError for inconsistent lengths or a
+        wrong signature.
+        """
         cdef uint8_t[::1] view = buffer
         cdef size_t size = view.shape[0], at = 0, length
         cdef uint8_t* pdu

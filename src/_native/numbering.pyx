@@ -23,7 +23,7 @@ from msmq_fast._native.tablenumbers cimport TABLE_SEQUENCE
 
 
 cdef bint begin_stream(QueueBase core) except -1:
-    """Begins a new transactional sequence of an outgoing queue (QB-112). Returns False if no identifier is reserved."""
+    """Begins a new transactional sequence of an outgoing queue (QB-112). Returns False if no identifier for it is reserved in the store."""
     cdef uint64_t identifier = core.ledger.open_stream()
     if not identifier:
         return False
@@ -34,7 +34,7 @@ cdef bint begin_stream(QueueBase core) except -1:
 
 
 cdef bint stream_left(QueueBase core) except -1:
-    """Whether the next message can get a number. A new sequence begins if no message of the previous one waits for an OrderAck."""
+    """Returns whether the next message can get a number. Begins a new sequence if no message of the current one waits for an OrderAck."""
     cdef OutSequence sequence = core.sequence
     if sequence.unordered or (sequence.identifier and sequence.next_number == 1):
         return sequence.next_number <= LAST_NUMBER
@@ -42,12 +42,14 @@ cdef bint stream_left(QueueBase core) except -1:
 
 
 cdef int number(QueueBase core, const Slot* slot, NumberedPosition* record) except -1:
-    """Assigns a number to a message that enters an outgoing queue, and completes its record (AMB-04, DU-19)."""
+    """Assigns a sequence number to a transactional message that enters an outgoing queue, and puts the number into its record (AMB-04,
+    DU-19).
+    """
     cdef OutSequence sequence = core.sequence
     if not to_be_numbered(core, slot):
         return 0
     if not stream_left(core):
-        raise OverflowError("no number is left for a message: the store or the receiver does not keep up")
+        raise OverflowError("no sequence number is left for a message: the store or the receiver does not keep up")
     record.sequence_number = sequence.assign(slot.key, slot.ordinal)
     record.sequence_id = sequence.identifier
     record.position.version = POSITION_NUMBERED
@@ -84,7 +86,7 @@ cdef int stream_changed(QueueBase core) except -1:
 
 
 cdef int send_stream(LedgerBase ledger, uint64_t identifier, QueueBase core) except -1:
-    """Notes that a queue now sends this sequence; None: no queue does."""
+    """Notes that queue `core` now sends the sequence `identifier`. `core` is None if no queue sends it any more."""
     log_in_ledger(ledger, UNDO_STREAM, identifier, ledger._streams.get(identifier))
     if core is None:
         ledger._streams.pop(identifier, None)
@@ -94,7 +96,7 @@ cdef int send_stream(LedgerBase ledger, uint64_t identifier, QueueBase core) exc
 
 
 cdef int expect_final(QueueBase core, uint32_t ordinal, uint64_t key, uint64_t identifier, uint32_t number) except -1:
-    """Notes that a FinalAck for this position in a sequence is for the message `key`."""
+    """Notes that a FinalAck for message number `number` of the sequence `identifier` belongs to the message `key` of this queue."""
     cdef LedgerBase ledger = core.ledger
     forget_final(ledger, ordinal, core, key)    # its sequence may have ended before its session acknowledged it
     # Copies for several destinations may share an identifier.
@@ -102,8 +104,8 @@ cdef int expect_final(QueueBase core, uint32_t ordinal, uint64_t key, uint64_t i
 
 
 cdef int leave_sequence(QueueBase core) except -1:
-    """Called before the next sequence begins. The remaining messages are ordered; registers them, since a FinalAck may arrive before the
-    session's acknowledgment (QB-216).
+    """Called before the next sequence begins. OrderAcks cover all messages that remain of the old sequence. Registers them for their
+    FinalAcks, since a FinalAck may arrive before the session's acknowledgment (QB-216).
     """
     cdef OutSequence sequence = core.sequence
     cdef OutEntry* entry

@@ -36,7 +36,7 @@ from msmq_fast._native.record cimport SEQUENCE_MASK, NumberedPosition
 
 @cython.final
 cdef class Withdrawal(CommitListener):
-    """Messages that leave a queue with the current unit: removed when it is durable, back at their places if it fails."""
+    """Messages that leave a queue with one unit: they are removed when the unit is durable, and return to their places if it fails."""
     cdef QueueCore _core
     cdef list _keys
 
@@ -60,10 +60,11 @@ cdef class Withdrawal(CommitListener):
 
 
 def survey(QueueCore core not None, uint64_t after, uint64_t upto, size_t count) -> list:
-    """Returns available messages in the order of their arrival, as (lookup id, size, arrival in Unix microseconds, class).
+    """Returns available messages in the order of their arrival, as (lookup id, packet size in bytes, arrival in Unix microseconds,
+    MessageClass).
 
-    The class is why a message is in a dead-letter queue, otherwise its own. At most `count` messages whose arrival sequence is greater than
-    `after` and not greater than `upto`.
+    For a dead letter, the class is the reason for which it is one, otherwise the class of the message. Returns at most `count` messages,
+    whose arrival sequence is greater than `after` and not greater than `upto`.
     """
     cdef Slot* heads[BANDS]
     cdef Slot* slot = NULL
@@ -103,7 +104,7 @@ cdef int _entire(bytes packet, UserMessage* m) except -1:
     if code:
         raise ValueError(f"not a UserMessage packet (fault {code})")
     if m.size != <uint64_t>PyBytes_GET_SIZE(packet) or m.wire_size != m.size:
-        raise ValueError("not exactly one UserMessage packet")
+        raise ValueError("the data is not exactly one UserMessage packet, without SessionHeader")
     return 0
 
 
@@ -115,12 +116,12 @@ def is_transactional(bytes packet not None) -> bool:
 
 
 def place(QueueCore core not None, list entries not None) -> list:
-    """Enqueues messages with their earlier state: (packet, arrival in Unix microseconds, abort count, move count, why it is a dead letter
-    or 0).
+    """Enqueues messages with their earlier state. Each entry is (packet, arrival in Unix microseconds, abort count, move count,
+    MessageClass of the reason for which it is a dead letter, or 0).
 
-    Each gets a new place at the end of its priority. Call within a unit; recoverable messages are available when that is durable. Returns
-    an EnqueueResult for each message up to the first one that is rejected; later ones are not enqueued. Raises ValueError for a malformed
-    packet; then none is enqueued.
+    Each message gets a new place, after all messages of its priority. Call within a unit; recoverable messages become available when the
+    unit is durable. Returns an EnqueueResult for each message up to the first one that is rejected; later ones are not enqueued. Raises
+    ValueError for a malformed packet; then no message is enqueued.
     """
     cdef LedgerBase ledger = core.ledger
     cdef UserMessage m
@@ -167,7 +168,7 @@ def place(QueueCore core not None, list entries not None) -> list:
 
 
 cdef int _refused(QueueCore core, uint64_t size) noexcept:
-    """Why a queue has no room for a message."""
+    """Returns an EnqueueResult: why a queue has no room for a message of `size` bytes."""
     if core.gone:
         return QUEUE_GONE
     if size > core.quota_bytes or family_bytes(core) > core.quota_bytes - size:
@@ -176,9 +177,10 @@ cdef int _refused(QueueCore core, uint64_t size) noexcept:
 
 
 def withdraw(QueueCore core not None, list keys not None, int event) -> int:
-    """Removes available messages from a queue with the current unit. Returns how many; others are skipped.
+    """Removes those of the messages `keys` that are available, with the current unit; `event` is the kind of their feed events. Returns how
+    many it removed.
 
-    Recoverable ones are back at their places if the unit fails.
+    If the unit fails, recoverable messages return to their places.
     """
     cdef LedgerBase ledger = core.ledger
     cdef Withdrawal withdrawal = Withdrawal.__new__(Withdrawal)
@@ -211,7 +213,9 @@ def withdraw(QueueCore core not None, list keys not None, int event) -> int:
 
 
 cdef class Identifiers:
-    """``Identifiers(core)``: the set of message identifiers (source GUID, ordinal) in a queue, and of those added later."""
+    """``Identifiers(core)``: a set of message identifiers (source GUID, ordinal): at first those of the messages in a queue; `add` adds
+    others.
+    """
     cdef uint64_t* _table           # open addressing; source number << 32 | ordinal, 0: empty
     cdef uint64_t _mask, _count
     cdef dict _sources              # GUID -> number from 1 on

@@ -23,14 +23,15 @@ from array import array
 
 
 def give_up(QueueCore core not None, uint64_t key, int reason) -> None:
-    """Removes a message of an outgoing queue that cannot be sent at all, to a dead-letter queue if it requests that. `reason` is a negative
-    MessageClass.
+    """Removes from an outgoing queue a message that cannot be sent at all; moves it to a dead-letter queue if the message requests that.
+    `reason` is a negative MessageClass.
     """
     finish_outgoing(core, key, reason)
 
 
 def order_ack(Ledger ledger not None, uint64_t identifier, uint32_t number) -> "QueueCore | None":
-    """Processes an OrderAck for a sequence up to `number`: the messages that it covers leave in the current unit. Returns the queue.
+    """Processes an OrderAck for a sequence up to `number`: in the current unit, removes those messages that wait for nothing but this
+    OrderAck. Returns the queue.
 
     Returns None if no queue sends this sequence now, or if no message with this number was ever transmitted (AMB-14).
     """
@@ -55,7 +56,9 @@ def order_ack(Ledger ledger not None, uint64_t identifier, uint32_t number) -> "
 
 
 def sender_of(Ledger ledger not None, uint64_t identifier, uint32_t ordinal=0, uint32_t number=0) -> "QueueCore | None":
-    """Returns the queue that sends a sequence, or in which the message `ordinal` with this number waits for its FinalAck."""
+    """Returns the queue that now sends the sequence `identifier`, or in which the message with the identifier `ordinal` and this number of
+    that sequence waits for its FinalAck; None if there is no such queue.
+    """
     for waiting in ledger._finals.get(ordinal, ()):
         if (waiting[2], waiting[3]) == (identifier, number):
             return waiting[0]
@@ -63,10 +66,10 @@ def sender_of(Ledger ledger not None, uint64_t identifier, uint32_t ordinal=0, u
 
 
 def final_ack(Ledger ledger not None, uint32_t ordinal, uint64_t identifier, uint32_t number, int reason) -> bool:
-    """Processes a FinalAck of class `reason` for the message with the identifier `ordinal` of this queue manager. Returns False if none
-    waits for it.
+    """Processes a FinalAck of class `reason` for a message of this queue manager with the identifier `ordinal`. Returns False if no message
+    waits for this FinalAck.
 
-    It may arrive before the OrderAck, and then counts as an OrderAck for this message, too.
+    A FinalAck that arrives before the OrderAck also counts as an OrderAck for its message.
     """
     cdef QueueCore core
     cdef OutEntry* entry = NULL
@@ -85,8 +88,8 @@ def final_ack(Ledger ledger not None, uint32_t ordinal, uint64_t identifier, uin
 
 
 def resend(QueueCore core not None) -> int:
-    """Marks for retransmission everything that was transmitted and that no OrderAck covers, in order, with the same numbers. Returns how
-    many.
+    """Marks for retransmission all messages that were transmitted and that no OrderAck covers; they keep their order and numbers. Returns
+    how many messages.
     """
     cdef Slot* slot = NULL
     cdef uint64_t key
@@ -99,7 +102,7 @@ def resend(QueueCore core not None) -> int:
 
 
 def resent(QueueCore core not None) -> None:
-    """Stores a changed ResendIntervalIndex."""
+    """Stores the state of the sequence after its ResendIntervalIndex has changed."""
     core.ledger.writer.begin_unit()
     try:
         stream_changed(core)
@@ -110,7 +113,9 @@ def resent(QueueCore core not None) -> None:
 
 
 def session_ended(QueueCore core not None, uint32_t owner) -> int:
-    """Like `resend`, for what an ended session had sent. Messages that an OrderAck covers leave. Returns how many are sent again."""
+    """Like `resend`, but only for the messages that the ended session `owner` had sent. Messages that an OrderAck covers leave the queue.
+    Returns how many messages will be sent again.
+    """
     cdef Slot* slot = NULL
     cdef uint64_t key
     cdef list keys = []
@@ -125,9 +130,9 @@ def may_continue(QueueCore core not None, sink) -> bool:
     """Whether the next message of an SRMP queue may be sent. If not, `sink(status)` is called when the caller should ask again; a status
     other than 0 means that the store fails to keep up.
 
-    A receiver accepts a sequence only from its message 1 on. Therefore a sequence of which nothing was ever answered, and whose first
-    message has left, begins again under an identifier of its own (A-14). The fact that the receiver has answered is made durable before
-    anything else is sent: if a sequence began again although its receiver has a part of it, that part would be received twice.
+    A receiver accepts a sequence only from its message 1 on. Therefore a sequence begins again, under a new identifier (A-14), if the
+    receiver never answered any message of it and its first message has left the queue. That the receiver has answered is stored before
+    anything else is sent: if a sequence began again although the receiver already has messages of it, these would be received twice.
     """
     cdef OutSequence sequence = core.sequence
     cdef LedgerBase ledger = core.ledger
@@ -155,10 +160,11 @@ def may_continue(QueueCore core not None, sink) -> bool:
 
 
 def depart(QueueCore core not None, uint64_t key) -> tuple:
-    """Called before a locked message is sent. Returns (identifier, number, previous) of its position in the sequence as its receiver knows
-    it, zeros if it has none.
+    """Called before a locked message is sent. Returns its position in its sequence as (sequence identifier, number, previous number), in
+    the values that the receiver knows; (0, 0, 0) if the message has no number.
 
-    `previous` is the previous message that is still here, otherwise the last one that a receipt covers, otherwise 0.
+    The previous number is that of the previous message that is still in the queue, otherwise the last one that a receipt covers, otherwise
+    0.
     """
     cdef OutSequence sequence = core.sequence
     cdef uint32_t previous = 0
@@ -169,9 +175,10 @@ def depart(QueueCore core not None, uint64_t key) -> tuple:
 
 
 def answered(QueueCore core not None, uint64_t key, uint32_t owner, uint32_t keeper) -> bool:
-    """Called when the receiver of a message that `owner` has locked confirms that it has the message. Returns whether the message waits.
+    """Called when the receiver of a message that `owner` has locked confirms that it has the message. Returns True if the message stays in
+    the queue.
 
-    Messages of a sequence wait for a stream receipt, locked for `keeper`. Others leave.
+    A message of a sequence stays, locked for `keeper`, until a stream receipt covers it. Any other message leaves the queue.
     """
     cdef OutSequence sequence = core.sequence
     cdef Slot* slot = NULL
@@ -197,8 +204,8 @@ def answered(QueueCore core not None, uint64_t key, uint32_t owner, uint32_t kee
 
 
 def resume_sequence(QueueCore core not None, bytes record) -> None:
-    """At start, before the positions are loaded: restores the stored state of a sequence, None if there is none. Raises ValueError if it is
-    damaged.
+    """At start, before the positions are loaded: restores the stored state of a sequence from `record`, which is None if there is none.
+    Raises ValueError if it is damaged.
     """
     cdef RenamedStream whole
     cdef OutgoingStream stream
@@ -208,11 +215,11 @@ def resume_sequence(QueueCore core not None, bytes record) -> None:
     renamed = record[:1] == bytes((STREAM_RENAMED,))
     memset(&whole, 0, sizeof(whole))
     if len(record) < <Py_ssize_t>(sizeof(whole) if renamed else sizeof(stream)) or not (renamed or record[0] == STREAM_VERSION):
-        raise ValueError("no state of an outgoing sequence of a known version")
+        raise ValueError("not the stored state of an outgoing sequence in a known version")
     memcpy(&whole, PyBytes_AS_STRING(record), sizeof(whole) if renamed else sizeof(stream))
     stream = whole.stream
     if not stream.sequence_id or not 0 < stream.next_number <= <uint64_t>LAST_NUMBER + 1 or stream.last_ack >= stream.next_number:
-        raise ValueError("the state of an outgoing sequence is impossible")
+        raise ValueError("the values in the stored state of an outgoing sequence contradict each other")
     core.sequence.resume(stream.sequence_id, stream.next_number, stream.last_ack, stream.ack_count, stream.stamp)
     core.sequence.resume_alias(whole.alias, whole.base, whole.answered)
     core.sequence.resend_index = stream.resend_index
@@ -221,10 +228,10 @@ def resume_sequence(QueueCore core not None, bytes record) -> None:
 
 
 def settle_sequence(QueueCore core not None, uint32_t stamp) -> None:
-    """At start, when the positions are loaded, in a unit: messages that are known to have arrived leave, and messages without a number get
-    one.
+    """At start, after the positions are loaded: removes the messages that are known to have arrived, and numbers the messages without a
+    number. Call within a unit.
 
-    `stamp` is the TimeStamp of sequences that begin in this incarnation.
+    `stamp` is the TimeStamp of sequences that begin in this process.
     """
     cdef Slot* slot = NULL
     cdef NumberedPosition record

@@ -18,8 +18,8 @@ OVER = ANSWER_OVER
 cdef class OutSequence:
     """The numbered messages of one outgoing queue, in the order of their lookup identifiers.
 
-    A new sequence begins (`begin`) only when no message of the previous one waits for an OrderAck (QB-112). `undo` is the log of the units
-    to which its changes belong; None: changes are never undone.
+    A new sequence begins (`begin`) only when no message of the previous one waits for an OrderAck (QB-112). `undo` is the undo log of the
+    writer whose units change the sequence; None: changes are never undone.
     """
 
     def __cinit__(self, UndoLog undo=None):
@@ -66,7 +66,9 @@ cdef class OutSequence:
         return 0
 
     cdef void _put_back(self, const OutEntry* entry, uint64_t index) noexcept:
-        """Restores an entry. Tombstones that were trimmed around it become tombstones again, with keys and numbers in order."""
+        """Puts a removed entry back at `index`. Tombstones around it that were trimmed meanwhile are restored, so that keys and numbers
+        stay in order.
+        """
         cdef OutEntry tombstone = entry[0]
         tombstone.flags = ENTRY_GONE
         if self._head == self._tail:
@@ -84,7 +86,7 @@ cdef class OutSequence:
         self._ring[index & (self._capacity - 1)] = entry[0]
 
     cdef int count_final(self, int more) except -1:
-        """Changes the number of messages that wait for a FinalAck by `more`."""
+        """Adds `more` (1 or -1) to the number of messages that wait for a FinalAck."""
         self.log(UNDO_FIELDS, NULL)
         self.finals += more
         return 0
@@ -114,7 +116,7 @@ cdef class OutSequence:
         return entry if entry.key == key and not entry.flags & ENTRY_GONE else NULL
 
     cdef OutEntry* numbered(self, uint64_t identifier, uint32_t number) noexcept:
-        """The entry of a number of the current sequence, or NULL."""
+        """Returns the entry with this number if `identifier` is the current sequence, otherwise NULL."""
         cdef uint64_t low = max(self._first, self._head), high = self._tail, middle
         cdef OutEntry* entry
         if identifier != self.identifier:
@@ -131,7 +133,9 @@ cdef class OutSequence:
         return entry if entry.number == number and not entry.flags & ENTRY_GONE else NULL
 
     cdef uint32_t previous_of(self, const OutEntry* entry) noexcept:
-        """Returns PreviousTxSequenceNumber: the previous message that is still held, otherwise the last one that was acknowledged."""
+        """Returns the PreviousTxSequenceNumber of a message: the number of the previous message that is still in the sequence, otherwise
+        the last number that an OrderAck covers.
+        """
         cdef uint64_t index = self._index(entry.key), first = max(self._first, self._head)
         cdef const OutEntry* before
         while index > first:
@@ -144,8 +148,8 @@ cdef class OutSequence:
     # ---- coming
 
     cpdef int begin(self, uint64_t identifier) except -1:
-        """Starts a new sequence. Raises ValueError if messages of the current one wait for an OrderAck, or the identifier is not
-        greater.
+        """Starts a new sequence. Raises ValueError if messages of the current sequence wait for an OrderAck, or if `identifier` is not
+        greater than that of the current sequence.
         """
         if self.unordered or identifier <= self.identifier:
             raise ValueError("the previous sequence has not ended")
@@ -188,7 +192,9 @@ cdef class OutSequence:
         return 0
 
     def resume_alias(self, uint64_t alias, uint32_t base, bint answered) -> None:
-        """Restores the additional state of a sequence that is sent by SRMP."""
+        """Restores the additional stored state of a sequence that is sent by SRMP: the identifier that the receiver knows (`alias`), the
+        number before its message 1 (`base`), and whether the receiver has ever answered.
+        """
         self.alias = alias
         self.base = base
         self.answered = answered
@@ -202,10 +208,11 @@ cdef class OutSequence:
         return <uint32_t>(self.next_number - 1)
 
     cpdef bint skip_numbers(self, uint32_t stamp) noexcept:
-        """Call after `restore`: returns whether the messages are those of another incarnation, which may have continued the sequence.
+        """Call after `restore`. Returns True if the messages were numbered by another incarnation of this queue manager, which may have
+        continued the sequence since the store was copied.
 
-        If so, the following numbers are far from those that it may have assigned since, which receivers would take for repetitions; and
-        OrderAcks for its numbers cover the messages that were copied with the store.
+        In that case a large gap is left before the next number, since receivers would take a number that the other incarnation has used for
+        a repetition. OrderAcks for numbers in the gap cover the messages that were copied with the store.
         """
         if not self.unordered or self.stamp == <uint16_t>stamp:
             return False
@@ -217,7 +224,7 @@ cdef class OutSequence:
     def resume(
         self, uint64_t identifier, uint64_t next_number, uint32_t last_ack, uint32_t ack_count, uint16_t stamp=0
     ) -> None:
-        """Restores the stored state, before `restore` is called for the messages."""
+        """Restores the stored state of the sequence. Call it before `restore` adds the messages."""
         self.identifier = identifier
         self.stamp = stamp if stamp else <uint16_t>(identifier >> 32)
         self.next_number = max(next_number, 1)
@@ -227,9 +234,9 @@ cdef class OutSequence:
         self.ack_count = ack_count
 
     def restore(self, uint64_t key, uint32_t ordinal, uint64_t identifier, uint32_t number) -> bool:
-        """Adds a stored message, in the order of keys. Returns whether its receiver is known to have it.
+        """Adds a stored message; call in the order of keys. Returns True if the receiver is known to have the message.
 
-        That is the case if the sequence has continued after an OrderAck, or a later one has begun.
+        That is the case if an OrderAck covers its number, or if a later sequence has begun.
         """
         cdef OutEntry* entry
         cdef uint64_t index
@@ -258,7 +265,7 @@ cdef class OutSequence:
         cdef OutEntry* grown
         cdef OutEntry* entry
         if self._tail != self._head and self._ring[(self._tail - 1) & (self._capacity - 1)].key >= key:
-            raise ValueError("a stored message is not in the order of its sequence")
+            raise ValueError("the key of a message is not greater than that of the message before it in the sequence")
         if self._tail - self._head == self._capacity:
             doubled = self._capacity * 2
             grown = <OutEntry*>malloc(doubled * sizeof(OutEntry))
@@ -294,14 +301,18 @@ cdef class OutSequence:
         return entry
 
     def transmit(self, uint64_t key) -> tuple:
-        """Called when a message is written to a session. Returns (its number, the previous number); (0, 0) if it has none."""
+        """Called when a message is written to a session. Returns (number of the message, PreviousTxSequenceNumber); (0, 0) if the message
+        has no number.
+        """
         cdef uint32_t previous = 0
         cdef OutEntry* entry = self.depart(key, &previous)
         number = 0 if entry == NULL else entry.number
         return number, previous
 
     cpdef int acknowledged(self, uint64_t key) except -1:
-        """Called when the session has acknowledged a message. Returns OVER if an OrderAck has, too (QB-211)."""
+        """Called when the session has acknowledged a message. Returns OVER if an OrderAck already covers it (QB-211), WAITS if not, OTHER
+        if it has no number.
+        """
         cdef OutEntry* entry = self.find(key)
         if entry == NULL:
             return ANSWER_OTHER
@@ -312,8 +323,8 @@ cdef class OutSequence:
         return ANSWER_WAITS
 
     cpdef int returned(self, uint64_t key) except -1:
-        """Called when the session of a message has ended, or its resend timer has fired. Returns WAITS if it must be sent again, otherwise
-        OVER.
+        """Called when the session of a message has ended, or its resend timer has fired. Returns WAITS if the message must be sent again,
+        OVER if an OrderAck covers it, OTHER if it has no number.
         """
         cdef OutEntry* entry = self.find(key)
         if entry == NULL:
@@ -327,8 +338,8 @@ cdef class OutSequence:
         return ANSWER_WAITS
 
     def order(self, uint32_t number) -> array | None:
-        """Processes an OrderAck for everything up to `number`. Returns the keys of the messages that are now over; the others leave with
-        the acknowledgment of their session. Returns None for a number that was never transmitted.
+        """Processes an OrderAck for everything up to `number`. Returns the keys of the covered messages that can leave the queue now; other
+        covered messages leave when their session has acknowledged them. Returns None for a number that was never transmitted.
         """
         cdef array over
         cdef uint64_t index
@@ -360,17 +371,17 @@ cdef class OutSequence:
         return over
 
     def underway(self) -> array:
-        """Keys of the messages that were transmitted and that no OrderAck covers, and of those that wait only for the acknowledgment of
-        their session.
+        """Returns the keys of the messages that were transmitted and that are still in the queue: no OrderAck covers them, or the
+        acknowledgment of their session is missing.
         """
         return self._keys(ENTRY_SENT, ENTRY_SENT, self._head)
 
     def covered(self) -> array:
-        """Keys of the messages that an OrderAck covers and that are still here."""
+        """Returns the keys of the messages that an OrderAck covers and that are still in the queue."""
         return self._keys(ENTRY_ORDERED, ENTRY_ORDERED, self._head)
 
     def keys(self) -> array:
-        """Keys of all messages."""
+        """Returns the keys of all messages."""
         return self._keys(0, 0, self._head)
 
     cdef array current(self):
@@ -414,7 +425,7 @@ cdef class OutSequence:
 
     @property
     def first_unordered(self) -> tuple | None:
-        """Returns (number, previous number) of the first message that no OrderAck covers."""
+        """The (number, PreviousTxSequenceNumber) of the first message that no OrderAck covers; None if there is none."""
         cdef uint64_t index
         for index in range(max(self._first, self._head), self._tail):
             if not self._ring[index & (self._capacity - 1)].flags & (ENTRY_GONE | ENTRY_ORDERED):
@@ -423,7 +434,7 @@ cdef class OutSequence:
 
     @property
     def last_unordered(self) -> tuple | None:
-        """Returns the same for the last such message."""
+        """The (number, PreviousTxSequenceNumber) of the last message that no OrderAck covers; None if there is none."""
         cdef uint64_t index = self._tail
         while index > max(self._first, self._head):
             index -= 1

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Many packets as one object, which a worker thread builds from a batch of rows, and a stage stores."""
+"""Many packets in one object: a worker thread builds it from a batch of rows, and a stage stores its packets."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stddef cimport size_t
@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 
 
 cdef class PacketBlock:
-    """``PacketBlock(packets)``: copies of these packets, in their order. `block[i]` is a copy of one."""
+    """``PacketBlock(packets)``: holds copies of these packets, in their order. `block[i]` returns a copy of packet i."""
 
     def __cinit__(self):
         self.data = b""
@@ -32,7 +32,7 @@ cdef class PacketBlock:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all packets."""
+        """The total size of all packets in bytes."""
         return len(self.data)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Packets of MS-MQQB written: fields to a UserMessage in one allocation (MS-MQMQ 2.2.20)."""
+"""Builds packets of MS-MQQB: writes the fields of a UserMessage (MS-MQMQ 2.2.20), with one allocation."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.string cimport memcpy, memset
@@ -183,9 +183,9 @@ cdef bytes build_packet(const MessageFields* f):
     cdef int64_t size = packet_size(f)
     cdef bytes packet
     if size == UNPADDED:
-        raise ValueError("queue names and headers must be padded to 4 bytes")
+        raise ValueError("the length of every queue name and header must be a multiple of 4 bytes")
     if size < 0:
-        raise ValueError("label is longer than 249 characters" if size == LONG_LABEL else "label is not UTF-8")
+        raise ValueError("the label is longer than 249 characters" if size == LONG_LABEL else "the label is not UTF-8")
     if size > MAX_PACKET:
         raise PacketTooLarge(f"a packet of {size} bytes is larger than {MAX_PACKET}")
     packet = PyBytes_FromStringAndSize(NULL, size)
@@ -221,7 +221,7 @@ def build_user_message(
     bytes transaction=None, bytes security=None, bytes trailer=None,
 ):
     """Builds a UserMessage packet; the parameters are those of the native MessageFields. Raises ValueError for an invalid or too long
-    field.
+    field, PacketTooLarge (a ValueError) for a packet above the largest size.
     """
     cdef MessageFields f
     cdef Py_ssize_t size

@@ -50,12 +50,14 @@ cdef class PositionList:
         return 0
 
     cdef Slot* insert(self, uint64_t key, int state) except NULL:
-        """Inserts a slot for `key`, all other fields but the state zero. Raises ValueError if the key exists or has no band."""
+        """Inserts a slot for `key` with this state; its other fields are 0. Raises ValueError if the key exists, or if its high byte is not
+        a priority band (0 to 7).
+        """
         cdef Band* band
         cdef Slot* slot
         cdef uint64_t index, moved
         if (key >> 56) >= BANDS:
-            raise ValueError("the key has no priority band")
+            raise ValueError("the high byte of a key must be a priority band from 0 to 7")
         band = &self._bands[key >> 56]
         if band.tail - band.head == band.capacity:
             if band.capacity >= 64 and band.live * 2 < band.capacity:
@@ -70,7 +72,7 @@ cdef class PositionList:
             slot = at(band, index)
             if slot.key == key:
                 if slot.state != STATE_DELETED:
-                    raise ValueError("the key already exists")
+                    raise ValueError("the position list already has this key")
             elif index - band.head < band.tail - index and band.head > 0:
                 # The side before `index` is shorter, so it moves down by one.
                 band.head -= 1
@@ -124,7 +126,7 @@ cdef class PositionList:
         return self.first_takeable(False)
 
     cdef Slot* first_takeable(self, bint pending) noexcept nogil:
-        """The first AVAILABLE slot, or with `pending` the first that is AVAILABLE or PENDING, or NULL."""
+        """The first AVAILABLE slot; with `pending`, the first slot that is AVAILABLE or PENDING. NULL if there is none."""
         cdef Band* band
         cdef Slot* slot
         cdef int number
@@ -160,7 +162,7 @@ cdef class PositionList:
         return self.preceding(<uint64_t>0xFFFFFFFFFFFFFFFF, 1 << STATE_AVAILABLE)
 
     cdef Slot* following(self, uint64_t key, uint32_t states) noexcept nogil:
-        """The first slot behind `key` in one of `states` (bits 1 << state), or NULL."""
+        """The first slot after `key` whose state is in `states` (bits 1 << state), or NULL."""
         cdef int number
         cdef Band* band
         cdef Slot* slot
@@ -186,7 +188,7 @@ cdef class PositionList:
         return NULL
 
     cdef Slot* preceding(self, uint64_t key, uint32_t states) noexcept nogil:
-        """The last slot before `key` in one of `states`, or NULL."""
+        """The last slot before `key` whose state is in `states` (bits 1 << state), or NULL."""
         cdef int number
         cdef Band* band
         cdef Slot* slot
@@ -205,7 +207,7 @@ cdef class PositionList:
         return NULL
 
     cdef void set_state(self, Slot* slot, int state) noexcept nogil:
-        """Changes the state of a live slot, with counts and hints. For STATE_DELETED call remove instead."""
+        """Changes the state of a live slot, and updates counts and hints. To delete a slot, call `remove` instead."""
         cdef Band* band = &self._bands[slot.key >> 56]
         if slot.state == STATE_AVAILABLE:
             band.available -= 1
@@ -218,7 +220,7 @@ cdef class PositionList:
         self._count_in(band, slot, index_of(band, slot), state)
 
     cdef inline void _count_in(self, Band* band, Slot* slot, uint64_t index, int state) noexcept nogil:
-        """Counts a slot, which was counted in no state, in the given state."""
+        """Counts a slot in this state. The slot must not be counted in any state before."""
         slot.state = <uint8_t>state
         if state == STATE_AVAILABLE:
             band.available += 1
@@ -285,7 +287,7 @@ cdef class PositionList:
         return self.live
 
     def allocated_bytes(self) -> int:
-        """Bytes of memory held by the bands."""
+        """The size of the memory of all bands in bytes."""
         cdef int number
         cdef uint64_t total = 0
         for number in range(BANDS):
@@ -293,7 +295,7 @@ cdef class PositionList:
         return total
 
     def keys(self) -> list:
-        """All live keys in queue order."""
+        """The keys of all slots that are not deleted, in queue order."""
         cdef int number
         cdef uint64_t index
         cdef Band* band
@@ -308,9 +310,9 @@ cdef class PositionList:
     # Access by key, for code that handles single messages. The values of states are those of the declarations.
 
     def add(self, uint64_t key, int state=STATE_AVAILABLE, uint32_t size=0) -> None:
-        """Insert a slot. ValueError: key taken, or its high byte is above 7."""
+        """Insert a slot. Raises ValueError if the key exists, if its high byte is above 7, or for an unknown state."""
         if not 1 <= state <= STATE_PURGE_PENDING:
-            raise ValueError("no such state")
+            raise ValueError(f"a position has no state {state}")
         self.insert(key, state).size = size
 
     def state(self, uint64_t key) -> int:
@@ -319,16 +321,16 @@ cdef class PositionList:
         return slot.state if slot != NULL else 0
 
     def change(self, uint64_t key, int state) -> None:
-        """Set the state of a key. KeyError if it is not in the list."""
+        """Set the state of a key. Raises KeyError if the key is not in the list, ValueError for an unknown state."""
         cdef Slot* slot = self.find(key)
         if slot == NULL:
             raise KeyError(key)
         if not 1 <= state <= STATE_PURGE_PENDING:
-            raise ValueError("no such state")
+            raise ValueError(f"a position has no state {state}")
         self.set_state(slot, state)
 
     def discard(self, uint64_t key) -> bool:
-        """Remove a key; False if it is not in the list."""
+        """Remove a key. Returns False if it is not in the list."""
         cdef Slot* slot = self.find(key)
         if slot == NULL:
             return False
@@ -336,28 +338,28 @@ cdef class PositionList:
         return True
 
     def move(self, uint64_t key, PositionList other not None) -> None:
-        """Move a key to another list. KeyError if it is not in this one."""
+        """Move the slot of a key to another list. Raises KeyError if the key is not in this list."""
         cdef Slot* slot = self.find(key)
         if slot == NULL:
             raise KeyError(key)
         other.adopt(self, slot)
 
     def first(self, bint pending=False) -> int | None:
-        """Key of the first available (or pending) position."""
+        """Returns the key of the first available position (with `pending`: available or pending), or None."""
         cdef Slot* slot = self.first_takeable(pending)
         return slot.key if slot != NULL else None
 
     def last(self) -> int | None:
-        """Key of the last available position."""
+        """Returns the key of the last available position, or None."""
         cdef Slot* slot = self.last_available()
         return slot.key if slot != NULL else None
 
     def after(self, uint64_t key, int state=STATE_AVAILABLE) -> int | None:
-        """Key of the first available position, or of the first one in `state`, behind `key`."""
+        """Returns the key of the first position after `key` that is in `state`, or None."""
         cdef Slot* slot = self.following(key, 1 << state)
         return slot.key if slot != NULL else None
 
     def before(self, uint64_t key) -> int | None:
-        """Key of the last available position before `key`."""
+        """Returns the key of the last available position before `key`, or None."""
         cdef Slot* slot = self.preceding(key, 1 << STATE_AVAILABLE)
         return slot.key if slot != NULL else None

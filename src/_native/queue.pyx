@@ -83,7 +83,7 @@ cdef class QueueCore(QueueReading):
                  QueueCore parent=None, ready=None):
         cdef BodyFetcher fetcher = BodyFetcher()
         if ordinal in ledger._cores:
-            raise ValueError("the ordinal is in use")
+            raise ValueError("another queue already has this ordinal")
         self.ledger = ledger
         self.ordinal = ordinal
         self.quota_bytes = quota_bytes
@@ -122,7 +122,7 @@ cdef class QueueCore(QueueReading):
 
     cdef int _enqueue_in_unit(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
                               uint32_t dead_letter, bint recoverable) except -1:
-        """The rest of `enqueue_with` for a message that is stored, or whose arrival has side effects."""
+        """Does the work of `enqueue_with`, in a unit, for a message that must be stored or whose arrival has side effects."""
         cdef Writer writer = self.ledger.writer
         cdef Slot* slot
         writer.begin_unit()
@@ -141,7 +141,7 @@ cdef class QueueCore(QueueReading):
         return ENQUEUED_PENDING if recoverable else ENQUEUED
 
     cdef inline Slot* _enter(self, bytes packet, const UserMessage* m, uint32_t dead_letter) except NULL:
-        """Puts an accepted message into the list, with the next SequentialID."""
+        """Puts an accepted message into the position list, with the next SequentialID."""
         cdef uint64_t sequence = self.ledger.next_sequence()
         cdef Slot* slot = self._place(
             <uint64_t>(7 - effective_priority(m)) << 56 | sequence, sequence, self.ledger.now_us, packet, m
@@ -154,7 +154,7 @@ cdef class QueueCore(QueueReading):
         return slot
 
     cdef inline Slot* _enter_express(self, bytes packet, const UserMessage* m, uint64_t fingerprint, uint32_t dead_letter) except NULL:
-        """Adds an express message to the list as available. Call inside a unit if its arrival has side effects."""
+        """Adds an express message to the position list as available. Call inside a unit if its arrival has side effects."""
         cdef Slot* slot = self._enter(packet, m, dead_letter)
         if fingerprint:
             keep_identity(self.ledger, m, packet, fingerprint, True)
@@ -167,7 +167,7 @@ cdef class QueueCore(QueueReading):
 
     cdef int _enter_stored(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
                            uint32_t dead_letter) except -1:
-        """Adds a recoverable message to the list; it is available when the unit is durable. Call inside the unit."""
+        """Adds a recoverable message to the position list. Call inside a unit; the message becomes available when the unit is durable."""
         cdef Writer writer = self.ledger.writer
         cdef const char* data = PyBytes_AS_STRING(packet)
         cdef Slot* slot = self._enter(packet, m, dead_letter)
@@ -189,7 +189,9 @@ cdef class QueueCore(QueueReading):
         return 0
 
     cdef int commit_enqueue(self, uint64_t content_id, bytes packet, PositionRecord* record, uint64_t sequence) except -1:
-        """`content_id` 0: the packet has not been written yet. A `packet` of None has been written, and is durable."""
+        """Enqueues a message that a transaction or a stage sent, with the current unit. If `content_id` is 0, `packet` is written now;
+        otherwise it was written earlier. `packet` is None if it is durable under `content_id`.
+        """
         cdef LedgerBase ledger = self.ledger
         cdef Slot* slot = NULL
         cdef NumberedPosition numbered
@@ -253,8 +255,8 @@ cdef class QueueCore(QueueReading):
     def purge(self) -> int:
         """Removes every available message (DM-092, DM-093, DM-094). Returns how many.
 
-        They are invisible at once; Ledger.reap deletes them in small batches. Locked messages are removed when they are released, pending
-        ones when they are durable, and a message that a reader holds is not returned to the queue.
+        Readers no longer see them; Ledger.reap deletes them in small batches. A locked message is removed when it is released, a pending
+        one when it is durable. A message that a reader has received but returns later is also removed, not put back into the queue.
         """
         self.purged_to = self.ledger.sequence
         self._purges += 1
@@ -277,7 +279,7 @@ cdef class QueueCore(QueueReading):
     cdef uint64_t _set_aside(self, bint everything) except? 0:
         """Replaces the position list. Locked messages stay in the new list; a Drain deletes the rest in the background.
 
-        Takes the same time for a million messages as for one if the locked ones are at the front.
+        The time does not depend on the number of messages, as long as the locked messages are at the front.
         """
         cdef PositionList old = self.positions, kept
         cdef LedgerBase ledger = self.ledger
@@ -341,11 +343,11 @@ cdef class QueueCore(QueueReading):
     def enqueue_packets(self, list packets not None, sink=None, uint64_t fingerprint=0, list dead_letters=None) -> tuple:
         """Enqueues UserMessage packets in one unit. Returns (results, lookup ids); the lookup id of a rejected packet is 0.
 
-        With a `fingerprint` (`DuplicateHistory.fingerprint`) they are added to the duplicate history.
+        With a `fingerprint` (`DuplicateHistory.fingerprint`), the accepted messages are added to the duplicate history.
 
-        `sink(status)` is called once, when all accepted messages are durable: before this returns if none must be stored. `dead_letters`
-        has for each the ordinal of the dead-letter queue that its application chose, or 0. Raises ValueError for a malformed packet; then
-        none of them is enqueued.
+        `sink(status)` is called once, when all accepted messages are durable; before this returns if no message must be stored.
+        `dead_letters` has for each packet the ordinal of the dead-letter queue that its application chose, or 0. Raises ValueError for a
+        malformed packet; then no packet is enqueued.
         """
         cdef UserMessage* parsed
         cdef bytes packet
@@ -399,7 +401,7 @@ cdef class QueueCore(QueueReading):
 
 
 cdef int forget_purged(QueueCore core) except -1:
-    """Called when the queue was purged: the numbers of the removed messages leave a gap (QB-113)."""
+    """Called when an outgoing queue was purged: removes the purged messages from its sequence, where their numbers leave a gap (QB-113)."""
     cdef uint64_t key
     cdef Slot* slot = NULL
     for key in core.sequence.keys():

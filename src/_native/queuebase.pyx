@@ -65,13 +65,13 @@ from msmq_fast._native.tables import StoreError
 
 
 cdef bint is_packet(bytes packet) noexcept:
-    """Whether the stored bytes are still a UserMessage packet. Readers never get anything else."""
+    """Whether bytes from the store are a valid UserMessage packet. Readers never get other data."""
     cdef UserMessage m
     return parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), &m) == 0
 
 
 cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* m, const char* packet) noexcept nogil:
-    """The stored record of a position."""
+    """Fills `record` with the stored form of a message's position."""
     memset(record, 0, sizeof(record[0]))
     record.version = POSITION_VERSION
     record.flags = POSITION_RECOVERABLE | (POSITION_TRANSACTIONAL if slot.flags & FLAG_TRANSACTIONAL else 0)
@@ -94,14 +94,14 @@ cdef void describe(PositionRecord* record, const Slot* slot, const UserMessage* 
 
 
 cdef int stored_record(QueueBase core, const Slot* slot, NumberedPosition* record) except -1:
-    """Reads the record of a message that is available, or was before it was locked; both are durable. Raises ValueError if there is
-    none.
+    """Reads the record of a stored message that is available or was locked while it was available. Raises ValueError if the store has no
+    record of it.
     """
     cdef uint8_t key[POSITION_KEY_SIZE]
     position_key(&key[0], core.ordinal, slot.key)
     value = core.ledger.tables.get(TABLE_POSITION, PyBytes_FromStringAndSize(<const char*>&key[0], POSITION_KEY_SIZE))
     if value is None or len(<bytes>value) < <Py_ssize_t>sizeof(PositionRecord):
-        raise ValueError("the store does not have the position")
+        raise ValueError("the store does not have the record of a message's position")
     memset(record, 0, sizeof(record[0]))
     memcpy(record, PyBytes_AS_STRING(<bytes>value), min(<size_t>len(<bytes>value), sizeof(record[0])))
     return 0
@@ -114,14 +114,16 @@ cdef int add_passing(QueueBase core, const Slot* slot) except -1:
 
 
 cdef void in_two_queues(QueueBase core, int64_t size) noexcept:
-    """Notes that `size` more bytes are counted in two queues of the family, and must count once."""
+    """Notes that the accounts of two queues of one family (a queue and its subqueues) now both contain the same `size` bytes, which must
+    count once.
+    """
     cdef QueueBase family = core if core.parent is None else core.parent
     family.moving_bytes += size
     core.ledger.bytes -= size
 
 
 cdef void mark_dead_letter(QueueBase core, Slot* slot) noexcept:
-    """Marks a dead letter in any queue: it does not expire, and its removal has no further side effects."""
+    """Marks a message as a dead letter: it does not expire, whatever its queue, and its removal has no further side effects."""
     slot.ack_flags = 0
     slot.deadline = NO_DEADLINE
     if slot.timer != NO_TIMER:
@@ -173,7 +175,7 @@ cdef int log_changed(QueueBase core, const Slot* slot) except -1:
 
 
 cdef int log_removed(Undoable owner, LedgerBase ledger, const Slot* slot, uint64_t total) except -1:
-    """`owner` is the QueueBase or the Drain that has the slot in its list."""
+    """Logs the removal of a slot, so that it can be undone. `owner` is the QueueBase or the Drain whose list has the slot."""
     cdef RemovalUndo undo
     cdef UndoLog log = ledger.writer.undo
     if log.depth:
@@ -226,7 +228,7 @@ cdef int _undo_change(QueueBase core, Slot* slot, const QueueUndo* undo) except 
 
 
 cdef Slot* put_back(PositionList positions, LedgerBase ledger, const RemovalUndo* undo, object packet) except NULL:
-    """Restores a slot as it was when it was removed, without a timer and outside the accounts."""
+    """Puts a removed slot back into a list, with its fields as before the removal. The caller starts its timer and updates the accounts."""
     cdef Slot* slot = positions.insert(undo.slot.key, undo.slot.state)
     slot.content_id = undo.slot.content_id
     slot.arrived = undo.slot.arrived
@@ -281,7 +283,9 @@ cdef class Received:
 
 
 cdef class QueueBase(CommitListener):
-    """Completed by QueueBase (queue.pxd)."""
+    """The base of a queue: its fields and accounts, and how a message enters and leaves its position list. QueueCore (queue.pxd) completes
+    it.
+    """
 
     cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
         return undo_in_queue(self, token, <const QueueUndo*>data, kept)
@@ -303,8 +307,8 @@ cdef class QueueBase(CommitListener):
         )
 
     cdef int _tell_of_abort(self, const Slot* slot) except -1:
-        """Writes the event of an abort. An abort never waits, and is done even if its events cannot be written. The events of many aborts
-        are spread over several commits.
+        """Writes the feed event of an abort. The abort itself does not wait for the event, and takes place even if the event cannot be
+        written. The events of many aborts may be in several commits.
         """
         cdef Writer writer = self.ledger.writer
         if not self.ledger.feed:
@@ -338,7 +342,7 @@ cdef class QueueBase(CommitListener):
         return self.ledger.next_sequence()
 
     cdef Slot* _place(self, uint64_t key, uint64_t content_id, uint64_t arrived, bytes packet, const UserMessage* m) except NULL:
-        """Inserts a slot for a packet and updates the quotas: pending if the packet must be stored."""
+        """Inserts a slot for a packet, pending if the packet must be stored, otherwise available. Counts its size in the quotas."""
         cdef bint transactional = m.transaction_offset != 0
         cdef bint recoverable = transactional or m.delivery == 1
         cdef uint32_t source = self.ledger.sources.intern(<const uint8_t*>PyBytes_AS_STRING(packet) + SOURCE_OFFSET)
@@ -366,7 +370,7 @@ cdef class QueueBase(CommitListener):
         return slot
 
     cdef int _count(self, Slot* slot) except -1:
-        """Adds a message to TotalBytes, once (DA-023). From now on its body can be dropped from memory if the store has it."""
+        """Adds a message to TotalBytes, once (DA-023). From now on its packet can be dropped from memory if the store has it."""
         if slot.flags & FLAG_COUNTED:
             return 0
         slot.flags |= FLAG_COUNTED
@@ -387,20 +391,20 @@ cdef class QueueBase(CommitListener):
         return 0
 
     cdef int mark(self) except -1:
-        """Called when a message became available while a reader waits: the next Ledger.serve() calls `ready`."""
+        """Called when a message has become available while a reader waits: makes the next Ledger.serve() call `ready`."""
         if not self._dirty:
             self._dirty = True
             self.ledger._dirty.append(self)
         return 0
 
     def nudge(self) -> None:
-        """Makes the next Ledger.serve() call `ready`."""
+        """Makes the next Ledger.serve() call `ready` of this queue."""
         self.mark()
 
     # ---- removal
 
     cdef int _drop(self, Slot* slot) except -1:
-        """Removes a slot from the list and from every account. The caller then counts the removal."""
+        """Removes a slot from the position list and from all accounts. The caller counts the removal."""
         cdef LedgerBase ledger = self.ledger
         assert has_slot(self.positions, slot), "a slot pointer was used after a change of its list"
         log_removed(self, ledger, slot, self.removed_total)
@@ -474,7 +478,7 @@ cdef class QueueBase(CommitListener):
         return refused
 
     cdef void reserve_again(self, uint64_t size) noexcept:
-        """Reserves quota that was already granted once, whatever the limit is now."""
+        """Reserves quota for `size` bytes that was already granted once: does not check the limits."""
         self.used_bytes += size
         self.reserved_bytes += size
         self.ledger.bytes += size
@@ -506,7 +510,7 @@ cdef class QueueBase(CommitListener):
         return 0
 
     cdef Slot* _put_slot(self, uint64_t key, const PositionRecord* record, int state) except NULL:
-        """Inserts the slot of a record, without its packet and outside the accounts, and starts its timer."""
+        """Inserts a slot with the fields of a stored record, without its packet, and starts its timer. The caller updates the accounts."""
         cdef uint32_t source = self.ledger.sources.intern(record.source)
         cdef Slot* slot = self.positions.insert(key, state)
         slot.source = source

@@ -72,14 +72,14 @@ cdef class BodyRead(ReadListener):
 
 
 cdef class QueueReading(QueueRemoval):
-    """Locking, receiving and giving back."""
+    """The reading part of a queue: locks messages, removes them for readers, and puts them back."""
 
     def acked(self, const uint64_t[::1] keys not None, uint32_t owner, sink=None) -> int:
-        """Removes messages that `owner` locked and has finished with: sent and acknowledged, or delivered and acknowledged.
+        """Removes messages that `owner` has locked and that were acknowledged, by the next queue manager or by the application.
 
-        Skips keys that it does not hold. `sink(status)` is called when the removal is durable. Returns how many were removed. If the store
-        fails to keep a removal, reap() repeats it. If this raises, no message is locked any more: they are available, and are sent or
-        handed out again.
+        Skips messages that `owner` has not locked. `sink(status)` is called when the removal is durable. Returns how many were removed. If
+        the commit of a removal fails, reap() repeats the removal. If this raises, the messages are no longer locked: they are available,
+        and are sent or handed out again.
         """
         cdef size_t removed = 0
         cdef Writer writer = self.ledger.writer
@@ -99,7 +99,9 @@ cdef class QueueReading(QueueRemoval):
         return removed
 
     cdef size_t _transferred(self, const uint64_t[::1] keys, uint32_t owner) except? 0:
-        """Called when the next queue manager has stored messages: numbered ones wait for an OrderAck (QB-125), the others leave."""
+        """Called when the next queue manager has acknowledged messages as stored: removes them, except numbered ones, which wait for an
+        OrderAck (QB-125). Returns how many it removed.
+        """
         cdef Py_ssize_t index, start = 0, count = keys.shape[0]
         cdef size_t removed = 0
         cdef int answer
@@ -152,7 +154,7 @@ cdef class QueueReading(QueueRemoval):
         return released
 
     cdef bint _release(self, uint64_t key, uint32_t owner) except -1:
-        """Returns whether a message that `owner` locked is available now."""
+        """Releases one message that `owner` has locked. Returns whether it is now available."""
         cdef Slot* slot = self.positions.find(key)
         if slot == NULL or slot.owner != owner:
             return False
@@ -180,8 +182,8 @@ cdef class QueueReading(QueueRemoval):
     def take(self, uint32_t max_count, uint64_t max_bytes, uint32_t owner) -> list:
         """Locks messages from the front for `owner` and returns them (list of Received).
 
-        Stops at a message whose packet must first be read from the store: reading starts, and `ready` is called when it can continue.
-        Returns at least one message of any size, if there is one whose packet is in memory.
+        Stops before a message whose packet must first be read from the store: reading starts, and `ready` is called when the packet is in
+        memory. The first message may be larger than `max_bytes`.
         """
         cdef Slot* slot = NULL
         cdef list result = []
@@ -204,11 +206,11 @@ cdef class QueueReading(QueueRemoval):
     def receive_bulk(self, uint32_t max_count, uint64_t max_bytes, sink, bint pending=False, bint ordered=False, wanted=None) -> int:
         """Receives messages from the front: removes them, and calls `sink(list of Received, status)` when that is durable (DU-03).
 
-        If none of them is recoverable, the sink is called before this returns, unless `ordered`: then it is called after the deliveries
-        that are still in progress. With `pending`, also receives messages that are not durable yet, for use just before a batch is sealed.
-        Stops as `take` does. Returns the number of messages received. If the store fails, the status is not 0 and the messages are at their
-        old places. If `wanted()` returns False when the removal is durable, the reader no longer exists: the messages are given back as by
-        `requeue`, and the sink gets none.
+        If none of the messages is recoverable, the sink is called before this returns; with `ordered`, it is called only after the
+        deliveries that are still in progress. With `pending`, also receives messages that are not durable yet; use this just before the
+        batch is submitted. Stops before a packet that is not in memory, as `take` does. Returns the number of messages received. If the
+        store fails, the status is not 0 and the messages return to their old places. `wanted()` is called when the removal is durable. If
+        it returns False, the reader no longer exists: the messages are put back as by `requeue`, and the sink gets no messages.
         """
         cdef Slot* slot = NULL
         cdef Delivery delivery
@@ -274,7 +276,7 @@ cdef class QueueReading(QueueRemoval):
     def receive_key(self, uint64_t key, sink, wanted=None) -> bool:
         """Receives one available message by its key, as receive_bulk does. Returns False if it is not available.
 
-        A packet that is not in memory is read first; meanwhile the message is locked.
+        If its packet is not in memory, the message is locked while the packet is read.
         """
         cdef Slot* slot = self.positions.find(key)
         cdef BodyRead read
@@ -339,8 +341,8 @@ cdef class QueueReading(QueueRemoval):
         return 0
 
     def peek(self, uint64_t key, sink) -> bool:
-        """Calls `sink(Received, status)` for a message in the list, at once if its packet is in memory. Returns False if it is not in the
-        list.
+        """Calls `sink(Received, status)` for the message `key` in any state, at once if its packet is in memory. Returns False if the queue
+        does not have the message.
         """
         cdef Slot* slot = self.positions.find(key)
         cdef BodyRead read
@@ -357,7 +359,9 @@ cdef class QueueReading(QueueRemoval):
         return True
 
     def head_in_memory(self, bint pending=False) -> bool:
-        """Whether the first available message can be handed out without reading the store. If not, starts reading."""
+        """Whether the first available message can be handed out without reading the store. If its packet is not in memory, starts to read
+        it.
+        """
         cdef Slot* slot = self.positions.first_takeable(pending)
         if slot == NULL:
             return False
@@ -368,7 +372,7 @@ cdef class QueueReading(QueueRemoval):
         return slot.state != STATE_PENDING or slot.deadline > self.ledger.now_s
 
     cdef int _read_ahead(self) except -1:
-        """Starts reading the packets of the next available messages."""
+        """Starts to read the packets of the next available messages from the store."""
         cdef uint64_t size = 0
         cdef uint32_t count = 0
         cdef Slot* slot = self.positions.first_takeable(False)
@@ -405,12 +409,12 @@ cdef class QueueReading(QueueRemoval):
         return 0
 
     def requeue(self, list messages not None, bint received_is_in_feed=True) -> None:
-        """Puts messages back at their old places that were received for a reader that no longer exists (DM-119).
+        """Puts received messages back at their old places, because their reader no longer exists (DM-119).
 
-        `received_is_in_feed`: the feed has, or will get, the event of the receive, so an event is added for each returned message. A
-        message for which this raises waits in `Ledger.returned`; the others are back. A message that a reader held while the queue was
-        purged counts as locked at that time: it is purged now (DM-093). In an outgoing queue, a transactional message has lost its number,
-        and is placed after the others.
+        `received_is_in_feed`: the feed has, or will get, an event for the receive, so another event is added for each message that is put
+        back. If a message cannot be put back, it waits in `Ledger.returned`, the others are put back, and the exception is raised at the
+        end. A message that a reader held while the queue was purged counts as locked at that time: it is purged now (DM-093). In an
+        outgoing queue, a transactional message has lost its number, and is placed after the others.
         """
         cdef Received received
         cdef Writer writer = self.ledger.writer
@@ -442,7 +446,7 @@ cdef class QueueReading(QueueRemoval):
             raise fault
 
     cdef int _requeue(self, Received received, bint received_is_in_feed) except -1:
-        """Gives back one of them, within a unit of its own."""
+        """Puts one received message back. Call within a unit that has no other message."""
         cdef UserMessage m
         cdef Slot* slot = NULL
         cdef NumberedPosition record
@@ -490,7 +494,7 @@ cdef class QueueReading(QueueRemoval):
         return 0
 
     cdef int _purged_outside(self, Received received, const UserMessage* m) except -1:
-        """Purges a message that is no longer in any list or in the store."""
+        """Adds the feed event for a purged message that is no longer in any list or in the store."""
         cdef LedgerBase ledger = self.ledger
         cdef Slot slot
         if not ledger.feed:

@@ -118,8 +118,8 @@ cdef class Receiver:
     """Receives the bytes of a session by `buffer` and `commit`. `run` handles complete packets until Python must decide something.
 
     `own` is the GUID of this queue manager in wire order. All sessions share `routes`, which the general path fills. `streams` are the
-    transactional streams, which record `address`, that of the peer. `origin` is the part of the duplicate history that this session uses,
-    see `DuplicateHistory.origin`.
+    incoming transactional streams; they record `address`, the address of the peer. `origin` is the share of the duplicate history that this
+    session uses, see `DuplicateHistory.origin`.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ cdef class Receiver:
         self.plain = True
 
     def buffer(self, Py_ssize_t hint):
-        """A writable view of free room, never empty; BufferError if `run` must be called first."""
+        """Returns a writable view of free room, never empty. Raises BufferError if `run` must be called first."""
         return self._scanner.buffer(hint)
 
     def commit(self, Py_ssize_t count) -> None:
@@ -161,7 +161,7 @@ cdef class Receiver:
 
     @property
     def fault(self) -> int:
-        """The fault of a malformed packet; packet.errors names the codes."""
+        """The fault code of a malformed packet; packet.errors names the codes."""
         return self._scanner.fault
 
     @property
@@ -171,7 +171,7 @@ cdef class Receiver:
 
     @property
     def held(self) -> int:
-        """The bytes of an incomplete packet."""
+        """The number of bytes that were received of an incomplete packet."""
         return self._scanner.held
 
     def run(self) -> int:
@@ -338,7 +338,7 @@ cdef class Receiver:
         return 0
 
     def sight(self, bytes packet=None) -> int:
-        """Returns what the duplicate history knows of the current message: history.NEW, DURABLE or PENDING.
+        """Looks the current message up in the duplicate history. Returns history.NEW, DURABLE or PENDING.
 
         `packet` is the decrypted form of an encrypted message, which identifies it from then on. Raises ValueError if it is malformed.
         """
@@ -350,8 +350,9 @@ cdef class Receiver:
         return self._history.sight(identify(self), self._ledger.now_s)
 
     def order(self) -> int:
-        """Returns the order of the current transactional message in its stream: STORED if it is next, and must now be delivered, dropped or
-        rejected; DUPLICATE; OUT_OF_ORDER; MACHINE_QUOTA if there are too many streams.
+        """Returns the place of the current transactional message in its stream. STORED: it is the next message, and must now be delivered,
+        dropped or rejected. DUPLICATE: it was accepted before. OUT_OF_ORDER: an earlier message is missing. MACHINE_QUOTA: it needs a new
+        stream, and there are too many.
         """
         cdef const UserMessage* m = &self._scanner.message
         cdef const char* packet = <const char*>self._scanner.packet
@@ -371,9 +372,11 @@ cdef class Receiver:
         return expired(self)
 
     def deliver(self, QueueCore core not None, uint16_t message_class=0, bytes packet=None) -> int:
-        """Puts the current message into a queue. Returns STORED, or why not. `message_class` replaces the class of the message.
+        """Puts the current message into a queue. Returns STORED, or the reason for which the queue rejected it. `message_class`, if not 0,
+        replaces the class of the message.
 
-        `packet`, without SessionHeader, is stored in its place: decrypted, or with another hop count. Raises ValueError if it is malformed.
+        `packet`, if given, is stored in place of the received packet: the decrypted form, or one with another hop count. It must not have a
+        SessionHeader. Raises ValueError if it is malformed.
         """
         cdef UserMessage m
         cdef bytes copy
@@ -386,9 +389,10 @@ cdef class Receiver:
         return self.result
 
     def relay(self, QueueCore core not None, bint learn=True) -> int:
-        """Puts the current message into an outgoing queue, with one more hop. Returns STORED, or why not.
+        """Puts the current message into an outgoing queue, with its hop count increased by one. Returns STORED, or the reason for which the
+        queue rejected it.
 
-        `learn`: later messages of this session for that destination take the same route, as long as routes stay valid.
+        `learn`: later messages of this session for the same destination take the same route, until routes change.
         """
         self.result = relay_to(self, core)
         if learn and self.result == DELIVERY_STORED and self._scanner.message.dest_length <= MAX_NAME:
@@ -399,13 +403,14 @@ cdef class Receiver:
         return self.result
 
     def drop(self) -> None:
-        """Discards the current message. It is acknowledged as other messages are."""
+        """Discards the current message. The session acknowledges it like an accepted message."""
         self._drop()
 
     def reject(self, nack, uint16_t reason) -> None:
         """Like `drop`, with the side effects of the rejection in the same unit, if the message requests any.
 
-        `nack(packet, reason)` returns whether there was a side effect; the message is then acknowledged when that is durable.
+        `nack(packet, reason)` returns whether it had a side effect; the session then acknowledges the message when the side effect is
+        durable.
         """
         cdef const UserMessage* m = &self._scanner.message
         cdef Writer writer = self._ledger.writer
@@ -428,8 +433,8 @@ cdef class Receiver:
         writer.keep_unit()
 
     def tell(self, int kind, uint16_t reason=0) -> None:
-        """Adds a feed event for the current message, which was not accepted: a store.schema.EventKind, and the MessageClass with the
-        reason, or 0.
+        """Adds a feed event for the current message, which was not accepted. `kind` is a store.schema.EventKind, `reason` the MessageClass
+        of the negative acknowledgment, or 0.
 
         The event is written with the next commit, but does not cause one.
         """
@@ -448,7 +453,9 @@ cdef class Receiver:
         )
 
     def consume(self, act) -> None:
-        """Handles a current message that is for the queue manager itself: `act()` runs in the unit after which it is acknowledged."""
+        """Handles a current message that is for the queue manager itself. `act()` runs inside a unit; the message is acknowledged when the
+        unit is durable.
+        """
         cdef Writer writer = self._ledger.writer
         writer.begin_unit()
         try:
@@ -496,7 +503,9 @@ cdef uint32_t told_queue(Receiver self) except? 0:
 
 
 def head(QueueCore core not None) -> tuple:
-    """Returns (priority, number) of the available messages with the highest priority; (-1, 0) if there are none."""
+    """Returns (highest priority of an available message, number of available messages with this priority); (-1, 0) if no message is
+    available.
+    """
     cdef int band
     for band in range(BANDS):
         if core.positions._bands[band].available:

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""Messages that a router relays without help from Python; see receivetransit.pxd."""
+"""Messages that this queue manager relays as a router without calling Python; see receivetransit.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem
@@ -46,7 +46,8 @@ cdef bytes transit_key(const uint8_t* packet, const UserMessage* m):
 
 
 cdef int relay_message(ReceiverBase self) except -1:
-    """Relays the current message if it is a plain one with a known route; EVENT_MESSAGE: Python decides."""
+    """Relays the current message if it is a plain one with a known route. Returns the event for `run`; EVENT_MESSAGE if Python must decide.
+    """
     cdef const UserMessage* m = &self._scanner.message
     cdef const uint8_t* packet = self._scanner.packet
     cdef PyObject* found
@@ -74,11 +75,12 @@ cdef int relay_message(ReceiverBase self) except -1:
 
 
 cdef int relay_to(ReceiverBase self, QueueCore core) except -1:
-    """Puts the current message into an outgoing queue: RC + 1, every other byte as it came.
+    """Puts the current message into an outgoing queue with its hop count (RC) increased by one; no other byte changes. Returns a DELIVERY_
+    code.
 
-    A transactional one is not remembered: its source sends it again until its destination has told that it keeps it, and a
-    router that dropped the repetition could cut the stream for good (3.1.5.8.1). But while it still waits here a repetition is of no use,
-    and there would be one more with each step of its source's resend ladder.
+    A transactional message is not added to the duplicate history: its source sends it again until the destination has acknowledged it, and
+    a router that dropped a repetition could interrupt the stream permanently (3.1.5.8.1). But a repetition is dropped while the message
+    still waits in the outgoing queue. Otherwise each resend of the source would add another copy.
     """
     cdef const UserMessage* m = &self._scanner.message
     cdef bytes packet = kept_packet(self._scanner.packet, m)

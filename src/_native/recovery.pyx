@@ -36,7 +36,7 @@ cdef enum:
 
 
 cdef int restore_numbered(QueueCore core, Slot* slot, const NumberedPosition* record) except -1:
-    """Restores a stored message of an outgoing queue that has a number."""
+    """Restores a stored message that has a sequence number in an outgoing queue."""
     if record.position.flags & POSITION_ORDERED:
         core.positions.set_state(slot, STATE_LOCKED)
         return hold_for_final(core, slot, record)
@@ -45,7 +45,7 @@ cdef int restore_numbered(QueueCore core, Slot* slot, const NumberedPosition* re
 
 
 cdef int restore(QueueCore core, uint64_t key, const PositionRecord* record) except -1:
-    """Restores a stored position at start: available, its packet on disk."""
+    """Restores a stored position at start, as available; its packet stays on disk."""
     cdef Slot* slot = core._put_slot(key, record, STATE_AVAILABLE)
     use_room(core, slot.size)
     core._count(slot)
@@ -55,11 +55,13 @@ cdef int restore(QueueCore core, uint64_t key, const PositionRecord* record) exc
 
 
 cdef class Loader:
-    """``Loader(ledger, purges, deleting=(), silent=())``: `purges` maps queue ordinals to the sequence up to which the queue was purged.
+    """``Loader(ledger, purges, deleting=(), silent=())``: loads all stored positions. `purges` maps queue ordinals to the arrival sequence
+    up to which the queue was purged.
 
     Positions of the queues in `deleting` become pending deletes, without side effects if they are also in `silent`. Positions of queues
     that do not exist stay in the store and are counted in `orphans`. Damaged records also stay; their keys are in `damaged`. Messages in
-    `held`, pairs of queue ordinal and LookupIdentifier, are locked by prepared transactions, which delete purged ones when they end.
+    `held`, pairs of queue ordinal and LookupIdentifier, are locked by prepared transactions; if such a message was purged, it is deleted
+    when its transaction ends.
     """
 
     def __init__(self, Ledger ledger, dict purges, deleting=(), silent=(), held=()):
@@ -77,11 +79,13 @@ cdef class Loader:
         self.damaged = []
 
     def run(self, Tables tables not None) -> int:
-        """Visit every stored position. Returns their number."""
+        """Loads every stored position. Returns the number of positions."""
         return tables.load_positions(self)
 
     cdef int _mark_side_effects(self, PendingDelete* entry, const PositionRecord* record) except -1:
-        """Sets the side effects of removing a position that an incomplete purge or deletion of its queue left behind."""
+        """Notes in `entry` the side effects of removing a message that is still stored because the purge or deletion of its queue was not
+        completed.
+        """
         cdef uint8_t role = ROLE_DESTINATION
         cdef int reason = REASON_DELETED
         cdef uint8_t ack_flags

@@ -41,7 +41,9 @@ cdef inline uint32_t get32(const uint8_t* p) noexcept nogil:
 
 
 def whole_answer(bytes packet not None, bytes tail not None, uint32_t arrived, uint64_t sequence, bint ndr64) -> bytes:
-    """Returns the stub of the answer with a stored packet and the headers after it. Raises ValueError for an invalid packet."""
+    """Returns the stub of the answer. `packet` is the stored packet, `tail` the headers after it, `arrived` and `sequence` are
+    pdwArriveTime and pSequenceId. Raises ValueError for an invalid packet.
+    """
     cdef size_t body = PyBytes_GET_SIZE(packet)
     cdef size_t extra = PyBytes_GET_SIZE(tail)
     cdef size_t size = body + extra

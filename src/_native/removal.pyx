@@ -96,8 +96,8 @@ cdef bint undo_side_effects(list side_effects) except -1:
 
 
 cdef int retire(QueueRemoval core, uint64_t key) except -1:
-    """Called when the receiver has a message: it leaves, or waits for the FinalAck that its sender requested (DU-14). Call within a
-    unit.
+    """Called when the receiver has confirmed that it has a message: removes it from the outgoing queue, or keeps it until the FinalAck that
+    its sender requested arrives (DU-14). Call within a unit.
     """
     cdef Slot* slot = core.positions.find(key)
     assert in_unit(core.ledger.writer), "call inside a unit"
@@ -140,7 +140,7 @@ cdef int retire_all(QueueRemoval core, uint64_t[::1] keys) except -1:
 
 
 cdef int await_final(QueueRemoval core, Slot* slot) except -1:
-    """Stores that the receiver has the message, so that it is never sent again."""
+    """Stores that the receiver has the message, so that it is never sent again, and keeps it for its FinalAck."""
     cdef NumberedPosition record
     stored_record(core, slot, &record)
     record.position.flags |= POSITION_ORDERED
@@ -177,7 +177,9 @@ cdef int hold_for_final(QueueRemoval core, Slot* slot, const NumberedPosition* r
 
 
 cdef int finish_outgoing(QueueRemoval core, uint64_t key, int reason) except -1:
-    """Called when the outcome of a message is known, or will never be: `reason` is a MessageClass (DU-15)."""
+    """Called when the outcome of a sent message is known, or can no longer become known: removes the message. `reason` is the MessageClass
+    of the outcome (DU-15).
+    """
     cdef LedgerBase ledger = core.ledger
     cdef Slot* slot = core.positions.find(key)
     cdef Slot left
@@ -215,7 +217,7 @@ cdef int finish_outgoing(QueueRemoval core, uint64_t key, int reason) except -1:
 
 
 cdef class QueueRemoval(QueueBase):
-    """The removal of messages."""
+    """The part of a queue that removes messages."""
 
     cdef int _erase(self, Slot* slot, int event) except -1:
         """Message Position Deleted: removes a message from the list, and from the store with the current batch."""
@@ -233,7 +235,9 @@ cdef class QueueRemoval(QueueBase):
         return 0
 
     cdef int _take_out(self, Slot* slot, int event) except -1:
-        """Like _erase, as a part of a unit whose end reports the removals. Returns 1 if the message stays, see `packet_of`."""
+        """Like `_erase`, but inside the caller's unit, which must call `removals.watch()`. Returns 1 if the message stays because its
+        packet cannot be read (`packet_of`), otherwise 0.
+        """
         cdef LedgerBase ledger = self.ledger
         cdef bint recoverable = slot.flags & FLAG_RECOVERABLE, moved = False
         cdef uint64_t key = slot.key
@@ -258,7 +262,9 @@ cdef class QueueRemoval(QueueBase):
         return 0
 
     cdef int _postpone(self, Slot* slot, int event, int reason) except -1:
-        """Removes a message from the list. reap() reads the packet, which the side effects need, and deletes the message from the store."""
+        """Removes a message from the list only. Later, reap() reads the packet, which the side effects need, and deletes the message from
+        the store.
+        """
         cdef PendingDelete entry
         pending_delete_of(&entry, self.ordinal, self.role, slot, event, reason)
         mark_side_effects(&entry, self.role, slot, reason)
@@ -269,7 +275,9 @@ cdef class QueueRemoval(QueueBase):
         return 0
 
     cdef bint forget(self, uint64_t key, bytes packet, int reason) except -1:
-        """Deletes a message from the store (Message Position Deleted), with the side effects (X-60, X-67)."""
+        """Deletes a message from the store (Message Position Deleted), and applies the side effects (X-60, X-67). Returns True if the
+        stored content now belongs to another queue.
+        """
         cdef LedgerBase ledger = self.ledger
         cdef Slot* slot = self.positions.find(key)
         cdef bint moved = False
@@ -312,8 +320,8 @@ cdef class QueueRemoval(QueueBase):
             return self._postpone(slot, EVENT_PURGED, reason_of(self, EVENT_PURGED))
 
     cdef int _return(self, Slot* slot) except -1:
-        """Called when the removal of a received message failed: it is back at its place, unless the queue was purged or deleted
-        meanwhile.
+        """Called when the removal of a received message failed: makes it available at its old place, or purges it if the queue was purged
+        or deleted meanwhile.
         """
         slot.flags &= ~FLAG_REMOVING
         if self.gone or slot.owner == OWNER_PURGED:
@@ -321,13 +329,13 @@ cdef class QueueRemoval(QueueBase):
         return self._back(slot)
 
     cdef int _back(self, Slot* slot) except -1:
-        """LOCKED -> AVAILABLE, unless an OrderAck has arrived meanwhile."""
+        """Changes a message from LOCKED to AVAILABLE, or removes it if an OrderAck has covered it meanwhile."""
         if self.sequence is not None and self.sequence.returned(slot.key) == ANSWER_OVER:
             return retire_one(self, slot.key)
         return self._available(slot)
 
     cdef int _available(self, Slot* slot) except -1:
-        """PENDING or LOCKED -> AVAILABLE, or removed if it expired meanwhile (ST-1)."""
+        """Changes a message from PENDING or LOCKED to AVAILABLE, or removes it if it expired meanwhile (ST-1)."""
         cdef LedgerBase ledger = self.ledger
         assert has_slot(self.positions, slot), "a slot pointer was used after a change of its list"
         self._count(slot)
@@ -340,7 +348,9 @@ cdef class QueueRemoval(QueueBase):
         return 0
 
     cdef int _expire(self, Slot* slot) except -1:
-        """Removes a message when TimeToBeReceived or TimeToReachQueue has passed (DM-213, ST-1)."""
+        """Called when TimeToBeReceived or TimeToReachQueue of a message has passed: removes it, or notes that it expires when it is
+        unlocked (DM-213, ST-1).
+        """
         if slot.state == STATE_AVAILABLE:
             self._erase(slot, EVENT_EXPIRED)
             self.expired_total += 1
@@ -353,7 +363,8 @@ cdef class QueueRemoval(QueueBase):
         return 0
 
     cdef int _late(self, Slot* slot) except -1:
-        """Removes a transmitted message that has expired: no acknowledgment is expected any more (AMB-39).
+        """Removes a transmitted message that has expired, without waiting for its acknowledgment (AMB-39). A message that an OrderAck
+        covers stays.
 
         The session ignores acknowledgments that still arrive.
         """
@@ -390,7 +401,7 @@ cdef class QueueRemoval(QueueBase):
         return removed
 
     def remove(self, uint64_t key, uint32_t owner=OWNER_NONE) -> bool:
-        """Remove one message that is available, or locked by `owner`."""
+        """Remove the message `key` if it is available, or locked by `owner`. Returns whether it was removed."""
         cdef Slot* slot = self.positions.find(key)
         if slot == NULL or slot.state == STATE_PENDING or slot.owner != owner:
             return False
@@ -446,7 +457,7 @@ cdef class QueueRemoval(QueueBase):
 
 cdef class Drain:
     cdef size_t run(self, size_t limit) except? 0:
-        """Removes up to `limit` messages, inside a unit. Returns how many."""
+        """Deletes up to `limit` messages of the drained list, inside a unit. Returns how many it deleted."""
         cdef LedgerBase ledger = self._ledger
         cdef PositionList positions = self._positions
         cdef size_t count = 0
@@ -495,12 +506,12 @@ cdef class Drain:
 
 
 cdef class DeferredDelete:
-    """Pending deletes with side effects: their packets are read, then all are deleted in one unit."""
+    """A batch of pending deletes with side effects: reads the packets of the messages, then deletes all of them in one unit."""
     def __dealloc__(self):
         free(self._entries)
 
     cdef bint add(self, const PendingDelete* entry) except -1:
-        """Adds a message. Returns False if no more packets are to be read at a time."""
+        """Adds a message to the batch. Returns False, without adding it, if the batch already has as many packets as are read at a time."""
         if self._entries == NULL:
             self._entries = <PendingDelete*>realloc(NULL, DEFERRED_DELETE_COUNT * sizeof(PendingDelete))
             if self._entries == NULL:
@@ -533,8 +544,8 @@ cdef class DeferredDelete:
         return 0
 
     cdef int _remove(self) except -1:
-        """Deletes all of them in one unit. A message without possible side effects is deleted without them. An exception is raised at the
-        end.
+        """Deletes all messages of the batch in one unit. If the side effects of a message cannot be applied, it is deleted without them,
+        and the exception is raised at the end.
         """
         cdef LedgerBase ledger = self._ledger
         cdef Writer writer = ledger.writer

@@ -9,7 +9,7 @@ cdef enum:
 
 
 cdef class RequestIds:
-    """Ids of the requests of one connection that have no reply yet. At most half of the places are in use."""
+    """The ids of the requests of one connection that have no reply yet. A hash table, of which at most half is in use."""
 
     def __cinit__(self):
         self._mask = SMALLEST - 1

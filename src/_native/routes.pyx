@@ -10,7 +10,9 @@ cdef enum:
 
 
 cdef class Routes:
-    """Destinations of plain messages, shared by the sessions of a queue manager and filled by the general path."""
+    """The queues to which plain messages go, by DestinationQueue. The sessions of a queue manager share them; the general path
+    (mqqb/receive.py) adds them.
+    """
 
     def __cinit__(self):
         self.table = {}
@@ -27,7 +29,7 @@ cdef class Routes:
         self.table[bytes((dest_type,)) + name] = core
 
     def add_streams(self, int dest_type, bytes name not None, QueueCore core not None) -> None:
-        """As `add`, for transactional messages to a transactional queue."""
+        """Like `add`, but for transactional messages; the queue is transactional."""
         if len(self.streams) >= MAX_ROUTES:
             self.streams.clear()
         self.streams[bytes((dest_type,)) + name] = core
@@ -35,7 +37,9 @@ cdef class Routes:
     def admit(
         self, int dest_type, bytes name not None, int sender_type, bytes sender_id not None, QueueCore core not None
     ) -> None:
-        """Like `add`, only for messages of one sender: SecurityHeader.Flags.ST and SecurityID, or 0 and nothing without a sender."""
+        """Like `add`, but only for messages of one sender, given by SecurityHeader.Flags.ST and SecurityID; 0 and b"" stand for messages
+        without a sender.
+        """
         if len(sender_id) > MAX_SENDER_ID:
             return
         if len(self.senders) >= MAX_SENDERS:
@@ -43,7 +47,7 @@ cdef class Routes:
         self.senders[bytes((dest_type,)) + name + bytes((sender_type,)) + sender_id] = core
 
     def clear(self) -> None:
-        """Forgets all destinations, because queues were created, deleted or changed. They are looked up again."""
+        """Forgets all destinations, because queues were created, deleted or changed. The general path then looks them up again."""
         self.table.clear()
         self.streams.clear()
         self.senders.clear()

@@ -1,4 +1,4 @@
-"""PDUs of DCE/RPC over TCP: stream to PDUs, stub data to fragments (C706 12.6, MS-RPCE 2.2.2)."""
+"""PDUs of DCE/RPC over TCP: splits a stream into PDUs, and stub data into fragments (C706 12.6, MS-RPCE 2.2.2)."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -54,7 +54,7 @@ cdef inline bint is_big_endian(const uint8_t* p) noexcept nogil:
 
 
 cdef class Pdu:
-    """One PDU. The header's attributes are always set, the attributes after `fault` only if that is 0."""
+    """One PDU. The attributes of the common header are always set, the attributes after `fault` only if `fault` is 0."""
 
     cdef int parse(self, const uint8_t* p) except -1:
         """Finds the parts of a PDU of `length` bytes. The common header has been read."""
@@ -114,27 +114,27 @@ cdef class Pdu:
 
     @property
     def trailer(self):
-        """The sec_trailer, 8 bytes, or nothing."""
+        """The sec_trailer, 8 bytes; empty if the PDU has none."""
         return self.data[self.trailer_offset:self.trailer_offset + SEC_TRAILER]
 
     @property
     def token(self):
-        """The authentication token, or nothing."""
+        """The authentication token; empty if the PDU has none."""
         return self.data[self.trailer_offset + SEC_TRAILER:]
 
     @property
     def object_uuid(self):
-        """The 16 bytes of a request's object UUID as they stand there, or None."""
+        """The object UUID of a request, 16 bytes as on the wire; None if the PDU has none."""
         if self.type == REQUEST and self.flags & OBJECT_UUID:
             return self.data[STUB_HEADER:STUB_HEADER + 16]
         return None
 
 
 cdef class PduScanner:
-    """A receive buffer that returns whole PDUs; never much larger than the largest one.
+    """A receive buffer that returns whole PDUs. It is never much larger than the largest PDU that is allowed.
 
     Write bytes with `buffer` and `commit` (as in asyncio.BufferedProtocol) or `feed`; `take` returns PDUs. Requests and responses may have
-    `max_fragment` bytes, other PDUs 65,535, since a token may need them before the sizes are negotiated.
+    at most `max_fragment` bytes. Other PDUs may have 65,535 bytes, since their token may need this size before the sizes are negotiated.
     """
 
     def __cinit__(self, size_t max_fragment):
@@ -178,13 +178,13 @@ cdef class PduScanner:
         return memoryview(self._store)[self._end:]
 
     def commit(self, Py_ssize_t count):
-        """`count` bytes were written to the view that `buffer` returned."""
+        """Notes that `count` bytes were written to the view that `buffer` returned."""
         if count < 0 or <size_t>count > self._capacity - self._end:
             raise ValueError("more bytes committed than the buffer had room for")
         self._end += count
 
     def feed(self, data):
-        """Copies as much of `data` as there is room for. Returns how much that was."""
+        """Copies as many bytes of `data` into the buffer as it has room for. Returns how many bytes."""
         rest = memoryview(data).cast("B")
         view = self.buffer(len(rest))
         count = min(len(view), len(rest))
@@ -193,7 +193,7 @@ cdef class PduScanner:
         return count
 
     def take(self):
-        """Returns the next Pdu. None: more bytes are needed, or a malformed PDU has ended the stream.
+        """Returns the next Pdu. Returns None if more bytes are needed, or if a malformed PDU has ended the stream.
 
         A PDU with a `fault` may be the last one: the stream continues only if its frag_length was valid.
         """
@@ -231,12 +231,12 @@ cdef class PduScanner:
 
     @property
     def held(self):
-        """Bytes received and not taken."""
+        """The number of bytes received but not taken."""
         return self._end - self._start
 
     @property
     def capacity(self):
-        """The memory of the buffer in bytes."""
+        """The size of the buffer in bytes."""
         return self._capacity
 
 
@@ -254,11 +254,12 @@ def fragments(
     Py_ssize_t overhead=0,
 ):
     """Builds requests or responses that carry `stub` from `offset` on, in one buffer of about `budget` bytes, in little-endian form.
-    Returns (the buffer, the end of the stub data in it, the number of PDUs). At least one PDU.
+    Returns (the buffer, the offset in `stub` up to which its bytes are in the buffer, the number of PDUs, at least 1).
 
-    No PDU has more than `max_fragment` bytes. `flags` are added to the flags of the first and last fragment. With `trailer`, the 8 bytes of
-    a sec_trailer, each PDU has one, padding before it, and `overhead` zero bytes, at least one, for the token after it; the buffer is then
-    a bytearray, to be protected in place. alloc_hint is the remaining size of the stub (MS-RPCE 2.2.2.6).
+    No PDU has more than `max_fragment` bytes. `flags` are added to the flags of the first and last fragment. `trailer` is a sec_trailer (8
+    bytes) or None. With a trailer, each PDU has padding, the sec_trailer, and `overhead` (at least 1) zero bytes as the place of the token;
+    the buffer is then a bytearray, so that the PDUs can be protected in place. alloc_hint is the remaining size of the stub (MS-RPCE
+    2.2.2.6).
     """
     cdef Py_ssize_t size = stub.shape[0]
     cdef Py_ssize_t extra = 0, align = 8, room, count, last, total, i, length, pad, left
@@ -267,10 +268,10 @@ def fragments(
     cdef const uint8_t* sec = NULL
     cdef object result
     if not 0 <= offset <= size:
-        raise ValueError("offset beyond the stub")
+        raise ValueError(f"the offset {offset} lies outside the {size} bytes of the stub")
     if trailer is not None:
         if len(trailer) != SEC_TRAILER or not 1 <= overhead <= 0xFFFF:
-            raise ValueError("not a sec_trailer")
+            raise ValueError("a sec_trailer has 8 bytes, and overhead must be from 1 to 65535")
         sec = <const uint8_t*>PyBytes_AS_STRING(trailer)
         extra = SEC_TRAILER + overhead
         align = 16
@@ -278,7 +279,7 @@ def fragments(
         max_fragment = LARGEST
     room = ((max_fragment - STUB_HEADER - extra) // align) * align
     if room <= 0:
-        raise ValueError("no room for stub data in a fragment")
+        raise ValueError("max_fragment leaves no room for stub data in a PDU")
     left = size - offset
     count = max(<Py_ssize_t>1, (left + room - 1) // room)           # all that is left
     count = min(count, max(<Py_ssize_t>1, budget // (STUB_HEADER + room + extra)))

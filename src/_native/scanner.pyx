@@ -1,4 +1,4 @@
-"""The receive buffer of a session: a stream of bytes to whole packets (MS-MQQB 2.2, MS-MQMQ 2.2.19.1)."""
+"""The receive buffer of a session, which splits a stream of bytes into whole packets (MS-MQQB 2.2, MS-MQMQ 2.2.19.1)."""
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -54,7 +54,8 @@ cdef class PacketScanner:
         return 0
 
     cpdef object buffer(self, Py_ssize_t hint):
-        """Returns a writable view of free room, never empty. `hint` is the number of bytes wanted, and only advice.
+        """Returns a writable view of free room, never empty. `hint` is the number of bytes that the caller expects; the view may be smaller
+        or larger.
 
         Raises BufferError if whole packets fill the buffer and must be taken first.
         """
@@ -173,5 +174,5 @@ cdef class PacketScanner:
 
     @property
     def capacity(self):
-        """The memory of the buffer in bytes."""
+        """The size of the buffer in bytes."""
         return self._capacity

@@ -22,7 +22,7 @@ def readable(QueueCore core not None, uint64_t key) -> bool:
 
 
 def holds(QueueCore core not None, uint64_t key, uint32_t owner) -> bool:
-    """Whether `owner` has locked a message (also one that was purged meanwhile)."""
+    """Whether `owner` has locked the message, even if the message was purged since then."""
     cdef Slot* slot = core.positions.find(key)
     return slot != NULL and slot.owner == owner and (slot.state == STATE_LOCKED or slot.state == STATE_PURGE_PENDING)
 
@@ -30,7 +30,7 @@ def holds(QueueCore core not None, uint64_t key, uint32_t owner) -> bool:
 def hand_out(QueueCore core not None, uint64_t key, uint32_t owner, sink) -> None:
     """Calls `sink(Received, status)` with a message that `owner` has locked, at once if its packet is in memory.
 
-    A message whose packet cannot be read stays locked as damaged: `sink(None, status)`.
+    If the packet cannot be read, the message stays locked as damaged, and `sink(None, status)` is called.
     """
     def read(Received message, int status):
         cdef Slot* slot = core.positions.find(key)
@@ -44,6 +44,8 @@ def hand_out(QueueCore core not None, uint64_t key, uint32_t owner, sink) -> Non
 
 
 def fresh(QueueCore core not None) -> list:
-    """Returns the keys of messages that became available since the last call, while `watched` was set."""
+    """Returns the keys of the messages that became available since the last call. They are collected only while the attribute `watched` of
+    the queue is set.
+    """
     keys, core._fresh = core._fresh, []
     return keys

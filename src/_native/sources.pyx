@@ -10,7 +10,9 @@ from libc.string cimport memcmp, memcpy, memset
 
 
 cdef class SourceTable:
-    """``SourceTable(seed=0)``: a random `seed` keeps senders from choosing GUIDs of one bucket."""
+    """``SourceTable(seed=0)``: the GUIDs, each with a number and a count of references. A random `seed` keeps senders from choosing GUIDs
+    that all fall into one bucket.
+    """
 
     def __cinit__(self, uint64_t seed=0):
         self._seed = seed
@@ -104,7 +106,7 @@ cdef class SourceTable:
     # By value, for tests and code that handles single messages.
 
     def add(self, bytes guid not None) -> int:
-        """Returns the number of a GUID (16 bytes), with one more reference. Raises ValueError for another size."""
+        """Returns the number of a GUID, and adds one reference to it. Raises ValueError if the GUID does not have 16 bytes."""
         if len(guid) != 16:
             raise ValueError("a GUID has 16 bytes")
         return self.intern(<const uint8_t*><char*>guid)

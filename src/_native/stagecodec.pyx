@@ -68,7 +68,8 @@ cdef uint32_t _tag_size = <uint32_t>PyBytes_GET_SIZE(REPLAY_TAG)
 
 
 class RowError(Exception):
-    """A row that cannot become a message: `row` counts from 0, `code` is the HRESULT or its name, `problem` is the error text."""
+    """Raised for a row that cannot become a message: `row` is its index from 0, `code` the HRESULT or its name, `problem` the error text.
+    """
 
     def __init__(self, row: int, code: object, problem: str) -> None:
         super().__init__(f"row {row}: {problem}")
@@ -78,11 +79,11 @@ class RowError(Exception):
 
 
 cdef class Destination:
-    """``Destination(address, dest_type, field, transactional, resolve, keeps)``: a destination queue of rows.
+    """``Destination(address, dest_type, field, transactional, resolve, keeps)``: a queue to which rows are sent.
 
     `address` is the GUID of its queue manager (16 bytes), `dest_type` and `field` the DQ value and the DestinationQueue of the UserHeader.
-    `resolve(text)` returns type and field of a response or admin queue, and raises an error with `code` and `detail`. `keeps`: whether
-    messages may keep their own identifiers.
+    `resolve(text)` returns (type, field of the UserHeader) of a response or admin queue, and raises an error with `code` and `detail` for
+    an invalid name. `keeps`: whether messages to this queue may keep the identifiers of their originals.
     """
 
     cdef bytes _address, _field
@@ -159,10 +160,10 @@ cdef class RowBuilder:
     """``RowBuilder(source, long_lived, defaults, replay="extension")``: `source` is the GUID of this queue manager, `long_lived` the
     TimeToReachQueue, in seconds, of messages without one.
 
-    `defaults` are values for rows without a value: priority, delivery, acknowledge, journal, app_specific, body_type (none: from the kind
-    of the body), time_to_reach_queue, time_to_be_received (none: for ever), label, response_queue and admin_queue (text), extension
-    (bytes). `replay` is the use of a message_id: "extension" notes it in the extension, "keep" makes it the identifier of the message,
-    "ignore" does nothing.
+    `defaults` are values for rows without a value: priority, delivery, acknowledge, journal, app_specific, body_type (by default from the
+    type of the column body), time_to_reach_queue, time_to_be_received (by default without limit), label, response_queue and admin_queue
+    (text), extension (bytes). `replay` is the use of the column message_id, the identifier of an earlier message that a row sends again:
+    "extension" puts it into the extension, "keep" makes it the identifier of the new message, "ignore" ignores it.
     """
 
     cdef bytes _source, _label, _extension
@@ -204,10 +205,12 @@ cdef class RowBuilder:
         self, size_t rows, dict columns not None, uint32_t now_s, list destinations not None, Column targets,
         Column responses=None, list response_names=None, Column admins=None, list admin_names=None,
     ) -> PacketBlock:
-        """Builds one packet for each row, without a transaction number, and without an identifier unless the message keeps its own.
+        """Builds one packet for each row. The packets have no transaction number yet, and no identifier unless they keep that of their
+        original.
 
-        `columns` maps names to columns with `rows` values each. `targets` are indices in `destinations` (None: all rows use the first),
-        `responses` and `admins` are indices in lists of names. Raises RowError, and ValueError for columns that do not fit together.
+        `columns` maps names to columns with `rows` values each. `targets` is a column of indices in `destinations` (None: all rows use the
+        first), `responses` and `admins` are columns of indices in `response_names` and `admin_names`. Raises RowError, and ValueError for
+        columns that do not fit together.
         """
         cdef Plan* plans = NULL
         cdef Scratch scratch
@@ -274,7 +277,7 @@ cdef class RowBuilder:
             if len(destination._known) > HELD:
                 destination._known.clear()
         if targets is None and not destinations:
-            raise ValueError("no destination")
+            raise ValueError("build() needs at least one destination")
         for row in range(rows):
             destination = self._destination(destinations, targets, row)
             plan = &plans[row]
@@ -355,7 +358,7 @@ cdef class RowBuilder:
     # ---- without it: values
 
     cdef int _measure(self, size_t row, Plan* plan, Scratch* scratch) noexcept nogil:
-        """Checks a row and notes the size of its packet. Returns a Problem if the row cannot become a message."""
+        """Checks a row, and notes the size of its packet in `plan`. Returns 0, or the Problem for which the row cannot become a message."""
         cdef MessageFields f
         cdef const uint8_t* text
         cdef const uint8_t* name
@@ -487,7 +490,7 @@ cdef class RowBuilder:
         return OK
 
     cdef inline bint _is_wide(self, const MessageFields* f) noexcept nogil:
-        """Whether a body is text that is sent as UTF-16."""
+        """Whether the body is text that is sent as UTF-16."""
         return self._views[BODY].text and (f.body_type == LPWSTR or f.body_type == BSTR)
 
     cdef const uint8_t* _extension_of(self, size_t row, uint32_t* size) noexcept nogil:
@@ -497,7 +500,7 @@ cdef class RowBuilder:
         return self._extension_at
 
     cdef uint32_t _note_size(self, const uint8_t* extension, uint32_t length, uint32_t identifier) noexcept nogil:
-        """Returns the number of bytes that are added to an extension: 0 if it already names the original."""
+        """Returns how many bytes the identifier of the original adds to an extension: 0 if the extension already has it."""
         cdef uint32_t at = length - _tag_size - LONGEST_IDENTIFIER if length > _tag_size + LONGEST_IDENTIFIER else 0
         if not self._note:
             return 0
@@ -509,7 +512,9 @@ cdef class RowBuilder:
 
 
 cdef int64_t to_utf16(const uint8_t* text, size_t length, uint8_t* out) noexcept nogil:
-    """Converts UTF-8 to UTF-16LE at `out`, or only computes its length. Returns bytes, or -1 if it is not UTF-8."""
+    """Converts UTF-8 to UTF-16LE at `out`; if `out` is NULL, only computes the length. Returns the length in bytes, or -1 if the text is
+    not UTF-8.
+    """
     cdef size_t i = 0, size = 0
     cdef uint32_t code, more
     while i < length:

@@ -73,8 +73,8 @@ cdef inline uint8_t* _packet(PacketBlock packets, size_t index, size_t* size) no
 
 
 cdef int _put_held(Writer writer, uint64_t content_id, const char* data, size_t left) except -1:
-    """Like Writer.put_content, for a packet inside a larger object that the batch already references. Call inside a unit, which the caller
-    rolls back on an error.
+    """Like Writer.put_content, for a packet that is a part of a larger object; the batch must already reference the object. Call inside a
+    unit, and roll the unit back on an error.
     """
     cdef uint8_t key[CONTENT_KEY_SIZE]
     cdef uint8_t version = CONTENT_VERSION
@@ -98,9 +98,9 @@ cdef int _put_held(Writer writer, uint64_t content_id, const char* data, size_t 
 cdef class Intake(CommitListener):
     """``Intake(ledger, identifier, on_written, whole=0)``: writes the messages of one stage.
 
-    Their quota is reserved at once. `whole`: they form one transaction with this number; 0: each is one, if it is transactional.
-    `on_written` is called when units have ended, until `close`; `status` is not 0 if one failed. After an exception, the caller must drop
-    what was written.
+    `put` reserves the quota of the messages at once. If `whole` is not 0, all messages form one transaction with this number. If it is 0,
+    each transactional message is a transaction of its own. `on_written()` is called, until `close`, when units have ended; `status` is not
+    0 if a unit failed. After an exception, the caller must drop the stage with the rows that were written.
     """
 
     cdef readonly Ledger ledger
@@ -124,7 +124,7 @@ cdef class Intake(CommitListener):
 
     def __init__(self, Ledger ledger not None, bytes identifier not None, object on_written not None, uint32_t whole=0):
         if len(identifier) != 16 or whole >> 20:
-            raise ValueError("an identifier has 16 bytes, a transaction number 20 bits")
+            raise ValueError("the identifier of a stage must have 16 bytes, a transaction number at most 20 bits")
         self.ledger = ledger
         self.identifier = identifier
         self._on_written = on_written
@@ -134,10 +134,11 @@ cdef class Intake(CommitListener):
         self._holders = []
 
     def put(self, PacketBlock packets not None, const uint32_t[::1] targets not None, list cores not None, uint32_t ordinal, uint32_t number) -> None:
-        """Adds messages: packets whose block nothing else reads (they are changed in place), for the queues `cores[targets[i]]`.
+        """Adds messages: packet i is for the queue `cores[targets[i]]`. The packets are changed in place, so nothing else may use the
+        block.
 
-        Packets without an ordinal get consecutive ones from `ordinal` on, packets with a TransactionHeader numbers from `number` on. Raises
-        Refused, ValueError for an invalid packet or queue, OverflowError and StoreError.
+        Packets without an ordinal get consecutive ordinals from `ordinal` on, packets with a TransactionHeader transaction numbers from
+        `number` on. Raises Refused, ValueError for an invalid packet or queue, OverflowError and StoreError.
         """
         cdef QueueCore core
         cdef UserMessage m
@@ -145,11 +146,11 @@ cdef class Intake(CommitListener):
         cdef size_t index, size
         cdef int refused
         if <size_t>targets.shape[0] != packets.count:
-            raise ValueError("give a queue for each packet")
+            raise ValueError("targets must have one queue for each packet")
         try:
             for index in range(packets.count):
                 if targets[index] >= <size_t>len(cores):
-                    raise ValueError("no such queue")
+                    raise ValueError("a target is not an index in the list of queues")
                 core = <QueueCore?>cores[targets[index]]
                 data = _packet(packets, index, &size)
                 if parse_user_message(data, size, &m) or m.wire_size != size:
@@ -172,7 +173,9 @@ cdef class Intake(CommitListener):
             self._hold(None, 0)
 
     cdef int _hold(self, QueueCore core, uint64_t size) except -1:
-        """Notes reserved quota. None: adds what has been noted to `reserved`."""
+        """Notes `size` bytes of reserved quota of a queue. The bytes of consecutive messages to one queue are added to `reserved` when the
+        queue changes, or when `core` is None.
+        """
         if core is not self._latest:
             if self._latest is not None:
                 self.reserved[self._latest] = self.reserved.get(self._latest, 0) + self._taken
@@ -185,7 +188,9 @@ cdef class Intake(CommitListener):
         return 0
 
     cdef int _follow(self, QueueCore core, PacketBlock packets, size_t index, UserMessage* m) except -1:
-        """Adds one message of a transaction. Each waits for the next one to the same queue, since the last one is marked (M-55)."""
+        """Adds one message of a transaction. It is held until the next message to the same queue arrives, since the last message to a queue
+        must be marked as such (M-55).
+        """
         cdef size_t size
         before = self._tails.get(core)
         put_u32(
@@ -233,8 +238,8 @@ cdef class Intake(CommitListener):
         return 0
 
     def end(self, head not None) -> bool:
-        """Writes the remaining messages, with the row that `head(rows)` returns if no other unit is in progress. Returns False if it must
-        be called again when that unit has been written.
+        """Writes the remaining messages. If no earlier unit is still in progress, also writes the head that `head(number of rows)` returns,
+        and returns True. Otherwise returns False: call again when the units in progress have ended.
         """
         cdef QueueCore core
         cdef UserMessage m
@@ -255,7 +260,7 @@ cdef class Intake(CommitListener):
         return False
 
     cdef int _write(self, bytes head) except -1:
-        """Writes the gathered messages as one unit."""
+        """Writes the gathered messages, and the head if it is not None, in one unit."""
         cdef Writer writer = self.ledger.writer
         cdef size_t index, count = self._count
         writer.make_room(self._size)
@@ -286,7 +291,7 @@ cdef class Intake(CommitListener):
         return 0
 
     def forget(self) -> None:
-        """Discards everything that has not been written, and releases its quota."""
+        """Discards the messages that have not been written, and releases all reserved quota."""
         self._holders = []
         self._count = 0
         self._tails = {}
@@ -309,7 +314,7 @@ cdef class Intake(CommitListener):
 
 
 def release_reserved(dict reserved not None) -> None:
-    """Releases unused quota; `reserved` is empty afterwards."""
+    """Releases reserved quota; `reserved` (QueueCore to bytes) is empty afterwards."""
     cdef QueueCore core
     for core, size in reserved.items():
         core.unreserve(<uint64_t>size)
@@ -317,7 +322,7 @@ def release_reserved(dict reserved not None) -> None:
 
 
 def reserve_again(dict reserved not None) -> None:
-    """After a start: reserves quota that was reserved before, whatever the limit is now."""
+    """After a start: reserves again the quota that `reserved` (QueueCore to bytes) lists, without checking the limits."""
     cdef QueueCore core
     for core, size in reserved.items():
         core.reserve_again(<uint64_t>size)
@@ -349,7 +354,9 @@ def sizes_by_queue(bytes row not None) -> dict:
 
 
 def weigh(bytes row not None) -> int:
-    """Returns the work of placing a row. Raises ValueError if it is damaged."""
+    """Returns the work of placing the messages of a row: 1 for a message, more if it requests acknowledgments. Raises ValueError if the row
+    is damaged.
+    """
     cdef StagedEntry entry
     cdef size_t index, weight = 0
     for index in range(_count(row)):
@@ -359,7 +366,7 @@ def weigh(bytes row not None) -> int:
 
 
 cdef class Placement(CommitListener):
-    """The rows that one unit publishes."""
+    """The rows whose messages one unit places in their queues."""
     cdef dict _reserved         # of their stage
     cdef dict _taken            # QueueCore -> bytes, by this unit
     cdef object _sink
@@ -379,12 +386,12 @@ cdef class Placement(CommitListener):
 
 
 def place(Ledger ledger not None, list rows not None, list keys not None, dict reserved not None, sink not None) -> tuple:
-    """Puts the messages of rows, pairs of key and value, into their queues, in one unit that also deletes the rows and the META records
-    `keys`.
+    """Puts the messages of `rows` into their queues, in one unit that also deletes the rows and the META records `keys`. Each row is a pair
+    (key, value).
 
-    `sink(status)` is called when the unit has ended; if it failed, everything is as before. `reserved` (QueueCore to bytes) is the quota
-    that the stage has reserved. Returns (messages, how many of them had lost their queue). If it raises, nothing was changed: ValueError
-    for a damaged row, OverflowError, StoreError, MemoryError.
+    `sink(status)` is called when the unit has ended; if the unit failed, nothing has changed. `reserved` (QueueCore to bytes) is the quota
+    that the stage has reserved. Returns (number of messages, number of those whose queue no longer exists). If it raises, nothing was
+    changed: ValueError for a damaged row, OverflowError, StoreError, MemoryError.
     """
     cdef Writer writer = ledger.writer
     cdef Placement placement = Placement.__new__(Placement)
@@ -446,10 +453,10 @@ cdef void _record(PositionRecord* record, const StagedEntry* entry) noexcept:
 
 
 def drop(Ledger ledger not None, list rows not None, sink not None) -> int:
-    """Deletes rows, pairs of key and value, and the contents that they name, in one unit; `sink(status)` as with `place`. Returns the
-    number of messages.
+    """Deletes `rows`, pairs (key, value), and the contents that they name, in one unit. `sink(status)` is called as by `place`. Returns the
+    number of deleted messages.
 
-    A row without messages is deleted alone.
+    For a row without messages, only the row is deleted.
     """
     cdef Writer writer = ledger.writer
     cdef StagedEntry entry

@@ -1,4 +1,4 @@
-"""The stored data for readers: the base classes, and the code that stores on disk and in memory share."""
+"""The base classes for reading stored data, and the code that the store on disk and the store in memory share."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from msmq_fast._native.lmdbapi cimport MDB_CORRUPTED
@@ -18,7 +18,7 @@ from msmq_fast.store import schema
 
 DATABASES = tuple([table.name.lower().encode() for table in schema.Table])
 if len(DATABASES) != TABLE_COUNT:
-    raise ImportError("store/decode.py has other tables than the native modules: build them again")
+    raise ImportError("store/decode.py has other tables than the native modules: rebuild the native modules")
 
 FIRST_TABLES = 9
 """The tables that every store has. Later ones are made when a store is opened for writing."""
@@ -40,12 +40,14 @@ cdef class PositionVisitor:
         raise NotImplementedError
 
     def damage(self, bytes key, str problem):
-        """Called for a record that cannot be a position. Raises StoreError; a visitor may override this and skip the record."""
+        """Called for a record that is not a valid position. Raises StoreError; a subclass may override this method and skip the record."""
         raise StoreError(f"damaged position record, key {key.hex()}: {problem}", MDB_CORRUPTED)
 
 
 cdef class _Packer(PositionVisitor):
-    """Collects the positions of each queue as rows of LookupIdentifier (u64, little-endian) and record."""
+    """Collects the positions of each queue as one bytearray of rows; a row is the LookupIdentifier (u64, little-endian) and the position
+    record.
+    """
     cdef dict queues
     cdef bytearray rows
 
@@ -78,19 +80,21 @@ cdef int visit(PositionVisitor visitor, const uint8_t* key, size_t key_size, con
 
 
 cdef class Tables:
-    """The stored data, for direct reads on the loop: start-up, tools, tests."""
+    """The stored data, for direct reads that block the loop: at start-up, in tools and tests."""
 
     cdef uint64_t load_positions(self, PositionVisitor visitor) except? 0:
         raise NotImplementedError
 
     def pack_positions(self):
-        """Returns all positions, as {queue ordinal: rows of LookupIdentifier u64 and position record}."""
+        """Returns all positions as {queue ordinal: bytearray of rows}. A row is the LookupIdentifier (u64, little-endian) and the position
+        record.
+        """
         cdef _Packer packer = _Packer()
         self.load_positions(packer)
         return {queue: bytes(rows) for queue, rows in packer.queues.items()}
 
     def next_number(self, int table):
-        """Returns the number of the next entry of a packed table, according to its records."""
+        """Returns the number that the next entry of the feed or of the duplicate history gets, according to the stored records."""
         last = self.last(table)
         if last is None:
             return 1
@@ -114,7 +118,7 @@ cdef class ReadListener:
 
 
 cdef class BodyCallback(ReadListener):
-    """Calls a Python function with (body or None, status); for cold operations and tests."""
+    """Calls a Python function with (packet or None, status); for rare operations and tests."""
     cdef object function
 
     def __cinit__(self, function):
@@ -126,7 +130,7 @@ cdef class BodyCallback(ReadListener):
 
 
 cdef class Reader:
-    """Reads packets by content id without stalling the loop on a cold page."""
+    """Reads packets by content id without blocking the loop while a page is read from disk."""
 
     cdef int fetch(self, uint64_t content_id, uint32_t size, ReadListener listener, uint64_t token) except -1:
         raise NotImplementedError
@@ -135,5 +139,5 @@ cdef class Reader:
         raise NotImplementedError
 
     def read(self, uint64_t content_id, uint32_t size, function):
-        """Calls function(body or None, status) on the loop."""
+        """Starts to read a packet of `size` bytes. Calls function(packet or None, status) on the loop."""
         self.fetch(content_id, size, BodyCallback(function), 0)

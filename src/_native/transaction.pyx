@@ -1,10 +1,10 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """One transaction: its operations in order (MS-MQDMPR 3.1.1.13), and commit, abort, prepare of all of them as one unit.
 
-A sent message is in no queue before the commit; only its quota is reserved (X-33). A received message stays locked in its place. Packets
-beyond `limit_bytes` are written to the store ahead of the commit, under content ids that no position has; a start deletes them unless the
-transaction was prepared. Rows of the META table, whose keys begin with ROW_PREFIX and the identifier, name what was written ahead and, once
-the transaction is prepared, the operations.
+A sent message is in no queue before the commit; only its quota is reserved (X-33). A received message stays locked in its place. When the
+sent packets exceed `limit_bytes`, they are written to the store ahead of the commit, under content ids to which no position refers; a
+restart deletes them unless the transaction was prepared. Rows of the META table, whose keys begin with ROW_PREFIX and the identifier, list
+the packets that were written ahead and, once the transaction is prepared, its operations.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -49,16 +49,17 @@ LIMIT_BYTES = 1 << 20
 
 
 cdef class Transaction(TransactionBase):
-    """``Transaction(ledger, identifier, number)``: active from the start, over when `commit` or `abort` has ended it.
+    """``Transaction(ledger, identifier, number)``: a transaction, active at once, ended when `commit` or `abort` has completed.
 
-    `on_ahead` is called when what was written ahead is durable, or has failed; `on_slices` when `slicing` begins.
+    `on_ahead` is called when packets that were written ahead are durable or could not be stored; `on_slices` when a commit in slices
+    begins, for which the caller must call `step`.
     """
 
     def __init__(
         self, Ledger ledger not None, bytes identifier not None, uint32_t number, on_ahead=None, on_slices=None,
     ):
         if len(identifier) != 16 or number >> 20:
-            raise ValueError("an identifier has 16 bytes, a number 20 bits")
+            raise ValueError("the identifier of a transaction must have 16 bytes, its number at most 20 bits")
         self.ledger = ledger
         self.identifier = identifier
         self.number = number
@@ -81,10 +82,11 @@ cdef class Transaction(TransactionBase):
         return core not in self._tails
 
     def enqueue(self, QueueCore core not None, bytes packet not None, uint32_t dead_letter=0) -> int:
-        """Sends a packet at the commit. Returns 0, or the EnqueueResult with which it is rejected.
+        """Adds a packet that the commit will send, and reserves its quota. Returns 0, or the EnqueueResult with which the packet is
+        rejected.
 
-        The packet has a TransactionHeader with this transaction's number. `dead_letter` is the ordinal of the dead-letter queue that its
-        application chose, or 0. Raises ValueError for a packet that is malformed or has no such header.
+        The packet must have a TransactionHeader with the number of this transaction. `dead_letter` is the ordinal of the dead-letter queue
+        that the application chose, or 0. Raises ValueError for a packet that is malformed or does not have this header.
         """
         cdef UserMessage m
         cdef Slot slot
@@ -117,7 +119,7 @@ cdef class Transaction(TransactionBase):
         return <int>ENQUEUED  # without the class of the enumeration
 
     cpdef int lock(self, QueueCore core, uint64_t key) except -1:
-        """Makes the commit receive a message that `owner` has locked (reason AckReceive)."""
+        """Adds a message that is locked under `self.owner`, and that the commit will receive (reason AckReceive)."""
         cdef Operation* operation = self._add(OPERATION_DEQUEUE, core)
         cdef Slot* slot = core.positions.find(key)
         operation.key = key
@@ -132,13 +134,15 @@ cdef class Transaction(TransactionBase):
         return 0
 
     def lock_many(self, QueueCore core not None, list messages not None) -> None:
-        """Like `lock`, for messages (Received) that were taken together."""
+        """Calls `lock` for each of these messages (list of Received)."""
         cdef Received received
         for received in messages:
             self.lock(core, received.lookup_id)
 
     def unlock(self, QueueCore core not None, uint64_t key) -> bool:
-        """Makes a message that was not handed out available again, as if it had not been locked. Returns False if it is not locked."""
+        """Takes back a `lock`: makes a message that was not handed out to the application available again. Returns False if this
+        transaction has not locked it.
+        """
         cdef Operation* operation = self._received_as(core, key)
         if operation == NULL:
             return False
@@ -148,9 +152,9 @@ cdef class Transaction(TransactionBase):
         return bool(core.release(array("Q", (key,)), self.owner))
 
     def reject(self, QueueCore core not None, uint64_t key) -> bool:
-        """Rejects a message that the application has received: the commit removes it with NackReceiveRejected.
+        """Rejects a message that the application has received: the commit removes it with the class NackReceiveRejected.
 
-        Returns False if this transaction has not received it, or if it was purged meanwhile.
+        Returns False if this transaction has not received the message, or if the message was purged meanwhile.
         """
         cdef Operation* operation = self._received_as(core, key)
         if operation == NULL or self._locked(core, key) == NULL:
@@ -159,7 +163,7 @@ cdef class Transaction(TransactionBase):
         return True
 
     cdef Operation* _received_as(self, QueueCore core, uint64_t key) noexcept:
-        """Returns the operation that has received a message, or NULL."""
+        """Returns the operation with which this transaction has received the message `key`, or NULL."""
         cdef Operation* operation
         cdef size_t index = self._count
         while index:
@@ -172,7 +176,7 @@ cdef class Transaction(TransactionBase):
         return NULL
 
     def move(self, QueueCore core not None, uint64_t key, QueueCore target not None) -> bool:
-        """Locks an available message, and moves it at the commit (DM-145). Returns False if it is not available."""
+        """Locks an available message that the commit will move to `target` (DM-145). Returns False if the message is not available."""
         cdef Operation* operation = self._add(OPERATION_MOVE, core)
         if not lock_for_move(core, key, self.owner, target):
             self._count -= 1
@@ -188,10 +192,11 @@ cdef class Transaction(TransactionBase):
     # ---- the end
 
     def commit(self, sink not None) -> None:
-        """Applies all operations in one unit. `sink(status)` is called when that is durable, or has failed (DM-026 … DM-030).
+        """Commits: applies all operations in one unit. `sink(status)` is called when the unit is durable (status 0) or has failed (DM-026 …
+        DM-030).
 
-        A prepared transaction whose commit failed stays prepared. Any other one has been aborted. If this raises, the transaction is
-        unchanged.
+        If the commit fails, a prepared transaction stays prepared, and any other transaction is aborted. If this method raises, the
+        transaction is unchanged.
         """
         self._begin(sink)
         if self._writes:
@@ -204,7 +209,9 @@ cdef class Transaction(TransactionBase):
             raise
 
     def prepare(self, bytes head not None, sink not None) -> None:
-        """Stores the operations under the head row `head`, so that they survive a crash (DU-06); `sink(status)` as with `commit`."""
+        """Stores the operations, and `head` as row 0 of the transaction, so that they survive a crash (DU-06). `sink(status)` is called as
+        by `commit`.
+        """
         self._begin(sink)
         self._head = head
         self.prepared = True
@@ -234,18 +241,18 @@ cdef class Transaction(TransactionBase):
     # their places in the queues beforehand, so that nothing that comes meanwhile stands between them.
 
     def step(self, size_t count) -> bool:
-        """Applies the next `count` operations of a commit in slices. Returns whether some are left.
+        """Applies the next `count` operations of a commit in slices. Returns whether more operations are left.
 
-        If one cannot be applied, the whole batch fails, and so does the commit, also if the store has lost what the operation needs. That
-        is not a failure of the disk, which would end the server.
+        If an operation cannot be applied, even because the store has lost its record, the whole batch and with it the commit fails. The
+        server continues, unlike after a failure of the disk.
         """
         return next_slice(self, count)
 
     def abort(self, sink=None) -> None:
-        """Discards sent messages, and puts received messages back at their places with AbortCount + 1 (DM-032 … DM-036).
+        """Aborts: discards sent messages, and puts received messages back at their places with AbortCount + 1 (DM-032 … DM-036).
 
-        `sink(status)` is called when that is durable, at once if nothing had to be stored. A prepared transaction releases nothing before
-        that, and stays prepared if the commit of the abort failed (DU-07).
+        `sink(status)` is called when the abort is durable, at once if nothing must be stored. A prepared transaction keeps its locks and
+        quota until the abort is durable, and stays prepared if the abort cannot be stored (DU-07).
         """
         cdef Writer writer = self.ledger.writer
         if sink is None:
@@ -316,7 +323,7 @@ cdef class Transaction(TransactionBase):
         return 0
 
     def _commit_or_abort(self):
-        """Starts a commit that had to wait."""
+        """Starts a commit that had to wait until the packets written ahead were durable. If that failed, aborts the transaction."""
         try:
             commit_now(self)
         except Exception as error:
@@ -324,7 +331,8 @@ cdef class Transaction(TransactionBase):
             finish(self, getattr(error, "status", 0) or ENOSPC)
 
     def _prepare_or_break(self):
-        """Starts a prepare that had to wait."""
+        """Starts a prepare that had to wait until the packets written ahead were durable. If that failed, the transaction is not prepared.
+        """
         try:
             if self.broken:
                 raise TransactionBroken(self._status)
@@ -336,7 +344,7 @@ cdef class Transaction(TransactionBase):
             mark_broken(self, self._result)
 
     cdef int _clear(self) except -1:
-        """Releases all its references."""
+        """Releases the references of all operations, and their memory."""
         cdef size_t index, count = self._count
         self._count = 0
         for index in range(count):
@@ -354,8 +362,8 @@ cdef class Transaction(TransactionBase):
     # ---- after a restart
 
     def restore(self, dict rows not None, cores not None) -> None:
-        """Restores the operations of a prepared transaction from its rows without the head (REC-05). `cores(ordinal)` returns the
-        QueueCore, or None.
+        """Restores the operations of a prepared transaction from its rows, except row 0 (REC-05). `cores(ordinal)` returns the QueueCore
+        with this ordinal, or None.
 
         Received messages are locked again, and the quota of sent messages is reserved again. Raises ValueError for a damaged row.
         """

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The contents that a transaction writes to the store before it ends, and the rows that name them."""
+"""Writes packets of a transaction to the store before the transaction ends, and the rows that list them."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
@@ -25,7 +25,8 @@ from msmq_fast._native.transactionbase cimport (
 
 
 cdef int write_ahead(TransactionBase tx) except -1:
-    """Writes contents to the store, in units of about a mebibyte. They stay in memory until they are durable."""
+    """Writes the packets that were not written yet to the store, in units of about a mebibyte. They stay in memory until they are durable.
+    """
     cdef Writer writer = tx.ledger.writer
     cdef Operation* operation
     cdef StagedEntry entry
@@ -70,7 +71,9 @@ cdef int mark_broken(TransactionBase tx, int status) except -1:
 
 
 cdef int ahead_written(TransactionBase tx, size_t end, int status) except -1:
-    """Called when a unit that was written ahead has ended; units end in order."""
+    """Called when a unit of `write_ahead` has ended, with the packets of the operations up to `end`; units end in order. Releases their
+    memory.
+    """
     cdef Operation* operation
     cdef uint64_t size = 0
     tx._writes -= 1
@@ -89,7 +92,9 @@ cdef int ahead_written(TransactionBase tx, size_t end, int status) except -1:
 
 
 cdef int mark_last(TransactionBase tx, bint stored) except -1:
-    """Marks the last message to each queue as LastInTransaction (DM-024). `stored`: those that are already written, inside a unit."""
+    """Marks the last message to each queue as LastInTransaction (DM-024). `stored` selects the packets that are already in the store, and
+    requires a unit; False selects those that are not.
+    """
     cdef Operation* operation
     cdef UserMessage m
     cdef bytes packet, marked
@@ -119,7 +124,7 @@ cdef int delete_rows(TransactionBase tx) except -1:
 
 
 cdef int delete_ahead(TransactionBase tx) except -1:
-    """Deletes what was written ahead, with the current unit."""
+    """Deletes the packets that were written ahead, and all rows of the transaction, with the current unit."""
     cdef Operation* operation
     cdef size_t index
     for index in range(tx._count):

@@ -15,7 +15,7 @@ ROW_PREFIX = b"txn\x00"
 
 
 class TransactionBroken(Exception):
-    """Raised if contents written ahead of the commit could not be stored; `status` is the status of that write."""
+    """Raised if packets that were written ahead of the commit could not be stored; `status` is the commit status of that write."""
 
     def __init__(self, int status):
         super().__init__("contents that were written ahead of the commit could not be stored")
@@ -28,7 +28,7 @@ def row_key(bytes identifier not None, uint32_t row) -> bytes:
 
 
 cdef class TransactionBase(CommitListener):
-    """The operations of a transaction."""
+    """The base of a transaction: the list of its operations."""
 
     def __dealloc__(self):
         cdef size_t index
@@ -45,7 +45,7 @@ cdef class TransactionBase(CommitListener):
         cdef Operation* grown
         cdef Operation* operation
         if self.ended or self.prepared or self._sink is not None:
-            raise ValueError("the transaction accepts no more operations")
+            raise ValueError("the transaction is prepared, ending or ended, and accepts no more operations")
         if self._count == self._capacity:
             capacity = self._capacity * 2 if self._capacity else 4
             grown = <Operation*>realloc(self._operations, capacity * sizeof(Operation))

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""How a transaction ends: the vote, the commit in one unit or in slices that share a batch, the abort."""
+"""The end of a transaction: the prepare, the commit in one unit or in slices that share a batch, and the abort."""
 
 from libc.errno cimport ENOMEM
 from libc.stddef cimport size_t
@@ -33,7 +33,7 @@ from msmq_fast._native.transactionbase import TransactionBroken
 
 
 cdef class AbortCounts(CommitListener):
-    """Stores the counts of aborted messages in units of their own, for which no reply waits."""
+    """Stores the abort counts of messages in units of their own, for which no reply waits."""
     cdef Writer _writer
     cdef list _places           # (QueueCore, key)
     cdef size_t _done
@@ -69,7 +69,7 @@ cdef class AbortCounts(CommitListener):
 
 
 cdef int release_all(TransactionBase tx) except -1:
-    """Releases everything that is locked or reserved, and stores the new counts."""
+    """Releases all locks and reserved quota of an aborted transaction, and stores the new abort counts of its messages."""
     cdef size_t index
     fault = None
     for index in range(tx._count):
@@ -100,7 +100,9 @@ cdef int release_one(TransactionBase tx, Operation* operation) except -1:
 
 
 cdef int put_counts(TransactionBase tx, size_t index, size_t end, uint32_t more) except -1:
-    """Stores, with the current unit, the counts of the messages that operations [index, end) have received."""
+    """Stores, with the current unit, the abort counts, increased by `more`, of the messages that the operations from `index` to `end` - 1
+    have received.
+    """
     cdef Operation* operation
     while index < end:
         operation = &tx._operations[index]
@@ -111,7 +113,7 @@ cdef int put_counts(TransactionBase tx, size_t index, size_t end, uint32_t more)
 
 
 cdef int keep_counts(TransactionBase tx) except -1:
-    """Writes the new counts in units of their own; no reply waits for them (X-72)."""
+    """Stores the abort counts of the received messages in units of their own; no reply waits for these units (X-72)."""
     cdef AbortCounts counts
     cdef Operation* operation
     cdef size_t index
@@ -136,7 +138,7 @@ cdef int unreserve(TransactionBase tx, Operation* operation) except -1:
 
 
 cdef int forget_failed(TransactionBase tx) except -1:
-    """After a failed commit: stores the new counts, and deletes what was written ahead."""
+    """Called after a failed commit: stores the new abort counts, and deletes the packets that were written ahead."""
     cdef Writer writer = tx.ledger.writer
     if writer.failed:
         return 0
@@ -210,7 +212,7 @@ cdef int commit_now(TransactionBase tx) except -1:
 
 
 cdef int commit_part(TransactionBase tx, size_t end) except -1:
-    """Applies the remaining operations up to `end` in one unit. If it raises, they are not applied."""
+    """Applies the operations that are left, up to `end`, in one unit. If this raises, none of them is applied."""
     cdef Writer writer = tx.ledger.writer
     cdef Operation* operation
     cdef QueueCore core
@@ -266,7 +268,7 @@ cdef int commit_part(TransactionBase tx, size_t end) except -1:
 
 
 cdef bint goes_out(TransactionBase tx) noexcept:
-    """Whether an operation sends to an outgoing queue, whose numbers must be assigned without interruption."""
+    """Whether an operation sends to an outgoing queue. Its sequence numbers must be assigned without interruption, so not in slices."""
     cdef size_t index
     for index in range(tx._count):
         if tx._operations[index].kind == OPERATION_ENQUEUE and tx._operations[index].core != NULL:
@@ -295,10 +297,10 @@ cdef int begin_slices(TransactionBase tx) except -1:
 # their places in the queues first, so that no message that arrives meanwhile is placed between them.
 
 cdef bint next_slice(TransactionBase tx, size_t count) except -1:
-    """Applies the next `count` operations of a commit in slices. Returns whether some are left.
+    """Applies the next `count` operations of a commit in slices. Returns whether more operations are left.
 
-    If one cannot be applied, the whole batch fails, and so does the commit, also if the store has lost what the operation needs. That is
-    not a failure of the disk, which would end the server.
+    If an operation cannot be applied, even because the store has lost its record, the whole batch and with it the commit fails. The server
+    continues, unlike after a failure of the disk.
     """
     cdef Writer writer = tx.ledger.writer
     cdef size_t end = min(tx._done + count, tx._count)
@@ -323,7 +325,7 @@ cdef bint next_slice(TransactionBase tx, size_t count) except -1:
 
 
 cdef int undo_operations(TransactionBase tx, size_t start, size_t end) except -1:
-    """Undoes operations [start, end) of a commit whose unit was rolled back."""
+    """Undoes the operations from `start` to `end` - 1 of a commit whose unit was rolled back."""
     cdef Operation* operation
     cdef size_t index
     for index in range(start, end):
@@ -338,7 +340,7 @@ cdef int undo_operations(TransactionBase tx, size_t start, size_t end) except -1
 
 
 cdef int finish(TransactionBase tx, int status) except -1:
-    """Called when the commit or abort has ended."""
+    """Called when the commit or abort has ended with `status`: completes it in memory, or aborts the transaction after a failed commit."""
     cdef Operation* operation
     cdef QueueCore core
     cdef Slot* slot
@@ -383,7 +385,9 @@ cdef int finish(TransactionBase tx, int status) except -1:
 
 
 cdef int move_failed(TransactionBase tx, Operation* operation, QueueCore core) except -1:
-    """Handles a move that failed: if the transaction stays prepared, the message stays locked and the target expects it."""
+    """Handles a failed move. If the transaction stays prepared, the message stays locked, and the target queue still expects it; otherwise
+    the message is put back.
+    """
     cdef Slot* slot
     if tx.prepared:
         (<QueueCore>operation.target_queue).expected += 1

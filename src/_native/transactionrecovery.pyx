@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Restores transactions of an earlier process from their rows."""
+"""Restores the transactions of an earlier process from their rows in the store."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.object cimport PyObject
@@ -81,7 +81,9 @@ cdef int restore_target(TransactionBase tx, Operation* operation, QueueCore targ
 
 
 def held(bytes row not None) -> list:
-    """Returns (queue, lookup id) of the messages that an operations row of a prepared transaction has received."""
+    """Returns a list of (queue ordinal, lookup id) of the messages that a prepared transaction has received, according to one of its rows
+    with operations.
+    """
     cdef OperationEntry entry
     cdef size_t at
     result = []
@@ -95,8 +97,8 @@ def held(bytes row not None) -> list:
 
 
 def drop_staged(Ledger ledger not None, bytes key not None, bytes row not None) -> int:
-    """Deletes a row of a transaction that was not prepared, and the contents that it names, with the current unit (REC-06). Returns how
-    many contents.
+    """Deletes a row of a transaction that was not prepared, and the packets that it lists, with the current unit (REC-06). Returns the
+    number of deleted packets.
     """
     cdef StagedEntry entry
     cdef size_t at, count = 0

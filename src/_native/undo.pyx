@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 
 cdef class Undoable:
-    """Base of classes that can undo their changes."""
+    """The base of classes whose changes can be undone."""
 
     cdef int undone(self, uint64_t token, const void* data, size_t size, object kept) except -1:
         raise NotImplementedError
@@ -21,7 +21,9 @@ cdef class UndoCall(Undoable):
 
 
 cdef class UndoLog:
-    """Belongs to a writer; native code adds to it, Python code by `Writer.on_roll_back`."""
+    """The undo log of a writer: how to undo the changes in memory of the open units. Native code calls `add`, Python code
+    `Writer.on_roll_back`.
+    """
 
     def __dealloc__(self):
         self.clear()
@@ -82,7 +84,7 @@ cdef class UndoLog:
         finally:
             self._rolling = False
         if faults:
-            raise ExceptionGroup("a unit of work cannot be undone", faults)
+            raise ExceptionGroup("some changes of a unit of work could not be undone", faults)
         return 0
 
     cdef void clear(self) noexcept:

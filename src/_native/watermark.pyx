@@ -8,8 +8,8 @@ from msmq_fast._native.ledger cimport Ledger
 cdef class VisibilityWatermark:
     """``VisibilityWatermark(ledger)``: updates `Ledger.watermark`, below which no new message appears, except moved and returned ones.
 
-    A sequence is issued when its message joins a batch, and batches end in order. Therefore, when a batch has ended, every message whose
-    sequence was issued before a notice joined that batch is available or rejected. One for each ledger.
+    A message gets its arrival sequence when it joins a batch, and batches end in order. Therefore, when a batch has ended, every message
+    whose sequence was issued before `look` was called for that batch is available or rejected. A ledger has one watermark.
     """
 
     def __init__(self, Ledger ledger not None):
@@ -18,9 +18,9 @@ cdef class VisibilityWatermark:
         self._sinks = []
 
     def look(self, sink=None) -> int:
-        """Moves the watermark above all issued sequences, with the current batch. Returns the current watermark.
+        """Makes the watermark rise above all sequences issued so far, when the current batch ends. Returns the present watermark.
 
-        `sink()` is called when it has been moved: before this returns if there is nothing new.
+        `sink()` is called when the watermark has risen; before this returns if it need not rise.
         """
         cdef Ledger ledger = self._ledger
         cdef uint64_t wanted = ledger.sequence + 1

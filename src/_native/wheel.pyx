@@ -168,17 +168,21 @@ cdef class TimerWheel:
         return self.count
 
     def add(self, uint64_t deadline, uint64_t first=0, uint64_t second=0) -> int:
-        """Starts a timer. The handle is valid until the timer is cancelled or popped."""
+        """Starts a timer, which carries the integers `first` and `second`. Returns its handle, which is valid until the timer is cancelled
+        or popped.
+        """
         return self.start(deadline, first, second)
 
     def cancel(self, uint32_t handle) -> None:
-        """Stops a timer that is still running. The handle must not be that of a popped or cancelled timer."""
+        """Stops a running timer. Do not pass the handle of a timer that was popped or cancelled."""
         if handle >= self._capacity:
-            raise ValueError("no such timer")
+            raise ValueError(f"no timer has the handle {handle}")
         self.stop(handle)
 
     def pop(self, uint64_t now, uint32_t limit=0xFFFFFFFF) -> list:
-        """Advances (or goes back) to `now` and removes up to `limit` due timers: (deadline, first, second)."""
+        """Sets the current time of the wheel to `now`, which may be earlier, and removes up to `limit` timers that are due. Returns a list
+        of (deadline, first, second).
+        """
         cdef Timer timer
         self.advance(now)
         result = []
@@ -188,6 +192,6 @@ cdef class TimerWheel:
         return result
 
     def next_deadline(self) -> int | None:
-        """Returns a time not later than the earliest deadline, None without timers."""
+        """Returns a time that is not later than the earliest deadline; None if there are no timers."""
         cdef uint64_t value
         return value if self.earliest(&value) else None

@@ -30,7 +30,7 @@ cdef inline int _append(array keys, uint64_t key) except -1:
 
 
 cdef bytes numbered(bytes packet, uint64_t identifier, uint32_t number, uint32_t previous):
-    """Returns a copy of a transactional packet with its position in the sequence in its TransactionHeader (3.1.7.1.3)."""
+    """Returns a copy of a transactional packet with these sequence values in its TransactionHeader (3.1.7.1.3)."""
     cdef Py_ssize_t size = PyBytes_GET_SIZE(packet)
     cdef bytes copy = PyBytes_FromStringAndSize(NULL, size)
     cdef uint8_t* data = <uint8_t*>PyBytes_AS_STRING(copy)
@@ -49,7 +49,9 @@ cdef bytes numbered(bytes packet, uint64_t identifier, uint32_t number, uint32_t
 
 
 cdef bint is_private(const uint8_t* data, size_t size) noexcept nogil:
-    """Whether a message must be encrypted before it is transmitted, or already is (MessagePropertiesHeader.PrivacyLevel)."""
+    """Whether a message has a privacy level (MessagePropertiesHeader.PrivacyLevel): it is already encrypted, or must be before it is
+    transmitted.
+    """
     cdef UserMessage m
     return parse_user_message(data, size, &m) == 0 and get_u32(data + m.properties_offset + PRIVACY_LEVEL) != 0
 
@@ -57,8 +59,8 @@ cdef bint is_private(const uint8_t* data, size_t size) noexcept nogil:
 cdef class ReceiveWindow(CommitListener):
     """The messages that arrived on one session, and how many of them may be acknowledged.
 
-    `size` is the WindowSize that headers advertise. `on_settled` is called without arguments once for each batch in which a message of this
-    session became durable or failed, until `close`.
+    `size` is the WindowSize that sent SessionHeaders advertise. `on_settled` is called without arguments once for each batch in which a
+    message of this session became durable or failed, until `close`.
     """
 
     def __cinit__(self, uint16_t size=64, object on_settled=None):
@@ -97,50 +99,50 @@ cdef class ReceiveWindow(CommitListener):
         return 0
 
     def close(self) -> None:
-        """Ends the session: batches in progress call nothing any more."""
+        """Called when the session ends: `on_settled` is not called any more for batches in progress."""
         self._on_settled = None
 
     def count_message(self, bint recoverable) -> int:
-        """Counts one message. Returns its recoverable number, 0 for an express one."""
+        """Counts one received message. Returns its number among the recoverable messages of the session, 0 for an express message."""
         return self.count(recoverable)
 
     def disposed(self, uint64_t number) -> None:
-        """Notes that the outcome of recoverable message `number` is durable, or need not be."""
+        """Notes that recoverable message `number` may be acknowledged: its outcome is durable, or need not be stored."""
         if number == 0 or number > self._recoverable or number <= self._durable:
-            raise ValueError("no undecided recoverable message has this number")
+            raise ValueError(f"recoverable message {number} does not exist, or its outcome is already durable")
         self.dispose(number)
 
     @property
     def received(self) -> int:
-        """MessageReceivedCount, not yet cut to 16 bits."""
+        """MessageReceivedCount, before it is truncated to 16 bits for the header."""
         return self._received
 
     @property
     def recoverable(self) -> int:
-        """RecoverableMessageReceivedCount, not yet cut to 16 bits."""
+        """RecoverableMessageReceivedCount, before it is truncated to 16 bits for the header."""
         return self._recoverable
 
     @property
     def unacknowledged(self) -> int:
-        """UnackedReceivedMsgCount: messages since the last SessionHeader that was sent."""
+        """UnackedReceivedMsgCount: the number of messages received since the last SessionHeader was sent."""
         return self._unacked
 
     @property
     def acknowledgeable(self) -> int:
-        """Recoverable messages that are durable and not yet acknowledged."""
+        """The number of recoverable messages that are durable but not yet acknowledged."""
         return self._durable - self._acked
 
     @property
     def pending(self) -> int:
-        """Recoverable messages whose disposition is not durable yet."""
+        """The number of recoverable messages whose outcome is not durable yet."""
         return self._recoverable - self._durable
 
 
 cdef class SendWindow:
-    """The messages that were sent on one session and are not removed yet; `size` is the own WindowSize.
+    """The messages that were sent on one session and that the peer has not finally acknowledged; `size` is the WindowSize of this side.
 
-    An entry leaves when it is acknowledged: an express message by AckSequenceNumber, a recoverable one by RecoverableMsgAckSeqNumber and
-    its flags.
+    An express message is acknowledged by AckSequenceNumber, a recoverable one by RecoverableMsgAckSeqNumber and RecoverableMsgAckFlags. An
+    acknowledged message leaves the window.
     """
 
     def __cinit__(self, uint16_t size=64):
@@ -162,7 +164,7 @@ cdef class SendWindow:
 
     @property
     def peer_size(self) -> int:
-        """The window that the peer advertised last; 0 on the wire counts as 1."""
+        """The WindowSize that the peer advertised last; 0 on the wire counts as 1."""
         return self._peer_size
 
     @peer_size.setter
@@ -171,22 +173,22 @@ cdef class SendWindow:
 
     @property
     def sent(self) -> int:
-        """MessageSentCount, not yet cut to 16 bits."""
+        """MessageSentCount, before it is truncated to 16 bits for the header."""
         return self._sent
 
     @property
     def recoverable(self) -> int:
-        """RecoverableMessageSentCount, not yet cut to 16 bits."""
+        """RecoverableMessageSentCount, before it is truncated to 16 bits for the header."""
         return self._recoverable
 
     @property
     def unacknowledged(self) -> int:
-        """Messages sent and not covered by the last AckSequenceNumber."""
+        """The number of sent messages that the last AckSequenceNumber does not cover."""
         return self._sent - self._acked
 
     @property
     def held(self) -> int:
-        """Entries sent and not removed; recoverable ones stay until they are durable at the peer."""
+        """The number of messages in the window. A recoverable message stays until it is durable at the peer."""
         cdef size_t index, held = 0
         for index in range(self._count):
             if self._ring[(self._head + index) & (self._capacity - 1)].queue != NULL:
@@ -195,7 +197,7 @@ cdef class SendWindow:
 
     @property
     def room(self) -> int:
-        """How many messages may be sent now: min(own, peer's) window minus what is unacknowledged."""
+        """The number of messages that may be sent now: the smaller WindowSize of both sides, minus the unacknowledged messages."""
         cdef uint64_t limit = min(self.size, self._peer_size)
         cdef uint64_t unacked = self._sent - self._acked
         if unacked >= limit or self._count >= MAX_IN_FLIGHT:
@@ -203,16 +205,17 @@ cdef class SendWindow:
         return min(limit - unacked, <uint64_t>(MAX_IN_FLIGHT - self._count))
 
     def sending(self, object queue, uint64_t lookup_id, bint recoverable) -> None:
-        """Numbers a message that is written now. `take_removed` and `abandon` return `queue` and `lookup_id`."""
+        """Counts a message that is written to the session now. `take_removed` or `abandon` later returns its `queue` and `lookup_id`."""
         self.number(queue, lookup_id, recoverable)
 
     def transmit(self, object queue, list messages not None, uint32_t now_s, list packets not None, OutSequence sequence=None,
                  object protect=None) -> array:
-        """Numbers the messages (list of Received) and adds their packets to `packets`.
+        """Counts the messages (list of Received), which are transmitted now, and appends their packets to `packets`.
 
-        Leaves out a message whose TimeToReachQueue has passed at `now_s` (Unix seconds), and returns the lookup ids of these. Messages in
-        `sequence` get their number and that of the previous message that is still held (AMB-40). Messages with a privacy level are passed
-        to `protect(lookup id, packet)`, if given: its result is transmitted; None means that it has removed the message.
+        Leaves out messages whose TimeToReachQueue has passed at `now_s` (Unix seconds), and returns the lookup ids of these messages. The
+        packet of a message in `sequence` gets its number and that of the previous message that is still in the sequence (AMB-40).
+        `protect(lookup id, packet)`, if given, is called for messages with a privacy level: the packet that it returns is transmitted; None
+        means that it has removed the message.
         """
         cdef Received message
         cdef OutEntry* entry
@@ -254,7 +257,7 @@ cdef class SendWindow:
         cdef InFlight* entry
         cdef size_t index, doubled
         if self._count >= MAX_IN_FLIGHT:
-            raise OverflowError("too many messages in flight")
+            raise OverflowError("too many messages are sent but not acknowledged")
         if self._count == self._capacity:
             doubled = self._capacity * 2
             grown = <InFlight*>malloc(doubled * sizeof(InFlight))
@@ -336,13 +339,17 @@ cdef class SendWindow:
         return HEADER_OK
 
     def process(self, bytes header, ReceiveWindow received) -> int:
-        """Apply the 16 bytes of a SessionHeader; returns OK, ACK_UNSENT (nothing changed) or COUNT_MISMATCH."""
+        """Processes a received SessionHeader (16 bytes). Returns OK; ACK_UNSENT, without effect, if it acknowledges messages that were not
+        sent; or COUNT_MISMATCH if its counts of sent messages differ from those received.
+        """
         if PyBytes_GET_SIZE(header) != SESSION_HEADER_SIZE:
             raise ValueError("a SessionHeader has 16 bytes")
         return self.apply(<const uint8_t*>PyBytes_AS_STRING(header), received)
 
     def take_removed(self) -> list:
-        """Returns (queue, array of lookup ids) for everything acknowledged since the last call, in the order of sending."""
+        """Returns a list of (queue, array of lookup ids) of the messages that were acknowledged since the last call, in the order of
+        sending.
+        """
         removed = self._removed
         self._removed = []
         self._group = None
@@ -350,7 +357,9 @@ cdef class SendWindow:
         return removed
 
     def abandon(self) -> list:
-        """Forgets the messages in flight of a session that ends. Returns (queue, array of lookup ids) to release."""
+        """Called when the session ends: forgets the messages that are not acknowledged. Returns a list of (queue, array of lookup ids),
+        which the caller must release.
+        """
         cdef size_t index
         cdef InFlight* entry
         acknowledged = self.take_removed()
@@ -388,7 +397,7 @@ cdef int fill_header(ReceiveWindow received, SendWindow sent, uint8_t* header) e
 def session_header(ReceiveWindow received not None, SendWindow sent not None) -> bytes:
     """Returns the SessionHeader with the current state of the two windows, and notes that it was sent.
 
-    It covers 32 recoverable messages: while `received.acknowledgeable` is not 0, another header is due.
+    A header acknowledges at most 32 recoverable messages: while `received.acknowledgeable` is not 0 afterwards, send another header.
     """
     cdef uint8_t header[SESSION_HEADER_SIZE]
     fill_header(received, sent, header)
