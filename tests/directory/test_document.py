@@ -76,7 +76,7 @@ def test_some_types_only() -> None:
 @pytest.mark.parametrize(
     ("entry", "line"),
     [
-        ("text", "objects[0]: expected an object with attributes"),
+        ("text", "objects[0]: expected a JSON object with the attributes of a directory object"),
         ({"Name": "x"}, 'objects[0]: "object": expected one of QueueManager, Queue,'),
         ({"object": "Site"}, "objects[0]: Name: required for a Site without an Identifier"),
         ({"object": "Site", "Name": "x", "Nmae": "y"}, "objects[0]: a Site has no attribute 'Nmae'"),

@@ -62,9 +62,9 @@ def document_of(items: Iterable[DirectoryObject]) -> dict[str, Any]:
 
 
 def object_of(entry: object) -> DirectoryObject:
-    """Return the object of one entry. Raises ValueError, which says what is wrong with the entry."""
+    """Return the object of one entry. Raises ValueError; its text says what is wrong with the entry."""
     if not isinstance(entry, Mapping):
-        raise ValueError("expected an object with attributes")
+        raise ValueError("expected a JSON object with the attributes of a directory object")
     title = entry.get(_TYPE)
     kind = BY_TITLE.get(title.casefold()) if isinstance(title, str) else None
     if kind is None:
@@ -81,8 +81,8 @@ def object_of(entry: object) -> DirectoryObject:
 def read_document(
     document: object, kinds: Collection[ObjectType] | None = None
 ) -> tuple[list[DirectoryObject], list[str]]:
-    """Return the objects of a document (only those of the types in `kinds`, if given), and one line for each
-    mistake.
+    """Return (objects, mistakes) of a document: the valid objects, only those of the types in `kinds` if
+    given, and one line of text for each invalid entry.
     """
     if not isinstance(document, Mapping) or document.get(FORMAT) != VERSION:
         return [], [f'this is not a directory document: expected the first key "{FORMAT}": {VERSION}']
@@ -108,10 +108,11 @@ def read_document(
 
 
 def put(directory: Changes, item: DirectoryObject, *, dry_run: bool = False) -> Completion[Outcome]:
-    """Bring one object of the directory up to date: create it, change what differs, or leave it unchanged.
+    """Bring one object of the directory up to date: create it, change the attributes that differ, or leave it
+    unchanged. Resolves to what was done.
 
-    Attributes that the directory sets itself are not compared. Fails with GenericError if an attribute
-    differs that cannot change. With `dry_run`, only reports what it would do.
+    Attributes that the directory sets itself are not compared. Fails with GenericError if an attribute that
+    cannot be changed differs. With `dry_run`, changes nothing, and resolves to what it would do.
     """
     outcome: Completion[Outcome] = Completion()
 

@@ -1,4 +1,6 @@
-"""The directory in the queue manager's own store: always connected; a change is one commit with its cause."""
+"""The directory in the queue manager's own store. It is always connected, and a change of an object can be in
+the same commit as the operation that caused it.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +55,9 @@ class DirectoryEnvironment:
 class EmbeddedDirectory(SearchableDirectory):
     """Fulfils `DirectoryProvider`. All objects are in memory; the store has one record for each.
 
-    Do not call an operation inside another unit of work: a caller that wants to write in the same unit passes
-    `join`. Reads see a change at once; the change is undone if its commit fails.
+    Do not call an operation inside another unit of work. A caller that wants to write in the same unit passes
+    a function `join`, which is called inside the unit. Reads see a change at once; the change is undone if
+    its commit fails.
     """
 
     integrated = True
@@ -258,10 +261,12 @@ def _object(kind: ObjectType, record: bytes) -> DirectoryObject:
 
 
 def _stored(kind: ObjectType, key: bytes, record: bytes) -> DirectoryObject:
-    """Returns the object of an unchecked record. Raises ValueError, TypeError, DirectoryError."""
+    """Returns the object of an unchecked record. Raises ValueError, TypeError or DirectoryError if the record
+    is not valid.
+    """
     item = _object(kind, record)
     if _key(kind, item[IDENTIFIER]) != key:
-        raise ValueError("the object does not match its key")
+        raise ValueError("the object in the record does not match the key of the record")
     for name in RULES[kind].required:
         item[name]
     return item

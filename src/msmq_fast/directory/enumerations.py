@@ -26,8 +26,8 @@ class Enumerations:
         return len(self._open)
 
     def begin(self, items: Iterable[DirectoryObject], owner: object) -> Completion[int]:
-        """Open an enumeration and return its handle. Fails with GenericError if the limit of open
-        enumerations is reached.
+        """Open an enumeration of `items` and return its handle. `release(owner)` closes it. Fails with
+        GenericError if the limit of open enumerations is reached.
         """
         if len(self._open) >= self._limit:
             return failed(generic(f"{self._limit} enumerations are open, the most that the directory allows"))
@@ -36,8 +36,8 @@ class Enumerations:
         return Completion.of(self._last)
 
     def next(self, handle: int) -> Completion[DirectoryObject]:
-        """Return the next object. Fails with EndOfData after the last one, with GenericError if there is no
-        such handle.
+        """Return the next object of an enumeration. Fails with EndOfData after the last one, with
+        GenericError if no open enumeration has this handle.
         """
         if handle not in self._open:
             return failed(generic(f"there is no enumeration {handle}"))
@@ -47,13 +47,13 @@ class Enumerations:
         return Completion.of(left.popleft())
 
     def end(self, handle: int) -> Completion[None]:
-        """Close the handle. Fails with GenericError if there is no such handle."""
+        """Close an enumeration. Fails with GenericError if no open enumeration has this handle."""
         if self._open.pop(handle, None) is None:
             return failed(generic(f"there is no enumeration {handle}"))
         return Completion.of(None)
 
     def release(self, owner: object) -> None:
-        """Close all handles of an owner."""
+        """Close all enumerations of an owner."""
         for handle in [handle for handle, (holder, _) in self._open.items() if holder is owner]:
             del self._open[handle]
 

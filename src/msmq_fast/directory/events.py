@@ -29,11 +29,11 @@ _TOPOLOGY = (ObjectType.QUEUE_MANAGER, ObjectType.SITE, ObjectType.ROUTING_LINK)
 
 
 class DirectoryEvents:
-    """Delegates to the provider, answers from local objects while it is not connected, and notifies owners of
-    changes.
+    """Passes each event to the directory's provider. While the provider is not connected, reads are answered
+    from the local objects. After a change, the queue manager that owns the object is notified.
 
-    `monotonic` returns seconds. `announce` is called after a successful change to an object of another queue
-    manager.
+    `monotonic` returns seconds. `announce(GUID of the owner, notice)` is called after a successful change to
+    an object of another queue manager.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class DirectoryEvents:
 
     @property
     def integrated(self) -> bool:
-        """DirectoryIntegrated."""
+        """The state DirectoryIntegrated: False in a workgroup."""
         return self.provider.integrated
 
     @property
     def offline(self) -> bool:
-        """DirectoryOffline; never in a workgroup."""
+        """The state DirectoryOffline: the directory cannot be reached. Always False in a workgroup."""
         return self.online.offline
 
     # ---- changes
@@ -109,8 +109,8 @@ class DirectoryEvents:
         return done
 
     def _known(self, item: DirectoryObject) -> Completion[DirectoryObject]:
-        """Return the object with the attributes that identify its owner. Reads it if the caller gave a GUID
-        or path only.
+        """Return the object with the attributes that identify its owner. Reads the object from the directory
+        if `item` has only a GUID or a path.
         """
         if item.identifier is not None and (item.kind is not ObjectType.QUEUE or item.get("Pathname")):
             return Completion.of(item)
@@ -118,7 +118,7 @@ class DirectoryEvents:
             if item.get(name) is not None:
                 return self.read(item.kind, (equals(name, item[name]),))
         return failed(
-            generic(f"the {item.kind.title} is not identified: give its name or identifier", item.kind)
+            generic(f"the {item.kind.title} is not identified: give its name or its Identifier", item.kind)
         )
 
     # ---- reading
@@ -177,16 +177,14 @@ class DirectoryEvents:
     def all(
         self, kind: ObjectType, conditions: Filter = (), *, limit: int | None = None
     ) -> Completion[list[DirectoryObject]]:
-        """Return the objects that meet the conditions, in the order of their GUIDs, at most `limit`
-        of them.
-        """
+        """Return at most `limit` objects that meet the conditions, in the order of their GUIDs."""
         return self.begin(kind, conditions).then(lambda handle: self._rest(handle, [], limit))
 
     def _rest(
         self, handle: int, found: list[DirectoryObject], limit: int | None
     ) -> Completion[list[DirectoryObject]]:
-        """Append the remaining objects of an enumeration to `found`. Closes the handle, also after an
-        error.
+        """Append the remaining objects of an enumeration to `found`, until it has `limit` objects. Closes the
+        handle, also after an error.
         """
         while limit is None or len(found) < limit:
             step = self.next(handle)
@@ -208,7 +206,7 @@ class DirectoryEvents:
         limit: int | None,
         step: Completion[DirectoryObject],
     ) -> Completion[list[DirectoryObject]]:
-        """Continue `_rest` once a provider that answers later has resolved `step`."""
+        """Continue `_rest` when `step`, the pending answer of the provider, is resolved."""
         answered: Completion[bool] = Completion()
 
         def answer(step: Completion[DirectoryObject]) -> None:
@@ -228,8 +226,8 @@ class DirectoryEvents:
     # ---- connected or not
 
     def check_online(self) -> Completion[None]:
-        """Check Directory Online (3.1.7.1.25); resolved once the check is done, whether the directory is
-        online or not.
+        """Check Directory Online (3.1.7.1.25). The completion is resolved when the check has ended, also if
+        the directory is offline; see `offline`.
         """
         done: Completion[None] = Completion()
         conditions = (equals(IDENTIFIER, self._local.guid),)
@@ -281,7 +279,7 @@ class DirectoryEvents:
             self.topology_changed()
 
     def _watched(self, done: Completion[T]) -> Completion[T]:
-        """Return `done`, and go offline if it fails because the directory is not connected."""
+        """Return `done`. If it fails because the directory is not connected, the state becomes offline."""
 
         def look(done: Completion[T]) -> None:
             error = done.exception()
@@ -302,7 +300,9 @@ class DirectoryEvents:
             self._notify(change, item)
 
     def _notify(self, change: Change, item: DirectoryObject) -> None:
-        """Notify the owner, if it is another queue manager that the directory knows."""
+        """Notify the owner of a changed object, if it is another queue manager that has an object in the
+        directory.
+        """
         notice = Notice(change, item[IDENTIFIER], self.provider.server)
         if item.kind is ObjectType.QUEUE_MANAGER:
             if item.identifier != self._local.guid:

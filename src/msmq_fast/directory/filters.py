@@ -1,9 +1,9 @@
 """The conditions of a read and the sort order of an enumeration (MS-MQDMPR 3.1.7.1.20, .21).
 
 How values compare depends on the attribute: text without regard to case, GUIDs byte by byte, numbers and
-flags as numbers, blobs byte by byte. A condition on a list holds if it holds for one member, so that EQUALS
-means "contains"; NOT_EQUALS means that no member is equal. A condition on an attribute that is not set does
-not hold.
+flags as numbers, blobs byte by byte. A condition on a list is met if one member meets it, so EQUALS means
+"contains". The exception is NOT_EQUALS, which means that no member is equal. A condition on an attribute that
+is not set is never met.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ _COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One attribute-filter expression. For a list attribute `value` is one member."""
+    """One attribute-filter expression: attribute, operator, value. For a list attribute, `value` is a single
+    member.
+    """
 
     attribute: str
     operator: Operator
@@ -57,7 +59,7 @@ def equals(attribute: str, value: Value) -> Condition:
 
 
 def wanted_value(kind: ObjectType, condition: Condition) -> Any:
-    """Return the value of a condition in comparable form. Raises ValueError if it does not fit the
+    """Return the value of a condition in comparable form. Raises ValueError if the value does not fit the
     attribute.
     """
     known = attribute_kind(kind, condition.attribute)
@@ -68,8 +70,8 @@ def wanted_value(kind: ObjectType, condition: Condition) -> Any:
 
 
 def predicate(kind: ObjectType, conditions: Filter) -> Callable[[DirectoryObject], bool]:
-    """Return a function that tells whether an object meets all conditions. Raises ValueError if a condition
-    does not fit the type.
+    """Return a function that returns whether an object meets all conditions. Raises ValueError if a condition
+    does not fit the object type.
     """
     tests = [_test(kind, condition) for condition in conditions]
     return lambda item: all(test(item) for test in tests)
@@ -95,8 +97,8 @@ def _test(kind: ObjectType, condition: Condition) -> Callable[[DirectoryObject],
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """An attribute-sort-order value. Priority 0 means that the attribute is not sorted by; a higher priority
-    is applied first.
+    """An attribute-sort-order value. Priority 0 means that the attribute does not affect the order. The
+    attribute with the highest priority is the primary sort key.
     """
 
     attribute: str
@@ -109,7 +111,8 @@ def arrange(
 ) -> list[DirectoryObject]:
     """Return the objects in the requested order. The sort is stable.
 
-    An object without the attribute sorts before every other. Raises ValueError if there is no such attribute.
+    An object without the attribute sorts before every other. Raises ValueError if the type does not have an
+    attribute to sort by.
     """
     arranged = list(items)
     for sort in sorted((sort for sort in order if sort.priority), key=lambda sort: sort.priority):

@@ -16,8 +16,8 @@ from msmq_fast.directory.objecttypes import ObjectType
 
 
 class ObjectIndex:
-    """All objects of one type. The time of a look-up by an indexed attribute does not depend on their
-    number.
+    """All objects of one type. The time of a look-up by an indexed attribute does not depend on the number of
+    objects.
     """
 
     def __init__(self, kind: ObjectType) -> None:
@@ -70,8 +70,8 @@ class ObjectIndex:
         return () if value is None else ATTRIBUTES[self._kind][name].members(value)
 
     def holder(self, item: DirectoryObject) -> tuple[str, DirectoryObject] | None:
-        """Return the object that already has a unique key of `item`, as (attribute of the key, object). None
-        if there is none.
+        """Return (attribute, found object) if the index has an object with the same value as `item` in a
+        unique attribute, otherwise None.
         """
         for name in RULES[self._kind].unique:
             for key in self._keys(item, name):
@@ -81,7 +81,7 @@ class ObjectIndex:
 
     def search(self, conditions: Filter) -> Iterator[DirectoryObject]:
         """Yield the objects that meet all conditions, in the order of their GUIDs. Raises ValueError if a
-        condition does not fit the type.
+        condition does not fit the object type.
         """
         holds = predicate(self._kind, conditions)
         for key in self._candidates(conditions):

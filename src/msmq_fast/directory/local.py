@@ -14,7 +14,7 @@ class LocalObjects(Protocol):
 
     @property
     def guid(self) -> UUID:
-        """QueueManager.Identifier."""
+        """The GUID of the queue manager (QueueManager.Identifier)."""
 
     def is_local(self, computer: str) -> bool:
         """Whether `computer` is a name of this computer."""

@@ -27,15 +27,17 @@ MAX_ELEMENTS = 10_000  # that a distribution list may stand for
 
 @dataclass(frozen=True, slots=True)
 class QueuePath:
-    """The result of Get Queue Path; `path` is "" if only the computer is known."""
+    """The result of Get Queue Path: path name and computer of a queue. `path` is "" if only the computer is
+    known.
+    """
 
     path: str
     machine: str
 
 
 def get_queue_path(text: str, events: DirectoryEvents, local: LocalObjects) -> Completion[QueuePath]:
-    """Return path name and computer of the queue with this format name. Fails with ILLEGAL_FORMATNAME if
-    there is no path.
+    """Return path name and computer of the queue with this format name. Fails with ILLEGAL_FORMATNAME if the
+    format name does not lead to a path name.
     """
     try:
         (name,) = parse_format_names(text)
@@ -100,7 +102,8 @@ def _or_illegal(done: Completion[QueuePath], name: FormatName) -> Completion[Que
 
 
 def expand_format_name(text: str, events: DirectoryEvents) -> Completion[str]:
-    """Return `text` with every distribution list replaced by its members, sorted, each element once.
+    """Return the format names in `text`, with every distribution list replaced by its members. The result is
+    sorted and has each name once.
 
     A list that contains itself is expanded once. Fails with ILLEGAL_FORMATNAME if a name is invalid, or a
     list is unknown, empty or too long. Raises what `parse_format_names` raises.
@@ -120,7 +123,7 @@ class _Expansion:
         self._found: dict[str, FormatName] = {}
 
     def run(self, left: list[FormatName]) -> Completion[str]:
-        """Expand the names in `left`. If the provider answers later, continue after its answer."""
+        """Expand the names in `left`. If an answer of the provider is pending, continue when it arrives."""
         while left:
             if len(self._found) + len(left) > MAX_ELEMENTS:
                 return failed(IllegalFormatName(f"the name expands to more than {MAX_ELEMENTS} queues"))

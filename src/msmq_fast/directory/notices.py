@@ -14,7 +14,7 @@ _COUNT = 1
 
 
 class Change(IntEnum):
-    """The kind of change: iOperation, and the Event of the message."""
+    """The kind of change: the value of iOperation, and of Event in the body of the message."""
 
     QUEUE_CREATION = 1
     QUEUE_UPDATE = 2

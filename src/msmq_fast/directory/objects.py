@@ -127,10 +127,11 @@ ATTRIBUTES: Mapping[ObjectType, Mapping[str, Kind]] = {
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of a type, as lists of attributes: `required` at creation, `unique` among its objects,
-    `fixed` after creation.
+    """The rules of an object type, as lists of attributes: `required` at creation, `unique` among the objects
+    of the type, and `fixed` after creation.
 
-    The directory sets the `computed` attributes. A look-up by an `indexed` attribute needs no search.
+    The directory itself sets the `computed` attributes. A look-up by an `indexed` attribute does not search
+    through all objects.
     """
 
     required: tuple[str, ...] = ()
@@ -183,7 +184,7 @@ class DirectoryObject:
 
     @classmethod
     def trusted(cls, kind: ObjectType, values: dict[str, Value]) -> DirectoryObject:
-        """Return an object without checks: the caller has already checked the values."""
+        """Return an object with these values, without checking them; the caller has already done so."""
         made = cls.__new__(cls)
         made.kind = kind
         made._values = values
@@ -234,7 +235,7 @@ class DirectoryObject:
         return f"<{self.kind.title} {self.describe()}>"
 
     def describe(self) -> str:
-        """Return a name for messages to people: path, name, SID, or GUID."""
+        """Return a name of the object for messages to people: its path, name, SID or GUID."""
         for name in RULES[self.kind].unique:
             if name in self._values:
                 return str(self._values[name])
@@ -264,8 +265,8 @@ class DirectoryObject:
 
     @classmethod
     def from_json(cls, kind: ObjectType, values: Mapping[str, Any]) -> DirectoryObject:
-        """Return the object of the output of `to_json`. Raises ValueError, which names the wrong
-        attribute.
+        """Return the object from the form that `to_json` returns. Raises ValueError, whose text names the
+        invalid attribute.
         """
         read: dict[str, Value] = {}
         for name, value in values.items():
@@ -278,7 +279,9 @@ class DirectoryObject:
 
 
 def attribute_kind(kind: ObjectType, name: str) -> Kind:
-    """Return the kind of an attribute. Raises ValueError if the type does not have it."""
+    """Return the kind of values of an attribute. Raises ValueError if the object type does not have the
+    attribute.
+    """
     found = ATTRIBUTES[kind].get(name)
     if found is None:
         raise ValueError(f"a {kind.title} has no attribute {name!r}")

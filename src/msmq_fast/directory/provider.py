@@ -1,7 +1,8 @@
 """The interface of a directory, which every provider implements.
 
-Operations are asynchronous: they return a Completion that fails with a DirectoryError. A provider in this
-process resolves reads at once; one that asks a server resolves them when the server answers.
+Operations are asynchronous: they return a Completion, which fails with a DirectoryError. A provider with all
+objects in this process resolves reads at once; a provider that asks a server resolves them when the server
+answers.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ the change is also undone.
 class DirectoryProvider(Protocol):
     """The seven operations of MS-MQDMPR 3.1.7.1.18 to 3.1.7.1.24, and two of MS-MQDSSM.
 
-    `attributes` limits an operation to these names; None means all that are set. An operation fails with
-    GenericError if a value does not fit its attribute.
+    `attributes` limits an operation to the attributes with these names; None means all attributes that are
+    set. An operation fails with GenericError if a value does not fit its attribute.
     """
 
     @property
@@ -50,7 +51,9 @@ class DirectoryProvider(Protocol):
         """
 
     def delete(self, item: DirectoryObject, *, join: Join | None = None) -> Completion[None]:
-        """Delete the object with the identifier, path or unique key of `item`. Fails with ObjectNotFound."""
+        """Delete the object with the identifier, path or unique key of `item`. Fails with ObjectNotFound if
+        there is none.
+        """
 
     def read(
         self,
@@ -75,8 +78,8 @@ class DirectoryProvider(Protocol):
         *,
         owner: object = None,
     ) -> Completion[int]:
-        """Start an enumeration of the objects as they are now. Resolves to its handle, which `release(owner)`
-        also closes.
+        """Start an enumeration of the objects as they are now. Resolves to its handle. Close it with
+        `end(handle)`; `release(owner)` closes all enumerations of an owner.
         """
 
     def next(self, handle: int) -> Completion[DirectoryObject]:
@@ -91,7 +94,8 @@ class DirectoryProvider(Protocol):
     def write(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
     ) -> Completion[None]:
-        """Change an object. Fails with ObjectNotFound.
+        """Change the object with the identifier, path or unique key of `item`. Fails with ObjectNotFound if
+        there is none.
 
         Attributes that are fixed after creation, and those that the directory sets itself, are left
         unchanged.

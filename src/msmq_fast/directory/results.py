@@ -27,7 +27,7 @@ class DirectoryOperationResult(IntEnum):
 class DirectoryError(Exception):
     """A directory operation failed. `result` is its DirectoryOperationResult, never Success.
 
-    `refusal` is the error for applications, if it does not follow from the result alone.
+    `refusal` is the error that applications get. If it is None, their error follows from the result.
     """
 
     def __init__(
@@ -76,7 +76,9 @@ def generic(detail: str, kind: ObjectType | None = None) -> DirectoryError:
 
 
 def for_applications(done: Completion[T]) -> Completion[T]:
-    """Return the same completion, but with the errors for applications in place of DirectoryErrors."""
+    """Return a completion with the result of `done`, in which a DirectoryError is replaced by the error that
+    applications get.
+    """
     answer: Completion[T] = Completion()
 
     def pass_on(done: Completion[T]) -> None:

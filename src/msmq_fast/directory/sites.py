@@ -19,16 +19,17 @@ GATES_SECONDS = 3600.0  # the Directory Site Gates Update Timer (X-02)
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Seconds between two refreshes."""
+    """The seconds between two refreshes of the sites and of the site gates."""
 
     sites: float = SITES_SECONDS
     gates: float = GATES_SECONDS
 
 
 class Topology:
-    """SiteCollection, and SiteGateCollection for each of its sites.
+    """The cached sites of the queue manager (SiteCollection), and the site gates of each site
+    (SiteGateCollection).
 
-    The gates of a site are the site gates of the routing links that end at the site.
+    The gates of a site are the SiteGates of the routing links that end at the site.
     """
 
     def __init__(
@@ -68,12 +69,14 @@ class Topology:
             self.update_gates()
 
     def update_sites(self) -> None:
-        """Directory Sites Update: a site that cannot be read stays as it was."""
+        """Read the sites again (Directory Sites Update). A site that cannot be read keeps its old values."""
         for identifier in list(self.sites):
             self._read_site(identifier)
 
     def update_gates(self) -> None:
-        """Directory Site Gates Update: a gate that cannot be read stays as it was."""
+        """Read the gates again (Directory Site Gates Update). A gate that cannot be read keeps its earlier
+        values.
+        """
         self._find_gates()
 
     def _read_site(self, identifier: UUID) -> None:

@@ -42,7 +42,7 @@ def introduce(
     """Register the queue manager in the directory. Resolves to the Enterprise (EnterpriseReference).
 
     `provisioning` is True at the first start: the object of this queue manager is then created if the
-    directory does not have it, in the site `site` if given. At any other start a missing object is an error.
+    directory does not have it, in the site `site` if given. At any later start a missing object is an error.
     Attributes that the queue manager itself determines, such as its name, are written back. Fails with
     DirectoryNotConnected if the directory cannot be reached: the queue manager then runs as in a workgroup.
     """
@@ -83,7 +83,7 @@ def _enterprise(events: DirectoryEvents) -> Completion[DirectoryObject]:
 def keep_current(
     events: DirectoryEvents, stored: DirectoryObject, wanted: DirectoryObject
 ) -> Completion[None]:
-    """Write the attributes in which the directory differs from `wanted`.
+    """Write those attributes of `wanted` that differ from the object `stored` in the directory.
 
     If fixed attributes differ, for example because the computer was renamed, the object is created again with
     the same identifier.
@@ -105,8 +105,8 @@ def keep_current(
 
 
 def publish(events: DirectoryEvents, objects: Iterable[DirectoryObject]) -> None:
-    """Create or correct the objects of this queue manager's public queues. A queue made offline has no object
-    yet.
+    """Create or correct the directory objects of this queue manager's public queues. A queue that was created
+    while the directory was offline has no object yet.
     """
 
     def settle(answer: Completion[DirectoryObject], wanted: DirectoryObject) -> None:

@@ -18,11 +18,11 @@ _MAX_TEXT = 32_767  # characters
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of value; `described` completes the sentence "expected …".
+    """One kind of attribute value. `described` completes the sentence "expected …" of an error text.
 
     `order` returns the sort key of a value; the members of a list are compared one by one. `to_json` and
     `from_json` convert for people and files, `to_store` and `from_store` for records. Functions that take
-    unchecked data raise ValueError with the whole sentence.
+    unchecked data raise ValueError with this sentence.
     """
 
     described: str
@@ -35,7 +35,7 @@ class Kind:
     many: bool = False
 
     def members(self, value: Any) -> Iterable[Any]:
-        """Return the values that conditions compare."""
+        """Return the values that conditions compare: each member of a list, or the single value."""
         return tuple(self.order(item) for item in value) if self.many else (self.order(value),)
 
     def sort_key(self, value: Any) -> Any:
@@ -67,7 +67,9 @@ def _kind(
 
 
 def list_of(item: Kind) -> Kind:
-    """Return the kind of a list of `item` values; EQUALS means that the list contains the value."""
+    """Return the kind of a list of `item` values. The condition EQUALS on it means that the list contains the
+    value.
+    """
     described = f"a list, each {item.described}"
 
     def each(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
