@@ -67,7 +67,8 @@ _INHERITED_OBJECT_TYPE_PRESENT: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Ace:
-    """One entry. `data` is the whole entry as encoded in the list; the other fields are parsed from it.
+    """One access control entry. `data` is the whole entry as encoded in a list; the other fields are parsed
+    from it.
 
     `mask` is 0 and `sid` None for an entry of an unknown type. `object_type` is the GUID in wire order, None
     if the entry has none. `rest` is the data after the SID.
@@ -111,7 +112,9 @@ class Ace:
         """
         size = _ACE.size + len(body)
         if size > MAX_SIZE:
-            raise SecurityDataError(f"an entry of {size} bytes")
+            raise SecurityDataError(
+                f"an access control entry of {size} bytes is too large: at most {MAX_SIZE} are allowed"
+            )
         return cls.from_bytes(_ACE.pack(type_, flags, size) + body)
 
     @classmethod
@@ -133,7 +136,7 @@ class Ace:
 
     @property
     def is_object(self) -> bool:
-        """Whether this is an object entry, which can apply to only a part of the object."""
+        """Whether this is an object entry, which may apply to only a part of an object."""
         return self.type in _OBJECT_TYPES
 
 
@@ -164,7 +167,9 @@ class Acl:
 
     @classmethod
     def read(cls, data: bytes, offset: int) -> Acl:
-        """Return the list at `offset`. Raises SecurityDataError if the list is malformed or truncated."""
+        """Return the list that begins at `offset` of `data`. Raises SecurityDataError if the list is
+        malformed or truncated.
+        """
         if offset < 0 or len(data) - offset < _ACL.size:
             raise SecurityDataError(f"the header of the ACL at offset {offset} is truncated")
         revision, sbz1, size, count, sbz2 = _ACL.unpack_from(data, offset)
@@ -194,5 +199,5 @@ class Acl:
         body = b"".join(ace.data for ace in self.aces) + self.rest
         size = _ACL.size + len(body)
         if size > 0xFFFF:
-            raise SecurityDataError(f"an ACL of {size} bytes")
+            raise SecurityDataError(f"an ACL of {size} bytes is too large: at most 65535 are allowed")
         return _ACL.pack(self.revision, self.reserved[0], size, len(self.aces), self.reserved[1]) + body

@@ -1,7 +1,8 @@
 """The log of administrative acts: one line at level info for each act, with its caller, object and result.
 
 Refusals are in the same log (`audit`), at level warning. To log another act, pass its completion through
-`recorded` where all doors meet: the queue manager for queues, else the handler of the one door.
+`recorded`. Do so in code that every interface calls: in the queue manager for acts on queues, otherwise in
+the handler of the only interface that has the act.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ T = TypeVar("T")
 
 
 def record(caller: Token | None, operation: str, target: str, result: str = "done") -> None:
-    """Log an act. `caller` is None for the queue manager itself; no argument may contain a secret."""
+    """Log an act. `caller` is None for an act of the queue manager itself; no argument may contain a
+    secret.
+    """
     name, sid = ("the queue manager", "") if caller is None else (str(caller), str(caller.user))
     fields = {"caller": name, "sid": sid, "object": target, "operation": operation, "result": result}
     _log.info("%s on %s by %s: %s", operation, target, name, result, extra={"fields": fields})
@@ -50,7 +53,9 @@ def recorded(
 
 
 def permission_changes(old: SecurityDescriptor, new: SecurityDescriptor) -> str:
-    """Return what differs between two descriptors: the new owner, new and removed entries (SDDL)."""
+    """Return the differences between two descriptors as text: the new owner, "+" before each new entry, and
+    "-" before each removed entry (SDDL).
+    """
     before, after = _entries(old), _entries(new)
     parts = [] if old.owner == new.owner else [f"owner {new.owner}"]
     parts += [f"+{entry}" for entry in (after - before).elements()]

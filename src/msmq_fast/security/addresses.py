@@ -1,5 +1,5 @@
-"""Groups of addresses for the limits on peers, and addresses that a peer must not give as those of another
-computer.
+"""Groups of addresses, to which limits on peers apply, and addresses that a peer must not name as the address
+of another computer.
 
 Each IPv4 address is a group of its own. An IPv6 host can choose any of the 2**64 addresses of its network, so
 its /64 is the group. An IPv4 address that arrives on an IPv6 socket (`::ffff:192.0.2.1`) is the IPv4 address.

@@ -1,5 +1,5 @@
-"""A cache of MS-MQQB 3.1.1.3: it drops the older half of its entries when it is full, and a timer drops
-entries that are too old.
+"""A cache as MS-MQQB 3.1.1.3 requires it: when it is full, it drops the older half of its entries, and a
+timer drops entries that are too old.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ _GRACE: Final = 60.0  # seconds that a restarted timer adds
 
 
 class AgingCache(Generic[K, V]):
-    """SendSymmetricKeyCache, ReceiveSymmetricKeyCache, UserCertCache. Times are monotonic seconds.
+    """The cache type of SendSymmetricKeyCache, ReceiveSymmetricKeyCache and UserCertCache. Times are
+    monotonic seconds.
 
     The age of an entry counts from when it was put, not from its last use.
     """
@@ -36,7 +37,7 @@ class AgingCache(Generic[K, V]):
         return key in self._entries
 
     def get(self, key: K) -> V | None:
-        """Returns the value, None if it is no longer cached."""
+        """Returns the value of a key, None if it is not in the cache."""
         found = self._entries.get(key)
         return None if found is None else found[1]
 
@@ -51,11 +52,11 @@ class AgingCache(Generic[K, V]):
             self._due = now + self._lifetime
 
     def clear(self) -> None:
-        """Drop all entries, because their source has changed."""
+        """Drop all entries, because the data from which they were made has changed."""
         self._entries.clear()
 
     def next_deadline(self) -> float | None:
-        """Return when `expire` is due, None if the timer is not running."""
+        """Return the time at which `expire` is due, None if the timer is not running."""
         return self._due
 
     def expire(self, now: float) -> None:

@@ -14,8 +14,8 @@ _MOST: Final = 4096  # groups that are remembered
 class Allowance:
     """A leaky bucket for each address group: it allows `amount` at once, and refills within `seconds`.
 
-    Times are monotonic seconds. Full buckets are dropped. If there are still too many, the least recently
-    used one is dropped.
+    Times are monotonic seconds. Buckets that have refilled completely are dropped. If there are still too
+    many buckets, the least recently used one is dropped.
     """
 
     def __init__(self, amount: float, seconds: float) -> None:
@@ -25,8 +25,8 @@ class Allowance:
         self._full_at: dict[str, float] = {}  # by group, the least recently used first
 
     def take(self, address: str, amount: float, now: float) -> bool:
-        """Take `amount` from the bucket of `address`. Return False, and take nothing, if it does not hold
-        that much.
+        """Take `amount` from the bucket of the group of `address`. Return False, and take nothing, if the
+        bucket does not hold that much.
         """
         if not self.has(address, amount, now):
             return False

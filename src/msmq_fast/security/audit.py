@@ -50,8 +50,8 @@ class AuditRecord:
 
 
 def log_record(record: AuditRecord, repeated: int) -> None:
-    """Write a record to the audit log. `repeated` is the number of equal refusals that were left out before
-    it.
+    """Write a record to the audit log. `repeated` is the number of equal refusals before it that were not
+    written.
     """
     rights = ", ".join(record.rights)
     text = f"denied {record.operation} on {record.target} to {record.caller}: {rights}; {record.reason}"
@@ -68,8 +68,9 @@ class _Seen:
 
 
 class Audit:
-    """Counts refusals and writes them. Calls `write` with a record and the number of equal ones that were
-    left out before it, at most once every `interval` seconds for equal ones. Times are monotonic seconds.
+    """Counts refusals and writes them to the log. Of equal refusals, at most one is written every `interval`
+    seconds: `write` is called with its record and the number of equal refusals that were not written before
+    it. Times are monotonic seconds.
     """
 
     def __init__(
@@ -106,8 +107,8 @@ class Audit:
             self._tell(self._seen.popitem(last=False)[1])
 
     def flush(self, *, everything: bool = False) -> None:
-        """Write the latest of the refusals that were left out: those whose interval is over, or all of
-        them.
+        """Of each set of equal refusals that were not written yet, write the latest, if its interval is over.
+        With `everything`, write it in any case.
         """
         now = self._monotonic()
         for key, seen in list(self._seen.items()):

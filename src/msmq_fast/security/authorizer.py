@@ -31,7 +31,7 @@ MAX_CACHED: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class ObjectKind:
-    """The properties in which kinds of objects differ for access checks."""
+    """What access checks need to know of a kind of objects: its generic mapping and its rights."""
 
     mapping: GenericMapping
     rights: Rights
@@ -59,7 +59,7 @@ class Authorizer:
     def decide(
         self, token: Token, descriptor: SecurityDescriptor, desired: int, kind: ObjectKind
     ) -> Decision:
-        """Return the decision with its reason. Records nothing."""
+        """Return the decision with its reason. Does not record a refusal."""
         key = (descriptor.encoded, token, desired, kind.mapping.all)
         decision = self._decisions.get(key)
         if decision is None:
@@ -70,11 +70,13 @@ class Authorizer:
         return decision
 
     def everybody(self, descriptor: SecurityDescriptor, right: int, kind: ObjectKind) -> bool:
-        """Whether every caller has the right, so no check is needed (see check.grants_everybody)."""
+        """Whether every possible caller has the right, so that no check is needed (see
+        check.grants_everybody).
+        """
         return grants_everybody(descriptor, right, kind.mapping)
 
     def allows(self, token: Token, descriptor: SecurityDescriptor, desired: int, kind: ObjectKind) -> bool:
-        """Whether access would be granted. Records nothing."""
+        """Whether access would be granted. Does not record a refusal."""
         return self.decide(token, descriptor, desired, kind).granted
 
     def check(
@@ -108,7 +110,9 @@ class Authorizer:
         entry: str = "",
         detail: str = "",
     ) -> AccessDenied:
-        """Record a refusal, whether an access list is its reason or not. Return the error to raise."""
+        """Record a refusal. Return the error, which the caller must raise. Also for refusals that are not due
+        to an access list; `rights` is then empty.
+        """
         self.audit.refused(
             AuditRecord(str(token), str(token.user), name, operation, rights, reason, entry, detail)
         )

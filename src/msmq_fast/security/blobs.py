@@ -1,5 +1,6 @@
 """Key and certificate structures: PUBLICKEYBLOB, SIMPLEBLOB (MS-MQQB 2.4), MQDSPUBLICKEYS, MQUSERSIGNCERTS
-(MS-MQMQ 2.2.1, 2.2.2, 2.2.21, 2.2.22). Every size is checked; SecurityDataError says what does not fit.
+(MS-MQMQ 2.2.1, 2.2.2, 2.2.21, 2.2.22). Every size is checked; the text of a SecurityDataError says which size
+or value is wrong.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class RsaPublicKey:
             raise SecurityDataError("a public key blob is truncated")
         kind, version, _, algorithm, magic, bits, exponent = _PUBLIC.unpack_from(data)
         if (kind, version, magic) != (6, 2, b"RSA1") or algorithm not in (_KEY_EXCHANGE, _SIGNATURE):
-            raise SecurityDataError("not a public key blob of an RSA key")
+            raise SecurityDataError("the data is not the public key blob of an RSA key")
         if not _MIN_RSA_BITS <= bits <= MAX_RSA_BITS or bits % 8 or len(data) != _PUBLIC.size + bits // 8:
             raise SecurityDataError(f"a public key blob of {len(data)} bytes declares {bits} bits")
         key = cls(int.from_bytes(data[_PUBLIC.size :], "little"), exponent)
@@ -101,7 +102,7 @@ def read_simple_blob(data: bytes) -> tuple[int, bytes]:
         raise SecurityDataError(f"a session key blob cannot have {len(data)} bytes")
     kind, version, _, algorithm, exchange = _SIMPLE.unpack_from(data)
     if (kind, version, exchange) != (1, 2, _KEY_EXCHANGE):
-        raise SecurityDataError("not a session key blob")
+        raise SecurityDataError("the data is not a session key blob")
     return algorithm, data[_SIMPLE.size :][::-1]
 
 
@@ -133,14 +134,14 @@ def read_key_list(data: bytes) -> tuple[PublicKeyEntry, ...]:
     if not data:
         return ()
     if len(data) < 8:
-        raise SecurityDataError("a list of public keys is cut off")
+        raise SecurityDataError("a list of public keys is truncated")
     size, count = struct.unpack_from("<II", data)
     if size != len(data) or count > _MAX_KEYS:
         raise SecurityDataError(f"a list of {count} public keys in {len(data)} bytes declares {size} bytes")
     entries, at = [], 8
     for _ in range(count):
         if len(data) - at < _ENTRY.size:
-            raise SecurityDataError("a list of public keys is cut off")
+            raise SecurityDataError("a list of public keys is truncated")
         blob, name, kind = _ENTRY.unpack_from(data, at)
         at += _ENTRY.size
         if name % 2 or name + blob > len(data) - at:
@@ -159,7 +160,7 @@ def read_key_list(data: bytes) -> tuple[PublicKeyEntry, ...]:
 
 @dataclass(frozen=True, slots=True)
 class UserCertificate:
-    """One MQUSERSIGNCERT: an X.509 certificate in DER. Its MD5 digest is the key for look-ups."""
+    """One MQUSERSIGNCERT: an X.509 certificate in DER. Certificates are looked up by their MD5 digest."""
 
     certificate: bytes
     identifier: UUID
@@ -186,14 +187,14 @@ def read_user_certificates(data: bytes) -> tuple[UserCertificate, ...]:
     if not data:
         return ()
     if len(data) < 4:
-        raise SecurityDataError("a list of certificates is cut off")
+        raise SecurityDataError("a list of certificates is truncated")
     (count,) = struct.unpack_from("<I", data)
     if count > _MAX_CERTIFICATES:
         raise SecurityDataError(f"a list of certificates declares too many: {count}")
     found, at = [], 4
     for _ in range(count):
         if len(data) - at < _CERTIFICATE.size:
-            raise SecurityDataError("a list of certificates is cut off")
+            raise SecurityDataError("a list of certificates is truncated")
         _, identifier, size = _CERTIFICATE.unpack_from(data, at)
         at += _CERTIFICATE.size
         if size > len(data) - at:

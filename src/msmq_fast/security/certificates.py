@@ -80,7 +80,8 @@ def key_of(certificate: bytes) -> RSAPublicKey:
     """Return the key of a certificate in DER. Raises SecurityDataError if it is not a certificate or its key
     is not RSA.
 
-    Its dates and issuer are ignored: the sender is the user for which the directory has this certificate.
+    The dates and the issuer are ignored: the sender is the user with which the directory has registered this
+    certificate.
     """
     try:
         key = x509.load_der_x509_certificate(certificate).public_key()
@@ -98,14 +99,14 @@ def key_of(certificate: bytes) -> RSAPublicKey:
 
 
 def is_cheap(key: RSAPublicKey) -> bool:
-    """Whether an operation with this key costs no more than with usual ones: 4096 bits, exponent 65537. A
-    registered key may cost more (`key_of`), the key of an unauthenticated peer may not.
+    """Whether an operation with this key costs no more than with the largest usual key: 4096 bits, exponent
+    65537. A registered key may cost more (`key_of`); the key of an unauthenticated peer must not.
     """
     return key.key_size <= _STRANGERS_BITS and key.public_numbers().e == _COMMON_EXPONENT
 
 
 def described(certificate: bytes) -> dict[str, Any]:
-    """Returns a description of a certificate in DER for people, {} if it cannot be read."""
+    """Returns a description, for people, of a certificate in DER; {} if the certificate cannot be read."""
     try:
         found = x509.load_der_x509_certificate(certificate)
         return {

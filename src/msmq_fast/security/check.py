@@ -2,8 +2,8 @@
 
 Decisions that the specification leaves open:
 
-- Generic bits of entries are mapped to the rights that they stand for, as if that had been done when they
-  were set.
+- Generic bits of entries are mapped to the rights that they stand for, as if this had been done when the
+  entries were set.
 - OWNER RIGHTS (S-1-3-4) in an entry means the owner, and removes the implicit rights of the owner.
 - An object entry without an object type is like a plain one. With an object type it applies to a part of the
   object; queues do not have parts, so it has no effect.
@@ -138,7 +138,9 @@ def _speaks_of_owner_rights(aces: tuple[Ace, ...]) -> bool:
 
 
 def _matches(token: Token, ace: Ace, is_owner: bool) -> bool:
-    """Whether an entry is effective on this object and applies to the caller."""
+    """Whether an entry is effective on this object (not only on objects that inherit it) and applies to the
+    caller.
+    """
     if ace.sid is None or ace.flags & AceFlag.INHERIT_ONLY or ace.object_type is not None:
         return False
     return _holds(token, ace.sid, is_owner)
@@ -152,7 +154,7 @@ def _holds(token: Token, wanted: Sid, is_owner: bool) -> bool:
 
 
 def grants_everybody(descriptor: SecurityDescriptor, right: int, mapping: GenericMapping) -> bool:
-    """Whether `right` is granted to every possible caller, also an anonymous one.
+    """Whether `right` is granted to every possible caller, also to an anonymous one.
 
     Returns False if the answer depends on the caller.
     """

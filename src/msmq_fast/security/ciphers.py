@@ -1,4 +1,4 @@
-"""Encryption of message bodies (MS-MQMQ 2.2.19.3): one cipher object for each session key, usable for any
+"""Encryption of message bodies (MS-MQMQ 2.2.19.3). There is one cipher object for each session key, for any
 number of bodies.
 """
 
@@ -33,9 +33,10 @@ class BodyCipher(Protocol):
 class _Aes:
     """AES by OpenSSL, with one context for each direction, which is reused for all bodies.
 
-    Creating a context takes four times as long as encrypting a small body. A reused context XORs the last
-    block of cipher text of the previous message in place of the initialisation vector. XORing the same block
-    once more gives the zero vector with which each message must begin.
+    Creating a context takes four times as long as encrypting a small body. A reused context XORs the first
+    block of a message with the last block of cipher text of the previous message, in place of the
+    initialisation vector. XORing the first block with the same block once more has the effect of the zero
+    vector with which each message must begin.
     """
 
     def __init__(self, key: bytes) -> None:

@@ -1,4 +1,6 @@
-"""The default descriptors of objects (MS-MQDMPR 3.1.7.1.3.1; 3.1.1.1 leaves it open)."""
+"""The default security descriptors of queues (MS-MQDMPR 3.1.7.1.3.1) and of the queue manager (left open by
+3.1.1.1).
+"""
 
 from __future__ import annotations
 
@@ -56,10 +58,11 @@ def queue_descriptor(
 ) -> SecurityDescriptor:
     """Create Default Queue Security Descriptor (DM-045 … DM-049).
 
-    The parts that `supplied` has are kept byte for byte. The owner is the caller (the Administrators, where
-    the queue manager itself creates a queue) unless one is supplied; the group is the owner's primary group,
-    else the owner. Rights are granted as if an owner that is not a domain user were S-1-5-7 (DM-047), but
-    S-1-5-7 is not written as the owner: every anonymous caller could then change the descriptor.
+    The parts that `supplied` has are kept byte for byte. Unless an owner is supplied, it is the caller, or
+    the Administrators group if the queue manager itself creates the queue. The group is the primary group of
+    the owner, or the owner if it has none. Rights are granted as if an owner that is not a domain user were
+    S-1-5-7 (DM-047), but S-1-5-7 is not written as the owner: every anonymous caller could then change the
+    descriptor.
     """
     owner = caller.user if caller is not None else ADMINISTRATORS
     group = caller.primary_group if caller is not None else None

@@ -47,9 +47,9 @@ _STRUCTURAL: Final = Control.DACL_PRESENT | Control.SACL_PRESENT | Control.SELF_
 class SecurityDescriptor:
     """The owner of an object, and the rights on it.
 
-    `control` holds the flags that follow neither from the other fields nor from the self-relative form. A
-    list that is None is absent; `dacl_present` with a `dacl` of None is a NULL DACL, which grants everything
-    as an absent one does. `resource` is Sbz1.
+    `control` holds the flags that follow neither from the other fields nor from the self-relative form.
+    `dacl` and `sacl` are None if the list is absent. If `dacl_present` is True and `dacl` is None, the
+    descriptor has a NULL DACL, which grants everything, as an absent DACL does. `resource` is Sbz1.
     """
 
     owner: Sid | None = None
@@ -120,5 +120,7 @@ class SecurityDescriptor:
         return head + bytes(body)
 
     def with_dacl(self, dacl: Acl) -> SecurityDescriptor:
-        """Return a copy with another DACL, without the flag "established by default"."""
+        """Return a copy with this DACL, and without the flag that says that the DACL was established by
+        default.
+        """
         return replace(self, dacl=dacl, dacl_present=True, control=self.control & ~Control.DACL_DEFAULTED)

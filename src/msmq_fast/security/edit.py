@@ -1,4 +1,4 @@
-"""Changes to access control lists in the terms of an operator: grant, deny, revoke.
+"""Changes of access control lists with the verbs of an operator: grant, deny, revoke.
 
 Only plain entries of the object itself are changed; inherited, conditional and unknown ones are kept. New
 entries are inserted in canonical order (MS-DTYP 2.4.5): denials first, inherited ones last.
@@ -41,8 +41,8 @@ def grant(
 def deny(
     descriptor: SecurityDescriptor, account: Sid, mask: int, mapping: GenericMapping
 ) -> SecurityDescriptor:
-    """Deny rights to `account` whatever its groups grant, and remove entries that grant these rights to
-    `account`.
+    """Deny rights to `account`, even if a group of the account has them, and remove entries that grant these
+    rights to `account`.
     """
     return _add(_remove(descriptor, account, mask, mapping, (_ALLOW,)), _DENY, account, mask, mapping)
 
@@ -50,7 +50,7 @@ def deny(
 def revoke(
     descriptor: SecurityDescriptor, account: Sid, mask: int, mapping: GenericMapping
 ) -> SecurityDescriptor:
-    """Remove the entries that grant or deny these rights to `account` itself."""
+    """Remove these rights from the entries that grant or deny them to `account` itself, not to its groups."""
     return _remove(descriptor, account, mask, mapping, (_ALLOW, _DENY))
 
 
@@ -105,7 +105,9 @@ def _add(
 
 
 def merge(old: SecurityDescriptor, given: SecurityDescriptor) -> SecurityDescriptor:
-    """Return `old`, with those parts replaced that `given` has."""
+    """Return a copy of `old` in which the parts that `given` has (owner, group, DACL, SACL) replace the old
+    ones.
+    """
     result = old
     if given.owner is not None:
         result = replace(result, owner=given.owner)
@@ -121,7 +123,7 @@ def merge(old: SecurityDescriptor, given: SecurityDescriptor) -> SecurityDescrip
 
 
 def needed_to_change(old: SecurityDescriptor, new: SecurityDescriptor) -> int:
-    """Return the rights that a caller needs to replace `old` by `new`."""
+    """Return the mask of rights that a caller needs to replace the descriptor `old` by `new`."""
     needed = 0
     if (old.owner, old.group) != (new.owner, new.group):
         needed |= Standard.WRITE_OWNER

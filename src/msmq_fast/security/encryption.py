@@ -66,7 +66,7 @@ class EncryptionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EncryptionPolicy:
-    """Settings of 3.1.1.3; lifetimes in seconds."""
+    """The settings for encryption of 3.1.1.3. Lifetimes are in seconds."""
 
     preferred: Mapping[Provider, EncryptionAlgorithm] = field(
         default_factory=lambda: {
@@ -84,7 +84,9 @@ class EncryptionPolicy:
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """CachedSymmetricKey (3.1.1.3.3): the blob that carries the key, and a cipher that uses it."""
+    """CachedSymmetricKey (3.1.1.3.3): a session key as the blob that is sent to the receiver, and as a
+    cipher.
+    """
 
     provider: Provider
     algorithm: EncryptionAlgorithm
@@ -108,7 +110,7 @@ def _cipher(
 
 
 class SentKeys:
-    """The sending half: chooses the provider and makes session keys (QB-342 … QB-349).
+    """The session keys for messages that are sent: chooses the provider and makes the keys (QB-342 … QB-349).
 
     `published` returns the MQDSPUBLICKEYS of a queue manager, None if it has none.
     """
@@ -139,7 +141,8 @@ class SentKeys:
     def key_for(
         self, manager: UUID, level: int, now: float, wanted: EncryptionAlgorithm | None = None
     ) -> SessionKey:
-        """Return the session key for messages with a privacy level to a queue manager.
+        """Return the session key for messages with this privacy level to the queue manager `manager`. Makes
+        one if none is cached.
 
         `wanted` is the algorithm that the sender requested; it is used if the chosen provider has it. Raises
         EncryptionError.
@@ -157,7 +160,9 @@ class SentKeys:
         return found
 
     def _keys_of(self, manager: UUID, now: float) -> tuple[PublicKeyEntry, ...]:
-        """RemoteQMPublicKey."""
+        """Return the published keys of a queue manager (RemoteQMPublicKey). Raises EncryptionError if it has
+        none.
+        """
         known = self._remote.get(manager)
         if known is None:
             try:
@@ -170,8 +175,8 @@ class SentKeys:
         return known
 
     def _choose(self, keys: tuple[PublicKeyEntry, ...], level: PrivacyLevel) -> tuple[Provider, RsaPublicKey]:
-        """Return the best provider of the destination and its key. The provider is never weaker than the
-        requested level.
+        """Return (best provider of the destination, public key of the destination for it). The provider is
+        never weaker than the requested level. Raises EncryptionError if there is no such provider.
         """
         by_name = {entry.provider: entry.key for entry in keys}
         order = (ENHANCED_AES, ENHANCED, BASE)
@@ -201,20 +206,21 @@ class SentKeys:
         return SessionKey(provider, algorithm, blob, _cipher(provider, algorithm, key, self._switches), weak)
 
     def next_deadline(self) -> float | None:
-        """When `expire` is due."""
+        """Return the time at which `expire` is due, None if it is not."""
         return earliest(self.cache.next_deadline(), self._remote.next_deadline())
 
     def expire(self, now: float) -> None:
-        """SendSymmetricKeyCache Cleanup Timer (3.1.6.11)."""
+        """Handle the SendSymmetricKeyCache Cleanup Timer (3.1.6.11), if it is due."""
         self.cache.expire(now)
         self._remote.expire(now)
 
 
 class ReceivedKeys:
-    """The receiving half: session keys that senders have created for this queue manager (QB-248 … QB-253).
+    """The session keys of messages that are received: senders have created them for this queue manager
+    (QB-248 … QB-253).
 
-    `own` maps each provider to its key pair. With `turns`, each operation with a private key needs a turn
-    (see `keyturns`).
+    `own` maps each provider to its key pair. With `turns`, each operation with a private key needs a turn: a
+    permission from the budget of `keyturns`.
     """
 
     def __init__(
@@ -240,8 +246,8 @@ class ReceivedKeys:
         """
 
     def key_of(self, level: int, algorithm: int, source: bytes, blob: bytes, now: float) -> SessionKey:
-        """Return the session key of a message with these PrivacyLevel, EncryptionAlgorithm,
-        SourceQueueManager and EncryptionKey.
+        """Return the session key of a message with this PrivacyLevel (`level`), EncryptionAlgorithm,
+        SourceQueueManager (`source`) and EncryptionKey (`blob`).
 
         Raises EncryptionError, with BAD_BODY for every fault that only the private key reveals. Raises
         KeyNeeded if a private key must be used and the caller does not have a turn.
@@ -299,10 +305,10 @@ class ReceivedKeys:
             raise EncryptionError(Failure.BAD_BODY) from None
 
     def next_deadline(self) -> float | None:
-        """When `expire` is due."""
+        """Return the time at which `expire` is due, None if it is not."""
         return earliest(self.cache.next_deadline(), self._unusable.next_deadline())
 
     def expire(self, now: float) -> None:
-        """ReceiveSymmetricKeyCache Cleanup Timer (3.1.6.10)."""
+        """Handle the ReceiveSymmetricKeyCache Cleanup Timer (3.1.6.10), if it is due."""
         self.cache.expire(now)
         self._unusable.expire(now)

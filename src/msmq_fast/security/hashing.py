@@ -1,4 +1,6 @@
-"""The hashes of signatures: digests, and the DigestInfo of PKCS #1 v1.5 that contains them (RFC 8017 9.2)."""
+"""The hashes that are signed: digests, and the DigestInfo of PKCS #1 v1.5 that contains a digest (RFC 8017
+9.2).
+"""
 
 from __future__ import annotations
 

@@ -1,16 +1,17 @@
-"""Turns for operations with private keys: a limit on the calculations that all peers together can cause.
+"""Turns for operations with private keys. A turn is the permission for one operation; a budget for turns
+limits the calculations that all peers together can cause.
 
-A private RSA operation takes about a millisecond, and any peer that may send a message can ask for one.
-The library cryptography holds the GIL meanwhile (measured with 50.0), so that another thread would not
-relieve the event loop. A budget does.
+A private RSA operation takes about a millisecond, and any peer that may send a message can ask for one. The
+library cryptography holds the GIL meanwhile (measured with version 50.0), so another thread would not relieve
+the event loop. Therefore the time of these operations has a budget.
 
-1. An operation runs in `KeyTurns.run`, one in each turn. Outside of a turn, `run` raises `KeyNeeded`, and the
-   caller abandons its work without any effect.
+1. An operation runs in `KeyTurns.run`; each turn allows one operation. Outside of a turn, `run` raises
+   `KeyNeeded`, and the caller abandons its work without any effect.
 2. The caller requests a turn with `ask`. If the budget is not used up and no request waits, the caller may
    `take` a turn at once, up to a limit for each iteration of the event loop. Otherwise its request is queued
    under the address group of its peer.
 3. `expire` grants turns: one group after the other, and in each group the oldest request first. Groups whose
-   operations have often failed lately get a turn when no other group waits.
+   operations have recently failed often get a turn only when no other group waits.
 4. `run` measures the time of an operation, by the clock of its thread. The budget refills at `share` seconds
    a second, up to `burst` (by default the refill of one second); one operation may overdraw it.
 """
@@ -39,11 +40,11 @@ _FAILURES, _REMEMBERED = (
 
 
 class KeyNeeded(Exception):
-    """The caller needs an operation with a key, but does not have a turn."""
+    """Raised if an operation with a private key is needed and the caller does not have a turn."""
 
 
 class TooManyWait(Exception):
-    """The queue of requests is full, for this address group or in total."""
+    """Raised if the queue of requests is full, for this address group or in total."""
 
 
 class Turn:
@@ -61,8 +62,8 @@ class Turn:
 
 
 class KeyTurns:
-    """The budget and the queued requests. Times are monotonic seconds; `clock` returns the processor time of
-    this thread.
+    """The budget, and the queue of requests for turns. Times are monotonic seconds; `clock` returns the
+    processor time of the calling thread in seconds.
     """
 
     def __init__(
@@ -95,8 +96,8 @@ class KeyTurns:
     # ---- asking
 
     def ask(self, address: str, act: Callable[[float], object], now: float) -> Turn | None:
-        """Request a turn. Return None if the caller may `take` one now. Otherwise `act(now)` is called once
-        it has one.
+        """Request a turn. Return None if the caller may call `take` now. Otherwise return the queued request;
+        `act(now)` is called in a turn when the request is granted.
 
         Raises TooManyWait if the queue of requests is full.
         """
@@ -116,7 +117,7 @@ class KeyTurns:
         return turn
 
     def take(self, address: str, act: Callable[[], T]) -> T:
-        """Call `act` in a turn, which allows one operation."""
+        """Call `act` in a turn, which allows `act` one operation. Return its result."""
         before, self._taking = self._taking, address
         try:
             return act()
@@ -124,8 +125,8 @@ class KeyTurns:
             self._taking = before
 
     def at_once(self, act: Callable[[], T]) -> T:
-        """Call `act`, which cannot wait: its operations may overdraw the budget by up to `burst`. Its
-        operations raise KeyNeeded if the budget is overdrawn by more.
+        """Call `act`, which cannot wait for a turn, and return its result. Its operations need no turn until
+        the budget is overdrawn by `burst`; then they raise KeyNeeded.
         """
         before, self._at_once = self._at_once, True
         try:
@@ -136,10 +137,10 @@ class KeyTurns:
     # ---- operations
 
     def run(self, operation: Callable[[], T], now: float) -> T:
-        """Runs `operation` and returns its result. If it raises, the failure counts against the group that
-        has the turn.
+        """Runs `operation` and returns its result. If the operation raises, this counts as a failure of the
+        group that has the turn.
 
-        Raises KeyNeeded.
+        Raises KeyNeeded if the caller does not have a turn.
         """
         whose, self._taking = self._taking, None
         if whose is None and not (self._at_once and self._refilled(now) > -self._burst):
@@ -168,7 +169,7 @@ class KeyTurns:
     # ---- giving turns
 
     def next_deadline(self) -> float | None:
-        """When `expire` is due."""
+        """Return the time at which `expire` is due, None if it is not."""
         if not self._good and not self._bad:
             return self._at if self._taken else None
         return self._at + max(-self._left, 0.0) / self._share

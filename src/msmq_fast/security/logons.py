@@ -7,8 +7,8 @@ affected.
 2. A group has `FREE_IN_ALL` failures for all accounts, existing ones or not, and is then locked in the same
    way: this stops a peer that tries one secret with many names.
 3. All failures together have a budget of `RATE` a second. It slows down a guesser with many addresses.
-4. Rules 2 and 3 do not concern an account that has logged on from the group before. So neither a neighbour
-   behind the same NAT nor a flood of unknown peers locks out an active user.
+4. Rules 2 and 3 do not concern an account that has logged on from the group before. So an active user is not
+   locked out by other peers behind the same NAT or by a flood of unknown peers.
 5. A success resets rule 1 for its pair. Counts without a new failure for `MEMORY` seconds are dropped.
 
 A failed attempt without an account name (with a token), or with an unknown name, counts for the account "".
@@ -66,8 +66,8 @@ class LogonLimits:
         self._budget = Allowance(RATE * _BURST, _BURST)
 
     def admit(self, account: str, address: str, *, proven: bool) -> str | None:
-        """Decide on a log-on; `proven` tells whether its secret is right. Return None to accept it, else the
-        reason, for logs.
+        """Decide on a log-on; `proven` is whether its secret is right. Return None if it is accepted,
+        otherwise the reason for the log.
 
         Call it once for each attempt, and only after the secret was compared, so that the duration of an
         attempt reveals nothing.

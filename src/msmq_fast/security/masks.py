@@ -132,7 +132,7 @@ class ConnectedNetworkRight(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class GenericMapping:
-    """The rights that the four generic bits stand for, for one kind of object."""
+    """The rights for which the four generic bits stand, for one kind of object."""
 
     read: int
     write: int

@@ -8,5 +8,5 @@ __all__ = ["nt_hash"]
 
 
 def nt_hash(password: str) -> bytes:
-    """Return the NT hash of a password, of which an NTLM client proves knowledge (MS-NLMP 3.3.1)."""
+    """Return the NT hash of a password. An NTLM client proves that it knows this hash (MS-NLMP 3.3.1)."""
     return md4(password.encode("utf-16-le", "surrogatepass"))

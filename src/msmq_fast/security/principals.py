@@ -34,7 +34,7 @@ class SenderType(IntEnum):
 
 
 class UnsignedSid(StrEnum):
-    """AMB-23: how far the SID of an unsigned message is trusted."""
+    """How far the SID in an unsigned message is trusted as that of its sender (AMB-23)."""
 
     USE = "use"
     ANONYMOUS = "anonymous"
@@ -81,9 +81,9 @@ class Principals:
         return _token(account, name or f"uid {uid}", groups + extra, groups[0] if groups else None)
 
     def of_name(self, name: str, groups: Iterable[str] = ()) -> Token:
-        """Return the token of a program authenticated as `name`: an account of the users file, else an
-        account derived from the name. The token also gets `groups`. Raises UsersFileError if a group does not
-        exist.
+        """Return the token of a program that was authenticated as `name`. If the users file has an account
+        with this name, the token is that of the account; otherwise its SID is derived from the name. The
+        token also gets `groups`. Raises UsersFileError if a group does not exist.
         """
         users = self.users
         extra = [users.group_sid(group) for group in groups]
@@ -95,10 +95,10 @@ class Principals:
         return _token(account, name, extra)
 
     def of_principal(self, principal: str, realm: str) -> Token:
-        """Return the token of an authenticated Kerberos principal: of the account `user@REALM`, or `user` in
-        our own `realm`.
+        """Return the token of an authenticated Kerberos principal: that of the account with the name
+        `user@REALM`, or, for principals of the server's own `realm`, `user`.
 
-        Without such an account, the token is that of a program with this principal as its name, without
+        If there is no such account, the SID of the token is derived from the principal, and the token has no
         groups.
         """
         name, at, of = principal.rpartition("@")
@@ -108,8 +108,8 @@ class Principals:
         return self.of_name(name if local else principal)
 
     def of_account(self, name: str) -> Token:
-        """Return the token of an account: a user's name, `uid:N`, `unix:NAME`,
-        `anonymous`, `everyone` or a SID.
+        """Return the token of an account: a user's name, `uid:N`, `unix:NAME`, `anonymous`, `everyone` or a
+        SID.
 
         Raises UsersFileError.
         """
@@ -125,16 +125,16 @@ class Principals:
         return self._known(user, []) if user is not None else self.of_sid(self.users.sid_of(name))
 
     def sid_of(self, name: str) -> Sid:
-        """Return the SID of a user or group by its name, of `uid:N`, of `unix:NAME`, or of `S-1-…`. Raises
-        UsersFileError.
+        """Return the SID of a user or group, given as its name, `uid:N`, `unix:NAME` or `S-1-…`. Raises
+        UsersFileError if it does not exist.
         """
         uid = _uid(name)
         return self.of_unix(uid).user if uid is not None else self.users.sid_of(name)
 
     def of_sid(self, account: Sid) -> Token:
-        """Return the token of an account that is known by its SID only; the groups are those of the account.
+        """Return the token for a SID, with the groups of the account that has this SID, if there is one.
 
-        The SID is not proven, so the token has no privileges.
+        The caller has not proven to be this account, so the token has no privileges.
         """
         if account == ANONYMOUS:
             return ANONYMOUS_TOKEN
@@ -146,8 +146,9 @@ class Principals:
     def of_sender(
         self, kind: int, identifier: bytes, unsigned: UnsignedSid, *, verified: bool = False
     ) -> Token | None:
-        """Return the token of the sender of a message (AMB-22), None if its SID is malformed. `verified`: a
-        signature proves the sender. `unsigned` is how far the SID of an unsigned message is trusted (AMB-23).
+        """Return the token of the sender of a message (AMB-22), None if its SID is malformed. `kind` and
+        `identifier` are from the SecurityHeader. `verified`: a signature proves the sender. `unsigned` is how
+        far the SID in an unsigned message is trusted (AMB-23).
         """
         if not verified and unsigned is UnsignedSid.ANONYMOUS:
             return ANONYMOUS_TOKEN
@@ -162,9 +163,9 @@ class Principals:
         return self.of_sid(account) if verified else self._of_claim(account)
 
     def _of_claim(self, account: Sid) -> Token:
-        """Return the token for a SID that the sender does not prove. A sender cannot claim to be a group, a
-        well-known account or an administrator: every access list has some of them, so such a claim would open
-        every queue.
+        """Return the token for a SID that the sender of a message names without proof. For the SID of a
+        group, a well-known account or an administrator, it is the anonymous token: every access list has some
+        of them, so any sender could otherwise use every queue.
         """
         if not account.is_account or self.users.is_group(account):
             return ANONYMOUS_TOKEN

@@ -24,8 +24,8 @@ _SMALL: Final = math.prod(n for n in range(3, 1000, 2) if all(n % d for d in ran
 
 
 def generate(bits: int) -> RSAPrivateKey:
-    """Return a new key pair. A key of 512 bits, as the base provider has, gives no protection today. Raises
-    ValueError if the size is not supported.
+    """Return a new key pair. A key of 512 bits, the size of the base provider, gives no protection today.
+    Raises ValueError if the size is not supported.
     """
     if bits >= _LIBRARY_MINIMUM:
         return rsa.generate_private_key(_EXPONENT, bits)
@@ -99,7 +99,9 @@ def from_pem(data: bytes) -> RSAPrivateKey:
     try:
         return _rsa(serialization.load_pem_private_key(data, None))
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise SecurityDataError("not a private key in PEM or DER without a password") from None
+        raise SecurityDataError(
+            "not a private key in PEM or DER, or the key is protected by a password"
+        ) from None
 
 
 def _rsa(key: object) -> RSAPrivateKey:

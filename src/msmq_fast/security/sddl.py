@@ -65,7 +65,8 @@ _NULL_ACL: Final = "NO_ACCESS_CONTROL"
 
 
 def parse_sid(text: str, domain: Sid | None = None) -> Sid:
-    """Parse a SID or a two-letter name of one. `domain` is the domain of names such as DA and DU.
+    """Parse a SID, given as `S-1-…` or as a two-letter name. `domain` is the SID of the domain to which names
+    such as DA and DU refer.
 
     Raises SddlError.
     """
@@ -189,7 +190,7 @@ def _ace(text: str, domain: Sid | None) -> Ace:
             raise SddlError(f"expected an entry with six fields, got {text!r}")
         kind, flags, rights, object_type, inherited, trustee = fields
         if kind not in _TYPES:
-            raise SddlError(f"no entry type {kind!r} in {text!r}")
+            raise SddlError(f"unknown entry type {kind!r} in {text!r}")
         type_ = _TYPES[kind]
         guids = [_guid(object_type), _guid(inherited)]
         if kind[0] != "O" and any(guids):
@@ -215,7 +216,7 @@ def _flags(text: str) -> int:
     for at in range(0, len(text), 2):
         word = text[at : at + 2]
         if word not in _FLAGS:
-            raise SddlError(f"no entry flag {word!r}")
+            raise SddlError(f"unknown entry flag {word!r}")
         flags |= _FLAGS[word]
     return flags
 
@@ -226,15 +227,15 @@ def _rights(text: str) -> int:
         try:
             mask = int(text, 16 if text[1:2] in ("x", "X") else 8 if octal else 10)
         except ValueError:
-            raise SddlError(f"{text!r} is not a mask") from None
+            raise SddlError(f"{text!r} is not an access mask: expected a number") from None
         if mask >= 1 << 32:
-            raise SddlError(f"the mask {text} has more than 32 bits")
+            raise SddlError(f"the access mask {text} has more than 32 bits")
         return mask
     mask = 0
     for at in range(0, len(text), 2):
         word = text[at : at + 2]
         if word not in _RIGHTS:
-            raise SddlError(f"no right {word!r}")
+            raise SddlError(f"unknown right {word!r}")
         mask |= _RIGHTS[word]
     return mask
 
@@ -274,7 +275,7 @@ def _ace_text(ace: Ace) -> str:
 
 
 def _plain_object(ace: Ace) -> bool:
-    """Whether `Ace.build` would make exactly this object entry from its fields."""
+    """Whether `Ace.build` returns exactly the same bytes for the fields of this object entry."""
     if not ace.is_object or ace.sid is None:
         return True
     return (

@@ -1,5 +1,5 @@
-"""Checks the signer of a message (MS-MQQB 3.1.5.8.3): compares its certificate with registered ones;
-UserCertCache.
+"""Checks that the signer of a message is the sender that the message names (MS-MQQB 3.1.5.8.3): compares its
+certificate with the registered ones, and caches the result (UserCertCache).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ CERTIFICATE_LIFETIME: Final = 1200.0  # seconds
 class SenderCertificates:
     """Checks whether a certificate belongs to the sender that a message names.
 
-    `registered` returns the certificates of a user, `signing_keys` the PublicSigningKeyList of a queue
-    manager.
+    `registered` returns the registered certificates of a user, `signing_keys` the PublicSigningKeyList of a
+    queue manager.
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class SenderCertificates:
         self.cache: AgingCache[tuple[bytes, bytes], bool] = AgingCache(size, lifetime)
 
     def forget(self) -> None:
-        """Drop the cache, because certificates were registered or removed."""
+        """Drop all cached results, because certificates were registered or removed."""
         self.cache.clear()
 
     def belongs(self, kind: int, sender: bytes, certificate: bytes, key: RSAPublicKey, now: float) -> bool:
-        """Whether the certificate belongs to the sender; `kind` and `sender` are from the SecurityHeader. A
-        message without a sender has no identity (QB-243), and its certificate is not registered. Such a
-        message is not authenticated. Its key must be an ordinary one, as each message costs an operation with
-        it.
+        """Whether the certificate belongs to the sender; `kind` and `sender` are from the SecurityHeader,
+        `key` is from the certificate. A message that names no sender (QB-243) is not authenticated, and its
+        certificate need not be registered. In this case, returns whether an operation with the key is cheap,
+        since each such message costs one operation.
         """
         match kind:
             case SenderType.NONE:
@@ -83,9 +83,9 @@ class SenderCertificates:
         return True
 
     def next_deadline(self) -> float | None:
-        """When `expire` is due."""
+        """Return the time at which `expire` is due, None if it is not."""
         return self.cache.next_deadline()
 
     def expire(self, now: float) -> None:
-        """UserCertCache Cleanup Timer (3.1.6.13)."""
+        """Handle the UserCertCache Cleanup Timer (3.1.6.13), if it is due."""
         self.cache.expire(now)

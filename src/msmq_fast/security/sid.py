@@ -51,8 +51,8 @@ class Sid:
 
     @classmethod
     def read(cls, data: bytes | memoryview, offset: int) -> tuple[Sid, int]:
-        """Return the SID at `offset` and its size. Raises SecurityDataError if it is malformed or
-        truncated.
+        """Return (SID that begins at `offset` of `data`, its size in bytes). Raises SecurityDataError if it
+        is malformed or truncated.
         """
         if offset < 0 or len(data) - offset < _HEAD:
             raise SecurityDataError(f"the SID at offset {offset} is truncated")
@@ -70,8 +70,8 @@ class Sid:
 
     @classmethod
     def build(cls, authority: int, *sub_authorities: int) -> Sid:
-        """Return a SID from its numbers. Raises SecurityDataError if a number or their count is out of
-        range.
+        """Return the SID with this identifier authority and these sub-authorities. Raises SecurityDataError
+        if a number is out of range, or if there are too many.
         """
         if len(sub_authorities) > MAX_SUB_AUTHORITIES:
             raise SecurityDataError("a SID has at most 15 sub-authorities")
@@ -101,11 +101,11 @@ class Sid:
         return subs[-1] if subs else None
 
     def child(self, rid: int) -> Sid:
-        """Return the SID of an account of this domain."""
+        """Return the SID of the account with the relative identifier `rid` in the domain with this SID."""
         return Sid.build(self.authority, *self.sub_authorities, rid)
 
     def within(self, domain: Sid) -> bool:
-        """Whether this is the SID of an account of `domain`."""
+        """Whether this is the SID of an account of the domain with the SID `domain`."""
         own = self.sub_authorities
         return bool(own) and (self.authority, own[:-1]) == (domain.authority, domain.sub_authorities)
 

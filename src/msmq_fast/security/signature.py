@@ -74,7 +74,7 @@ def _hosts(message: ParsedMessage) -> Hosts:
 
 
 def _replies(message: ParsedMessage, switches: SecuritySwitches) -> tuple[bytes, bytes]:
-    """Return ResponseQueue and AdminQueue."""
+    """Return (ResponseQueue, AdminQueue) of a message, in the form in which they are hashed."""
     admin = QueueField(message.admin_type, bytes(message.admin))
     response = QueueField(message.response_type, bytes(message.response))
     hosts = _hosts(message)
@@ -136,8 +136,8 @@ def verify(
     key: RSAPublicKey,
     switches: SecuritySwitches,
 ) -> SignatureType:
-    """Return the version of the valid signature of an unencrypted message (3.1.5.8.3); NONE if there is
-    none.
+    """Verify the signature of an unencrypted message (3.1.5.8.3). Return the version of hash for which it is
+    valid; NONE if it is valid for no version.
     """
     start = message.signature_offset
     signature = message.packet[start : start + message.signature_length]

@@ -21,7 +21,9 @@ class NameForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SecuritySwitches:
-    """The switches. Each is named after the open question of the MS-MQQB rule inventory that it answers."""
+    """The switches of signatures and encryption. The name of each begins with the number of the open question
+    that it answers, in the MS-MQQB rule inventory.
+    """
 
     amb82_names: NameForm = NameForm.FIELD
     """The form of the response, administration and destination queue in the hash."""

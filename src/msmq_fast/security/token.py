@@ -21,8 +21,8 @@ class Privilege(Flag):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """The identity of a caller. `user` is the account itself, which is also one of `sids`; `name` is for
-    people.
+    """The identity of a caller. `user` is the SID of the account, which is also in `sids`; `name` is a name
+    for people.
     """
 
     user: Sid

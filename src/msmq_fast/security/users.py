@@ -45,8 +45,8 @@ class UsersFileError(ValueError):
 @dataclass(frozen=True, slots=True)
 class User:
     """One account. `password` is a line of `passwords.hash_password` and `nt_hash` has 16 bytes; each is
-    empty if the account has none. `tokens` are SHA-256 digests, 32 bytes each, of the secrets that programs
-    present.
+    empty if the account does not have it. `tokens` are SHA-256 digests, 32 bytes each, of the secrets that
+    programs present.
     """
 
     name: str
@@ -87,12 +87,12 @@ class Users:
         return next((user for user in self.users.values() if user.sid == wanted), None)
 
     def is_group(self, wanted: Sid) -> bool:
-        """Whether the SID belongs to a group of this file."""
+        """Whether the SID belongs to a group of the users file."""
         return any(group == wanted for _, group in self.groups.values())
 
     def group_sid(self, name: str) -> Sid:
-        """Return the SID of a group, given its name in this file, a well-known name, or `S-1-…`. Raises
-        UsersFileError.
+        """Return the SID of a group, given its name in the users file, a well-known name, or `S-1-…`. Raises
+        UsersFileError if there is no such group.
         """
         key = name.casefold()
         if key in self.groups:
@@ -109,7 +109,7 @@ class Users:
         return frozenset(self.group_sid(name) for name in user.groups)
 
     def name_of(self, wanted: Sid) -> str:
-        """Return the name of a SID, "" if this file has none for it."""
+        """Return the name of the account or group with a SID, "" if the users file has none with it."""
         user = self.by_sid(wanted)
         if user is not None:
             return user.name
@@ -131,7 +131,9 @@ class Users:
     # ---- changes
 
     def add(self, name: str, *, uid: int | None, groups: Iterable[str], own_sid: Sid | None = None) -> User:
-        """Add an account; groups that do not exist are created. Raises UsersFileError."""
+        """Add an account, and create those of its groups that do not exist. Raises UsersFileError if the
+        name, `uid` or `own_sid` is already in use or invalid.
+        """
         self._check_name(name)
         if self.find(name) is not None or name.casefold() in self.groups:
             raise UsersFileError(f"a user or group {name!r} already exists")
@@ -147,7 +149,7 @@ class Users:
         return user
 
     def remove(self, name: str) -> User:
-        """Remove an account. Raises UsersFileError."""
+        """Remove an account. Raises UsersFileError if there is none with this name."""
         try:
             return self.users.pop(name.casefold())
         except KeyError:
@@ -171,7 +173,9 @@ class Users:
         self.users[name.casefold()] = replace(user, tokens=(*user.tokens, digest))
 
     def revoke_tokens(self, name: str) -> int:
-        """Remove all tokens of an account. Return how many there were. Raises UsersFileError."""
+        """Remove all tokens of an account. Return how many tokens it had. Raises UsersFileError if there is
+        no such account.
+        """
         user = self._known(name)
         self.users[name.casefold()] = replace(user, tokens=())
         return len(user.tokens)

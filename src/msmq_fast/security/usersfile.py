@@ -10,7 +10,7 @@ sid = "S-1-5-21-1-2-3-1001"
 [[users]]
 name = "alice"
 sid = "S-1-5-21-1-2-3-1000"
-uid = 1000                       # the Unix user that she is
+uid = 1000                       # the Unix user with this account
 groups = ["operators", "administrators"]
 password = "scrypt$…"
 nt_hash = "…"
@@ -107,13 +107,13 @@ def _digests(entry: dict[str, Any]) -> tuple[bytes, ...]:
 def _only(entry: dict[str, Any], known: set[str], what: str) -> None:
     unknown = sorted(set(entry) - known)
     if unknown:
-        raise UsersFileError(f"{what} has no key {unknown[0]!r}")
+        raise UsersFileError(f"unknown key {unknown[0]!r} in {what}")
 
 
 def _tables(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
     entries = content.get(key, [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise UsersFileError(f"{key} must be a list of tables, [[{key}]]")
+        raise UsersFileError(f"{key} must be a list of TOML tables, each written as [[{key}]]")
     return entries
 
 
@@ -172,10 +172,10 @@ def _quoted(text: str) -> str:
 
 
 class UsersSource:
-    """The current users file: read again whenever it has changed.
+    """The users file of a running server. It is read again whenever it has changed.
 
-    A missing file counts as one without users. If the file is invalid, the accounts read before stay in
-    force, and `on_error` is called once per change.
+    A missing file counts as one without users. If a changed file is invalid, the accounts that were read
+    before stay in force, and `on_error` is called once.
     """
 
     def __init__(self, path: Path, empty: Users, on_error: Callable[[str], None]) -> None:

@@ -23,8 +23,8 @@ _NONCE: Final = 12
 
 
 class Vault:
-    """Seals and opens secrets. The name of a secret is authenticated with it, so that two secrets cannot be
-    swapped.
+    """Seals and opens secrets. The name of a secret is authenticated together with the secret, so that two
+    stored secrets cannot be swapped.
     """
 
     def __init__(self, key: bytes, random_bytes: Callable[[int], bytes]) -> None:
@@ -41,16 +41,20 @@ class Vault:
     def open(self, name: bytes, sealed: bytes) -> bytes:
         """Returns the secret. Raises SecurityDataError if the key or name differs, or the data is damaged."""
         if sealed[:1] != _VERSION:
-            raise SecurityDataError("the secret has an unknown version")
+            raise SecurityDataError("the sealed secret has an unknown version")
         nonce = sealed[1 : 1 + _NONCE]
         try:
             return self._cipher.decrypt(nonce, sealed[1 + _NONCE :], name)
         except (InvalidTag, ValueError):
-            raise SecurityDataError("the key does not open the secret") from None
+            raise SecurityDataError(
+                "cannot open the secret: its key or name is another one, or it is damaged"
+            ) from None
 
 
 def key_of_text(text: str) -> bytes:
-    """Returns the key given as 64 hexadecimal digits or in base64. Raises SecurityDataError."""
+    """Returns the key of a vault from text: 64 hexadecimal digits, or base64. Raises SecurityDataError if the
+    text is neither.
+    """
     text = text.strip()
     with contextlib.suppress(ValueError):
         if len(text) == 2 * KEY_BYTES:
@@ -60,7 +64,7 @@ def key_of_text(text: str) -> bytes:
     except (binascii.Error, ValueError):
         key = b""
     if len(key) != KEY_BYTES:
-        raise SecurityDataError(f"not {KEY_BYTES} bytes in hexadecimal or base64")
+        raise SecurityDataError(f"the key of a vault must be {KEY_BYTES} bytes, in hexadecimal or base64")
     return key
 
 
@@ -80,7 +84,9 @@ def key_of_file(path: Path, random_bytes: Callable[[int], bytes]) -> bytes:
     try:
         return key_of_text(content.decode("ascii"))
     except (SecurityDataError, UnicodeDecodeError):
-        raise SecurityDataError(f"{path}: not {KEY_BYTES} bytes in hexadecimal or base64") from None
+        raise SecurityDataError(
+            f"{path}: expected a key of {KEY_BYTES} bytes, in hexadecimal or base64"
+        ) from None
 
 
 def _new(path: Path, key: bytes) -> bytes:

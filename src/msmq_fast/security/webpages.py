@@ -1,7 +1,8 @@
 """Protection from HTTP requests that a web page makes a browser send to this machine.
 
-A page may send requests to any host; the browser only keeps the answers from it. A page may also give its own
-host name our address (DNS rebinding): then it can even read the answers.
+A page may send requests to any host; the browser only hides the answers from the page. The name of the page's
+own host may also be given the address of this machine (DNS rebinding); then the page can even read the
+answers.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Ends(NamedTuple):
 
 
 def loopback_ends(server: tuple[Any, ...] | None, client: tuple[Any, ...] | None) -> Ends | None:
-    """Return both ends, without zones, and with IPv4 addresses in IPv4 form. None if it is not a loopback
-    connection.
+    """Return both ends of a connection, without zones, and with IPv4 addresses in IPv4 form. Return None if
+    it is not a loopback connection.
     """
     if not server or not client:
         return None
@@ -43,7 +44,9 @@ def _plain(end: tuple[Any, ...]) -> Address:
 
 
 def is_of_another_site(headers: Mapping[str, str]) -> bool:
-    """Whether a browser declares that the request is from a page of another origin (Fetch Metadata)."""
+    """Whether the request headers of a browser say that the request is from a page of another origin (Fetch
+    Metadata).
+    """
     return headers.get("Sec-Fetch-Site", "none").lower() not in _OWN
 
 

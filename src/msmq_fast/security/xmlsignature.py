@@ -75,7 +75,7 @@ def signed_info(manager: UUID, body: bytes, extension: bytes) -> bytes:
 
 
 def sign_value(key: RSAPrivateKey | DSAPrivateKey, octets: bytes) -> bytes:
-    """Return the SignatureValue over the octets of a SignedInfo element. Raises ValueError if the key is too
+    """Return the SignatureValue for the octets of a SignedInfo element. Raises ValueError if the key is too
     short.
     """
     value = digest(HashAlgorithm.SHA1, (octets,))
@@ -92,11 +92,12 @@ def is_valid(
     value: bytes,
     accepted: Collection[HashAlgorithm] = (HashAlgorithm.SHA1,),
 ) -> bool:
-    """Whether `value` is a signature over one of `spellings` by the private half of `key`, with one of the
-    hash algorithms `accepted`. An RSA signature may also be byte-reversed, as in CryptoAPI.
+    """Whether `value` is a signature over one of `spellings`, the possible forms of the signed octets, by the
+    private half of `key`, with one of the hash algorithms `accepted`. An RSA signature may also be
+    byte-reversed, as in CryptoAPI.
 
-    RSA takes at most two operations, however many spellings there are. The spellings after the first are only
-    computed if `value` is a signature by `key` over something else.
+    RSA takes at most two operations, however many spellings there are. The spellings after the first are
+    computed only if `value` is a signature by `key`, but not over the first one.
     """
     if isinstance(key, DSAPublicKey):
         return any(_is_valid_dsa(key, octets, value, accepted) for octets in spellings)
@@ -109,7 +110,7 @@ def is_valid(
 
 
 def _recovered(key: RSAPublicKey, value: bytes) -> bytes | None:
-    """Recovers the signed data from the value; None if `value` is not a signature by this key."""
+    """Recovers the signed data from an RSA signature; None if `value` is not a signature by this key."""
     if len(value) * 8 != (key.key_size + 7) & ~7:
         return None
     for order in (value, value[::-1]):
@@ -140,7 +141,7 @@ def _is_valid_dsa(
 
 
 def _half(key: DSAPublicKey) -> int:
-    """Return the size of each of the two numbers in bytes."""
+    """Return the size in bytes of each of the two numbers of a DSA signature."""
     return (key.parameters().parameter_numbers().q.bit_length() + 7) // 8
 
 
