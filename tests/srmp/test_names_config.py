@@ -69,7 +69,11 @@ def test_what_the_configuration_says() -> None:
             "expected a URL such as",
             marks=pytest.mark.rule("SR-113"),
         ),
-        ("signature_digests", ["sha1", "sha3"], 'expected one or more of sha1, md5, sha256, sha512, got "sha3"'),
+        (
+            "signature_digests",
+            ["sha1", "sha3"],
+            'expected one or more of sha1, md5, sha256, sha512, got "sha3"',
+        ),
     ],
 )
 def test_mistakes(key: str, value: object, says: str) -> None:

@@ -75,6 +75,9 @@ class Command:
 class Group:
     """A group of commands whose command lines begin with the same words. `sections` divide the list of
     commands on its help page: pairs of a heading and the names of the commands below it.
+
+    `former` is the command that had the name of the group before: it gets the words that name no command of
+    the group, and no help page shows it.
     """
 
     name: str
