@@ -36,6 +36,6 @@ def test_a_certificate_and_its_key(tmp_path: Path) -> None:
 def test_certificates_to_verify_with(tmp_path: Path) -> None:
     there, missing = tmp_path / "there.pem", tmp_path / "missing.pem"
     there.write_text("no PEM", encoding="ascii")
-    start = "no certificates to verify with: "
+    start = "certificates cannot be loaded: "
     assert complaint(lambda: _verifying(missing)) == f"srmp.ca_file: {missing}: {start}{MISSING}"
     assert complaint(lambda: _verifying(there)).startswith(f"srmp.ca_file: {there}: {start}")

@@ -1,4 +1,4 @@
-"""Access control according to the configuration: principals, guard and audit, and their updates while the
+"""Access control according to the configuration: accounts, rights and audit, and their updates while the
 server runs.
 """
 
@@ -55,20 +55,20 @@ class AccessControl:
         self._check_groups()
 
     def gate(self) -> SenderGate:
-        """Builds the gate that decides about the senders of messages."""
+        """Return the gate that decides whether the sender of a message may send it."""
         unsigned = UnsignedSid(self._config.interop.unsigned_sender_id)
         return SenderGate(self.principals, self.guard.authorizer, unsigned)
 
     def quarantine(self, manager: QueueManager) -> Callable[[], QueueCore | None] | None:
-        """Returns a function that returns the queue for messages of refused senders; the queue is created if
-        missing. Returns None if such messages are dropped.
+        """Create the queue for messages of refused senders if it is missing. Return a function that returns
+        the queue; None if such messages are dropped.
         """
         name = self._config.security.quarantine
         if not name:
             return None
         try:
             if manager.find(name).transactional:
-                raise DeclarationError(f'security.quarantine: "{name}" is transactional')
+                raise DeclarationError(f'security.quarantine: "{name}" must not be transactional')
         except QueueNotFound:
             security = parse_sddl(_FOR_ADMINISTRATORS)
             label = "messages of refused senders"
@@ -87,11 +87,11 @@ class AccessControl:
     # ---- upkeep
 
     def next_deadline(self) -> float:
-        """Return when `expire` is due."""
+        """Return the time at which `expire` is due."""
         return self._due
 
     def expire(self, now: float) -> None:
-        """Read the users file if it has changed, and write the refusals that the audit has held back."""
+        """Read the users file if it has changed, and log the refusals that the audit has collected."""
         self._due = now + _LOOK_INTERVAL
         users = self._source()
         if users is not self._seen:
@@ -121,7 +121,7 @@ class AccessControl:
         except UsersFileError as error:
             raise DeclarationError(str(error)) from None
         except OSError as error:
-            raise DeclarationError(f"{path}: {error.strerror}") from None
+            raise DeclarationError(f"the users file {path} cannot be read: {error.strerror}") from None
         if mode & 0o077:
             _log.warning("%s holds secrets and can be read by other users; change its mode to 0600", path)
 

@@ -86,7 +86,7 @@ class Assembly:
         randomness: random.Random | None = None,
     ) -> None:
         """`load` reads the configuration again and raises ConfigError; without it, nothing can be reloaded.
-        `clock` and `randomness` are by default those of the system.
+        `clock` and `randomness` default to those of the system.
         """
         self._config = config
         self._load = load
@@ -108,7 +108,9 @@ class Assembly:
         self._acceptors = Acceptors(loop, self._clock.monotonic, self._connections())
 
     def _connections(self) -> ConnectionTable:
-        """Return the table of connections, with limits that fit the file descriptors of this process."""
+        """Return the table of connections; its limits are reduced to the file descriptors that this process
+        may open.
+        """
         try:
             limits, scale = connection_limits(self._config)
         except ValueError as error:
@@ -119,7 +121,9 @@ class Assembly:
     # ------------------------------------------------------------------------------------------------- start
 
     async def start(self) -> None:
-        """Open the store, recover, open the listeners. Raises StoreError, ListenError, DeclarationError."""
+        """Open the store, recover its state, open the listeners. Raises StoreError, ListenError,
+        DeclarationError.
+        """
         config = self._config
         # Ports first: a taken one is the commonest mistake, and recovery may take seconds.
         bound = self._bind()
@@ -232,7 +236,9 @@ class Assembly:
         return bound
 
     def _bind_socket(self) -> dict[str, list[socket.socket]]:
-        """Bind the socket for programs, in the data directory that the store has created."""
+        """Bind the Unix socket for programs. By default it is in the data directory, which the store has
+        created.
+        """
         path = self._config.app_socket
         if path is None:
             return {}
@@ -269,8 +275,8 @@ class Assembly:
         return store
 
     def _note_name(self, store: Store) -> None:
-        """Warn if the computer name has changed: path names with the old name, as programs and peers use
-        them, then fail.
+        """Warn if the computer name has changed: programs and peers that use path names with the old name
+        then get errors.
         """
         name, before = self._manager.name, store.meta(MetaName.COMPUTER_NAME)
         if before == name:
@@ -289,8 +295,8 @@ class Assembly:
     def _front_ends_of(self, runtime: Runtime, bound: Bound) -> list[FrontEnd]:
         """Return the front ends of this server, in the order in which they stop.
 
-        Programs and remote readers stop first, so that they get their answers while messages are still
-        delivered.
+        The front ends of programs and remote readers stop first, so that their requests are still answered
+        while messages are delivered.
         """
         counters = Counters()
         mqqb = self._mqqb = MqqbListener(runtime)
@@ -342,13 +348,15 @@ class Assembly:
         return self._store
 
     def ready_line(self) -> str:
-        """`ready name=… guid=…`, then each listener; several addresses are separated by commas."""
+        """Return the text `ready name=… guid=…`, followed by `LISTENER=ADDRESS` for each listener; several
+        addresses are separated by commas.
+        """
         words = ["ready", f"name={self._manager.name}", f"guid={self._manager.guid}"]
         words += [f"{name}={','.join(addresses)}" for name, addresses in self._addresses.items()]
         return " ".join(words)
 
     def reload(self) -> Reload:
-        """Returns the object that applies a changed configuration; the same one at each call."""
+        """Return the object that applies a changed configuration; each call returns the same object."""
         if self._reload is not None:
             return self._reload
         assert self._load is not None  # noqa: S101 - the caller has given it
@@ -366,8 +374,8 @@ class Assembly:
         return self._reload
 
     def _reload_for(self, user: str) -> dict[str, Any]:
-        """Reload at the request of an administrator. Returns the changed keys, and those that need a
-        restart.
+        """Reload the configuration at the request of an administrator. Returns the fields of Reloaded, such
+        as the changed keys and the keys that need a restart.
         """
         try:
             return asdict(self.reload().run(f"reload by {user}"))
@@ -431,8 +439,8 @@ class Assembly:
         """Drain and stop: accept no more work, end sessions and waiting reads, write everything that was
         accepted.
 
-        If a step raises, the fault is counted and logged, and the next step runs: accepted messages are
-        written in any case.
+        If a step raises an exception, the exception is counted and logged, and the next step runs: accepted
+        messages are written in any case.
         """
         self._not_ready = "draining"
         runtime = self._runtime

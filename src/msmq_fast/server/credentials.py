@@ -42,11 +42,12 @@ def warn_of_readable_files(config: Config) -> None:
 def token_table(
     config: Config, logons: LogonLimits | None = None, accounts: Callable[[], Users] | None = None
 ) -> TokenTable:
-    """Return the tokens of the [[users]], and of the users file, whose current accounts `accounts` returns.
+    """Return the table of the tokens in [[users]] and in the users file. `accounts` returns the current
+    contents of the users file.
 
-    `logons` slows down callers that guess. Short tokens are logged.
+    `logons` limits the wrong tokens from one address. The names of users with short tokens are logged.
 
-    Raises DeclarationError if a token file cannot be read or is empty.
+    Raises DeclarationError if a token file cannot be read, or a token is empty.
     """
     users: dict[str, str | bytes] = {}
     for user in config.users:
@@ -58,7 +59,9 @@ def token_table(
             try:
                 token = user.token_file.read_text(encoding="utf-8").strip()
             except OSError as error:
-                raise DeclarationError(f'user "{user.name}": {user.token_file}: {error.strerror}') from None
+                raise DeclarationError(
+                    f'user "{user.name}": the token file {user.token_file} cannot be read: {error.strerror}'
+                ) from None
         if not token:
             raise DeclarationError(f'user "{user.name}": the token is empty')
         if len(token) < SHORT_TOKEN:
@@ -74,7 +77,9 @@ def token_table(
 
 @dataclass(slots=True)
 class _Loaded:
-    """A context, the files that it was loaded from, and the key of the configuration that names them."""
+    """A TLS context, the files from which it was loaded, and `name`, the configuration key that names these
+    files.
+    """
 
     context: ssl.SSLContext
     certificate: Path
@@ -89,8 +94,8 @@ class TlsFiles:
         self._loaded: list[_Loaded] = []
 
     def context(self, certificate: Path | None, key: Path | None, name: str) -> ssl.SSLContext | None:
-        """Return the TLS context of a listener, None if no files are given. Raises DeclarationError, which
-        names the key `name`.
+        """Return a TLS context with the certificate for a listener; None if no files are given. Raises
+        DeclarationError, whose text names the configuration key `name`.
         """
         if certificate is None or key is None:
             return None
@@ -101,8 +106,8 @@ class TlsFiles:
         return context
 
     def prepare(self, config: Config) -> Callable[[], None]:
-        """Check all files that `config` names, and return a function that loads them for new connections.
-        Raises DeclarationError, without any change, if a file is invalid.
+        """Check all certificates and keys that `config` names, and return a function that loads them for new
+        connections. Raises DeclarationError if a file is invalid; nothing is then changed.
         """
         wanted = [_Loaded(one.context, *_files(config, one), one.name) for one in self._loaded]
         for one in wanted:
@@ -117,8 +122,8 @@ class TlsFiles:
 
 
 def _files(config: Config, loaded: _Loaded) -> tuple[Path, Path]:
-    """Return the files of a context in a configuration. If it names none, return the files that the context
-    was loaded from.
+    """Return (certificate, key): the files that `config` names for a context or, if it names none, those from
+    which the context was loaded.
     """
     section, _, key = loaded.name.rpartition(".")
     listener = config.section(section)
@@ -135,7 +140,7 @@ def _load(context: ssl.SSLContext, certificate: Path, key: Path, name: str) -> N
 
 
 def _unusable(certificate: Path, key: Path, error: OSError) -> str:
-    """Return which of the two files is wrong, and why."""
+    """Return a text that says which of the two files is wrong, and why."""
     for file in (certificate, key):
         try:
             file.open("rb").close()

@@ -1,4 +1,6 @@
-"""The queues that the configuration declares: creates missing ones and updates the properties of others."""
+"""The queues that the configuration declares: creates those that are missing, and updates the properties of
+existing ones.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ class DeclarationError(Exception):
 
 
 def declare(manager: QueueManager, declarations: list[QueueDeclaration]) -> None:
-    """Create or update every declared queue; durable with the next commit. Raises DeclarationError; if a
-    stored queue differs from its declaration in a fixed property, nothing has changed.
+    """Create or update every declared queue; the changes are durable with the next commit. Raises
+    DeclarationError; if the reason is a stored queue with another value of a fixed property, nothing has
+    changed.
     """
     check(manager, declarations)
     for declaration in declarations:
@@ -28,8 +31,8 @@ def declare(manager: QueueManager, declarations: list[QueueDeclaration]) -> None
 
 
 def check(manager: QueueManager, declarations: list[QueueDeclaration]) -> None:
-    """Compare the declarations with the stored queues. Raises DeclarationError if they differ in a fixed
-    property.
+    """Compare the declarations with the stored queues. Raises DeclarationError if a queue differs from its
+    declaration in a fixed property.
     """
     for declaration in declarations:
         try:

@@ -1,10 +1,10 @@
-"""The interface of all front ends, and the runtime that they share.
+"""The interface of all front ends, and the objects that they share.
 
 To add a front end:
 
 1. Give it a package in `server/` with one class that derives from `FrontEnd` and takes a `Runtime`.
-2. Bind its sockets in `Assembly._bind`: a taken port must be known before the store is opened.
-3. Put it into the list in `Assembly._front_ends_of`, at its place in the order of stopping.
+2. Bind its sockets in `Assembly._bind`: the start must fail before the store is opened if a port is in use.
+3. Put it into the list in `Assembly._front_ends_of`, which has the order in which front ends stop.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Bound = Mapping[str, list[socket.socket]]
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The runtime that the front ends of one server share."""
+    """The objects that the front ends of one server share."""
 
     config: Config
     loop: asyncio.AbstractEventLoop
@@ -56,8 +56,8 @@ class Runtime:
 
 
 class FrontEnd:
-    """One way into the server, or out of it. Its methods are called in the order of their definition; a front
-    end overrides those that it needs.
+    """A part of the server that communicates by one protocol. The methods are called in the order of their
+    definition; a front end overrides those that it needs.
     """
 
     async def listen(self, bound: Bound) -> None:
@@ -67,13 +67,15 @@ class FrontEnd:
         """Apply the limits of a reloaded configuration."""
 
     def labelled(self) -> Iterable[Labelled]:
-        """Return the values with their labels, for the metrics."""
+        """Return the metrics of this front end with their labels."""
         return ()
 
     async def stop(self) -> None:
-        """Accept no more work, and end what can end now. The store still accepts writes."""
+        """Accept no more work, and end sessions and requests that can end now. The store still accepts
+        writes.
+        """
 
     async def close(self) -> None:
-        """Close the connections once pending answers are sent. What this writes to the store is durable
-        before the next front end is closed.
+        """Close the connections once pending answers are sent. All writes to the store that this causes are
+        durable before the next front end is closed.
         """

@@ -1,4 +1,6 @@
-"""Starts, runs and stops the server: store, recovery, queues, listeners, the ready line; and the reverse."""
+"""Starts a server (store, recovery, queues, listeners, ready line), runs it, and stops it in the reverse
+order.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _COLLECT_AFTER = 50_000  # container objects made and not freed between two coll
 
 
 class Ending(Enum):
-    """Why the server stopped."""
+    """The reasons why a server stops."""
 
     SIGNAL = "signal"
     STORE_FAILED = "store failed"
@@ -47,7 +49,7 @@ class _Stop:
             self.because(Ending.SIGNAL)
 
     def because(self, ending: Ending) -> None:
-        """Stop for this reason, unless there is one already."""
+        """Stop for the reason `ending`, unless the server already stops for another one."""
         if not self._reason.done():
             self._reason.set_result(ending)
 
@@ -97,7 +99,7 @@ async def serve(
 
 
 def _quieten_collector() -> None:
-    """Excludes existing objects from garbage collection and makes it rare: message objects never form
+    """Exclude existing objects from garbage collection, and make collections rare: message objects never form
     cycles.
     """
     gc.collect()
@@ -111,8 +113,8 @@ def _overdue(force: Callable[[], None]) -> None:
 
 
 def announce_on_stdout(line: str) -> None:
-    """Print the ready line. If the output fails, the server continues and later exits with success. So the
-    line bypasses the buffer of `sys.stdout`, which would be flushed again at exit.
+    """Print the ready line. If that fails, the server continues, and its later exit code is not affected: the
+    line is written without the buffer of `sys.stdout`, which would be flushed again at exit.
     """
     with contextlib.suppress(OSError, ValueError):
         os.write(sys.stdout.fileno(), f"{line}\n".encode())

@@ -1,4 +1,6 @@
-"""Signatures and encryption according to the configuration: keys, certificates, caches, and their users."""
+"""Signatures and encryption according to the configuration: keys, certificates, caches, and the objects that
+use them.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ class MessageSecurity:
     """The keys and certificates of one server; create it once the queue manager runs. Raises DeclarationError
     if a key is invalid.
 
-    `touch` requests an iteration of the commit loop, because something must be committed.
+    `touch` requests an iteration of the commit loop, which commits the pending writes.
     """
 
     def __init__(
@@ -75,8 +77,8 @@ class MessageSecurity:
             self.keyring.load(discard=settings.discard_keys)
         except SecurityDataError:
             raise DeclarationError(
-                "the private keys in the store are sealed with another key than the one in protection.key or "
-                f"{config.key_file} holds; protection.discard_keys = true gives them up"
+                "the private keys in the store are encrypted with a key other than that in protection.key or "
+                f"{config.key_file}. Restore that key, or set protection.discard_keys = true to delete them"
             ) from None
         self.certificates.load()
         self.turns = KeyTurns(config.limits.key_percent / 100)
@@ -111,8 +113,8 @@ class MessageSecurity:
     # ---- key pairs
 
     def make_keys(self) -> None:
-        """Generates missing key pairs in another thread, and publishes them. No peer can use a key that does
-        not exist yet, so nothing waits for this.
+        """Generate missing key pairs in another thread, and publish them. Nothing waits for the key pairs: no
+        peer can use a key that does not exist yet.
         """
         missing = self.keyring.missing(self._providers)
         if not missing:
@@ -152,7 +154,7 @@ class MessageSecurity:
         task.add_done_callback(self._making.discard)
 
     async def stop(self) -> None:
-        """Wait until the keys that are being generated are done."""
+        """Wait until the key pairs that are being generated are complete."""
         while self._making:
             await asyncio.wait(self._making)
 
@@ -163,7 +165,7 @@ class MessageSecurity:
         return self._timed.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Drop expired cache entries, and process queued messages that need a key."""
+        """Drop expired cache entries, and process messages that wait for an operation with a key."""
         self._timed.expire(now)
 
 
@@ -174,10 +176,11 @@ def _complain(done: Completion[None]) -> None:
 
 
 def refuse_lost_key(config: Config, tables: Tables) -> None:
-    """Raise DeclarationError if the key file is missing although the store holds secrets sealed with it.
+    """Raise DeclarationError if the key file is missing although the store holds secrets that are encrypted
+    with its key.
 
-    Call this before anything is written: the usual cause is a restored backup, whose operator still has the
-    file.
+    Call this before anything is written to the store. The usual cause is a restored backup: the operator
+    still has the file and can put it back.
     """
     if config.protection.key or config.protection.discard_keys or config.key_file.exists():
         return
@@ -185,8 +188,8 @@ def refuse_lost_key(config: Config, tables: Tables) -> None:
     if tables.scan(Table.META, prefix, prefix[:-1] + bytes((prefix[-1] + 1,)), 1):
         raise DeclarationError(
             f"{config.key_file.name} is missing: {config.key_file} does not exist, and the store in "
-            f"{config.data} holds private keys that were sealed with it. Put the file back (msmq-fast backup "
-            "does not copy it), or give the keys up with protection.discard_keys = true"
+            f"{config.data} holds private keys that were encrypted with it. Put the file back (msmq-fast "
+            "backup does not copy it), or set protection.discard_keys = true to delete the private keys"
         )
 
 
@@ -235,5 +238,5 @@ def _switches(interop: InteropConfig) -> SecuritySwitches:
 def _named(known: dict[str, T], key: str, name: str) -> T:
     found = known.get(name.casefold())
     if found is None:
-        raise DeclarationError(f"protection.{key}: {name!r} is none of {', '.join(known)}")
+        raise DeclarationError(f"protection.{key}: {name!r} is not one of {', '.join(known)}")
     return found

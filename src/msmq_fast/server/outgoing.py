@@ -1,4 +1,6 @@
-"""Assigns outgoing queues to transports: each gets a channel of the carrier for its kind of destination."""
+"""Assigns outgoing queues to transports: each queue gets a channel from the carrier for its kind of
+destination.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ __all__ = ["Carrier", "Dispatcher"]
 
 
 class Carrier(Protocol):
-    """Carries the messages of outgoing queues of one kind."""
+    """A transport that sends the messages of outgoing queues with one kind of names."""
 
     def channel_of(self, queue: OutgoingQueue) -> Channel:
-        """Returns the channel that gets the messages of a queue."""
+        """Return the channel that sends the messages of a queue."""
 
     def removed(self, queue: OutgoingQueue) -> None:
         """Called after a queue was deleted."""
@@ -25,8 +27,8 @@ class Carrier(Protocol):
 
 class Dispatcher(FrontEnd):
     """Opens one channel for each outgoing queue; from then on, the queue reports its messages to the channel.
-    Queues with MULTICAST and HTTP names have their own carriers; without one, their messages wait until they
-    expire. All other queues use the carrier `usual`.
+    Queues with MULTICAST and HTTP names have carriers of their own; if such a carrier is off, the messages of
+    its queues wait until they expire. All other queues use the carrier `usual`.
     """
 
     def __init__(
@@ -39,14 +41,16 @@ class Dispatcher(FrontEnd):
         self._left = 0  # messages that left queues which are no more
 
     async def listen(self, bound: Bound) -> None:
-        """Hand queues with waiting messages to the carriers."""
+        """Assign the existing and all later outgoing queues to the carriers."""
         self._manager.outgoing_queues.opened.connect(self._added)
         self._manager.outgoing_queues.removed.connect(self._removed)
         for queue in self._manager.outgoing():
             self._added(queue)
 
     async def stop(self) -> None:
-        """Stop handing queues to the carriers."""
+        """Take all outgoing queues offline: they send no more messages, except in sessions that are still
+        open.
+        """
         self._manager.outgoing_queues.bring_online(False)
 
     @property

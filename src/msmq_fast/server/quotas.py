@@ -17,7 +17,7 @@ _PART: Final = 8  # of the computer's quota, for its journal and for each dead-l
 
 
 def computer_quota(config: Config) -> int:
-    """Return the quota of all messages in KB. By default half of the disk, but not less than the default of
+    """Return the quota of all messages in KB. The default is half of the disk, but at least the default of
     Windows.
     """
     configured = config.queue_manager.quota
@@ -44,8 +44,8 @@ def _part(config: Config, configured: int | None) -> int:
 
 
 def _size_of_disk(directory: Path) -> int:
-    """Return the size in bytes of the file system that holds the directory, or will hold it; 0 if it is
-    unknown.
+    """Return the size in bytes of the file system on which the directory is, or will be created; 0 if the
+    size is unknown.
     """
     for place in (directory, *directory.absolute().parents):
         try:

@@ -1,11 +1,12 @@
 """Applies a changed configuration while the server runs: after SIGHUP, or at the request of an administrator.
 
 1. The configuration is read again, as at the start. A mistake ends the reload here, without any change.
-2. Each part prepares: it checks its keys, and returns a function that applies them. A part that raises ends
-   the reload here, without any change.
-3. The changes are applied. Keys that differ and are not live need a restart: they are listed.
+2. Each part prepares the change: it checks its keys, and returns a function that applies them. If a part
+   raises an exception, the reload ends here, without any change.
+3. The changes are applied. Changed keys that are not live need a restart: the result lists them.
 
-To make a key live: mark it with `live=True` in its section, and give `Assembly` a part that applies it.
+To make a key live: mark it with `live=True` in its section, and add a part that applies it in
+`Assembly.reload`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Part = Callable[[Config], Callable[[], None]]
 
 
 class ReloadError(Exception):
-    """The configuration cannot be applied; `lines` say why, and what has changed nevertheless."""
+    """The configuration cannot be applied. `lines` say why, and which changes are nevertheless in force."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__("; ".join(lines))
@@ -55,7 +56,7 @@ class Reloaded:
 
 
 class Reload:
-    """Reads the configuration again and hands it to the parts."""
+    """Reads the configuration again, and lets the parts of the server apply it."""
 
     def __init__(self, config: Config, load: Callable[[], Config], parts: Sequence[Part]) -> None:
         """`config` is the configuration in force; reloads update it. `load` raises ConfigError."""
@@ -67,7 +68,9 @@ class Reload:
         self._restart: list[str] = []
 
     def on_signal(self) -> None:
-        """Handles SIGHUP. Does not raise if the configuration is invalid."""
+        """Reload the configuration after SIGHUP. An invalid configuration is logged and raises no
+        exception.
+        """
         with contextlib.suppress(ReloadError):
             self.run("SIGHUP")
 
@@ -95,7 +98,7 @@ class Reload:
         return done
 
     def labelled(self) -> Iterator[Labelled]:
-        """Yield the values with their labels, for the metrics."""
+        """Yield the metrics of reloads with their labels."""
         yield Labelled(
             "config_reloads_total",
             "Reloads of the configuration, by result.",
@@ -130,12 +133,12 @@ class Reload:
             for change in changes:
                 change()
         except DeclarationError as error:  # a queue; its part is the last one
-            raise ReloadError([f"all but the queues is in force: {error}"]) from None
+            raise ReloadError([f"all changes except those of [[queues]] are in force: {error}"]) from None
         return new
 
     def _adopt(self, new: Config) -> Reloaded:
-        """Copy the live keys into the configuration in force. Return them and the keys that need a
-        restart.
+        """Copy the values of the changed live keys into the configuration in force. Return these keys, and
+        the changed keys that need a restart.
         """
         changed, restart = [], []
         for name, live in _differences(self._config, new):
@@ -150,7 +153,7 @@ class Reload:
 
 
 def _differences(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
-    """Yield the keys that differ, and whether each can change while the server runs."""
+    """Yield (key, whether it can change while the server runs) for each key that differs."""
     for name, section in SECTIONS.items():
         before, after = old.section(name), new.section(name)
         for key, entry in keys_of(section).items():
@@ -163,24 +166,30 @@ def _differences(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
 
 
 def _same_kind(before: object, after: object) -> bool:
-    """False if a file is added or removed: that enables or disables something, which needs a restart."""
+    """Return False if the path of a file is added or removed: that turns a function of the server on or off,
+    which needs a restart.
+    """
     return not (isinstance(before, Path) or isinstance(after, Path)) or None not in (before, after)
 
 
 def log_settings(config: Config) -> Callable[[], None]:
-    """Prepare the part for [log]."""
+    """Prepare a change of [log]: return the function that applies it."""
     return partial(set_up, config.log.level, config.log.format)
 
 
 def user_tokens(tokens: TokenTable, config: Config) -> Callable[[], None]:
-    """Prepare the part for [[users]]; open connections keep their identity."""
+    """Prepare a change of [[users]]: return the function that applies it. Open connections keep their
+    identity.
+    """
     return partial(tokens.replace, token_table(config))
 
 
 def queue_declarations(
     manager: QueueManager, touch: Callable[[], None], config: Config
 ) -> Callable[[], None]:
-    """Prepare the part for [[queues]]. `touch` requests an iteration of the commit loop."""
+    """Prepare a change of [[queues]]: return the function that applies it. `touch` requests an iteration of
+    the commit loop.
+    """
     check(manager, config.queues)
 
     def change() -> None:

@@ -1,5 +1,5 @@
-"""Lists what a configuration opens, to which callers, and the key that disables or restricts it (`security
-review`).
+"""Lists the operations and quotas that a configuration opens, the callers to which it opens them, and the key
+that restricts each of them (`msmq-fast security review`).
 
 To add an entry, append an `Opening` in the function of its section. An entry describes what the configuration
 allows, whether or not the server runs; the descriptors of existing queues are shown by `msmq-fast acl show`.
@@ -27,7 +27,7 @@ _ALL: Final = "all addresses"
 
 
 class State(StrEnum):
-    """How open something is."""
+    """How far an operation is open to callers."""
 
     OPEN = "open"  # to unauthenticated callers, to all users of this computer, or by a broken method
     LIMITED = "limited"  # to callers that the configuration names, or up to a limit
@@ -36,10 +36,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """One thing that callers can do.
+    """One operation that a configuration opens to callers, or keeps closed.
 
-    `key` is the setting, with a value, that disables or restricts it; for something closed, the setting that
-    keeps it closed.
+    `key` is the setting, with a value, that disables or restricts the operation; for a closed operation, the
+    setting that keeps it closed.
     """
 
     subject: str
@@ -69,7 +69,7 @@ def rows(config: Config) -> list[dict[str, Any]]:
 
 
 def summary(config: Config) -> str:
-    """Return one line: the profile, and what is open."""
+    """Return one line with the security profile and the subjects of everything that is open."""
     found = [opening for opening in review(config) if opening.state is State.OPEN]
     named = [f"{opening.subject} {opening.port or ''}".rstrip() for opening in found]
     shown = ", ".join(named) or "nothing"
@@ -77,7 +77,7 @@ def summary(config: Config) -> str:
 
 
 def _reach(hosts: tuple[str, ...]) -> tuple[str, bool]:
-    """Return the addresses of a listener as text, and whether other computers can reach them."""
+    """Return (addresses of a listener as text, whether other computers can reach them)."""
     outside = [host for host in hosts if not _is_loopback(host)]
     if any(host in ("0.0.0.0", "::") for host in outside):  # noqa: S104 - named, not bound
         return _ALL, True
@@ -358,8 +358,8 @@ def _rights(config: Config) -> Iterator[Opening]:
 def _choice(
     subject: str, chosen: bool, opened: tuple[str, str], closed: tuple[str, str], key: str, value: str
 ) -> Opening:
-    """Return the opening that one key controls; `opened` and `closed` are pairs of the callers and what they
-    may do.
+    """Return the opening that one key controls. `opened` and `closed` are pairs (callers, what these callers
+    may do) for the two states; `value` is the value of the key that closes it.
     """
     to, what = opened if chosen else closed
     return Opening(

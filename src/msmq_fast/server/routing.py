@@ -29,11 +29,11 @@ _log = logging.getLogger("msmq_fast.mqqb")
 
 
 class Routing:
-    """The routes of one server. It has a deadline (MS-MQBR 3.1.2.1), so add it to the commit loop. `wall_s`
-    returns Unix seconds, for reports on traced messages.
+    """The routes of one server. The object has a deadline (MS-MQBR 3.1.2.1), so add it to the commit loop.
+    `wall_s` returns Unix seconds, for reports on traced messages.
 
     `channel_of` returns the channel of an outgoing queue. `on_changed` is called after a change of the
-    routes: the next hops of any queue may differ. `forward` is the hook by which sessions forward messages.
+    routes, which may change the next hops of any queue. Sessions call `forward` to forward messages.
     """
 
     def __init__(
@@ -70,7 +70,9 @@ class Routing:
         )
 
     def start(self) -> None:
-        """Start routing once the sessions exist. The directory also decides which messages are forwarded."""
+        """Start routing; call this when the sessions exist. The directory also decides whether this server
+        forwards messages.
+        """
         self._manager.directory.rearranged.connect(self.refresh)
         self.refresh()
 
@@ -102,7 +104,7 @@ class Routing:
             _log.debug("a report for %s is discarded: %s", name, error)
 
     def next_deadline(self) -> float | None:
-        """Return when the routes are due to be read again."""
+        """Return the time at which the routes must be read again."""
         return self.router.next_deadline()
 
     def expire(self, now: float) -> None:
@@ -112,7 +114,7 @@ class Routing:
 
 
 def static_routes(declared: list[RouteDeclaration]) -> dict[UUID | str, tuple[Target, ...]]:
-    """Return the routes by GUID or case-folded host name."""
+    """Return the next hops of [[routes]] by destination: a GUID, or a case-folded host name."""
     return {
         _guid(route.destination) or route.destination.casefold(): tuple(_hop(text) for text in route.via)
         for route in declared

@@ -15,8 +15,8 @@ __all__ = ["queue_manager_settings"]
 
 
 def queue_manager_settings(config: Config, *, multicast: bool = False) -> QueueManagerSettings:
-    """Return the settings for the queue manager, which does not read the configuration. `multicast`: the
-    server can send to multicast groups.
+    """Return the settings for the queue manager, which does not read the configuration itself. `multicast`:
+    whether the server can send to multicast groups.
     """
     return QueueManagerSettings(
         computer_name=config.name,

@@ -309,7 +309,11 @@ def test_it_is_off_by_default_and_refused_then(tmp_path: Path) -> None:
 
 def test_mistakes_are_explained_in_one_line(tmp_path: Path) -> None:
     for key, value, line in (
-        ("interfaces", "eth99", 'pgm.interfaces: "eth99" is neither an interface of this machine'),
+        (
+            "interfaces",
+            "eth99",
+            'pgm.interfaces: "eth99" is neither the name nor the IPv4 address of an interface',
+        ),
         ("ttl", "0", "expected a whole number from 1 to 255"),
     ):
         done = command(

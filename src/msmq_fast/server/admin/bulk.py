@@ -1,4 +1,4 @@
-"""The bulk API of a running server: connects its calls with the queue manager."""
+"""The bulk API of a running server: connects the calls of the API with the queue manager."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ BULK_PATH: Final = "/v1/bulk"
 
 
 class BulkService:
-    """The bulk API; create it once the queue manager runs. The admin port serves `application` under
-    /v1/bulk.
+    """The bulk API; create it once the queue manager runs. The admin port serves `application`, the calls of
+    the API, under /v1/bulk.
     """
 
     def __init__(self, runtime: Runtime, not_ready: Callable[[], str | None]) -> None:
@@ -70,7 +70,7 @@ class BulkService:
         )
 
     def labelled(self) -> Iterator[Labelled]:
-        """Yield the values with their labels, for the metrics."""
+        """Yield the metrics of the bulk API with their labels."""
         figures, read = self._figures, self.reader.figures
         requests: dict[tuple[str, ...], float] = {
             (call, str(status)): count for (call, status), count in figures.requests.items()
@@ -116,8 +116,6 @@ class BulkService:
         return Labelled("leased_messages", about, ("subscription",), held, grows=False)
 
     def close(self) -> None:
-        """Stop the bulk API. Streams that are still being read break off. Call this before the store is
-        closed.
-        """
+        """Stop the bulk API: open streams break off. Call this before the store is closed."""
         self.reader.close()
         self._stagers.shutdown(cancel_futures=True)

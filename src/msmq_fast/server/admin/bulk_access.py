@@ -23,8 +23,8 @@ _MEMORY: Final = 2.0  # seconds that a user of this machine is known without ask
 def bulk_callers(
     access: Access, tokens: TokenTable, principals: Principals, monotonic: Callable[[], float]
 ) -> Callers:
-    """Return the check of callers for the setting `bulk.access`. A change of groups takes effect within two
-    seconds.
+    """Return the object that identifies callers and admits them according to `bulk.access`. A change of the
+    groups of a user takes effect within two seconds.
     """
 
     @lru_cache(maxsize=64)

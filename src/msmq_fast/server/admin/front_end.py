@@ -17,10 +17,12 @@ ADMIN = "admin"
 
 
 class AdminFrontEnd(FrontEnd):
-    """Serves `view`, and messages in bulk unless `bulk.access` is off."""
+    """Serves the data of `view`, and the bulk API unless `bulk.access` is off."""
 
     def __init__(self, runtime: Runtime, view: View, not_ready: Callable[[], str | None]) -> None:
-        """`not_ready` returns why no rows are staged now, None if they are."""
+        """`not_ready` returns the reason why the server does not accept rows of the bulk API now, None if it
+        does.
+        """
         config = runtime.config
         self._bulk = BulkService(runtime, not_ready) if config.bulk.access != Access.OFF else None
         admin = config.listen.admin

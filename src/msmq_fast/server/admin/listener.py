@@ -26,8 +26,8 @@ _HEAD = 10.0  # seconds from the first byte of a connection to its first whole h
 
 
 class _Refused(logging.Filter):
-    """Counts errors that the client causes. Without it, aiohttp logs a traceback for each, as for a fault of
-    the server.
+    """A log filter that counts errors that a client causes. Without it, aiohttp would log a traceback for
+    each of them, as for a fault of the server.
     """
 
     def __init__(self, refuse: Callable[[str, str, str], None]) -> None:
@@ -35,7 +35,9 @@ class _Refused(logging.Filter):
         self._refuse = refuse
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """False for a request that could not be parsed, or whose client did not wait for the answer."""
+        """Return whether aiohttp logs the record: False if a request could not be parsed, or its client did
+        not wait for the answer.
+        """
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, HttpProcessingError | web.RequestPayloadError):
             self._refuse("admin request", "malformed", _client(record))
@@ -52,10 +54,10 @@ def _client(record: logging.LogRecord) -> str:
 
 
 class AdminListener:
-    """Serves the admin application until it is closed; Calls `refuse(what, reason, detail)` for malformed
+    """Serves the admin application until `close`. Calls `refuse(what, reason, detail)` for malformed
     requests. `names` are the names of this machine, in lower case.
 
-    `parts` maps a path to the application that is served under it.
+    `parts` maps a path to the application that is served under this path.
     """
 
     def __init__(
@@ -120,8 +122,8 @@ class AdminListener:
 
     @web.middleware
     async def _count(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Handle a request. Until it is answered, its connection is not closed to make room for another
-        one.
+        """Handle a request. Until the request is answered, its connection is not closed to make room for
+        another connection.
         """
         connection = self._connections.get(request.protocol)
         if connection is None:
@@ -134,7 +136,7 @@ class AdminListener:
 
 
 class _Connection(asyncio.Protocol):
-    """Wraps the protocol of aiohttp, which has no limits on connections and on idle time."""
+    """Wraps the protocol object of aiohttp, and adds limits on connections and on idle time."""
 
     def __init__(
         self,

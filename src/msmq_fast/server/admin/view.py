@@ -23,7 +23,7 @@ __all__ = ["Figures", "ServerView"]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Sources of live numbers from several parts of the server."""
+    """Functions that return current numbers from several parts of the server."""
 
     sessions: Callable[[], int]
     app_connections: Callable[[], int]
@@ -67,13 +67,13 @@ class ServerView:
         return self._figures.not_ready()
 
     def shortage(self) -> str:
-        """Return the name of a limit that was reached in the last minutes while the server still accepts
-        messages; "" for none.
+        """Return the name of a limit that was reached in the last minutes although the server still accepts
+        messages; "" if there is none.
         """
         return self._manager.answer_queues.shortage
 
     def queues(self) -> Iterable[QueueInfo]:
-        """Yield user and system queues and subqueues, without their descriptors."""
+        """Yield user and system queues and subqueues, without their security descriptors."""
         hidden = (QueueKind.OUTGOING, QueueKind.JOURNAL)
         queues = (queue for queue in self._manager.queues() if queue.kind not in hidden)
         return cast(Iterable[QueueInfo], self._infos(queues))
@@ -92,7 +92,7 @@ class ServerView:
         return self._figures.readers()
 
     def gauges(self) -> Mapping[str, tuple[str, float]]:
-        """Return the values that may fall, by name, each with its help text."""
+        """Return the values that may rise and fall, by name, each with its help text."""
         ledger = self._manager.ledger
         writer = self._store.writer
         found: dict[str, tuple[str, float]] = {
@@ -179,11 +179,11 @@ class ServerView:
         }
 
     def labelled(self) -> Iterable[Labelled]:
-        """Yield values with labels."""
+        """Yield the metrics that have labels."""
         return self._figures.labelled()
 
     def histograms(self) -> Iterable[Histogram]:
-        """Yield histograms of the store's writer; their bins are powers of two."""
+        """Yield the histograms of the writer of the store; the bounds of their bins are powers of two."""
         writer = self._store.writer.statistics()
         yield _powers(
             "commit_seconds",
@@ -197,7 +197,7 @@ class ServerView:
         )
 
     def refusals(self) -> Iterable[tuple[str, str, int]]:
-        """Yield (what was refused, reason, count)."""
+        """Yield (what was refused, reason, number of refusals)."""
         return self._refused.items()
 
     def stats(self) -> Mapping[str, Any]:
@@ -218,5 +218,7 @@ class ServerView:
 
 
 def _powers(name: str, about: str, counts: list[int], unit: float, total: float) -> Histogram:
-    """A histogram whose bin i counts values below 2**i units; the last bin counts all that are larger."""
+    """Return a histogram: bin i counts the values below 2**i units that no lower bin counts; the last bin
+    counts all larger values.
+    """
     return Histogram(name, about, tuple(unit * 2**i for i in range(len(counts) - 1)), tuple(counts), total)

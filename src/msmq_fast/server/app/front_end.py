@@ -20,7 +20,7 @@ SOCKET, TCP = "app", "app-tcp"
 
 
 class AppFrontEnd(FrontEnd):
-    """Serves programs. `counters` counts their operations over all connections."""
+    """Serves programs. `counters` counts the operations of all their connections."""
 
     def __init__(
         self,
@@ -29,7 +29,9 @@ class AppFrontEnd(FrontEnd):
         statistics: Callable[[], Mapping[str, Any]],
         reload: Callable[[str], Mapping[str, Any]] | None,
     ) -> None:
-        """`reload` is called with the name of the requesting user; None if reloading is not possible."""
+        """`reload` reloads the configuration for the user with the given name; None if that is not
+        possible.
+        """
         security = runtime.security
         self._runtime = runtime
         self._service = Service(
@@ -53,7 +55,7 @@ class AppFrontEnd(FrontEnd):
 
     @property
     def connections(self) -> int:
-        """Open connections."""
+        """Number of open connections."""
         return self._listener.connections
 
     async def listen(self, bound: Bound) -> None:

@@ -39,7 +39,7 @@ def _peer(connection: socket.socket) -> Identity:
 
 
 class _Connection(AppProtocol):
-    """An AppProtocol that the listener counts, and that calls `touch` of the commit loop before it processes
+    """An AppProtocol that the listener counts. It calls `touch` of the commit loop before it processes
     data.
     """
 
@@ -75,7 +75,7 @@ class _Connection(AppProtocol):
         return Standing.IDLE if self.engine.identity is None else Standing.SETTLED
 
     def _check_identity(self, transport: asyncio.Transport) -> None:
-        """Close the connection if the peer has not presented a valid token in time."""
+        """Close the connection if the peer has not presented a valid token by now."""
         if self.engine.identity is None and not transport.is_closing():
             self._owner.refuse("app connection", "handshake timeout", "")
             transport.abort()
@@ -116,15 +116,15 @@ class AppListener:
         self._stop_accepting: list[Callable[[], None]] = []
 
     def set_limits(self, handshake_timeout: float) -> None:
-        """Apply the limit of the connection table for programs over TCP. A program must present its token
-        within `handshake_timeout` seconds.
+        """Apply the limits that the connection table now has for programs over TCP. A program must present
+        its token within `handshake_timeout` seconds.
         """
         self.handshake_timeout = handshake_timeout
         self._remote.resize(self._acceptors.table.limits.programs)
 
     @property
     def connections(self) -> int:
-        """Open connections."""
+        """Number of open connections."""
         return len(self._open)
 
     def listen(self, listener: socket.socket, service: Service, tls: ssl.SSLContext | None = None) -> None:

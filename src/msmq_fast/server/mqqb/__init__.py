@@ -1,1 +1,1 @@
-"""MS-MQQB on sockets."""
+"""The queue manager protocol (MS-MQQB), on sockets."""

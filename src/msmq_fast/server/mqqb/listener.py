@@ -188,7 +188,7 @@ class MqqbListener(FrontEnd):
         return self._allowed(address)
 
     def set_limits(self, config: Config) -> None:
-        """Apply the limits on connections, sessions and pings of a configuration."""
+        """Apply the limits in a configuration on connections, sessions and pings."""
         mqqb = config.listen.mqqb
         self._share.resize(mqqb.max_connections, mqqb.max_connections_per_address)
         self.endpoint.set_limits(_limits(config), config.limits.handshake_timeout)
@@ -199,8 +199,8 @@ class MqqbListener(FrontEnd):
         )
 
     def _is_router(self, address: str, manager: UUID | None) -> bool:
-        """Whether a peer is a router, which forwards messages of others, according to the configuration or
-        the directory.
+        """Whether the configuration or the directory declares a peer a router, which forwards messages of
+        other queue managers.
         """
         if address in self._routers or (manager is not None and str(manager) in self._routers):
             return True
@@ -229,18 +229,19 @@ class MqqbListener(FrontEnd):
 
     @property
     def order_acks(self) -> tuple[int, int]:
-        """Return the numbers of OrderAcks received and sent since the start."""
+        """Return (number of OrderAcks received, number of OrderAcks sent) since the start."""
         return self.session_context.counts.order_acks, self._order_acks.order_acks
 
     @property
     def final_acks(self) -> tuple[int, int]:
-        """Return the numbers of FinalAcks received and sent since the start."""
+        """Return (number of FinalAcks received, number of FinalAcks sent) since the start."""
         return self.session_context.counts.final_acks, self._order_acks.final_acks
 
     @property
     def resends(self) -> tuple[int, int]:
-        """Return the numbers of time-outs of outgoing sequences, and of acknowledgments that match none of
-        them or come from another address than the messages were sent to, since the start.
+        """Return (resend time-outs of outgoing sequences, rejected acknowledgments) since the start. An
+        acknowledgment is rejected if it matches no outgoing sequence, or does not come from the address to
+        which the messages were sent.
         """
         heard = self.sequences.heard
         strays = (Heard.STRAY_ORDER_ACK, Heard.STRAY_FINAL_ACK, Heard.FOREIGN)
@@ -290,7 +291,7 @@ class MqqbListener(FrontEnd):
             self._refused.refuse("message", refusal.value, receiver.describe(), about=about)
 
     def _rejected(self, ack: FinalAck) -> None:
-        """The receiver has rejected a transactional message: its dead letter here is no longer needed."""
+        """Count and log that the receiver has rejected a transactional message."""
         reason = name_of(ack.message_class)
         identifier = ack.sequence_timestamp << 32 | ack.sequence_ordinal
 
@@ -320,7 +321,9 @@ class MqqbListener(FrontEnd):
         self._refused.refuse("message", failure.value, description)
 
     def removed(self, queue: OutgoingQueue) -> None:
-        """Drop all references to a deleted outgoing queue; routed messages find its successor by name."""
+        """Drop all references to a deleted outgoing queue. Later messages look up a new queue of the same
+        name.
+        """
         channel = self._channels.pop(queue, None)
         if channel is not None:
             self.endpoint.transfer.withdraw(channel)
@@ -342,7 +345,7 @@ class MqqbListener(FrontEnd):
     # -------------------------------------------------------------------------------- timers
 
     def next_deadline(self) -> float | None:
-        """Return the next deadline of the endpoint itself."""
+        """Return the time of the next deadline."""
         return self.endpoint.next_deadline()
 
     def expire(self, now: float) -> None:
@@ -366,8 +369,8 @@ def _order_acks(
     has_route: Callable[[UUID], bool],
     peers: Peers,
 ) -> OrderAcks:
-    """Return the acknowledgments of incoming transactional streams, with the streams in the state of the last
-    stop.
+    """Return the object that acknowledges incoming transactional streams, with the streams in the state in
+    which the server last stopped.
     """
     streams = InStreams(manager.ledger, config.limits.streams, group=address_group, vouches=peers.vouches)
     load_streams(streams, store.tables.scan, manager.report_corrupt)
@@ -403,7 +406,7 @@ def _timers(config: Config) -> Timers:
 
 
 def _ladder(config: Config) -> tuple[float, ...]:
-    """Return the ResendTimerTable (QB-128), in seconds."""
+    """Return the times before the successive resends (ResendTimerTable, QB-128), in seconds."""
     mqqb = config.mqqb
     steps = (mqqb.resend_short, mqqb.resend_medium, mqqb.resend_long)
     return (*(step for step in steps for _ in range(3)), mqqb.resend_final)
@@ -424,8 +427,8 @@ def _limits(config: Config) -> Limits:
 
 
 def _own_addresses(config: Config) -> Callable[[str], bool]:
-    """Return a test for addresses at which this server would connect to itself; always False if it dials
-    another port than its own.
+    """Return a function that tests whether a connection to an address would reach this server itself. It
+    returns False if this server connects to other queue managers at a port other than its own.
     """
     if config.mqqb.peer_port not in (0, config.listen.mqqb.port):
         return lambda _: False

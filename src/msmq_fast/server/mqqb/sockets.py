@@ -21,7 +21,7 @@ _PENDING_BYTES = 3 << 20  # on their way to the disk; above that, peers that bri
 
 @dataclass(frozen=True, slots=True)
 class SocketContext:
-    """Shared by the sockets of all sessions. `monotonic` gives seconds."""
+    """The objects that the sockets of all sessions share. `monotonic` returns seconds."""
 
     endpoint: Endpoint
     loop: asyncio.AbstractEventLoop
@@ -31,7 +31,7 @@ class SocketContext:
 
 
 class _CountedSession(SessionProtocol):
-    """A SessionProtocol with a place in the table of connections."""
+    """A SessionProtocol that occupies a slot in the table of connections."""
 
     def __init__(
         self, context: SocketContext, slot: Slot, open_session: Callable[[str, Wake], Session | None]

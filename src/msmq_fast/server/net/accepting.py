@@ -1,7 +1,7 @@
 """Accepts connections at the ports of the server, counts and limits them, and reports every failure.
 
-The sockets are read here and not by the event loop's own servers, because those silently close a connection
-for which there is no descriptor.
+This module calls `accept` itself instead of using the servers of the event loop, because those silently close
+a connection for which there is no descriptor.
 """
 
 from __future__ import annotations
@@ -66,9 +66,10 @@ class Acceptors:
         tls: ssl.SSLContext | None = None,
         reserved: bool = False,
     ) -> Callable[[], None]:
-        """Accept connections on a bound socket. Returns a function that stops this and closes the socket.
+        """Accept connections on a bound socket. Returns a function that stops accepting and closes the
+        socket.
 
-        `reserved`: if the system has no descriptor left, a spare one is used.
+        `reserved`: if the system has no descriptor left, a spare one is used for a connection to this socket.
         """
         port = _Port(self, listener, share, factory, tls, reserved=reserved)
         self._ports.append(port)
@@ -76,7 +77,9 @@ class Acceptors:
         return port.close
 
     def set_limits(self, limits: ConnectionLimits, scale: ConnectionScale, first_byte: float) -> None:
-        """Set other limits of the connection table, and the seconds for the first byte."""
+        """Replace the limits of the connection table, and the time in seconds within which the first byte
+        must arrive.
+        """
         self.table.resize(limits, scale, first_byte)
         if self._sweep is not None:
             self._sweep.cancel()
@@ -103,7 +106,7 @@ class Acceptors:
         return None
 
     def labelled(self) -> Iterator[Labelled]:
-        """Yield the values with their labels, for the metrics."""
+        """Yield the metrics of the ports with their labels."""
         yield Labelled(
             "accept_failures_total",
             "Connections that failed to be accepted for lack of descriptors or memory.",
@@ -127,7 +130,9 @@ class Acceptors:
     # --------------------------------------------------------------------------------------- for the ports
 
     def failed(self, what: str, error: OSError) -> None:
-        """Count a failure to accept, and log it at most once a minute."""
+        """Count a failure to accept a connection of the kind `what`, and log such failures at most once a
+        minute.
+        """
         self._failures[what] += 1
         self._failing[what] = reason = error.strerror or str(error)
         now = self._monotonic()
@@ -137,16 +142,18 @@ class Acceptors:
             self._reported, self._unreported = now, 0
 
     def worked(self, what: str) -> None:
-        """Record that accepting has succeeded."""
+        """Record that a connection of the kind `what` was accepted."""
         self._failing.pop(what, None)
         self._spare.refill()
 
     def spare(self) -> bool:
-        """Close a spare descriptor, so that the system can use it. Return False if there is none left."""
+        """Close a spare descriptor, so that the system can use it. Return False if no spare descriptor is
+        left.
+        """
         return self._spare.give()
 
     def opened(self, connection: socket.socket, slot: Slot, port: _Port) -> None:
-        """Hand an accepted connection to its protocol."""
+        """Create the protocol object of an accepted connection, and attach the connection to it."""
         task = self._loop.create_task(self._start(connection, slot, port))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -1,4 +1,6 @@
-"""The addresses and names of this machine, so that the server does not take them for another computer."""
+"""The addresses and names of this machine, so that the server does not mistake them for those of another
+computer.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def is_address(text: str) -> bool:
 
 
 def local_addresses(listening: tuple[str, ...]) -> frozenset[str]:
-    """Return the IP addresses of this machine: those that it listens on, all if one is a wildcard."""
+    """Return the IP addresses at which this machine listens; all its addresses if one of `listening` is a
+    wildcard.
+    """
     found: set[str] = set()
     for host in listening:
         try:
@@ -43,8 +47,8 @@ def local_addresses(listening: tuple[str, ...]) -> frozenset[str]:
 
 
 def is_own_address(listening: tuple[str, ...], advertised: str) -> Callable[[str], bool]:
-    """Return a test for addresses at which this machine would connect to itself; with a wildcard also every
-    loopback address.
+    """Return a function that tests whether a connection to an address would reach this machine itself. If one
+    of `listening` is a wildcard, that is so for every loopback address.
     """
     own = local_addresses(listening) | {advertised}
     wildcard = any(_is_wildcard(host) for host in listening)
@@ -56,8 +60,8 @@ def is_own_address(listening: tuple[str, ...], advertised: str) -> Callable[[str
 
 
 def source_address(listening: tuple[str, ...]) -> str | None:
-    """Return the local address for outgoing connections, None to leave it to the system. A server that
-    listens at one address only also connects from it, because peers know it by that address.
+    """Return the local address for outgoing connections; None if the system chooses it. A server that listens
+    at a single address also connects from that address, because peers know the server by it.
     """
     if len(listening) != 1:
         return None
@@ -104,6 +108,6 @@ def _interfaces_v6() -> set[str]:
 
 
 def host_names() -> frozenset[str]:
-    """Return the host name, both complete and up to the first dot."""
+    """Return the host name in two forms: complete, and up to the first dot."""
     whole = socket.gethostname()
     return frozenset(name for name in (whole, whole.split(".", 1)[0]) if name)

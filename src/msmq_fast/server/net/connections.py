@@ -1,25 +1,25 @@
 """The connections of the server over all its ports: their limits, and which ones are closed to make room for
 others.
 
-1. A pool is a number of descriptors for one kind of peers: other computers, programs, the admin port, and
-   the connections that this server opens itself. Pools do not take room from each other, so that
-   unauthenticated peers that fill theirs do not lock out the command line.
-2. A share is the part of a pool that one port may use. A pool and a share each have a total limit and one for
-   each address group (`security/addresses.py`).
-3. If a limit is reached, a new connection replaces an idle one. At a limit for an address group this is the
-   connection of that group that has been idle longest; at a total limit, the one of the share or of the pool.
-   In a share, a group cannot replace a connection of a group that has fewer. If none is idle and the peers of
-   a share can continue over another connection (`resumes`), a busy connection of the group with the most
-   connections is closed for a group that has fewer: so a few addresses that keep all their connections busy
-   cannot lock out others. Otherwise the new connection is refused.
+1. A pool is a number of descriptors for one kind of connections: from other computers, from programs, to the
+   admin port, and those that this server opens itself. A pool cannot use the descriptors of another pool, so
+   unauthenticated peers that fill their pool do not lock out the command line.
+2. A share is the part of a pool that one port may use. A pool and a share each have a limit on all
+   connections and a limit on the connections of one address group (`security/addresses.py`).
+3. If a limit is reached, a new connection replaces an idle one: the connection that has been idle longest in
+   the address group, the share or the pool to which the limit applies. In a share, a group cannot replace a
+   connection of a group that has fewer. If no connection is idle, and the peers of the share lose nothing
+   when they must connect again (`resumes`), a busy connection of the group with the most connections is
+   closed to make room for a group that has fewer. A few addresses that keep all their connections busy
+   therefore cannot lock out others. Otherwise the new connection is refused.
 4. A connection is idle until its peer has finished the handshake, and later while it has no request in
-   progress (over MS-MQQB and RPC after a minute of that). Peers that never finished a request are closed
-   first. The activity of a connection is checked only when room is needed, so that it costs nothing while
-   data flows.
+   progress (over MS-MQQB and RPC: once it has had none for a minute). Peers that never finished a request are
+   closed first. The activity of a connection is checked only when room is needed, so that it costs nothing
+   while data flows.
 5. A peer that has sent no byte at all within `first_byte` seconds after it was accepted is closed.
 
-To add a port: make a share, and let its protocol call `Slot.follow` when the connection is open and
-`Slot.leave` when it is lost.
+To add a port: make a share, and let the protocol object of each connection call `Slot.follow` when the
+connection is open and `Slot.leave` when it is lost.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ Refuse = Callable[[str, str, str], None]
 
 
 class Slot:
-    """The place of one connection. Its descriptor is open from `Share.enter` to `leave`."""
+    """The entry of one connection in the table. The connection holds a descriptor from `Share.enter` to
+    `leave`.
+    """
 
     __slots__ = ("_close", "_connection", "_ending", "_standing", "address", "crowded", "group", "share")
 
@@ -86,7 +88,9 @@ class Slot:
         self.address = address
         self.group = group
         self.crowded = crowded
-        """The connection exceeds the limits: the port must tell the peer so, and close it."""
+        """Whether the connection exceeds the limits: the port must then tell the peer so, and close the
+        connection.
+        """
         self._connection = connection
         self._ending = False
         self._standing: Callable[[], Standing] | None = None
@@ -104,11 +108,13 @@ class Slot:
         return Standing.SETTLED if self._connection is None else Standing.IDLE
 
     def used(self) -> None:
-        """Record that the connection has just become idle: it is the last of the idle ones to be closed."""
+        """Record that the connection has just become idle: all other idle connections are closed before
+        it.
+        """
         self.share.used(self)
 
     def leave(self) -> None:
-        """Free the slot, because the connection is lost. May be called twice."""
+        """Free the slot, because the connection has ended. A second call has no effect."""
         self._standing = self._close = self._connection = None
         self.share.leave(self)
         if self._ending:
@@ -116,7 +122,7 @@ class Slot:
             self.share.pool.closed()
 
     def end(self) -> None:
-        """Close the connection. Its slot is free at once, its descriptor in a later iteration of the event
+        """Close the connection. The slot is free at once, the descriptor in a later iteration of the event
         loop.
         """
         close, connection = self._close, self._connection
@@ -133,8 +139,8 @@ class Slot:
 
 
 class _Order:
-    """Slots in the order in which they are closed to make room: first those whose peer has never finished a
-    request, oldest first, then the others, least recently used first.
+    """Slots in the order in which their connections are closed to make room: first those whose peer has never
+    finished a request, oldest first; then the others, least recently used first.
     """
 
     __slots__ = ("_strangers", "_useful")
@@ -166,7 +172,7 @@ class _Order:
 
 
 class Share:
-    """The connections of one port. `what` is their name in refusals."""
+    """The connections of one port. `what` names their kind in refusals, such as "session"."""
 
     def __init__(
         self,
@@ -179,9 +185,10 @@ class Share:
         *,
         resumes: bool = False,
     ) -> None:
-        """`limit`: None for the limit of the pool. `margin`: number of connections accepted beyond the
-        limits, so that the port can tell them that there are too many. `allowed`: test for addresses that may
-        connect; None allows all. `resumes`: nothing is lost if a busy connection is closed, because its peer
+        """`limit`: maximum number of connections; None for the limit of the pool. `per_address`: maximum for
+        one address group. `margin`: number of connections that are accepted beyond the limits, so that the
+        port can tell these peers that there are too many. `allowed`: tests whether an address may connect;
+        None allows all. `resumes`: whether nothing is lost if a busy connection is closed, because the peer
         reconnects and continues.
         """
         self.pool = pool
@@ -198,7 +205,7 @@ class Share:
         self._crowd: Counter[str] = Counter()  # those in the margin, which are in neither of the two
 
     def resize(self, limit: int | None, per_address: int = _UNLIMITED) -> None:
-        """Set other limits, as for `Pool.share`. Open connections are kept."""
+        """Replace the limits; the arguments are those of `Pool.share`. Open connections are kept."""
         self._wanted = (limit, per_address, self._wanted[2])
         self.rescale()
 
@@ -213,7 +220,9 @@ class Share:
         return self._count + self._crowd.total()
 
     def enter(self, address: str, connection: socket.socket | None = None) -> Slot | None:
-        """Return a slot for a connection from `address`, None if it is refused: the caller then closes it."""
+        """Return a slot for a connection from `address`; None if the connection is refused: the caller then
+        closes it.
+        """
         if self._allowed is not None and not self._allowed(address):
             self.pool.refuse(self.what, "address not allowed", address)
             return None
@@ -242,7 +251,9 @@ class Share:
                 slot.end()
 
     def _make_room(self, group: str) -> str | None:
-        """Make room for a connection of a group in this share. Return None, or why there is no room."""
+        """Make room for a connection of an address group in this share. Return None, or the reason why that
+        is not possible.
+        """
         if self._counts[group] >= self._per_address and not self.evict(group):
             full = self._crowd[group] >= self._margin
             return "too many connections from one address" if full else None
@@ -253,8 +264,9 @@ class Share:
         return None
 
     def evict(self, group: str | None = None, least: int = 0) -> bool:
-        """Close the connection that has been idle longest: of `group` if given, else of any group with at
-        least `least` connections. Return False if none of those checked is idle.
+        """Close the connection that has been idle longest: among those of `group` if given, else among those
+        of all groups with at least `least` connections. Only the first few candidates are checked. Return
+        False if none of them is idle.
         """
         order = self._order if group is None else self._groups.get(group, _Order())
         for slot in order.first(_LOOKS):
@@ -270,7 +282,7 @@ class Share:
 
     def share_out(self, group: str) -> bool:
         """Close a busy connection of the group with the most connections, to make room for `group`, which has
-        fewer. Return False if none may be closed.
+        fewer. Return False if no connection may be closed.
         """
         if not self._resumes or not self._groups:
             return False
@@ -294,13 +306,13 @@ class Share:
                 del self._groups[slot.group]
 
     def used(self, slot: Slot) -> None:
-        """Make this connection the last one to be closed to make room."""
+        """Move this connection to the end of the order in which connections are closed to make room."""
         if slot in self._order:
             self._order.used(slot)
             self._groups[slot.group].used(slot)
 
     def leave(self, slot: Slot) -> None:
-        """See Slot.leave."""
+        """Free the slot of a connection that has ended: see Slot.leave."""
         if not self.pool.left(slot):
             return
         self._settle(slot)
@@ -312,7 +324,7 @@ class Share:
 
 
 class Pool:
-    """The connections of one kind of peers. Times are monotonic seconds."""
+    """The connections of one kind, such as those from other computers. Times are monotonic seconds."""
 
     def __init__(
         self,
@@ -324,8 +336,8 @@ class Pool:
         *,
         scale: float = 1.0,
     ) -> None:
-        """`scale` is the part of `limit`, and of the limits of shares, that the descriptors of the process
-        allow.
+        """`scale`, from 0 to 1, is the fraction of `limit` and of the limits of shares that the descriptors
+        of the process allow.
         """
         self._scale = scale
         self.limit = self.scaled(limit)
@@ -355,8 +367,8 @@ class Pool:
         *,
         resumes: bool = False,
     ) -> Share:
-        """Return a share of the pool for one port. The limits are given unscaled; a `limit` of None means
-        that of the pool.
+        """Return a share of the pool for one port. The limits are those of the configuration, before scaling;
+        a `limit` of None means the limit of the pool. The other arguments are those of Share.
         """
         share = Share(self, what, limit, per_address, margin, allowed, resumes=resumes)
         self._shares.append(share)
@@ -367,7 +379,9 @@ class Pool:
         return number if self._scale == 1.0 else math.ceil(number * self._scale)
 
     def resize(self, limit: int, per_address: int, scale: float) -> None:
-        """Set other limits, given unscaled. Open connections are kept."""
+        """Replace the limits and the scale; the limits are those of the configuration, before scaling. Open
+        connections are kept.
+        """
         self._scale = scale
         self.limit = self.scaled(limit)
         self._per_address = self.scaled(per_address)
@@ -384,8 +398,8 @@ class Pool:
         return iter(self._shares)
 
     def make_room(self, group: str) -> str | None:
-        """Make room for one more connection of a group. Return None, or why there is no room over all
-        ports.
+        """Make room in this pool for one more connection of an address group. Return None, or the reason why
+        that is not possible.
         """
         if self._counts[group] >= self._per_address and not self._evict(group):
             return "too many connections from one address over all ports"
@@ -396,7 +410,9 @@ class Pool:
         return None
 
     def _evict(self, group: str | None) -> bool:
-        """Make room: on the port with the most connections, close the one that has been idle longest."""
+        """Close the connection that has been idle longest, on the port with the most connections, to make
+        room. `group`: only a connection of this address group. Return False if none is idle.
+        """
         return any(share.evict(group) for share in sorted(self._shares, key=len, reverse=True))
 
     def entered(self, slot: Slot) -> None:
@@ -421,19 +437,19 @@ class Pool:
     # ------------------------------------------------------------------- connections that have made room
 
     def ends(self) -> None:
-        """Record that the descriptor of a connection that was closed to make room is still open."""
+        """Record that a connection was closed to make room, but its descriptor is still open."""
         if not self._ending:
             self._ending_since = self._monotonic()
         self._ending += 1
 
     def closed(self) -> None:
-        """Record that such a descriptor is closed."""
+        """Record that the descriptor of a connection that was closed to make room is now closed."""
         self._ending = max(0, self._ending - 1)
 
     @property
     def congested(self) -> bool:
-        """Whether no more connections may be accepted in this iteration of the event loop, because it must
-        first close others: descriptors are counted exactly.
+        """Whether no more connections may be accepted in this iteration of the event loop, because too many
+        descriptors of closed connections are still open.
         """
         if self._ending < _ENDING:
             return False
@@ -444,17 +460,19 @@ class Pool:
     # ---------------------------------------------------------------------------------- silent connections
 
     def set_first_byte(self, seconds: float) -> None:
-        """Set another time limit for the first byte. It also applies to connections that are silent now."""
+        """Replace the time limit for the first byte. The new limit also applies to connections that have sent
+        no byte yet.
+        """
         change = seconds - self._first_byte
         self._first_byte = seconds
         self._young = deque((due + change, slot) for due, slot in self._young)
 
     def next_deadline(self) -> float | None:
-        """When `expire` is due."""
+        """The time at which `expire` is due; None if no deadline is set."""
         return self._young[0][0] if self._young else None
 
     def expire(self, now: float) -> None:
-        """Close the connections that have not sent a byte in time."""
+        """Close the connections whose first byte has not arrived in time."""
         while self._young and self._young[0][0] <= now:
             _, slot = self._young.popleft()
             if slot in self._slots and slot.standing is Standing.SILENT:
@@ -463,7 +481,7 @@ class Pool:
 
 
 class ConnectionTable:
-    """The pools of one server."""
+    """The connections of one server, in one pool for each kind."""
 
     def __init__(
         self,
@@ -473,8 +491,8 @@ class ConnectionTable:
         refuse: Refuse,
         monotonic: Callable[[], float],
     ) -> None:
-        """`limits` are those of the configuration, `scale` is the part of them that the descriptors of the
-        process allow. `first_byte` is in seconds.
+        """`limits` are those of the configuration; `scale`, from 0 to 1, is the fraction of them that the
+        descriptors of the process allow. `first_byte` is in seconds.
         """
         self.limits = limits
         self.network = Pool(
@@ -488,7 +506,7 @@ class ConnectionTable:
         """Connections that this server opens."""
 
     def resize(self, limits: ConnectionLimits, scale: ConnectionScale, first_byte: float) -> None:
-        """Set other limits. Open connections are kept, even those beyond the limits."""
+        """Replace the limits. Open connections are kept, even those beyond the limits."""
         self.network.set_first_byte(first_byte)
         self.admin.set_first_byte(first_byte)
         self.limits = limits

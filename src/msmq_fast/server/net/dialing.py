@@ -33,7 +33,7 @@ MakeEngine = Callable[[Callable[[Resolve | Connect | SendPing], None]], Endpoint
 
 @dataclass(frozen=True, slots=True)
 class PeerPorts:
-    """Ports of other queue managers, and the longest time of a connect in seconds."""
+    """The ports of other queue managers, and the time limit of a connect in seconds."""
 
     mqqb: int
     ping: int
@@ -41,7 +41,7 @@ class PeerPorts:
 
 
 class Network:
-    """Executes the effects of one Endpoint, `engine`, on one event loop."""
+    """Executes the network operations (effects) that one Endpoint, `engine`, requests, on one event loop."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class Network:
         make_engine: MakeEngine,
         dialled: Dialled,
     ) -> None:
-        """`source` is the local address of outgoing connections, None to leave it to the system. `share`
-        counts the connections, `dialled` is called with each opened one.
+        """`source` is the local address of outgoing connections; None if the system chooses it. `share`
+        counts and limits the connections; `dialled` makes the protocol object of each one.
         """
         self._loop = loop
         self._monotonic = monotonic
@@ -69,7 +69,7 @@ class Network:
         self.engine = make_engine(self.effect)
 
     def effect(self, effect: Resolve | Connect | SendPing) -> None:
-        """Start an effect of the engine, and report its result to the engine."""
+        """Start a network operation that the engine requests. Its result is reported to the engine later."""
         match effect:
             case Resolve(link, host):
                 self._spawn(self._resolve(link, host))
@@ -126,7 +126,7 @@ class Network:
             raise
 
     def _socket(self, address: str) -> socket.socket:
-        """A socket for one connection, bound to the source address. Raises _Unopened."""
+        """Return a socket for one connection, bound to the source address. Raises _Unopened."""
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         try:
             made = socket.socket(family, socket.SOCK_STREAM)
@@ -162,7 +162,7 @@ class Network:
         self.engine.ping_answered(datagram, self._monotonic())
 
     def close(self) -> None:
-        """Cancel everything in progress."""
+        """Cancel all operations in progress."""
         for task in self._tasks:
             task.cancel()
         for transport in self._ping_transports.values():
@@ -185,7 +185,9 @@ def _reason(error: Exception) -> str:
 
 
 class _Unopened(Exception):
-    """No socket could be opened for a connection; `cause` is reported to its queues."""
+    """No socket could be opened for a connection; `cause` is reported to the outgoing queues that wait for
+    it.
+    """
 
     def __init__(self, error: OSError, cause: Progress) -> None:
         super().__init__(_reason(error))
@@ -200,13 +202,13 @@ def _cause(error: Exception, usual: Progress) -> Progress:
 
 
 def _address(found: tuple[object, ...]) -> str:
-    """The text of a resolved address; a link-local one keeps its interface."""
+    """Return the text of a resolved address; a link-local address keeps its interface."""
     scope = found[3] if len(found) == _V6_FIELDS else 0
     return f"{found[0]}%{scope}" if scope and "%" not in str(found[0]) else str(found[0])
 
 
 def _endpoint(address: str, port: int) -> tuple[object, ...]:
-    """Returns the socket address of a literal address."""
+    """Return the socket address for an IP address given as text and a port."""
     found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     return found[0][4]
 
@@ -216,12 +218,12 @@ def _same_family(first: str, second: str) -> bool:
 
 
 class Unreachable(Exception):
-    """A ping that cannot be sent; the text is one line for people."""
+    """The ping cannot be sent; the text is one line for people."""
 
 
 async def ask(host: str, port: int, own: UUID, seconds: float) -> tuple[str, UUID, bool] | None:
-    """Send one ping. Return (address, GUID of the queue manager, whether it accepts sessions), None if it
-    is not answered.
+    """Send one ping. Return (address, GUID of the queue manager, whether it accepts sessions); None if no
+    answer arrives in time.
 
     Raises Unreachable.
     """

@@ -21,8 +21,8 @@ _ANSWER: Final = struct.Struct("=BBBB48sIIIII")  # inet_diag_msg: …, expires, 
 def user_of(own: tuple[str, int], peer: tuple[str, int]) -> int | None:
     """Return the uid of the process whose TCP socket has the address `own` and is connected to `peer`.
 
-    The addresses are without a zone. Returns None if the kernel does not know, or the process has closed the
-    socket.
+    The addresses must not contain an IPv6 zone. Returns None if the kernel knows no such socket, or the
+    process has closed it.
     """
     family = socket.AF_INET6 if ":" in own[0] else socket.AF_INET
     addresses = [socket.inet_pton(family, host).ljust(16, b"\0") for host, _ in (own, peer)]

@@ -1,4 +1,4 @@
-"""Opens listening sockets; explains in one line why a port cannot be opened."""
+"""Opens listening sockets. If a port cannot be opened, the error says why in one line."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ DENIED: Final = (errno.EACCES, errno.EPERM, errno.EADDRINUSE)
 
 
 class ListenError(Exception):
-    """A listener cannot be opened; the text is one line for people. `errno` is the reason if the port is the
-    cause.
+    """A listener cannot be opened; the text is one line for people. `errno` is the error code of the system
+    if the port cannot be bound.
     """
 
     def __init__(self, text: str, errno: int = 0) -> None:
@@ -28,7 +28,8 @@ class ListenError(Exception):
 
 
 def tcp_sockets(hosts: tuple[str, ...], port: int, what: str) -> list[socket.socket]:
-    """One listening TCP socket per address of `hosts`; port 0 lets the system choose one port for all.
+    """Return one listening TCP socket per address of `hosts`. If `port` is 0, the system chooses one port for
+    all of them.
 
     An IPv6 wildcard is left out on a machine without IPv6. Raises ListenError.
     """
@@ -36,7 +37,7 @@ def tcp_sockets(hosts: tuple[str, ...], port: int, what: str) -> list[socket.soc
 
 
 def udp_sockets(hosts: tuple[str, ...], port: int, what: str) -> list[socket.socket]:
-    """One bound UDP socket per address of `hosts`. Raises ListenError."""
+    """Return one bound UDP socket per address of `hosts`. Raises ListenError."""
     return _open(hosts, port, what, socket.SOCK_DGRAM)
 
 
@@ -112,9 +113,10 @@ def _reason(error: OSError, address: str, port: int) -> str:
 
 
 def unix_socket(path: Path, mode: int) -> socket.socket:
-    """A listening Unix socket with the permissions `mode`.
+    """Return a listening Unix socket with the permissions `mode`.
 
-    A socket file without a server was left by an earlier process and is replaced. Raises ListenError.
+    A socket file that an earlier process has left, and at which no server listens, is replaced. Raises
+    ListenError.
     """
     what = "programs"
     text = os.fspath(path)
@@ -156,7 +158,9 @@ def _remove_stale(path: Path) -> None:
 
 
 def shown_address(listener: socket.socket) -> str:
-    """HOST:PORT, [HOST]:PORT or the path."""
+    """Return the address of a listening socket as text: HOST:PORT, [HOST]:PORT or the path of a Unix
+    socket.
+    """
     if listener.family == socket.AF_UNIX:
         return str(listener.getsockname())
     host, port = listener.getsockname()[:2]

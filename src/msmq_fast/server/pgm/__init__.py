@@ -1,1 +1,1 @@
-"""Multicast, on sockets."""
+"""Messages to and from multicast groups (PGM), on sockets."""

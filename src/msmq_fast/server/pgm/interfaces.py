@@ -20,8 +20,8 @@ _MOST = 512  # addresses of this machine that are looked at
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """One interface. `index` is its number in the system; 0 leaves the choice to the system, and `address` is
-    then empty.
+    """A network interface. `index` is its number in the system. If `index` is 0, the system chooses the
+    interface, and `address` is empty.
     """
 
     name: str = "any"
@@ -29,7 +29,9 @@ class Interface:
     address: str = ""
 
     def address_towards(self, group: str) -> str:
-        """Return the source address of packets to a group. Raises OSError if there is no route to it."""
+        """Return the source address of packets to a group. Raises OSError if there is no route to the
+        group.
+        """
         if self.address:
             return self.address
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -38,8 +40,8 @@ class Interface:
 
 
 def chosen_interfaces(wanted: tuple[str, ...]) -> tuple[Interface, ...]:
-    """Return the interfaces with these names or IPv4 addresses; if none are given, the system chooses. Raises
-    ListenError.
+    """Return the interfaces with the names or IPv4 addresses in `wanted`; if `wanted` is empty, the system
+    chooses the interface. Raises ListenError.
     """
     if not wanted:
         return (Interface(),)
@@ -54,13 +56,15 @@ def _find(text: str, present: list[tuple[str, str]]) -> Interface:
             return Interface(name, socket.if_nametoindex(name), chosen)
     there = ", ".join(f"{name} ({address})" for name, address in present)
     raise ListenError(
-        f'pgm.interfaces: "{text}" is neither an interface of this machine with an IPv4 address nor '
-        f"such an address; available: {there or 'none'}"
+        f'pgm.interfaces: "{text}" is neither the name nor the IPv4 address of an interface of this machine; '
+        f"available: {there or 'none'}"
     )
 
 
 def _is_loopback(text: str) -> bool:
-    """Whether an address is in 127.0.0.0/8, which belongs to this machine even if no interface lists it."""
+    """Whether an address is in 127.0.0.0/8: such an address belongs to this machine even if no interface
+    lists it.
+    """
     try:
         return IPv4Address(text).is_loopback
     except ValueError:

@@ -37,8 +37,8 @@ _log = logging.getLogger("msmq_fast.pgm")
 
 
 class PgmListener(FrontEnd):
-    """The multicast front end. `sending` carries the outgoing queues. Joins the groups in the multicast
-    addresses of queues.
+    """The multicast front end. Joins the groups in the multicast addresses of queues and receives their
+    messages; `sending` sends the messages of outgoing queues.
     """
 
     def __init__(
@@ -198,8 +198,8 @@ class PgmListener(FrontEnd):
         for_each(due, expire)
 
     async def stop(self) -> None:
-        """End the sessions of this server. Receivers may still request repairs until there are no more
-        requests, for at most half of the drain timeout.
+        """End the sessions of this server. Answer requests for repairs until none has arrived for a moment,
+        for at most half of the drain timeout.
         """
         begun = self._last_packet = self._monotonic()
         busy = self.sending.busy
@@ -213,14 +213,14 @@ class PgmListener(FrontEnd):
 
     @property
     def statistics(self) -> ReceiverStatistics:
-        """Return the counts of all receivers since the start."""
+        """Return the counters of all receivers since the start."""
         total = ReceiverStatistics()
         for each in (self._past, *(receiver.statistics for receiver in self._receivers.values())):
             _add(total, each)
         return total
 
     def labelled(self) -> Iterator[Labelled]:
-        """Yield the values for the admin port (SR-029)."""
+        """Yield the metrics of multicast for the admin port (SR-029)."""
         sent: Values = {(name,): value for name, value in asdict(self.sending.statistics).items()}
         got: Values = {(name,): value for name, value in asdict(self.statistics).items()}
         rates: Values = {(group,): rate for group, rate in self.sending.rates(self._monotonic())}

@@ -30,7 +30,7 @@ _E_UNREACHABLE: Final = 0x80072743  # WSAENETUNREACH as an HRESULT
 
 
 class PgmSending:
-    """Carries the outgoing queues with MULTICAST names (`server.outgoing.Carrier`)."""
+    """Sends the messages of outgoing queues with MULTICAST names; implements `server.outgoing.Carrier`."""
 
     def __init__(
         self,
@@ -45,8 +45,9 @@ class PgmSending:
         idle_timeout: float,
         report: Report | None = None,
     ) -> None:
-        """`host` is the name that identifies transport sessions. A session without messages ends after
-        `idle_timeout` seconds (the Session Cleanup Timer). `report` is called for traced messages.
+        """`host` is the name from which the identifiers of transport sessions are made. A session without
+        messages ends after `idle_timeout` seconds (the Session Cleanup Timer). `report` is called for traced
+        messages.
         """
         self._manager = manager
         self._sockets = sockets
@@ -74,7 +75,7 @@ class PgmSending:
         return _MulticastChannel(self, queue)
 
     def has_work(self, queue: OutgoingQueue) -> None:
-        """Called when messages are available in a queue."""
+        """Called when messages are available in an outgoing queue: send them."""
         feed = self._feeds.get(queue)
         now = self._manager.monotonic()
         if feed is not None and feed.sources:
@@ -83,12 +84,12 @@ class PgmSending:
             self._connect(queue, now)
 
     def resumed(self, queue: OutgoingQueue) -> None:
-        """Called when a queue is resumed."""
+        """Called when an outgoing queue is resumed: send its messages."""
         self._retries.pop(queue, None)
         self.has_work(queue)
 
     def removed(self, queue: OutgoingQueue) -> None:
-        """Called after a queue was deleted."""
+        """Called after an outgoing queue was deleted: end its session."""
         self._retries.pop(queue, None)
         feed = self._feeds.pop(queue, None)
         if feed is not None:
@@ -140,7 +141,7 @@ class PgmSending:
         return source
 
     def _turn(self, feed: Feed, now: float) -> None:
-        """Send as much as the rate allows."""
+        """Send messages of one queue, as many as the rate allows."""
         while True:
             feed.pump(now)
             sent = False
@@ -155,7 +156,7 @@ class PgmSending:
     # -------------------------------------------------------------------------------- what receivers say
 
     def heard(self, packet: bytes, source: str, now: float, *, multicast: bool) -> bool:
-        """Handle a NAK. Return whether it is for a session of this server."""
+        """Handle a packet with a NAK. Return whether the NAK is for a session of this server."""
         found = self._sources.get((packet[2:4], packet[8:14]))
         if found is None:
             return False
@@ -163,7 +164,7 @@ class PgmSending:
         return True
 
     def flush(self, now: float) -> None:
-        """Send the packets that NAKs and timers have caused."""
+        """Send the packets that are due because of NAKs and timers."""
         for_each([feed for feed in self._feeds.values() if feed.sources], lambda feed: self._turn(feed, now))
         active = {id(source) for feed in self._feeds.values() for source in feed.sources}
         for key, (source, interface) in list(self._sources.items()):
@@ -228,7 +229,7 @@ class PgmSending:
 
     @property
     def statistics(self) -> SourceStatistics:
-        """Return the counts of all sources since the start."""
+        """Return the counters of all sources since the start."""
         total = SourceStatistics()
         _add(total, self._past)
         for source, _ in self._sources.values():
@@ -243,8 +244,8 @@ class PgmSending:
 
 
 class _MulticastChannel:
-    """The channel of one outgoing queue. If it is paused, messages that are already in its sources are still
-    sent.
+    """The channel of one outgoing queue. If the queue is paused, messages that its sources already hold are
+    still sent.
     """
 
     def __init__(self, sending: PgmSending, queue: OutgoingQueue) -> None:

@@ -1,4 +1,4 @@
-"""Sockets for PGM: IP protocol 113 (RFC 3208), or PGM inside UDP for tests without the right to use raw
+"""Sockets for PGM: over IP protocol 113 (RFC 3208), or inside UDP for tests without the right to use raw
 sockets.
 """
 
@@ -57,7 +57,7 @@ class Arrived(NamedTuple):
 
 
 class PgmSockets(ABC):
-    """Sends and receives packets; joins groups on all its interfaces."""
+    """Sends and receives PGM packets; joins multicast groups on all `interfaces`."""
 
     def __init__(self, interfaces: tuple[Interface, ...], ttl: int) -> None:
         self.interfaces = interfaces
@@ -71,17 +71,17 @@ class PgmSockets(ABC):
     @property
     @abstractmethod
     def shown(self) -> str:
-        """The text for the ready line."""
+        """The text that describes the sockets in the ready line."""
 
     @property
     @abstractmethod
     def _sockets(self) -> list[socket.socket]:
-        """The sockets to read from; the first one also sends and joins the groups."""
+        """The sockets that receive packets; the first one also sends packets and joins the groups."""
 
     @abstractmethod
     def _receive(self, readable: socket.socket) -> Arrived | None:
-        """Return the next packet, None if what arrived is not a PGM packet. Raises BlockingIOError if none
-        is left.
+        """Return the next PGM packet; None if another kind of packet arrived. Raises BlockingIOError if no
+        packet is left.
         """
 
     @property
@@ -91,7 +91,7 @@ class PgmSockets(ABC):
     # ---- groups
 
     def join(self, group: str) -> None:
-        """Join a group on all interfaces. Raises OSError if that fails on each of them."""
+        """Join a group on all interfaces. Raises OSError if no interface can join it."""
         errors = [error for each in self.interfaces if (error := self._change(group, each, leave=False))]
         if len(errors) == len(self.interfaces):
             raise errors[0]
@@ -118,13 +118,13 @@ class PgmSockets(ABC):
     # ---- receiving
 
     def watch(self, loop: asyncio.AbstractEventLoop, readable: Callable[[], None]) -> None:
-        """Call `readable` whenever packets have arrived; it must call `receive`."""
+        """Call `readable` whenever packets have arrived; the function must call `receive`."""
         self._loop = loop
         for each in self._sockets:
             loop.add_reader(each.fileno(), readable)
 
     def receive(self) -> list[Arrived]:
-        """Returns received packets, at most `BURST` of each socket."""
+        """Return the received packets, at most `BURST` from each socket."""
         found = []
         for each in self._sockets:
             with contextlib.suppress(BlockingIOError):
@@ -137,8 +137,8 @@ class PgmSockets(ABC):
     # ---- sending
 
     def send(self, datagrams: Iterable[Datagram], interface: Interface) -> None:
-        """Send datagrams in this order. Failures are counted; receivers request a repair of what they
-        miss.
+        """Send datagrams in this order. Failures are counted; receivers request repairs of the packets that
+        they miss.
         """
         waiting = self._waiting
         for datagram in datagrams:
@@ -160,7 +160,7 @@ class PgmSockets(ABC):
             self._loop.remove_writer(self._sockets[0].fileno())
 
     def _sent(self, datagram: Datagram, interface: Interface) -> bool:
-        """Send a datagram. Return False if the socket cannot send now and the caller must try again."""
+        """Send a datagram. Return False if the socket cannot send now: the caller must then try again."""
         payload, destination, ttl, alert = datagram
         to_group = 224 <= int(destination.partition(".")[0]) < 240
         options: list[tuple[int, int, bytes]] = []
@@ -184,7 +184,7 @@ class PgmSockets(ABC):
         return True
 
     def close(self) -> None:
-        """Leave all groups."""
+        """Close the sockets, which also leaves all groups."""
         for each in self._sockets:
             if self._loop is not None:
                 self._loop.remove_reader(each.fileno())
@@ -272,8 +272,8 @@ def _prepare(made: socket.socket, settings: PgmConfig) -> None:
 
 
 def open_sockets(settings: PgmConfig) -> PgmSockets | None:
-    """Return the sockets, None if multicast is off or not permitted (logged in one line). Raises ListenError
-    if the settings are wrong.
+    """Return the sockets; None if multicast is off, or if the system does not permit it, which is logged.
+    Raises ListenError if the settings are wrong.
     """
     if not settings.enabled:
         return None

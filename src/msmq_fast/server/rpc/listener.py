@@ -1,4 +1,4 @@
-"""RPC on sockets: an endpoint for each port, its interfaces, and its start and stop."""
+"""RPC on sockets: an endpoint for each port, with the interfaces that the port serves."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class RpcListener(FrontEnd):
             endpoint.register(Management(interfaces, partial(_statistics, endpoint.counters), names))
 
     def _ports(self, config: Config) -> RpcPorts:
-        """Return the ports that the port methods answer with."""
+        """Return the ports that the port methods of the interfaces return to clients."""
         rpc = _port(self._bound[RPC]) if RPC in self._bound else 0
         return RpcPorts(
             qmcomm=rpc if config.rpc.qmcomm else 0,
@@ -109,7 +109,7 @@ class RpcListener(FrontEnd):
 
     @property
     def connections(self) -> int:
-        """Open connections."""
+        """Number of open connections."""
         return len(self._open)
 
     def readers(self) -> Iterator[ReaderInfo]:
@@ -117,7 +117,7 @@ class RpcListener(FrontEnd):
         return self._services.readers()
 
     def labelled(self) -> Iterator[Labelled]:
-        """Yield the values with their labels, for the metrics."""
+        """Yield the metrics of RPC with their labels."""
         calls: Counter[tuple[str, ...]] = Counter()
         faults: Counter[tuple[str, ...]] = Counter()
         abandoned = failures = associations = 0
@@ -175,8 +175,8 @@ class RpcListener(FrontEnd):
         self._stop_accepting.clear()
 
     async def close(self) -> None:
-        """Close all connections once pending answers are sent; then run down the handles that clients have
-        open.
+        """Close all connections once pending answers are sent; then close the context handles that clients
+        have open (rundown).
         """
         for connection in tuple(self._open):
             connection.close()
@@ -190,8 +190,8 @@ class RpcListener(FrontEnd):
 
 
 class _Connection(RpcProtocol):
-    """An RpcProtocol that the listener counts; keep-alive probes check that its host is reachable
-    (QP-184).
+    """An RpcProtocol that the listener counts; keep-alive probes check that the host of the client is
+    reachable (QP-184).
     """
 
     def __init__(
@@ -234,9 +234,9 @@ class _Connection(RpcProtocol):
 
 
 def _keep_alive(silence: float, slow_reader: float) -> Iterator[tuple[int, int, int]]:
-    """Yield socket options: a host that has sent nothing for `silence` seconds is probed, and has half of
-    that time to answer. Sent data may stay unacknowledged for as long, but at least for `slow_reader`
-    seconds.
+    """Yield the socket options that detect an unreachable host. A host that has sent nothing for `silence`
+    seconds is probed, and must answer within half of that time. Sent data may stay unacknowledged for the two
+    times together, but at least for `slow_reader` seconds.
     """
     most = round(max(silence * (1 + _PROBES / 10), slow_reader) * 1000)
     yield socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1
@@ -252,7 +252,9 @@ def _port(listeners: list[socket.socket]) -> int:
 
 
 def _address(listeners: list[socket.socket]) -> bytes:
-    """Return the IPv4 address for towers; four zero bytes mean all addresses of this host."""
+    """Return the IPv4 address, 4 bytes, for the towers of the endpoint mapper; zeros mean all addresses of
+    this host.
+    """
     for listener in listeners:
         address = ip_address(listener.getsockname()[0])
         if isinstance(address, IPv4Address):

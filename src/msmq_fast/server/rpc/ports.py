@@ -1,5 +1,5 @@
-"""The listening sockets of RPC: fixed ports that move if they are in use, and the optional port of the
-endpoint mapper.
+"""The listening sockets of RPC: ports that are replaced by the next free ones if they are in use, and the
+optional port of the endpoint mapper.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_STEPS: Final = 100
 
 
 def bind_rpc(config: Config) -> dict[str, list[socket.socket]]:
-    """Return the sockets of each configured listener.
+    """Return the sockets of each configured RPC listener by its name.
 
     If the port of the endpoint mapper cannot be opened, logs a warning and leaves it out. Raises ListenError
     for any other port.
@@ -54,8 +54,8 @@ def bind_rpc(config: Config) -> dict[str, list[socket.socket]]:
 
 
 def _fixed(hosts: tuple[str, ...], port: int, what: str, *, moves: bool) -> list[socket.socket]:
-    """Return sockets at the port or, if it is in use, at the next free port that is a multiple of 11 higher
-    (QP-006).
+    """Return sockets at `port`. If that port is in use and `moves` is true, use the first free port of those
+    11, 22, 33, … higher (QP-006).
     """
     first: ListenError | None = None
     for candidate in range(port, min(port + _STEP * _MOST_STEPS, 1 << 16), _STEP):

@@ -1,4 +1,4 @@
-"""Reads queues of other computers on one event loop: sockets, threads and clocks for rpc.client."""
+"""Reads queues of other computers: provides sockets, threads and clocks to rpc.client on one event loop."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ _TYPES: Final = {"ntlm": AuthType.NTLM, "kerberos": AuthType.KERBEROS, "negotiat
 
 
 class RemoteReading(FrontEnd):
-    """The RemoteReader of a queue manager. It has deadlines, so add it to the commit loop."""
+    """Gives a queue manager access to queues of other computers. The constructor adds the object to the
+    commit loop, because it has deadlines.
+    """
 
     def __init__(self, runtime: Runtime) -> None:
         """Raises DeclarationError if the password file cannot be read."""
@@ -83,7 +85,7 @@ class RemoteReading(FrontEnd):
     # ---- Timed
 
     def next_deadline(self) -> float | None:
-        """Return when `expire` is due, None if it is not."""
+        """Return the time at which `expire` is due; None if no deadline is set."""
         return self._timers.next_deadline()
 
     def expire(self, now: float) -> None:
@@ -93,7 +95,9 @@ class RemoteReading(FrontEnd):
     # ---- rpc.client.binding.Dialer
 
     def dial(self, host: str, port: int, connection: ClientConnection) -> None:
-        """Open a connection to a computer, and run it."""
+        """Open a TCP connection to another computer for `connection`; failures are reported with
+        `connection.lost`.
+        """
         task = self._loop.create_task(self._dial(host, port, connection))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -128,7 +132,9 @@ class RemoteReading(FrontEnd):
         self._touch()
 
     def _watch(self, connected: socket.socket) -> None:
-        """Turns keep-alive on: reads wait without a limit, so a lost computer must be noticed."""
+        """Turn keep-alive on: reads may wait without a time limit, so the loss of the other computer must be
+        detected.
+        """
         idle = min(max(1, int(self._keep_alive)), _LONGEST_IDLE)
         for option, value in (
             (socket.TCP_KEEPIDLE, idle),
@@ -151,8 +157,8 @@ class RemoteReading(FrontEnd):
         return self._manager.directory.locate(name)[0]
 
     def _allow(self, token: Token | None, name: FormatName) -> None:
-        """Checks the reader. All reads use the account in the configuration, so only some callers may read.
-        Raises AccessDenied.
+        """Check whether the caller `token` may read the queue `name`. All reads use the account remote.user,
+        so only administrators and remote.readers may use it. Raises AccessDenied.
         """
         if token is None or token.administrator or not self._named:
             return
@@ -163,12 +169,12 @@ class RemoteReading(FrontEnd):
             except UsersFileError:
                 continue
         raise AccessDenied(
-            f"{name} is read with the account remote.user, open to administrators and remote.readers only"
+            f"only administrators and remote.readers may read {name}: it is read with the account remote.user"
         )
 
 
 class _Connection(ClientProtocol):
-    """A ClientProtocol with a place in the table of connections."""
+    """A ClientProtocol that occupies a slot in the table of connections."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The interfaces at each RPC endpoint, and their callers, according to the configuration."""
+"""The interfaces at each RPC endpoint, and the callers that each admits, according to the configuration."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ANNOTATIONS: Final[dict[UUID, str]] = {
 
 
 class RpcServices:
-    """The interfaces of message queuing, and the state that they share. `timed` holds those with
+    """The RPC interfaces of message queuing, and the state that they share. `timed` holds the interfaces with
     deadlines.
     """
 
@@ -108,7 +108,7 @@ class RpcServices:
             )
 
     def _under(self, level: str, service: Any) -> Service:
-        """Return the service, restricted to callers with at least this authentication level."""
+        """Restrict the service to callers with at least the authentication level `level`, and return it."""
         policy = replace(
             service.policy,
             minimum_level=int(_LEVELS[level]),
@@ -142,7 +142,9 @@ def acceptors(
     wall_s: Callable[[], float],
     logons: LogonLimits,
 ) -> Acceptors:
-    """Builds the acceptors of log-ons. Raises DeclarationError if the keytab is invalid."""
+    """Return the object that accepts log-ons with the enabled authentication methods. Raises DeclarationError
+    if the keytab is invalid.
+    """
     rpc = config.rpc
     policy = AcceptorPolicy(
         ntlm=rpc.ntlm,
@@ -165,10 +167,10 @@ def acceptors(
 
 
 def _own_names(config: Config, known: frozenset[str]) -> Callable[[str], bool] | None:
-    """Return a test for names of this server, None if every name is accepted.
+    """Return a function that tests whether a name is one of this server; None if every name is accepted.
 
-    Without `server.domain` the server does not know its qualified name: only the first label is then
-    compared.
+    Without `server.domain`, the server does not know its qualified name: only the first label of a name is
+    then compared.
     """
     more, server, listen = config.rpc.target_names, config.server, config.listen
     if "*" in more:
@@ -185,7 +187,9 @@ def _own_names(config: Config, known: frozenset[str]) -> Callable[[str], bool] |
 
 
 def principal_names(config: Config, host: str) -> dict[int, str]:
-    """Return, by authentication type, the name of the server for clients that authenticate it."""
+    """Return the principal name of this server for each authentication type; clients use it to authenticate
+    the server.
+    """
     spoken = []
     if config.rpc.ntlm:
         spoken += [AuthType.NTLM, AuthType.SPNEGO]

@@ -1,1 +1,1 @@
-"""The runtime of every part of the server: event loop, clocks, disk, memory, logs, counters of refusals."""
+"""Services for every part of the server: event loop, clocks, disk, memory, logs, counters of refusals."""

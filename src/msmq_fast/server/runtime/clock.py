@@ -1,6 +1,4 @@
-"""The clocks and the random source that the server passes to the lower packages, which have none
-themselves.
-"""
+"""The clocks and the random source that the server passes to the lower packages: those use no others."""
 
 from __future__ import annotations
 
@@ -10,9 +8,7 @@ __all__ = ["SystemClock"]
 
 
 class SystemClock:
-    """A wall clock for time stamps, and a monotonic clock for durations, which steps of the wall clock do not
-    affect.
-    """
+    """A wall clock for time stamps, and a monotonic clock for durations, since the wall clock may be set."""
 
     __slots__ = ()
 

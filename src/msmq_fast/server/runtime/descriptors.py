@@ -44,7 +44,7 @@ LEAST: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """The limits of connections of each kind."""
+    """The maximum numbers of connections of each kind."""
 
     network: int
     network_per_address: int
@@ -54,7 +54,7 @@ class ConnectionLimits:
 
     @classmethod
     def configured(cls, config: Config) -> ConnectionLimits:
-        """Return the limits of the configuration."""
+        """Return the limits that the configuration sets."""
         limits, listen = config.limits, config.listen
         return cls(
             limits.network_connections,
@@ -72,7 +72,7 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionScale:
-    """The part of each limit that the descriptors allow: 1.0 is all of it."""
+    """The fraction of each limit that the descriptors of the process allow, from 0 to 1."""
 
     network: float = 1.0
     programs: float = 1.0
@@ -81,7 +81,9 @@ class ConnectionScale:
 
 
 def raise_limit() -> int:
-    """Raise the soft limit of open files to the hard one. Return that number of descriptors."""
+    """Raise the soft limit of open files to the hard limit. Return the number of descriptors that the process
+    may now open.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(OSError, ValueError):  # some sandboxes forbid it
@@ -91,11 +93,11 @@ def raise_limit() -> int:
 
 
 def divide(wanted: ConnectionLimits, descriptors: int) -> ConnectionScale:
-    """Return the parts of the limits that fit into `descriptors`.
+    """Return the fraction of each limit that fits into `descriptors`.
 
-    All kinds get the same part, but programs and the admin port at least `_LOCAL` connections each, so that
-    operators can always reach the server. Raises ValueError, with one line for people, if there are too few
-    descriptors.
+    All kinds get the same fraction, but programs and the admin port get at least `_LOCAL` connections each,
+    so that operators can always reach the server. Raises ValueError, with one line for people, if there are
+    too few descriptors.
     """
     if descriptors < LEAST:
         raise ValueError(
@@ -113,8 +115,8 @@ def divide(wanted: ConnectionLimits, descriptors: int) -> ConnectionScale:
 
 
 def connection_limits(config: Config) -> tuple[ConnectionLimits, ConnectionScale]:
-    """Return the limits of a configuration, and the part of them that the descriptors of this process allow.
-    Logs a warning if that is not all. Raises ValueError as `divide` does.
+    """Return (limits of a configuration, fraction of each that the descriptors of this process allow). Logs a
+    warning if a limit must be reduced. Raises ValueError as `divide` does.
     """
     limits = ConnectionLimits.configured(config)
     descriptors = raise_limit()
@@ -134,7 +136,9 @@ def connection_limits(config: Config) -> tuple[ConnectionLimits, ConnectionScale
 
 
 class SpareDescriptors:
-    """Descriptors that are kept open as a reserve for when the system has none left."""
+    """A reserve of open descriptors. When the system has no descriptor left, one of them is closed and can be
+    used.
+    """
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -142,7 +146,7 @@ class SpareDescriptors:
         self.refill()
 
     def give(self) -> bool:
-        """Close one. Return False if none is left."""
+        """Close one spare descriptor. Return False if none is left."""
         if not self._held:
             return False
         os.close(self._held.pop())

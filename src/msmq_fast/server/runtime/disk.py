@@ -18,8 +18,9 @@ class DiskGuard:
     """Checks the free space every `interval` seconds. `throttle(True)` stops accepting messages,
     `throttle(False)` resumes.
 
-    `failures` returns the number of failed commits: the disk was full for them, whatever the free space was.
-    No messages are then accepted for one interval, after which the server tries again.
+    `failures` returns the number of commits that have failed. After a failed commit the disk counts as full,
+    whatever free space it reports: no messages are accepted for one interval, after which the server tries
+    again.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class DiskGuard:
         return self._mark.throttled
 
     def next_deadline(self) -> float:
-        """Return when the next check is due."""
+        """Return the time at which the next check is due."""
         return self._due
 
     def expire(self, now: float) -> None:

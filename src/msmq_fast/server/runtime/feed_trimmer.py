@@ -1,4 +1,4 @@
-"""Trims the event feed by age and size, a little at a time."""
+"""Trims the event feed by age and size, in small steps."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class FeedTrimmer:
         self._due = monotonic() + _INTERVAL
 
     def next_deadline(self) -> float:
-        """Return when the next step is due."""
+        """Return the time at which the next step is due."""
         return self._due
 
     def expire(self, now: float) -> None:
-        """Trim one step."""
+        """Trim the feed by one step."""
         more = self._trim(_STEP) >= _STEP
         self._due = now + (_SOON if more else _INTERVAL)

@@ -1,4 +1,4 @@
-"""Logs: text for people or one JSON object a line for machines, always on stderr."""
+"""Logs to stderr: text for people, or one JSON object per line for programs."""
 
 from __future__ import annotations
 
@@ -36,10 +36,12 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: ts, level, logger, message, then the fields of the record."""
+    """Formats a record as one line with a JSON object: ts, level, logger, message, then the fields of the
+    record.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line of a record."""
         entry: dict[str, object] = {
             "ts": _stamp(record),
             "level": record.levelname.lower(),
@@ -54,14 +56,15 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Time, level, logger, message. Control characters are escaped, so a name from a peer cannot start a new
-    line.
+    """Formats a record as text: time, level, logger, message. Control characters are escaped, so that a name
+    from a peer cannot start a new line.
 
-    The lines of a traceback are indented, so that text from a peer in it cannot look like a log line.
+    The lines of a traceback are indented, so that text from a peer in a traceback cannot look like a log
+    line.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line of a record."""
         message = printable(record.getMessage())
         line = f"{_stamp(record)} {record.levelname.lower():7} {record.name}: {message}"
         if record.exc_info:

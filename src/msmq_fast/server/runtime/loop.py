@@ -1,5 +1,5 @@
-"""The commit loop: work of one iteration of the event loop is committed together; deadlines share one
-timer.
+"""The commit loop: commits the writes of one iteration of the event loop together, and handles all deadlines
+with one timer.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ _SUBMIT_AGAIN = 0.1  # seconds after which a batch is submitted again that raise
 
 class _Committer(Protocol):
     def fileno(self) -> int:
-        """Return a descriptor that is readable when something has completed."""
+        """Return a descriptor that is readable when operations have completed."""
 
     def complete(self) -> int | None:
-        """Call the callbacks of everything that has completed."""
+        """Call the callbacks of all operations that have completed."""
 
 
 class CommitLoop:
-    """Calls `submit` once per iteration of the event loop with any work, and `complete` when a commit has
+    """Calls `submit` once in each iteration of the event loop that has work, and `complete` when a commit has
     ended.
 
-    Front ends call `touch` before they process input: the first call of an iteration reads the clock, so that
-    input after an idle period is not handled with the time at which that period began. A callback scheduled
-    while the loop polls runs after all sockets that were readable have been served, so everything that one
-    poll brought shares one batch.
+    Front ends call `touch` before they process input. The first call in an iteration reads the clock, so that
+    input after an idle period is not handled with the time at which that period began. It also schedules a
+    callback, which runs after all readable sockets have been served: all input of one iteration is therefore
+    committed in one batch.
 
-    After a `submit` that committed on this thread, the loop polls for a moment without sleeping: waking it
-    would take longer than all its work for a single message. With one processor it sleeps at once, because
-    the peer needs that processor.
+    After a `submit` that committed on this thread, the event loop polls for a moment without sleeping: to
+    wake it would take longer than all work for a single message. On a computer with one processor it sleeps
+    at once, because the peer needs that processor.
 
-    An exception is counted by `faults` and stops nothing: the rest of the batch is still submitted, and each
-    deadline still runs on its own (`TimedGroup`).
+    An exception is counted by `faults` and does not stop the loop: the rest of the batch is still submitted,
+    and all other deadlines are still handled (`TimedGroup`).
     """
 
     def __init__(
@@ -54,7 +54,9 @@ class CommitLoop:
         submit_to_thread: Callable[[], int | None],
         faults: Faults,
     ) -> None:
-        """`submit` may commit on this thread, `submit_to_thread` never does."""
+        """`submit` may commit on the thread of the event loop; `submit_to_thread` always leaves the commit to
+        the writer thread.
+        """
         self._loop = loop
         self._monotonic = monotonic
         self._tick = tick
@@ -87,20 +89,19 @@ class CommitLoop:
         self._loop.add_reader(committer.fileno(), completed)
 
     def add(self, timed: Timed) -> None:
-        """Run the deadlines of `timed` from now on."""
+        """Handle the deadlines of `timed` from now on."""
         self._timed.add(type(timed).__name__, timed)
         self.touch()
 
     def drain(self) -> None:
-        """Commit on the writer's thread only, from now on. A disk that does not answer must not keep this
-        loop
-        from the signal or the timer that ends a stop.
+        """From now on, commit on the writer thread only. While the server stops, a disk that does not answer
+        must not block the event loop: the loop must still handle the signal or the timer that ends the stop.
         """
         self._submit = self._submit_to_thread
 
     def touch(self) -> None:
-        """Announce work: reads the clock unless this iteration has done so, and schedules one `submit` and
-        check of the deadlines at the end of the iteration.
+        """Announce work. Reads the clock unless this iteration has already done so, and schedules a `submit`
+        and a check of the deadlines at the end of the iteration.
         """
         if self._flush is None and not self._stopped:
             self._tick()
@@ -123,7 +124,7 @@ class CommitLoop:
                 self._again = self._loop.call_later(_ARM_INTERVAL, self._arm)
 
     def _poll(self) -> None:
-        """Keep the loop from sleeping, by a callback that is always due."""
+        """Keep the event loop from sleeping, with a callback that is always due."""
         self._lingering = not self._stopped and self._monotonic() < self._lingers_until
         if self._lingering:
             self._loop.call_soon(self._poll)

@@ -1,4 +1,4 @@
-"""Finds the memory limit of this server."""
+"""Determines how much memory this server may use."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ only counted.
 class RefusalCounters:
     """Counts refusals by what was refused ("connection", "packet", "message") and by reason.
 
-    At most `lines_per_second` log lines are written; each line says how many were left out before it.
+    At most `lines_per_second` log lines are written; each line states how many lines were left out before it.
     """
 
     def __init__(self, monotonic: Callable[[], float], lines_per_second: int) -> None:
@@ -58,8 +58,8 @@ class RefusalCounters:
     def refuse(
         self, what: str, reason: str, detail: str = "", count: int = 1, about: About | None = None
     ) -> None:
-        """Count a refusal, and log it if the rate allows. `about` returns further fields; it is called for
-        written lines only, so that a flood of refusals costs no more than counting.
+        """Count a refusal, and log it if the rate allows. `about` returns further fields of the log line; it
+        is called for written lines only, so that a flood of refusals costs little more than counting.
         """
         key = (what, reason)
         if key not in self._counts and len(self._counts) >= MAX_REASONS:
@@ -96,5 +96,5 @@ class RefusalCounters:
             yield what, reason, count
 
     def total(self, what: str) -> int:
-        """Return the number of refusals of one kind."""
+        """Return the number of refusals of `what`, over all reasons."""
         return sum(count for (kind, _), count in self._counts.items() if kind == what)

@@ -20,15 +20,16 @@ _REMEMBERED: Final = 10.0  # seconds in which a stall makes the server not ready
 class StallWatch:
     """A `Timed` that checks the processor time of its thread every second.
 
-    If more than `LONGEST` has passed, one callback has kept the loop busy although the check was due after a
-    second. Processor time does not include the time that other processes take on a busy machine.
+    If the thread has used more than `LONGEST` since the last check, one callback has kept the event loop
+    busy: otherwise the check would have run after a second. Processor time does not include the time that
+    other processes take on a busy machine.
     """
 
     def __init__(
         self, monotonic: Callable[[], float], processor: Callable[[], float] = time.thread_time
     ) -> None:
         """`processor` returns the processor time of the calling thread. Create the object in the thread of
-        the loop.
+        the event loop.
         """
         self._monotonic = monotonic
         self._processor = processor
@@ -38,7 +39,7 @@ class StallWatch:
         self._until = 0.0
 
     def next_deadline(self) -> float:
-        """Return when the next check is due."""
+        """Return the time at which the next check is due."""
         return self._due
 
     def expire(self, now: float) -> None:
@@ -53,7 +54,7 @@ class StallWatch:
 
     @property
     def why_not_ready(self) -> str | None:
-        """Return the last stall, for `/readyz`; None if there was none recently."""
+        """Return a text about the last stall, for `/readyz`; None if there was none recently."""
         if self._monotonic() >= self._until:
             return None
         return f"the event loop was busy for {self._took:.1f} s in one turn"

@@ -24,12 +24,12 @@ __all__ = ["Srmp"]
 
 
 class Srmp(FrontEnd):
-    """The two halves: `receiving` is None if the server does not listen on HTTP, `sending` is None if it does
-    not send.
+    """The receiving and the sending half of SRMP: `receiving` is None if the server does not listen for HTTP,
+    `sending` is None if it does not send over HTTP.
     """
 
     def __init__(self, runtime: Runtime, mqqb: MqqbListener) -> None:
-        """Raises DeclarationError or ListenError if something that the configuration names cannot be used."""
+        """Raises DeclarationError or ListenError if a file or setting in the configuration cannot be used."""
         config, manager, clock = runtime.config, runtime.manager, runtime.clock
         loop, commit_loop, acceptors = runtime.loop, runtime.commit_loop, runtime.acceptors
         refused, security = runtime.refusals, runtime.security

@@ -137,7 +137,7 @@ class SrmpListener:
         return len(self._open)
 
     def labelled(self) -> Iterator[Labelled]:
-        """Yield the values with their labels, for the metrics."""
+        """Yield the metrics of the HTTP ports with their labels."""
         yield Labelled(
             "http_answers_total",
             "Answers to messages that came over HTTP, by status.",

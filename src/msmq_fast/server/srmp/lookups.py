@@ -1,8 +1,8 @@
 """Resolves host names that peers chose, for receipts.
 
-A lookup occupies one of a few threads for as long as the name server takes, which the peer may control. So
-receipts use only one lookup at a time, and peer addresses take turns: a thread is left for the names that
-programs and the configuration chose.
+A lookup occupies one of a few threads until the name server answers, and the peer may control that name
+server. Therefore only one lookup for receipts runs at a time, and the addresses of peers take turns. The
+other threads remain free for names from programs and from the configuration.
 """
 
 from __future__ import annotations

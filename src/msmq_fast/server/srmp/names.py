@@ -22,8 +22,8 @@ __all__ = ["redirections", "redirector", "verifier"]
 
 
 def redirections(settings: SrmpConfig) -> Redirections:
-    """Return the redirections of the configuration, then those of the mapping files in the order of their
-    names.
+    """Return the redirections of the configuration, followed by those of the mapping files in the order of
+    the file names.
 
     Raises DeclarationError if a file is invalid.
     """
@@ -57,7 +57,9 @@ def _files(directory: Path | None) -> Iterator[tuple[Path, bytes]]:
 
 
 def redirector(settings: SrmpConfig, registry: QueueRegistry, about: QueueManagerSettings) -> Redirector:
-    """Builds the resolver of URLs. Raises DeclarationError. `OwnUrls.listen` sets the ports later."""
+    """Return the object that finds the queue or the host for a URL. Raises DeclarationError. `OwnUrls.listen`
+    sets the ports of this server later.
+    """
     host = settings.public_host or about.advertised or about.qualified_name
     return Redirector(OwnUrls(registry, host), redirections(settings))
 
@@ -68,7 +70,7 @@ def verifier(
     turns: KeyTurns,
     monotonic: Callable[[], float],
 ) -> Verifier:
-    """Builds the verifier of signatures, with the registered certificates of users."""
+    """Return the object that verifies signatures with the registered certificates of users."""
     digests = frozenset(HashAlgorithm[name.upper()] for name in settings.signature_digests)
     policy = SignaturePolicy(digests, settings.unregistered_certificates, settings.verify_signatures)
     return Verifier(_registered(certificates), policy, turns, monotonic)

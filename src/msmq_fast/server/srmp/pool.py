@@ -1,5 +1,5 @@
-"""Connections for messages sent over HTTP. All queues to the same server share its connections, which are
-kept for the next request.
+"""Connections for messages that are sent over HTTP. All queues for the same server share the connections to
+it; a connection is kept open for the next request.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_QUESTIONS = (b"Proxy-Accept", b"NonInteractiveClient")
 
 
 class Request(Protocol):
-    """One POST. `target` is its path; Host and Content-Length are among the headers."""
+    """A POST request. `target` is the path; `headers` include Host and Content-Length."""
 
     @property
     def target(self) -> bytes: ...
@@ -40,7 +40,7 @@ class Request(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A forward proxy, used without TLS."""
+    """A forward proxy; connections to the proxy itself are without TLS."""
 
     host: str
     port: int
@@ -48,7 +48,7 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class PoolSettings:
-    """Settings of the pool. `tls` always verifies servers."""
+    """Settings of the pool. `tls` is a context that always verifies servers."""
 
     tls: ssl.SSLContext
     per_host: int = 8  # connections to one server
@@ -60,7 +60,9 @@ class PoolSettings:
 
 @dataclass(slots=True)
 class _Job:
-    """A queue that waits for a connection, with a request that the previous connection has not answered."""
+    """A queue that waits for a connection. `request` is the request that was lost with its previous
+    connection, None if there is none.
+    """
 
     number: int
     request: Request | None = None
@@ -68,7 +70,7 @@ class _Job:
 
 @dataclass(slots=True)
 class _Server:
-    """The state of one endpoint."""
+    """The connections to one server (endpoint), and the queues that wait for one."""
 
     idle: list[_Connection] = field(default_factory=list)
     waiting: deque[_Job] = field(default_factory=deque)
@@ -77,7 +79,7 @@ class _Server:
 
 
 class Pool:
-    """Executes the effects of a `Transfer`, `transfer`, on one event loop."""
+    """Executes the network operations (effects) that the engine `transfer` requests, on one event loop."""
 
     def __init__(
         self,
@@ -88,8 +90,8 @@ class Pool:
         share: Share,
         make_transfer: Callable[[Callable[[Effect], None]], Transfer[Request]],
     ) -> None:
-        """`share` counts the connections; `make_transfer` is called with the function that executes
-        effects.
+        """`share` counts and limits the connections. `make_transfer` returns the engine; its argument is the
+        function with which the engine requests effects.
         """
         self._loop = loop
         self._settings = settings
@@ -109,7 +111,7 @@ class Pool:
         return sum(server.open for server in self._servers.values())
 
     def effect(self, effect: Effect) -> None:
-        """Start an effect of the engine, and report its result to the engine."""
+        """Start a network operation that the engine requests. Its result is reported to the engine later."""
         match effect:
             case Reach(number, endpoint):
                 self._enqueue(endpoint, _Job(number))
@@ -138,7 +140,7 @@ class Pool:
         self._spawn(self._dial(endpoint, server))
 
     def _serve(self, connection: _Connection, server: _Server) -> None:
-        """Give a free connection to the first queue that has something to send."""
+        """Give a free connection to the first waiting queue that has a request to send."""
         while server.waiting and not connection.lost:
             job = server.waiting.popleft()
             request = job.request or self.transfer.opened(job.number, connection.address, self.monotonic())
@@ -150,7 +152,9 @@ class Pool:
             server.idle.append(connection)
 
     def answered(self, connection: _Connection, number: int, status: int, keep: bool) -> None:
-        """Handle the answer to a request."""
+        """Handle the answer to the request of queue `number`; `keep` is whether the connection can be used
+        again.
+        """
         self.touch()
         now = self.monotonic()
         del self._busy[number]
@@ -165,7 +169,9 @@ class Pool:
         self.transfer.proceed(number, now)
 
     def ended(self, connection: _Connection, number: int, request: Request | None, detail: str) -> None:
-        """Handle the end of a connection; `request` is the request that was in progress, if any."""
+        """Handle the end of a connection. `number` and `request` are the queue and the request that were in
+        progress; 0 and None if there were none.
+        """
         self.touch()
         server = self._servers[connection.endpoint]
         server.open -= 1
@@ -181,7 +187,7 @@ class Pool:
         self._refill(connection.endpoint, server)
 
     def _refill(self, endpoint: Endpoint, server: _Server) -> None:
-        """Opens connections for queues that still wait for one."""
+        """Open connections for queues that still wait for one."""
         while server.waiting and server.idle:
             self._serve(server.idle.pop(), server)
         while (
@@ -229,7 +235,9 @@ class Pool:
                 self._serve(connection, server)
 
     def _unreachable(self, endpoint: Endpoint, server: _Server, error: Exception) -> None:
-        """Reports the error to all waiting queues, unless other connections serve them."""
+        """Report the error to all queues that wait for a connection to this server, unless other open
+        connections can serve them.
+        """
         if server.open > server.opening:
             return
         progress, detail, now = _cause(error), _reason(error), self.monotonic()
@@ -240,7 +248,9 @@ class Pool:
         self._refill(endpoint, server)
 
     async def _reached(self, endpoint: Endpoint) -> _Connection:
-        """Open a connection within the connect time-out."""
+        """Return an open connection to the server or its proxy. Raises TimeoutError after the connect
+        time-out.
+        """
         peer, paths, timeout = endpoint.only, self._settings.paths, self._settings.connect_timeout
         proxy = None  # which would resolve a name itself
         if peer is None or paths.is_named(endpoint.host):
@@ -315,7 +325,7 @@ class Pool:
             opened.close()
             raise
         if secured is None:
-            raise ConnectionResetError(errno.ECONNRESET, "closed in the TLS handshake")
+            raise ConnectionResetError(errno.ECONNRESET, "the server closed it in the TLS handshake")
         connection.connection_made(secured)
 
     def _socket(self, address: str) -> socket.socket:
@@ -333,7 +343,7 @@ class Pool:
         return made
 
     def close(self) -> None:
-        """Cancels everything; requests in progress get no result."""
+        """Cancel all operations and close all connections; requests in progress get no result."""
         self._closed = True
         for task in self._tasks:
             task.cancel()
@@ -366,8 +376,8 @@ class _Connection(asyncio.Protocol):
 
     @property
     def stale(self) -> bool:
-        """Whether the connection had answered earlier requests, and ended without any byte of an answer to
-        the last one.
+        """Whether the connection has answered earlier requests, but ended without a byte of an answer to the
+        last request.
         """
         return self._http.answers > 0 and self._http.silent
 
@@ -375,7 +385,7 @@ class _Connection(asyncio.Protocol):
         self._transport = transport  # type: ignore[assignment]  # a connection has a Transport
 
     def send(self, number: int, request: Request) -> None:
-        """Send a request of a queue."""
+        """Send a request of the queue `number`."""
         self._number, self._request = number, request
         target = request.target
         if self._absolute:
@@ -391,7 +401,7 @@ class _Connection(asyncio.Protocol):
             self._transport.writelines(pieces)
 
     def forget(self) -> None:
-        """Drops the request in progress without a result."""
+        """Drop the request in progress; no result is reported for it."""
         self._number, self._request = 0, None
 
     def data_received(self, data: bytes) -> None:
@@ -416,7 +426,7 @@ class _Connection(asyncio.Protocol):
         self.close()
 
     def close(self) -> None:
-        """Closes at once; a waiting request gets an error."""
+        """Close the connection at once; the request in progress gets an error."""
         if self.lost:
             return
         self.lost = True
@@ -430,7 +440,7 @@ class _Connection(asyncio.Protocol):
 
 
 class _Tunnel(asyncio.Protocol):
-    """Requests a tunnel from a proxy (CONNECT)."""
+    """Requests a tunnel to a server from a proxy (CONNECT)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._http = ClientConnection()
@@ -444,7 +454,7 @@ class _Tunnel(asyncio.Protocol):
         transport.write(self._http.tunnel(f"{host}:{endpoint.port}".encode(), [_NO_QUESTIONS]))
         status = await self._done
         if not 200 <= status < 300:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, f"the proxy answered {status}")
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"the proxy refused with status {status}")
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -467,11 +477,11 @@ class _Tunnel(asyncio.Protocol):
 
 
 class _Unresolved(OSError):
-    """A name has no address."""
+    """The name of a host has no address, or none that may be used."""
 
 
 def _admitted(addresses: list[str], peer: str, host: str, paths: ReturnPaths) -> list[str]:
-    """Return the addresses of a host that receipts for `peer` may be sent to."""
+    """Return those of the addresses of `host` to which receipts for messages from `peer` may be sent."""
     admitted = [each for each in addresses if paths.admits(peer, host, each)]
     if addresses and not admitted:
         shown = ", ".join(addresses[:4])

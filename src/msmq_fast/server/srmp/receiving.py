@@ -1,4 +1,4 @@
-"""Receives messages over SRMP: connects destinations, streams, receipts and the pipeline."""
+"""Receives messages over SRMP: assembles the pipeline with destinations, streams and receipts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class SrmpReceiving:
     """The receiving half of SRMP. `pipeline` handles requests and multicast messages; add this object to the
     commit loop.
 
-    `sequences`: the outgoing streams; `history`: the duplicate history, shared with MS-MQQB; `verify` checks
-    signatures, in `turns`; `report` is called for traced messages that were stored.
+    `sequences` holds the outgoing streams. `history` detects duplicates and is shared with MS-MQQB. `verify`
+    checks signatures; `turns` limits the processor time for that. `report` is called for traced messages that
+    were stored.
     """
 
     def __init__(
@@ -88,5 +89,5 @@ class SrmpReceiving:
         return self.streams.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Acknowledge streams in which no message has arrived lately."""
+        """Acknowledge the streams that are due, such as those in which no message has arrived lately."""
         self.streams.expire(now, self.receipts.stream)

@@ -30,7 +30,7 @@ __all__ = ["SrmpSending", "sends_http"]
 
 
 class SrmpSending:
-    """Carries the outgoing queues with HTTP names (`server.outgoing.Carrier`)."""
+    """Sends the messages of outgoing queues with HTTP names; implements `server.outgoing.Carrier`."""
 
     def __init__(
         self,
@@ -46,8 +46,9 @@ class SrmpSending:
         refused: RefusalCounters,
         share: Share,
     ) -> None:
-        """`encode` makes a request from a message, `connect_to` returns the host to connect to for a URL,
-        `report` is called for traced messages, `share` counts the connections.
+        """`encode` makes a request from a message. `connect_to` returns the URL whose host is connected to
+        for a destination URL. `report` is called for traced messages. `share` counts and limits the
+        connections.
         """
         settings = config.srmp
         self._refused = refused
@@ -119,8 +120,8 @@ class SrmpSending:
 
 
 def sends_http(config: Config) -> bool:
-    """Return SrmpHttpSupport of the sending side. An enabled port counts even if it cannot be opened, so that
-    sending does not depend on what else runs on this computer.
+    """Return whether this server sends over HTTP (SrmpHttpSupport). A port that is enabled counts even if it
+    cannot be opened, so that sending does not depend on other programs of this computer.
     """
     listen = config.listen
     if config.srmp.sending == "auto":
@@ -135,7 +136,7 @@ def _verifying(ca_file: Path | None) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=None if ca_file is None else str(ca_file))
     except OSError as error:  # an SSLError is one
         reason = getattr(error, "reason", None) or error.strerror
-        raise DeclarationError(f"srmp.ca_file: {ca_file}: no certificates to verify with: {reason}") from None
+        raise DeclarationError(f"srmp.ca_file: {ca_file}: certificates cannot be loaded: {reason}") from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 

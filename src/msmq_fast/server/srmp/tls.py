@@ -1,4 +1,4 @@
-"""TLS of the HTTPS port: the certificate, further ones for other names (SNI), and required client
+"""TLS of the HTTPS port: the certificate, further certificates for other names (SNI), and the check of client
 certificates.
 """
 
@@ -20,8 +20,8 @@ _MORE: Final = "listen.https.tls_more_certificates"
 
 
 def https_context(config: Config, files: TlsFiles) -> ssl.SSLContext | None:
-    """Return the TLS context, None without a port or a certificate. Raises DeclarationError if a file is
-    invalid.
+    """Return the TLS context of the HTTPS port; None if the port is off or has no certificate. Raises
+    DeclarationError if a file is invalid.
     """
     listen = config.listen.https
     if listen.port is None:
@@ -40,8 +40,8 @@ def https_context(config: Config, files: TlsFiles) -> ssl.SSLContext | None:
     if others:
 
         def choose(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> None:
-            """Select the certificate: by the whole name first, then by the wildcard for its first label (RFC
-            6125 6.4.3).
+            """Select the certificate for the name that the client sends: that of the whole name, else that
+            with a wildcard as its first label (RFC 6125 6.4.3).
             """
             asked = (name or "").lower()
             found = others.get(asked) or others.get(f"*.{asked.partition('.')[2]}")
@@ -64,7 +64,7 @@ def _ask_clients(context: ssl.SSLContext, authorities: Path | None) -> None:
 
 
 def _names(path: Path) -> list[str]:
-    """Return the DNS names of a certificate, in lower case."""
+    """Return the DNS names in a certificate file, in lower case."""
     try:
         certificate = x509.load_pem_x509_certificates(path.read_bytes())[0]
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
