@@ -206,5 +206,5 @@ def test_qm2qm_needs_qmcomm() -> None:
     done = command("serve", environment={"MSMQ_FAST_RPC__QMCOMM": "off"})
     assert done.returncode == 2
     assert done.stderr.decode() == (
-        "msmq-fast serve: defaults: rpc.qm2qm needs rpc.qmcomm: its callers open queues there\n"
+        "msmq-fast serve: defaults: rpc.qm2qm needs rpc.qmcomm, with which its callers open queues\n"
     )

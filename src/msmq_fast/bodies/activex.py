@@ -27,7 +27,9 @@ _ALSO: Final = {
     "date": (variants.VT_DATE, "datetime"),
     "clsid": (variants.VT_CLSID, "guid"),
 }
-"""Names of VARIANT types that are accepted beside those of `bodies.types`, and the simple type of each."""
+"""Names of VARIANT types that are accepted in addition to those of `bodies.types`, with the VARIANT type and
+the simple type of each.
+"""
 
 _LAYOUTS: Final = {
     kind.variant: struct.Struct(kind.layout)

@@ -26,7 +26,7 @@ from msmq_fast.bodies.types import ARRAY, TYPES, SimpleType, simple_type
 from msmq_fast.bodies.xmlvalues import from_text, to_text
 
 CLASS: Final = "__class__"
-"""The key of a dict for the name of its class."""
+"""The key under which the dict of an object holds the name of its class."""
 
 MAX_DEPTH: Final = 100
 _XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"

@@ -17,7 +17,9 @@ __all__ = ["ARROW_TYPE", "MAX_NUMBER", "Fields", "body_fields", "pieces", "query
 
 ARROW_TYPE: Final = "application/vnd.apache.arrow.stream"
 MAX_NUMBER: Final = (1 << 63) - 1
-"""The largest number of an arrival, event, delivery, epoch or batch: it fits a signed 64-bit column."""
+"""The largest allowed number of an arrival, event, delivery, epoch or batch: the largest that fits a signed
+64-bit column.
+"""
 
 PATIENCE: Final = 60.0  # seconds in which something of a body in JSON has to come
 MAX_BODY: Final = 4 << 20  # bytes of a request in JSON

@@ -16,13 +16,13 @@ from msmq_fast.packet.malformed import Malformed
 __all__ = ["HEAD", "MOST_MESSAGE_BYTES", "MOST_ROWS", "MessageCutter", "StreamMessage"]
 
 MOST_MESSAGE_BYTES: Final = 64 << 20
-"""The largest message, in bytes."""
+"""Maximum size of an Arrow message, in bytes."""
 
 MOST_ROWS: Final = 1 << 20
-"""The most rows of one record batch."""
+"""Maximum number of rows in one record batch."""
 
 HEAD: Final = 8
-"""Bytes of a message before its metadata."""
+"""Size of the part of an Arrow message before its metadata, in bytes."""
 
 _MOST_PREFIX: Final = 16 << 20  # bytes of the schema and all dictionaries that are in use
 _LARGE_PART: Final = 16 << 10

@@ -43,10 +43,10 @@ Part: TypeAlias = bytes | memoryview
 
 ROWS: Final = 4096
 BYTES: Final = 1 << 20
-"""Bytes of packets in a batch."""
+"""Maximum size of the packets in one batch, in bytes."""
 
 UNLIMITED_BYTES: Final = 2 << 20
-"""Bytes of packets in a batch if the reader's share of a core is not limited: larger batches mean fewer
+"""The same, if the share of a core that the reader may use is not limited: larger batches mean fewer
 hand-overs between threads.
 """
 

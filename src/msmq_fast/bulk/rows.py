@@ -24,7 +24,9 @@ __all__ = ["chosen_columns", "routes"]
 _log = logging.getLogger("msmq_fast.bulk")
 
 SLICE: Final = 1 << 18
-"""The most bytes written in one turn of the event loop, so that other connections get their turns."""
+"""Maximum number of bytes that one stream writes in one turn of the event loop, so that other connections are
+served.
+"""
 
 Parts = AsyncGenerator[bytes | memoryview, None]
 

@@ -16,8 +16,8 @@ __all__ = ["Worker"]
 T = TypeVar("T")
 
 PATIENCE: Final = 0.05
-"""Seconds for which a piece of work may run at the lowest priority. As long as it reads, the store cannot
-reuse the pages that are freed.
+"""Seconds for which a piece of work may run at the lowest priority. While the piece reads, the store cannot
+reuse pages that are freed.
 """
 
 

@@ -26,8 +26,8 @@ from msmq_fast.protocol.errors import MSMQError, ServiceNotAvailable
 from msmq_fast.protocol.frames import Frame
 
 Dial = Callable[[Callable[[], None]], Awaitable[tuple[Link, dict[str, Any]]]]
-"""Connects and sends the hello. Takes the callback for the end of the link; returns the link and the reply
-to the hello.
+"""A function that connects and sends the hello. Its argument is called when the link ends; it returns (link,
+reply to the hello).
 """
 
 _REPEATABLE: Final = frozenset(  # requests that change nothing
@@ -63,7 +63,7 @@ class Reconnect:
     first: float = 0.1
     most: float = 10.0
     attempts: int | None = None
-    """Number of failed attempts after which the client stops connecting again; None: no limit."""
+    """Number of failed attempts after which the client no longer tries to connect; None: no limit."""
 
     def pause(self, attempt: int) -> float:
         """Return the pause in seconds before an attempt to connect; `attempt` counts from 0."""

@@ -38,7 +38,7 @@ class Queue:
         self._handle = 0
         self._link = channel.link  # on which it is open
         self.ended: MSMQError | None = None
-        """The error with which the queue could not be opened again; None while it is usable."""
+        """The error with which the server refused to open the queue again; None while the queue is usable."""
 
     @classmethod
     async def open(cls, channel: Channel, name: str, access: Access, share: Share) -> Queue:

@@ -29,7 +29,7 @@ def check_together(config: Config) -> list[Mistake]:
         )
     if config.rpc.qm2qm and not config.rpc.qmcomm:
         mistakes.append(
-            Mistake(config.source, None, "rpc.qm2qm needs rpc.qmcomm: its callers open queues there")
+            Mistake(config.source, None, "rpc.qm2qm needs rpc.qmcomm, with which its callers open queues")
         )
     mistakes.extend(
         Mistake(config.source, None, f'user "{user.name}": give one of token, token_file and token_sha256')

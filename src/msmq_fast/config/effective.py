@@ -25,7 +25,7 @@ _DERIVED: Final[Mapping[str, Callable[[Config], object]]] = {
     "security.users_file": lambda config: str(config.users_file),
     "protection.key_file": lambda config: str(config.key_file),
 }
-"""Keys for which an empty value stands for a default, and the function that returns this default."""
+"""Keys for which an empty value stands for a computed default, and the function that computes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,9 @@ SERVE_FLAGS: Final = {
     "log_level": "log.level",
     "log_format": "log.format",
 }
-"""The key, "section.key", of each flag; a flag has the name of its attribute in the parsed arguments."""
+"""The configuration key, "section.key", of each flag, by the attribute of the flag in the parsed
+arguments.
+"""
 
 FLAG_OF: Final = {key: f"--{name.replace('_', '-')}" for name, key in SERVE_FLAGS.items()}
 """The spelling of the flag of each key, such as "--log-level"."""

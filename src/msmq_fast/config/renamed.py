@@ -101,4 +101,6 @@ RENAMED: Final[Mapping[str, Renamed]] = MappingProxyType(
     | {old: Renamed(f"interop.{new}") for old, new in _INTEROP.items()}
     | {old: Renamed(new, _from_kilobytes) for old, new in _QUOTAS.items()}
 )
-"""Keyed by the old name, "section.key"; for a key of a [[list]], the section is the name of the list."""
+"""The renamed keys by their old name, "section.key"; for a key of a [[list]], the section is the name of the
+list.
+"""

@@ -103,8 +103,9 @@ MESSAGE_COLUMNS: Final = (
     *_columns("security", "sender_cert binary\nsignature binary"),
     *_columns("raw", "raw_packet binary"),
 )
-"""Of a message. `class` is why it is in a dead-letter queue, else its own; `priority` is that of the queue's
-order; `lookup_id` is unsigned on the wire and never so great that its sign would matter.
+"""The columns of a message. `class` is the message class; for a message in a dead-letter queue, the class
+that gives the reason. `priority` is the one by which the queue orders the message. `lookup_id` is unsigned on
+the wire, but always fits a signed column.
 """
 
 _COPIES: Final = (
@@ -118,7 +119,7 @@ BODY_COLUMNS: Final = tuple(name for names in _COPIES for name in names)
 """Message columns whose values can be as long as the packet."""
 
 DELIVERY_SEQUENCE: Final = Column("delivery_seq", "int64")
-"""The first column of the rows of a lease."""
+"""The additional first column of rows that are read from a lease."""
 
 EVENT_COLUMNS: Final = _columns(
     "core",
@@ -147,10 +148,10 @@ EVENT_COLUMNS: Final = _columns(
     reason string
     """,
 )
-"""Of an event. What is about a queue or the queue manager has no message; a queue that was deleted since
-keeps its name as long as there are events of it. `packet_size` counts the stored packet, which is greater
-than the body. `origin_queue` is where a message that was moved came from; `reason` names the class that says
-why one failed.
+"""The columns of an event. In an event about a queue or the queue manager, the columns of the message are
+null. The name of a deleted queue is kept as long as there are events of the queue. `packet_size` is the size
+of the stored packet, which is larger than the body. `origin_queue` is the queue from which a message was
+moved; `reason` names the message class that gives the reason why a message failed.
 """
 
 
@@ -165,8 +166,8 @@ OLD_NAMES: Final = {
     "multi_dest_format_name": "destination_queues",
     "multi_resp_format_name": "response_queues",
 }
-"""What columns were called before they had the names of the client. Requests, staged rows and lakes that were
-written under these names are still understood.
+"""The old names of columns, and the new ones, which are those of the client. Requests, staged rows and lakes
+with the old names are still accepted.
 """
 
 

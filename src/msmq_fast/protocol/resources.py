@@ -77,7 +77,7 @@ class IncomingTransferInfo(Resource):
     sequence_id: int = 0
     """The sequence id: timestamp << 32 | ordinal."""
     sequence_number: int = 0
-    """The number of the last message that is stored."""
+    """The number, in its sequence, of the last message that is stored."""
     last_access: int = 0
     reject_count: int = 0
 
@@ -121,7 +121,9 @@ class QueueInfo(Resource):
     created: int = 0
     modified: int = 0
     arrived: int = 0
-    """Messages that arrived since the server started; `removed` and `expired` likewise."""
+    """Number of messages that have arrived since the server started; `removed` and `expired` are also counted
+    from the start.
+    """
     removed: int = 0
     expired: int = 0
     security: str | None = None
@@ -151,7 +153,7 @@ class QueueProperties(TypedDict, total=False):
     multicast_address: str
     poison_after: int
     type: str | bytes
-    """A GUID."""
+    """The type of the queue, a GUID that applications define."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ class OutgoingQueueInfo(Resource):
     no_read_count: int = 0
     resend_count: int = 0
     resend_interval: int = 0
-    """Seconds."""
+    """In seconds."""
     resend_time: int = 0
 
 

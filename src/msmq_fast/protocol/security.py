@@ -34,12 +34,12 @@ class AccessEntry(Resource):
 
     index: int = 0
     type: str = ""
-    """`allow`, `deny` or `other`."""
+    """Whether the entry grants or denies rights: `allow`, `deny` or `other`."""
     flags: int = 0
     mask: int = 0
     rights: tuple[str, ...] = ()
     text: str = ""
-    """In SDDL."""
+    """The entry in SDDL."""
     sid: str = ""
     name: str = ""
 

@@ -32,7 +32,7 @@ from msmq_fast.store.store import Store
 __all__ = ["Bound", "FrontEnd", "Runtime"]
 
 Bound = Mapping[str, list[socket.socket]]
-"""Bound sockets by the name of their port in the ready line."""
+"""Bound sockets by the name that their port has in the ready line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,9 @@ __all__ = ["Part", "Reload", "ReloadError", "Reloaded", "log_settings", "queue_d
 _log = logging.getLogger("msmq_fast.server")
 
 Part = Callable[[Config], Callable[[], None]]
-"""Prepares a change and returns the function that applies it. Raises DeclarationError."""
+"""Checks the keys of one part of the server, and returns the function that applies them. Raises
+DeclarationError.
+"""
 
 
 class ReloadError(Exception):

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["MOST_BATCH", "Batches", "arrow_parts", "batches", "slices"]
 
 MOST_BATCH: Final = 16 << 20
-"""Largest record batch that is sent, in bytes; only a single row may exceed it. The server takes 64 MiB."""
+"""Maximum size of a record batch that is sent, in bytes; a batch of a single row may be larger. The server
+accepts 64 MiB.
+"""
 
 _END: Final = b"\xff\xff\xff\xff\0\0\0\0"  # the end-of-stream mark of Arrow IPC
 _STEP: Final = 16 << 20

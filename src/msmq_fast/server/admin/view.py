@@ -34,13 +34,11 @@ class Figures:
     denied: Callable[[], int]
     streams: Callable[[], int]
     order_acks: Callable[[], tuple[int, int]]
-    """Returns the numbers of OrderAcks received and sent."""
+    """Returns (number of OrderAcks received, number sent)."""
     final_acks: Callable[[], tuple[int, int]]
     labelled: Callable[[], Iterable[Labelled]]
     resends: Callable[[], tuple[int, int]]
-    """Returns the numbers of time-outs of outgoing sequences, and of acknowledgments that match none of
-    them.
-    """
+    """Returns (resend time-outs of outgoing sequences, rejected acknowledgments)."""
     rpc_connections: Callable[[], int]
     readers: Callable[[], Iterable[ReaderInfo]]
 

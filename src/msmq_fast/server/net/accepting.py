@@ -24,7 +24,7 @@ __all__ = ["Acceptors", "Factory"]
 _log = logging.getLogger("msmq_fast.server")
 
 Factory = Callable[[Slot], asyncio.BaseProtocol]
-"""Makes the protocol of a connection that got a slot."""
+"""Makes the protocol object of a connection that got a slot."""
 
 _BATCH: Final = 64
 """Maximum number of connections that one port accepts in one iteration of the event loop."""
@@ -36,7 +36,9 @@ _SPARE: Final = 16
 _TLS_HANDSHAKE: Final = 10.0
 """Seconds that a TLS handshake may take."""
 _LATE: Final = (errno.ECONNABORTED, errno.EPROTO, errno.ENETDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH)
-"""Errors of a connection whose peer has already closed it (accept(2)), not of this server."""
+"""Errors of accept(2) that mean that the peer has already closed the connection; they are not failures of
+this server.
+"""
 
 
 class Acceptors:

@@ -44,9 +44,9 @@ flood.
 """
 
 _ENDING: Final = 32
-"""Maximum number of connections closed to make room whose descriptors are still open."""
+"""Maximum number of connections that were closed to make room but whose descriptors are still open."""
 _CONGESTION: Final = 5.0
-"""Seconds after which the event loop must have closed them."""
+"""Seconds within which the event loop must close these descriptors."""
 
 _UNLIMITED: Final = 1 << 62
 

@@ -14,7 +14,7 @@ __all__ = ["BACKLOG", "DENIED", "ListenError", "shown_address", "tcp_sockets", "
 
 BACKLOG = 512  # connections that wait to be accepted
 DENIED: Final = (errno.EACCES, errno.EPERM, errno.EADDRINUSE)
-"""Errors for which the server runs without an optional port."""
+"""Error codes with which an optional port is left out: the server runs without it."""
 
 
 class ListenError(Exception):

@@ -17,7 +17,7 @@ __all__ = ["EPM", "QM2QM", "RPC", "bind_rpc"]
 _log = logging.getLogger("msmq_fast.server")
 
 RPC: Final = "rpc"
-"""Serves RemoteRead, qmcomm and qmcomm2. The names are those of the ready line."""
+"""The name, in the ready line, of the port that serves RemoteRead, qmcomm and qmcomm2."""
 QM2QM: Final = "qm2qm"
 EPM: Final = "epm"
 

@@ -13,7 +13,7 @@ class SystemClock:
     __slots__ = ()
 
     monotonic = staticmethod(time.monotonic)
-    """Returns seconds since an arbitrary moment; never decreases."""
+    """Returns seconds since an arbitrary moment; the value never decreases."""
 
     def wall_us(self) -> int:
         """Return microseconds since 1970, UTC."""

@@ -26,15 +26,15 @@ __all__ = [
 _log = logging.getLogger("msmq_fast.server")
 
 _OWN: Final = 128
-"""Descriptors that the server itself opens: the store, the event loop, listening sockets, name resolution,
-snapshots.
+"""Number of descriptors that the server itself needs: for the store, the event loop, listening sockets, name
+resolution, snapshots.
 """
 
 RESERVE: Final = 64
-"""Descriptors that these limits keep free of connections."""
+"""Number of descriptors that are never used for connections, as a reserve."""
 
 _LOCAL: Final = 16
-"""Minimum number of connections of programs, and of the admin port, that always fit."""
+"""Number of connections that programs always get, and that the admin port always gets."""
 
 _PLENTY: Final = 1 << 30
 

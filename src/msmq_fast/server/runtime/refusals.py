@@ -16,7 +16,7 @@ _log = logging.getLogger("msmq_fast.refusals")
 
 
 About = Callable[[], Mapping[str, str]]
-"""Returns further fields of a log line, by name; empty ones are left out."""
+"""Returns further fields of a log line, by name; fields with an empty value are left out."""
 
 
 _ASKING = ("bulk request",)

@@ -13,7 +13,7 @@ _log = logging.getLogger("msmq_fast.server")
 
 _INTERVAL: Final = 1.0  # seconds between two looks
 LONGEST: Final = 2.0
-"""Maximum processor time between two checks, in seconds."""
+"""Processor time between two checks, in seconds, above which the event loop counts as stalled."""
 _REMEMBERED: Final = 10.0  # seconds in which a stall makes the server not ready
 
 
