@@ -97,8 +97,8 @@ class MessageBuilder:
                 built[index] = problem.code
 
     def dead_letters(self, built: list[bytes | int]) -> list[int] | None:
-        """Return the ordinal of the dead-letter queue that each built message names, 0 if it names none. None
-        if no message names one.
+        """Return a list with one number for each message that was built: the ordinal of the dead-letter queue
+        that it names, 0 if it names none. Return None if no message names a dead-letter queue.
         """
         chosen = self.native.dead_letters
         if not chosen:

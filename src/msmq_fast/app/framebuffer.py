@@ -18,7 +18,7 @@ class FrameBuffer:
 
     It shrinks to the size of one read as soon as a larger frame has been handled. It shrinks further, to its
     idle size, only after several small reads: a sender that fills more than an idle buffer usually does so
-    again, and each new buffer must be cleared.
+    again, and each new buffer must be filled with zeros.
     """
 
     def __init__(self, max_frame: int) -> None:

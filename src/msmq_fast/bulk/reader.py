@@ -249,7 +249,7 @@ class BulkReader:
     async def events(self, start: int, stop: int, columns: Sequence[Column]) -> AsyncGenerator[Part, None]:
         """Yields the parts of an IPC stream: durable events with start <= feed_seq < stop.
 
-        Raises ArrowMissing, and EventsGone if the feed begins after `start`, before the first part.
+        Before the first part, raises ArrowMissing, or EventsGone if the feed begins after `start`.
         """
         schema = arrow_schema(columns)
         constants: dict[str, str | int | None] = {

@@ -1,4 +1,4 @@
-"""Tables [[peers]]: the only addresses of other queue managers."""
+"""Tables [[peers]]: the permitted addresses of other queue managers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["PeerDeclaration"]
 
 @dataclass(slots=True)
 class PeerDeclaration:
-    """Tables [[peers]]: the only addresses of other queue managers.
+    """Tables [[peers]]: the permitted addresses of other queue managers.
 
-    Without an entry, the server does not verify the GUID that a peer sends.
+    The server does not verify the GUID that a peer sends if the GUID has no entry.
     """
 
     guid: str = key(name_kinds.GUID, "", "GUID of the queue manager")

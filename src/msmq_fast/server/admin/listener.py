@@ -1,4 +1,4 @@
-"""The admin port: aiohttp on our sockets."""
+"""The admin port: runs aiohttp on the listening sockets of the server."""
 
 from __future__ import annotations
 
