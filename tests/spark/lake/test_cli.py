@@ -95,7 +95,7 @@ def test_an_object_store_is_refused(capsys: pytest.CaptureFixture[str], verb: st
     more["replay"] = (*more["archive"], "--to", "orders")
     code, text = complaint(capsys, verb, "--lake", lake, *more.get(verb, ()))
     assert code == Exit.USAGE
-    assert "local, NFS or HDFS directory only" in text
+    assert "local, NFS or HDFS directory" in text
 
 
 def bare(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -48,7 +48,7 @@ _TASK_ROWS: Final = 250_000
 
 @dataclass(frozen=True)
 class Source:
-    """The queue managers, and the contents that are archived."""
+    """What an archive reads: the addresses of the queue managers, the kinds of content, and the options."""
 
     urls: tuple[str, ...]
     contents: tuple[str, ...] = (EVENTS, *MESSAGES_OF)
@@ -72,8 +72,9 @@ class Source:
             raise CommandError(Exit.USAGE, f"--url: {error}") from None
 
     def stream(self, spark: SparkSession, content: str, lake: Lake, run: str) -> DataFrame:
-        """Return the stream of files with one kind of content. Lost rows do not end it: `coverage` shows what
-        is missing.
+        """Return a streaming DataFrame for one kind of content, whose rows are the files that its tasks
+        write. The stream continues if rows were lost: the coverage of the lake shows which events are
+        missing.
         """
         from msmq_fast.spark.lake.landingsource import NAME, LandingSource
 
@@ -123,7 +124,9 @@ class Archive:
         self._shown = 0
 
     def once(self, progress: Progress) -> None:
-        """Archives everything that is there now. Restarts a query that Spark could not start in time."""
+        """Archives everything that the queue managers have now. Restarts a query that Spark could not start
+        in time.
+        """
         from pyspark.errors import StreamingQueryException
 
         self.look()
@@ -195,9 +198,9 @@ class Archive:
         )
 
     def _run(self, content: str, *, fresh: bool) -> str:
-        """Returns the name of the run, which names the directories of its batches. Each checkpoint has its
-        own run, because batch numbers start again at 0 without a checkpoint. The name also shows whether
-        bodies are kept.
+        """Returns the name of the run for one kind of content; the directories of its batches have this name.
+        `fresh`: there is no checkpoint. Each checkpoint has its own run, because batch numbers start again at
+        0 without a checkpoint. The name also shows whether bodies are stored.
         """
         path = f"_state/runs/{self._name}-{content}.json"
         known = self._lake.read_json(path)
@@ -227,7 +230,7 @@ def _add_arguments(parser: Parser) -> None:
         required=True,
         action="append",
         metavar="msmq+bulk://HOST:PORT",
-        help="admin port of a queue manager; may be repeated, or several with commas",
+        help="address of a queue manager's admin port; may be repeated, or list several with commas",
     )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
@@ -235,15 +238,18 @@ def _add_arguments(parser: Parser) -> None:
     )
     mode.add_argument("--follow", action="store_true", help="archive until SIGINT or SIGTERM")
     parser.add_argument(
-        "--interval", default="5 seconds", help="time between two batches of --follow (5 seconds)"
+        "--interval", default="5 seconds", help="time between two batches of --follow; default: 5 seconds"
     )
     parser.add_argument(
         "--content",
         default=",".join((EVENTS, *MESSAGES_OF)),
-        help="what to archive, separated by commas (all of them)",
+        help="what to archive, separated by commas; default: everything",
     )
     parser.add_argument(
-        "--queues", default=".*", metavar="REGEX", help="archive the messages of these queues only (all)"
+        "--queues",
+        default=".*",
+        metavar="REGEX",
+        help="archive the messages of these queues only; default: all",
     )
     parser.add_argument(
         "--no-bodies", action="store_true", help="archive headers and hashes of bodies, not the bodies"
@@ -257,20 +263,22 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--subscription", help="name of a feed subscription: servers keep events until they are archived"
     )
-    parser.add_argument("--name", default="main", help="name of this job, if several fill one lake (main)")
+    parser.add_argument(
+        "--name", default="main", help="name of this job, if several write to one lake; default: main"
+    )
     parser.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
     parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust for https:// (PEM)")
     parser.add_argument(
         "--max-rows",
         type=number(1, 1_000_000_000),
         default=1_000_000,
-        help="most rows of one batch (1000000)",
+        help="maximum number of rows of one batch; default: 1000000",
     )
     add_output(parser)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Archives once, or follows until SIGINT or SIGTERM. Returns exit code 0."""
+    """Archives what there is now, or, with --follow, until SIGINT or SIGTERM. Returns exit code 0."""
     source = _source(arguments)
     Lake(arguments.lake)  # rejects a path that cannot hold a lake before any server is asked
     total = _reach(source)
@@ -301,16 +309,20 @@ def _source(arguments: argparse.Namespace) -> Source:
     wrong = [content for content in contents if content not in (EVENTS, *MESSAGES_OF)]
     if wrong or not contents:
         known = ", ".join((EVENTS, *MESSAGES_OF))
-        raise CommandError(Exit.USAGE, f"--content takes {known}, not {wrong[0] if wrong else 'nothing'!r}")
+        raise CommandError(
+            Exit.USAGE, f"--content must be one or several of {known}, not {wrong[0] if wrong else ''!r}"
+        )
     redacted = tuple(part.strip() for part in arguments.redact.split(",") if part.strip())
     unknown = [name for name in redacted if name not in (*MESSAGES, "body")]
     if unknown:
         raise CommandError(Exit.USAGE, f"--redact: there is no message column {unknown[0]!r}")
     needed = [name for name in redacted if name in _NEEDED]
     if needed:
-        raise CommandError(Exit.USAGE, f"--redact: without {needed[0]!r} messages could not be told apart")
+        raise CommandError(Exit.USAGE, f"--redact: {needed[0]!r} is needed to identify messages")
     if not arguments.name.replace("-", "").replace("_", "").isalnum():
-        raise CommandError(Exit.USAGE, f"--name has letters, digits, - and _ only, not {arguments.name!r}")
+        raise CommandError(
+            Exit.USAGE, f"--name may have letters, digits, - and _ only, not {arguments.name!r}"
+        )
     urls = tuple(part.strip().rstrip("/") for url in arguments.url for part in url.split(",") if part.strip())
     return Source(
         urls=urls,
@@ -326,8 +338,8 @@ def _source(arguments: argparse.Namespace) -> Source:
 
 
 def _reach(source: Source) -> int:
-    """Connects to every queue manager before Spark is started. Returns the approximate number of rows. Raises
-    BulkError.
+    """Connects to every queue manager, so that a wrong address is reported before Spark is started. Returns
+    the approximate number of rows to archive. Raises BulkError.
     """
     total = 0
     for client in source.clients():

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 
 def day_argument(text: str) -> date:
-    """Returns a day in UTC from YYYY-MM-DD, today or yesterday."""
+    """Returns the day in UTC that `text` names: YYYY-MM-DD, today or yesterday."""
     if text in ("today", "yesterday"):
         return datetime.now(UTC).date() - timedelta(days=text == "yesterday")
     try:

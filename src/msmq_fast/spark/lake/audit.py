@@ -40,11 +40,13 @@ _VERDICTS: Final = {
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of an audit. `lookback` days before and after the audited day are searched for other events
-    of its messages. A message that has not arrived is lost `grace_s` seconds after the next queue manager
-    acknowledged it to the sender. `poison_aborts` aborted receives make a message poison. `now`: a day that
-    is not over at that time need not be covered to its end. Queue managers in `gone` (names or GUIDs) are
-    removed: their events may end.
+    """The rules of an audit.
+
+    `lookback`: how many days before and after the audited day are searched for other events of its messages.
+    `grace_s`: a message that the next queue manager acknowledged to the sender is lost if it has not arrived
+    this many seconds later. `poison_aborts`: the number of aborted receives that make a message poison.
+    `now`: of a day that is not over at this time, the lake need not have the end. `gone`: names or GUIDs of
+    queue managers that were removed from the network, so that their events may end.
     """
 
     lookback: int = 7
@@ -67,21 +69,21 @@ def _add_arguments(parser: Parser) -> None:
         type=number(0, 100_000),
         default=7,
         metavar="DAYS",
-        help="days before and after that are searched too (7)",
+        help="number of days before and after that are searched, too; default: 7",
     )
     parser.add_argument(
         "--grace",
         type=duration(315_360_000),
         default=3600.0,
         metavar="TIME",
-        help="how long a message may be on its way, and how old the newest data may be (1h)",
+        help="how long a message may be on its way, and how old the newest data may be; default: 1h",
     )
     parser.add_argument(
         "--poison-aborts",
         type=number(1, 100_000),
         default=3,
         metavar="N",
-        help="aborted receives that make a message poison (3)",
+        help="number of aborted receives that make a message poison; default: 3",
     )
     parser.add_argument(
         "--gone",
@@ -94,8 +96,8 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Audits the requested days. Returns exit code 0 whatever the verdicts are, because a verdict is not a
-    failure.
+    """Audits the requested days. Returns exit code 0 whatever the verdicts are, because even a bad verdict
+    means that the command succeeded.
     """
     lake = Lake.open(arguments.lake)
     rules = Rules(
@@ -117,8 +119,8 @@ def _run(arguments: argparse.Namespace) -> int:
         if arguments.day in closed:
             raise CommandError(
                 Exit.REFUSED,
-                f"the audit of {arguments.day} stays as it is: `compact --keep-bronze` deleted the counts "
-                f"that it was compared with; `msmq-lake report --day {arguments.day}` shows it",
+                f"{arguments.day} cannot be audited again: `compact --keep-bronze` deleted the counts of "
+                f"the queue managers; `msmq-lake report --day {arguments.day}` shows its last audit",
             )
         with Progress("audit", _STEPS * (len(days) - len(closed))) as progress:
             results = [
@@ -133,8 +135,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _closed(lake: Lake, day: date) -> bool:
-    """Whether a day was audited with counts that have since been deleted: without them, its events would seem
-    to agree with all remaining counts.
+    """Returns whether a day was audited with counts of the queue managers that have since been deleted. Such
+    a day must not be audited again: without its counts, nothing could contradict its events.
     """
     first = bronze.counted_since(lake)
     return first is not None and day < first and day in audited(lake)
@@ -143,8 +145,8 @@ def _closed(lake: Lake, day: date) -> bool:
 def audit(
     spark: SparkSession, lake: Lake, day: date, rules: Rules, *, done: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
-    """Rewrites silver/lifecycle and the gold tables of one day. Returns its summary. Silver must be up to
-    date.
+    """Rewrites silver/lifecycle and the gold tables of one day. Returns the summary of the day. silver/events
+    must be up to date.
 
     Raises CommandError if the lake has no events of that day.
     """
@@ -211,8 +213,8 @@ class _Tables:
         self._lake.delete(self._stage)
 
     def write(self, table: str, rows: DataFrame, *, whole: bool = True) -> DataFrame:
-        """Writes the day's part of a table, and returns a DataFrame that reads it back. `whole`: as one file,
-        because it is small.
+        """Writes the day's part of a table, and returns a DataFrame that reads it back. `whole`: writes a
+        single file, for a small table.
         """
         (rows.coalesce(1) if whole else rows).write.parquet(self._lake.path(self._stage, table))
         self._written.append(table)
@@ -220,13 +222,15 @@ class _Tables:
         return self.read(table)
 
     def keep(self, name: str, rows: DataFrame) -> DataFrame:
-        """Writes an intermediate result that several tables use, for this audit only."""
+        """Writes an intermediate result that several tables need, and returns a DataFrame that reads it back.
+        It is deleted at the end of the audit.
+        """
         rows.write.parquet(self._lake.path(self._stage, "_kept", name))
         self._done()
         return self._spark.read.parquet(self._lake.path(self._stage, "_kept", name))
 
     def read(self, table: str) -> DataFrame:
-        """Returns a table that was written."""
+        """Returns a DataFrame that reads the day's part of a table that was written."""
         return self._spark.read.parquet(self._lake.path(self._stage, table))
 
 

@@ -22,25 +22,25 @@ def table(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
 
 
 def read(spark: SparkSession, name: str, paths: list[str]) -> DataFrame:
-    """Returns some batches of a bronze table."""
+    """Returns the rows of a bronze table in the batches whose directories are `paths`."""
     columns = COLUMNS[name]
     return load(spark.read, columns, *paths) if paths else spark.createDataFrame([], ddl(columns))
 
 
 def counted_since(lake: Lake) -> date | None:
-    """Returns the first day for which bronze/counters is complete, None if nothing was ever deleted."""
+    """Returns the first day of which bronze/counters still has all counts; None if none were ever deleted."""
     note = lake.read_json(_COUNTED)
     return None if note is None else date.fromisoformat(note["first"])
 
 
 def note_counted_since(lake: Lake, first: date) -> None:
-    """Records that day; call this before counters of earlier days are deleted."""
+    """Records the day that `counted_since` returns; call this before counters of earlier days are deleted."""
     lake.write_json(_COUNTED, {"first": max(first, counted_since(lake) or first).isoformat()})
 
 
 def shaped(rows: DataFrame, columns: dict[str, str], known: Collection[str]) -> DataFrame:
-    """Returns the rows with exactly these columns: null if the source does not have them. `known` are the
-    columns of the source, because a pipeline cannot inspect them.
+    """Returns the rows with exactly the columns `columns`; a column that the source lacks is null. `known`
+    are the columns of the source, which a declarative pipeline cannot inspect.
     """
     from pyspark.sql import functions as F
 

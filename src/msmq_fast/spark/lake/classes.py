@@ -1,4 +1,4 @@
-"""Names of message classes in Spark expressions: 0xC002 is NACK_RECEIVE_TIMEOUT."""
+"""Spark expressions for the names and numbers of message classes, such as NACK_RECEIVE_TIMEOUT for 0xC002."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def _names() -> dict[int, str]:
 
 
 def failure_name() -> Column:
-    """Returns the name of the reason why the message of an event failed: the reason in the event, else its
-    class if that is negative.
+    """Returns a column with the name of the message class that tells why the message of an event failed: the
+    reason in the event, else the event's class if that is a negative acknowledgment; else null.
     """
     from pyspark.sql import functions as F
 
@@ -32,7 +32,7 @@ def failure_name() -> Column:
 
 
 def failure_code() -> Column:
-    """Returns that reason as a number; null if its name is unknown."""
+    """Returns a column with the number of the class of `failure_name`; null if the name is unknown."""
     from pyspark.sql import functions as F
 
     codes = F.create_map(*(F.lit(part) for value, name in _names().items() for part in (name, value)))

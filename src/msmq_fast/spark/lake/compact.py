@@ -37,13 +37,13 @@ def _add_arguments(parser: Parser) -> None:
         "--keep-bronze",
         type=number(0, 100_000),
         metavar="DAYS",
-        help="delete archived batches that are older",
+        help="delete archived batches that are older than this many days",
     )
     parser.add_argument(
         "--keep-silver",
         type=number(0, 100_000),
         metavar="DAYS",
-        help="delete events and lifecycles that are older",
+        help="delete events and lifecycles that are older than this many days",
     )
     add_output(parser)
 
@@ -72,12 +72,12 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def fold(spark: SparkSession, lake: Lake, name: str) -> int:
-    """Merges the batches of each run that end on the same day into one. Returns how many were merged into
-    others.
+    """Merges into one those batches of a run of the bronze table `name` whose last rows are of the same day.
+    Returns how many batches were merged into others.
 
-    It merges by days, so that old batches can later be deleted whole, and merged ones are not rewritten each
-    time. The last batch of a run is kept: a killed archive may be about to repeat it. Batches of events must
-    be in silver.
+    It merges by day, so that old batches can later be deleted as a whole, and a merged batch is not rewritten
+    each time. The last batch of a run is not merged: a killed archive may be about to repeat it. All batches
+    of events must have been merged into silver before.
     """
     runs: dict[str, list[Batch]] = defaultdict(list)
     for batch in lake.batches(name):
@@ -100,7 +100,7 @@ def _fold(spark: SparkSession, lake: Lake, name: str, old: list[Batch]) -> int:
         raise CommandError(
             Exit.FAILURE,
             f"{len(old)} batches of bronze/{name} up to {old[-1].path} have {told} rows, and Spark read "
-            f"{written} of them: they stay as they are; run `msmq-lake verify`",
+            f"{written} of them: these batches were not changed; run `msmq-lake verify`",
         )
     target = batch_directory(name, old[-1].run, old[-1].number)
     gone = [batch_directory(name, batch.run, batch.number) for batch in old[:-1]]
@@ -109,11 +109,12 @@ def _fold(spark: SparkSession, lake: Lake, name: str, old: list[Batch]) -> int:
 
 
 def fold_bodies(spark: SparkSession, lake: Lake) -> int:
-    """Merges all bodies into one batch: each body once, if a message refers to it.
+    """Merges all batches of bodies into one, with each body once, and without bodies to which no message
+    refers. Returns how many batches were merged into others.
 
-    Bodies of a batch whose messages are not in the lake yet are left unchanged. A body in a recent batch, or
-    in one that was recent an hour ago, is kept even without a message: a task of an archive may have found it
-    there and rely on it, for messages that are not in the lake yet.
+    A batch of bodies is left unchanged as long as its messages are not in the lake. A body in a recent batch,
+    or in one that was recent an hour ago, is kept even if no message refers to it: a task of a running
+    archive may have found the body there, and therefore not store it again for its own messages.
     """
     everything = lake.batches("bodies")
     settled = _newer(lake.read_json(_EXPIRED) or {}, latest(lake.batches("messages")))
@@ -138,10 +139,10 @@ def fold_bodies(spark: SparkSession, lake: Lake) -> int:
 
 
 def expire_bronze(lake: Lake, keep: int | None, today: date) -> int:
-    """Deletes batches of events, messages and counters whose rows are all older than `keep` days. Returns how
-    many.
+    """Deletes batches of events, messages and counters whose rows are all older than `keep` days. Returns the
+    number of deleted batches.
 
-    Keeps batches of events that are not in silver yet: an archive may have just written them.
+    Keeps a batch of events that was not merged into silver yet, since an archive may have just written it.
     """
     if keep is None:
         return 0
@@ -166,12 +167,14 @@ def expire_bronze(lake: Lake, keep: int | None, today: date) -> int:
 
 
 def expire_days(lake: Lake, keep: int | None, today: date) -> int:
-    """Deletes the days of silver before the last `keep` days. Gold is kept, since it is small."""
+    """Deletes the days of silver before the last `keep` days. Returns how many directories were deleted. Gold
+    is kept, since it is small.
+    """
     return 0 if keep is None else silver.forget(lake, today - timedelta(days=keep))
 
 
 def _newer(*numbers: dict[str, int]) -> dict[str, int]:
-    """Returns the greatest batch number of each run."""
+    """Returns the greatest batch number of each run in several mappings from runs to batch numbers."""
     found: dict[str, int] = {}
     for known in numbers:
         for run, greatest in known.items():
@@ -186,7 +189,7 @@ def _last_day(lake: Lake, name: str, batch: Batch) -> date | None:
 
 
 def _write(lake: Lake, rows: DataFrame, stage: str, size: int) -> int:
-    """Writes rows to files of about `size` bytes. Returns the number of rows."""
+    """Writes rows, `size` bytes in total, to files of about FILE_BYTES each. Returns the number of rows."""
     rows.repartition(max(1, size // FILE_BYTES)).write.parquet(lake.path(stage))
     found = manifest.counted(lake, stage)
     manifest.note(lake, stage, found)
@@ -208,7 +211,7 @@ def _line(result: dict[str, Any]) -> str:
 
 COMMAND = Command(
     name="compact",
-    help="merge small files of the lake, and drop old ones",
+    help="merge small files of the lake, and delete old data",
     run=explaining(_run),
     add_arguments=_add_arguments,
     examples=(Example("--lake lake --keep-bronze 30 --keep-silver 400", "with limits in days"),),

@@ -1,5 +1,5 @@
-"""bronze/counters: the queue managers' own counters, stored beside their events so that both can be
-compared.
+"""Writes bronze/counters: the message counts of the queue managers, which an audit compares with their
+events.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ _CONTENTS: Final = ("messages", "journal", "deadletter")
 
 
 def look(client: BulkClient) -> list[dict[str, Any]]:
-    """Returns one row per queue, or one row without a queue if there is none. Raises BulkError.
+    """Returns the counts of a queue manager: one row per queue, or one row without a queue if it has no
+    queues. Raises BulkError.
 
-    Each kind of queue is a separate request, so each row has the place in the feed that its counts belong to.
-    `taken_at` is the time before the first request: the counts include all events up to then.
+    Each kind of queue is a separate request; `feed_next` in a row is the position of the event feed at which
+    its count was taken. `taken_at` is the time before the first request: the counts include all events up to
+    then.
     """
     now = datetime.now(UTC)
     looks = [
@@ -31,7 +33,7 @@ def look(client: BulkClient) -> list[dict[str, Any]]:
 
 
 def note(lake: Lake, run: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Writes the rows as the next batch of the table."""
+    """Writes the rows as the next batch of the run in bronze/counters."""
     import pyarrow as pa
 
     table = pa.Table.from_pylist(list(rows), schema=_schema())

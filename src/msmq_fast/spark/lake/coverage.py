@@ -24,10 +24,11 @@ _KEY: Final = ("qm_guid", "incarnation")
 
 @dataclass(frozen=True)
 class Wanted:
-    """The coverage of feeds that the proof of a day needs: the days from `first` to `last` without a hole,
-    and `day` from its beginning up to `until`. `gone`: removed queue managers, by name or GUID in lower case,
-    of which no more events are expected. `dropped`: the last event that was deleted from silver, by queue
-    manager.
+    """The events that the lake must have for the proof of a day: no hole in the days from `first` to `last`,
+    and all of `day` from its beginning up to `until`.
+
+    `gone`: names or GUIDs, in lower case, of removed queue managers, of which no more events are expected.
+    `dropped`: the number of the last event that was deleted from silver, by queue manager.
     """
 
     first: date
@@ -48,8 +49,8 @@ class Wanted:
         gone: Collection[str] = (),
         dropped: Mapping[str, int] | None = None,
     ) -> Wanted:
-        """Returns what is wanted for a day and `lookback` days around it. A day that is not over must be
-        covered up to `grace_s` seconds ago.
+        """Returns the coverage that the audit of a day needs, with `lookback` days before and after it. Of a
+        day that is not over, the lake must have the events up to `grace_s` seconds ago.
         """
         days = timedelta(days=lookback)
         end = datetime.combine(day + timedelta(days=1), datetime.min.time(), UTC)
@@ -59,16 +60,22 @@ class Wanted:
 
 
 def coverage(history: DataFrame, counters: DataFrame, wanted: Wanted | None = None) -> DataFrame:
-    """Returns one row per queue manager and incarnation.
+    """Returns one row per feed, that is, per queue manager and incarnation of its store. `history` is all of
+    silver/events.
 
-    `history` is all of silver. `missing_ranges` lists the holes in the wanted days as "from-to". `sound`: no
-    holes there, no events were dropped from the feed before they were read, and the store was neither
-    restored from a backup (`restored`: earlier events may have happened again) nor set back unnoticed to an
-    earlier state (`rolled_back`: it counted fewer events than before). `whole`: sound, and the feed of the
-    wanted day is complete from its beginning (else `began_late`) to its end (else `ended_early`).
-    `from_first`: the lake has the feed from its first event, without any hole; `solid_from` is the number
-    from which on it has none. `through` is the time up to which the lake knows everything. If `wanted` is
-    None, holes of all days count, and the beginning and end of feeds are not checked.
+    - `missing_ranges`: the holes in the wanted days, as "from-to".
+    - `dropped`: how many events the queue manager dropped from its feed before they were archived.
+    - `restored`: the store was restored from a backup, so earlier events may be in the feed a second time.
+    - `rolled_back`: the store was set back unnoticed to an earlier state: it counted fewer events than
+      before.
+    - `sound`: no holes in the wanted days, nothing dropped, neither restored nor rolled back.
+    - `began_late`, `ended_early`: the lake lacks the beginning or the end of the wanted day.
+    - `whole`: sound, and neither began late nor ended early.
+    - `from_first`: the lake has the feed from its first event, without any hole.
+    - `solid_from`: the event number from which on there is no hole.
+    - `through`: the time up to which the lake has all events.
+
+    If `wanted` is None, the holes of all days count, and `began_late` and `ended_early` are false.
     """
     from pyspark.sql import functions as F
 
@@ -87,18 +94,19 @@ def coverage(history: DataFrame, counters: DataFrame, wanted: Wanted | None = No
 
 
 def _holes(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> DataFrame:
-    """Returns, for each feed, the missing events in the wanted days, and the number from which on none is
-    missing.
+    """Returns, for each feed, `missing` (the number of events missing in the wanted days), `ranges` (where),
+    and `solid_from` (the event number from which on none is missing).
 
-    It searches the whole feed for holes: the times of the events next to a hole may be far from the wanted
-    days.
+    It searches the whole feed for holes, because the events before and after a hole may be of days far from
+    the wanted days.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     def hole(number: str, time: str) -> tuple[Column, ...]:
-        """Returns the columns of the hole between `previous` and a number; its days are in order even if
-        clocks went back.
+        """Returns the columns of the hole between the event `previous` and the event in the column `number`:
+        its first and last missing number, and the days `after` and `before`, in order even if a clock went
+        back.
         """
         return (
             (F.col("previous") + 1).alias("first"),
@@ -139,8 +147,8 @@ def _holes(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> Data
 
 
 def _spans(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> DataFrame:
-    """Returns, for each feed, its first and last event, and whether its store was restored from a backup at a
-    time that matters.
+    """Returns, for each feed, its first and last event, and `restored`: whether the store was restored from a
+    backup in the wanted days or later.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -177,12 +185,13 @@ def _spans(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> Data
 
 
 def _told(counters: DataFrame, spans: DataFrame, wanted: Wanted | None) -> DataFrame:
-    """Returns, for each feed, the counts of its queue manager. `sure_at`: when it last counted no more events
-    than the lake has.
+    """Returns, for each feed, what its queue manager counted. `sure_at`: the last time at which it counted no
+    more events than the lake has.
 
     A feed only grows, so a queue manager that counts fewer events than before runs on an earlier state of its
-    store: new events have the numbers of old ones, and the lake may have either. Two archives have their own
-    clocks, so counts taken at about the same moment are not compared.
+    store (`rolled_back`): new events have the numbers of old ones, and the lake may have the new or the old
+    event of a number. Counts taken at about the same moment are not compared, because two archives may have
+    different clocks.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -252,8 +261,8 @@ def _judged(spans: DataFrame, holes: DataFrame, told: DataFrame, wanted: Wanted 
 
 
 def _began_late(wanted: Wanted | None) -> Column:
-    """Whether the first known event of a queue manager is of the wanted day or later, and earlier events
-    existed.
+    """Returns whether the first event that the lake has of a feed is of the wanted day or later, although the
+    feed had earlier events.
     """
     from pyspark.sql import functions as F
 
@@ -267,8 +276,8 @@ def _began_late(wanted: Wanted | None) -> Column:
 
 
 def _ended_early(wanted: Wanted | None) -> Column:
-    """Whether the counters of the queue manager were not read after the wanted time, or are not in the
-    lake.
+    """Returns whether the lake may lack events of a queue manager before `wanted.until`: no event or count of
+    that time or later shows that the lake has all earlier events. False for a removed queue manager.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F

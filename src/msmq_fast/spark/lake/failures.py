@@ -39,8 +39,8 @@ _CODES: Final = (
 
 
 def explaining(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """Wrap the function of a command, so that it raises CommandError for each failure that `explained`
-    knows.
+    """Wrap the function of a command, so that it raises CommandError for each exception that `explained` can
+    put into words.
     """
 
     def explained_run(arguments: argparse.Namespace) -> int:
@@ -58,7 +58,9 @@ def explaining(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.N
 
 
 def explained(error: BaseException) -> CommandError | None:
-    """Return the error as one line for the user; None if it is unknown, and therefore a bug."""
+    """Return one line that explains an expected error to the user; None for an unexpected one, which is a
+    bug.
+    """
     if isinstance(error, BulkError):
         code = next((code for kind, code in _CODES if isinstance(error, kind)), Exit.FAILURE)
         return CommandError(code, str(error))

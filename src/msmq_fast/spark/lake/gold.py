@@ -1,4 +1,5 @@
-"""The gold tables that are computed from events and lifecycles without state: each answers one question."""
+"""The gold tables that are computed from events and lifecycles without a stateful Spark operator. Each table
+answers one question."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ _LEAVES: Final = ("received", "removed", "expired", "purged")
 
 
 def steps(events: DataFrame) -> DataFrame:
-    """Returns how events change the number of messages in queues: qm, queue, event_time, feed_seq, event,
-    change, packet_size.
+    """Returns the changes of the number of messages in queues, one row per event and queue: qm, queue,
+    event_time, incarnation, feed_seq, event, change (1, -1 or 0 messages), packet_size.
     """
     from pyspark.sql import functions as F
 
@@ -45,10 +46,11 @@ def steps(events: DataFrame) -> DataFrame:
 
 
 def queue_minute(steps: DataFrame, bases: DataFrame, day: date) -> DataFrame:
-    """Returns, per minute and queue with events: the messages that arrived and left, the bytes that arrived,
-    and the depth at the end of the minute.
+    """Returns one row per minute and queue with events in this minute: the messages that arrived and left,
+    the bytes that arrived, and the depth (number of messages) at the end of the minute.
 
-    `steps` has each change once. `bases` gives the depth of a queue before its first known event.
+    `steps` must have each change once. `bases` is the result of `bases`, from which the depth of a queue
+    before its first known event is computed.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -85,8 +87,8 @@ def queue_minute(steps: DataFrame, bases: DataFrame, day: date) -> DataFrame:
 
 
 def _untold(steps: DataFrame, bases: DataFrame) -> DataFrame:
-    """Returns, per (qm, queue), the number of messages in the queue before the first change that the lake
-    knows.
+    """Returns, per qm and queue, `untold`: the number of messages in the queue before its first change in the
+    lake.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -108,8 +110,9 @@ def latency(lifecycle: DataFrame) -> DataFrame:
     """Returns latency percentiles in milliseconds per hour, destination and leg (sent_arrived,
     arrived_received, total).
 
-    `negative` counts legs that ended before they began, because clocks differ. `clock_skew_ms` is the
-    shortest time from the sender in that hour: if negative, the clocks differ by at least that much.
+    `negative`: how many latencies are negative, because the clocks of two computers differ. `clock_skew_ms`:
+    the shortest sent_arrived latency of that hour; if it is negative, the clocks differ by at least that
+    much.
     """
     from pyspark.sql import functions as F
 
@@ -145,8 +148,8 @@ def latency(lifecycle: DataFrame) -> DataFrame:
 
 
 def nack_by_class(events: DataFrame) -> DataFrame:
-    """Returns the failures for which a sender may get a negative acknowledgment, per queue and class, with
-    sample messages.
+    """Returns the number of `nacked` events, for which the sender may get a negative acknowledgment, per
+    queue and message class, with the identifiers of sample messages.
     """
     from pyspark.sql import functions as F
 
@@ -161,11 +164,11 @@ def nack_by_class(events: DataFrame) -> DataFrame:
 
 
 def undelivered(lifecycle: DataFrame) -> DataFrame:
-    """Returns messages that no program received and none will, by destination and reason, with sample
-    messages.
+    """Returns the number of messages that no program received and none will receive, per destination and
+    reason, with the identifiers of sample messages.
 
-    `arrived`: the message was in its queue before it was removed. `dead_lettered`: it was put into a
-    dead-letter queue.
+    `arrived`: the messages were in their queue before they were removed. `dead_lettered`: they were put into
+    a dead-letter queue.
     """
     from pyspark.sql import functions as F
 
@@ -185,9 +188,11 @@ def undelivered(lifecycle: DataFrame) -> DataFrame:
 
 
 def duplicates(lifecycle: DataFrame, events: DataFrame) -> DataFrame:
-    """Returns identifiers that arrived, or were delivered, more than once at one destination.
+    """Returns the identifiers of messages that arrived, or were received by programs, more than once at one
+    destination.
 
-    `wire_dup`: every repetition was recognised and dropped, which is normal after a lost connection.
+    `wire_dup`: the queue manager recognised and dropped every repetition, which is normal after a lost
+    connection.
     """
     from pyspark.sql import functions as F
 
@@ -231,12 +236,12 @@ def poison(lifecycle: DataFrame, messages: DataFrame, threshold: int) -> DataFra
 
 
 def bases(told: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Returns the point from which changes of a queue can be added up: qm, incarnation, queue, base_seq (the
-    number of the first event), base_count (messages before it), base_at (null if there were no events before
-    it).
+    """Returns, for each queue, the point of the feed from which on its changes can be added up: qm,
+    incarnation, queue, base_seq (the number of the first event to add), base_count (the number of messages
+    before that event), base_at (the time of the count; null if no event precedes base_seq).
 
-    This is the first event if the lake has the whole feed. Otherwise it is the first time after the last hole
-    that the counters of the queue manager were read; a queue that did not exist at that time was empty.
+    If the lake has the whole feed, this point is the first event. Otherwise it is the first count of the
+    queue manager (`told`) after the last hole of the feed; a queue that did not exist at that time was empty.
     """
     from pyspark.sql import functions as F
 
@@ -267,11 +272,11 @@ def bases(told: DataFrame, coverage: DataFrame) -> DataFrame:
 def counters(
     steps: DataFrame, told: DataFrame, coverage: DataFrame, bases: DataFrame, day: date
 ) -> DataFrame:
-    """Compares the queue managers' own counts with the sums of events, at the same place of the feed.
+    """Compares, for each queue, the number of messages that the queue manager counted with the number that
+    results from the events up to the same position of the feed.
 
-    That is where the counters were first read after the day, else where they were last read on it. `equal` is
-    null if the lake does not know the number of messages at any earlier time: then the events cannot be added
-    up.
+    The count is the first one taken after the day, else the last one taken on the day. `equal` is null if the
+    lake has no earlier number of messages of the queue to which its events could be added.
     """
     from pyspark.sql import functions as F
 
@@ -311,10 +316,11 @@ _COUNTED: Final = ("queue", "journal", "deadletter", "xact_deadletter")
 
 
 def with_uncounted(counters: DataFrame, history: DataFrame, day: date) -> DataFrame:
-    """Adds the queues with events on the day for which no count was compared: their `equal` is null.
+    """Adds to `counters` the queues that have events on the day but no count that was compared. Their `equal`
+    is null.
 
-    Without these rows, a lake without counts would seem to agree with all counts. A deleted queue cannot be
-    counted; the deletion event has the name of the queue, and also stands for its journal.
+    Without these rows, a lake without any counts would have no difference, and therefore seem correct. Queues
+    that were deleted, and their journals, are not added, because they cannot be counted any more.
     """
     from pyspark.sql import functions as F
 

@@ -41,7 +41,9 @@ _READ: Final = (*SENT, "body", "arrived_time", "time_to_be_received", "auth_leve
 
 @dataclass
 class Checks:
-    """Checks the messages before the first one is written: counts, bytes of bodies, a hash of the files."""
+    """The results of checking all messages before the first one is written: how many have which problem, the
+    bytes of their bodies, and a hash of the files.
+    """
 
     rows: int = 0
     size: int = 0
@@ -55,7 +57,9 @@ class Checks:
     _seen: set[bytes] = field(default_factory=set, repr=False)
 
     def look(self, rows: pa.Table, now: datetime) -> None:
-        """Adds some messages to the checks."""
+        """Checks some messages and adds the results. Messages that lived longer than allowed until `now`
+        count as expired.
+        """
         self.rows += rows.num_rows
         for row in rows.to_pylist():
             body = row["body"]
@@ -73,7 +77,9 @@ class Checks:
                 self._seen.add(name)
 
     def refuse(self, *, unsigned: bool) -> None:
-        """Raises CommandError if the messages cannot be written."""
+        """Raises CommandError if the messages cannot be written. `unsigned`: signed and encrypted messages
+        may be written without signature and encryption.
+        """
         for count, what in (
             (self.bodyless, "messages have no body"),
             (self.too_large, f"messages have a body of more than {_MOST_BODY} bytes"),
@@ -84,8 +90,8 @@ class Checks:
         if self.signed and not unsigned:
             raise CommandError(
                 Exit.REFUSED,
-                f"{self.signed} messages are signed or were encrypted, which cannot be renewed: with "
-                "--drop-security they are sent without",
+                f"{self.signed} messages are signed or were encrypted, and cannot be signed or encrypted "
+                "again: give --drop-security to send them unsigned and unencrypted",
             )
 
 
@@ -110,8 +116,8 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Checks, and with --apply imports. Returns exit code 0 when everything is in the queue, or could be
-    written.
+    """Checks all messages and, with --apply, imports them. Returns exit code 0 if all messages are in the
+    queue or, without --apply, could be written.
     """
     files = _files(arguments.files)
     try:
@@ -147,7 +153,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def check(files: list[Path], now: datetime) -> Checks:
-    """Checks every message. Raises CommandError for an invalid file."""
+    """Checks every message in `files` and returns the results. Raises CommandError for an invalid file."""
     checks = Checks()
     digest = hashlib.sha256()
     for file in files:
@@ -161,7 +167,9 @@ def check(files: list[Path], now: datetime) -> Checks:
 
 
 def parts_of(files: list[Path]) -> Iterator[pa.Table]:
-    """Yields the messages of all files in order, always grouped in the same way."""
+    """Yields the messages of all files in order, divided into the parts that are sent. Equal files always
+    give equal parts, so that a repeated import recognises the parts that were sent.
+    """
     for file in files:
         yield from parts(_lines(file) if file.suffix == ".jsonl" else _parquet(file))
 
@@ -174,9 +182,9 @@ def _files(names: list[str]) -> list[Path]:
         found += sorted(inside) if path.is_dir() else [path]
     for file in found:
         if file.suffix not in (".parquet", ".jsonl") or not file.is_file():
-            raise CommandError(Exit.NOT_FOUND, f"{file} is not a file *.parquet or *.jsonl")
+            raise CommandError(Exit.NOT_FOUND, f"{file} is not a *.parquet or *.jsonl file")
     if not found:
-        raise CommandError(Exit.NOT_FOUND, f"{names[0]} holds no file *.parquet or *.jsonl")
+        raise CommandError(Exit.NOT_FOUND, f"{names[0]} contains no *.parquet or *.jsonl files")
     return found
 
 
@@ -240,13 +248,13 @@ def _schema() -> Any:
 
 
 def _row(line: bytes) -> dict[str, Any]:
-    """Parses one line. Raises ValueError with the error."""
+    """Returns the columns of the message in one line of JSON. Raises ValueError if the line is invalid."""
     if len(line) > _MOST_LINE:
         raise ValueError(f"a line has more than {_MOST_LINE} bytes")
     try:
         given = json.loads(line)
     except ValueError as error:
-        raise ValueError(f"no JSON: {error}") from None
+        raise ValueError(f"not JSON: {error}") from None
     if not isinstance(given, dict):
         raise ValueError("a message must be a JSON object")
     row: dict[str, Any] = {}
@@ -254,7 +262,7 @@ def _row(line: bytes) -> dict[str, Any]:
         name = key.removesuffix(_MARK)
         kind = _KINDS.get(name)
         if kind is None:
-            raise ValueError(f"no message has a column {key!r}")
+            raise ValueError(f"{key!r} is not a column of messages")
         if name not in _READ or value is None:
             continue
         row[name] = _value(key, kind, value)
@@ -263,7 +271,9 @@ def _row(line: bytes) -> dict[str, Any]:
 
 def _value(key: str, kind: str, value: Any) -> Any:
     if (kind == "binary") != key.endswith(_MARK):
-        raise ValueError(f"{key!r} must be {key.removesuffix(_MARK)}{_MARK if kind == 'binary' else ''}")
+        raise ValueError(
+            f"{key!r} must be named {key.removesuffix(_MARK)}{_MARK if kind == 'binary' else ''}"
+        )
     if kind == "binary" and isinstance(value, str):
         return base64.b64decode(value, validate=True)
     if kind == "timestamp" and isinstance(value, str):

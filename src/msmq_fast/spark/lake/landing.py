@@ -1,7 +1,8 @@
 """The tasks of the archive: write rows of the bulk API as Parquet files, directly from Arrow.
 
-Spark plans, repeats and counts. The rows never pass through its JVM, which would take ten times as long for
-fifty columns. The files are below `_arriving` until the driver moves them (writing.py).
+Spark plans the tasks, repeats failed ones, and counts the rows. The rows never pass through Spark's JVM,
+which would take ten times as long for fifty columns. The files are below `_arriving` until the driver moves
+them (writing.py).
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ LANDED: Final = pa.schema([("layer", pa.string()), ("path", pa.string()), ("rows
 
 
 class Landed(NamedTuple):
-    """A file below `_arriving`. `layer` is its destination, for example `bronze/messages`."""
+    """A file that a task has written below `_arriving`. `layer` is the table to which it belongs, for example
+    `bronze/messages`.
+    """
 
     layer: str
     path: str
@@ -44,10 +47,11 @@ class Landed(NamedTuple):
 
 @dataclass(frozen=True)
 class Landing:
-    """The directory and the columns that tasks write. It is pickled to executors.
+    """What the tasks of an archive run write, and into which lake. It is pickled to executors.
 
-    `redacted` columns are written as null. `bodies` is whether bodies are stored. Their hash is always
-    stored, unless it is redacted itself.
+    `events`: the rows are events, not messages. `bodies`: whether the bodies of messages are stored.
+    `redacted`: columns that are written as null. The hash of a body is always stored, unless the column of
+    the hash is redacted.
     """
 
     lake: str
@@ -57,8 +61,8 @@ class Landing:
     redacted: tuple[str, ...] = ()
 
     def land(self, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-        """Writes all rows of a task. Returns its files. Raises OSError, and what `batches` raises; then no
-        file is left.
+        """Writes all rows of a task. Returns one row per written file, with the columns LANDED. Raises
+        OSError, and any exception that `batches` raises, after deleting the files.
         """
         files = _Files(Lake(self.lake), self.run)
         try:
@@ -85,7 +89,7 @@ class Landing:
 
 
 class _Files:
-    """The files of one task, one for each layer with rows."""
+    """The files that one task writes: one for each table for which it has rows."""
 
     def __init__(self, lake: Lake, run: str) -> None:
         self._lake = lake
@@ -95,7 +99,7 @@ class _Files:
         self._stored: set[str] = set()
 
     def write(self, layer: str, rows: pa.Table) -> None:
-        """Writes one row group."""
+        """Writes rows of the table `layer` as one row group of its file."""
         if not rows.num_rows:
             return
         if layer not in self._open:
@@ -110,7 +114,9 @@ class _Files:
         self._rows[layer] = self._rows.get(layer, 0) + rows.num_rows
 
     def unknown(self, bodies: pa.ChunkedArray, names: pa.ChunkedArray) -> pa.Table:
-        """Returns the bodies that neither this task nor a recent batch has stored."""
+        """Returns those bodies, with their hashes `names`, that neither this task nor a recent batch has
+        stored.
+        """
         known = pc.is_in(names, value_set=_recent(self._lake))
         fresh = []
         for name, stored in zip(names.to_pylist(), known.to_pylist(), strict=True):
@@ -122,15 +128,15 @@ class _Files:
         return _shaped(rows, BODIES)
 
     def close(self) -> list[Landed]:
-        """Closes the files and returns them."""
+        """Closes the files and returns a description of each."""
         for _, stream, writer in self._open.values():
             writer.close()
             stream.close()
         return [Landed(layer, path, self._rows[layer]) for layer, (path, _, _) in self._open.items()]
 
     def abandon(self) -> None:
-        """Deletes the files. Files that cannot be deleted are deleted when the archive starts the
-        next time.
+        """Deletes the files after a failure. Files that cannot be deleted are deleted when the archive is
+        started again.
         """
         for path, stream, writer in self._open.values():
             for end in (writer.close, stream.close):
@@ -150,7 +156,7 @@ def _events(files: _Files, rows: pa.Table) -> None:
 
 
 def _flaws(rows: pa.Table) -> pa.ChunkedArray:
-    """Returns the reason why each row cannot be an event; null if it can."""
+    """Returns, for each row, the reason why it cannot be an event; null if it can."""
     none = pa.scalar(None, pa.string())
     reasons = [pc.if_else(pc.is_null(rows.column(name)), f"{name} is missing", none) for name in _NEEDED]
     low = pc.fill_null(pc.less(rows.column("feed_seq"), 1), False)
@@ -171,7 +177,7 @@ def _hashes(bodies: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _shaped(rows: pa.Table, columns: dict[str, str]) -> pa.Table:
-    """Returns the rows with exactly these columns; missing ones are null."""
+    """Returns the rows with exactly the columns `columns`; columns that the rows lack are null."""
     arrays = []
     for name, kind in columns.items():
         if name == "schema_version":
@@ -185,7 +191,7 @@ def _shaped(rows: pa.Table, columns: dict[str, str]) -> pa.Table:
 
 
 def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yields as many batches together as form a row group."""
+    """Yields tables of successive batches, each large enough for a row group of a Parquet file."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
@@ -217,7 +223,9 @@ def _recent(lake: Lake) -> pa.ChunkedArray:
 
 
 def _stored(lake: Lake, batch: Batch) -> pa.ChunkedArray:
-    """Returns the hashes of a batch. Returns none for a batch that is too large, or that is being folded."""
+    """Returns the hashes of the bodies in a batch; none if the batch is too large, or `compact` has just
+    replaced it.
+    """
     found: list[pa.Array] = []
     with contextlib.suppress(FileNotFoundError):
         for path, _ in lake.files(lake.relative(batch.path)):

@@ -1,5 +1,5 @@
-"""The source of the archive's queries. It is like `format("msmq")`, but its tasks write the rows to the lake
-themselves, and each row of the source describes a file.
+"""The data source of the archive's streaming queries. It reads like `format("msmq")`, but its tasks write
+what they read into files of the lake, and each row that the source returns describes such a file.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class LandingSource(DataSource):
 
 
 class LandingReader(MsmqStreamReader):
-    """Plans like its base class. Pickled to executors, where it has no connections."""
+    """Plans batches as its base class does; its tasks write files. It is pickled to executors, without the
+    connections of the driver.
+    """
 
     def __init__(self, options: Options) -> None:
         super().__init__(options, spark_schema(columns_of(options)))
@@ -63,6 +65,6 @@ class LandingReader(MsmqStreamReader):
         return super().__getstate__() | {"_landing": self._landing}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Write one partition to files, on an executor, and yield their rows."""
+        """Write the rows of one partition to files, on an executor, and yield one row per file."""
         if isinstance(partition, RowsPartition):
             yield self._landing.land(read_rows(partition, self._reading))

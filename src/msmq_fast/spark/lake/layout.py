@@ -1,11 +1,11 @@
-"""The directories of a lake's tables, and how they are replaced as a whole, even if a process is killed.
+"""The directories of a lake's tables, and how whole directories are replaced, even if a process is killed.
 
 A lake consists of directories of Parquet files on a file system that renames directories and that Spark and
 pyarrow both read: a local path or NFS, `file:`, `hdfs:`. An object store copies keys one by one, so it cannot
-hold a lake. A batch counts from the moment its directory has `_SUCCESS`. A replacement is first written to
-`_staging`. A note in `_state` lists the renames, and the next command that opens the lake completes those
-that a kill interrupted. A reader does not see that note: between the deletion and the rename of a directory
-of silver or gold, it finds the directory missing.
+hold a lake. A batch is part of its table as soon as its directory has a file `_SUCCESS`. The replacement of a
+directory is first written to `_staging`. A file in `_state` lists the renames, and the next command that
+locks the lake completes renames that a kill interrupted. Readers do not look at that file: between the
+deletion and the rename of a directory of silver or gold, they find the directory missing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BATCH: Final = re.compile(r"bronze/[^/]+/run=([^/]+)/batch=(\d+)")
 
 
 class Batch(NamedTuple):
-    """A complete directory of one micro-batch of one archive run."""
+    """A complete directory of a bronze table: that of micro-batch `number` of an archive run."""
 
     run: str
     number: int
@@ -50,23 +50,25 @@ class Batch(NamedTuple):
 
 
 class Swap(NamedTuple):
-    """Directories to delete, and renames (source, target) that follow. A target is replaced."""
+    """Directories to delete, and then directories to rename as (source, target). An existing target is
+    replaced.
+    """
 
     deletions: list[str]
     moves: list[tuple[str, str]]
 
 
 class Lake:
-    """One lake. All paths that its methods take are relative to its root; `path` makes them absolute for
-    Spark.
+    """One lake. Its methods take and return paths relative to the root of the lake; `path` returns absolute
+    ones for Spark.
     """
 
     def __init__(self, root: str) -> None:
         if urlsplit(root).scheme not in _SCHEMES:
             raise CommandError(
                 Exit.USAGE,
-                f"--lake {root}: a lake is a local, NFS or HDFS directory only (a path, file: or hdfs:): its "
-                "directories are renamed, which an object store cannot do",
+                f"--lake {root}: a lake must be a local, NFS or HDFS directory (a path, file: or hdfs:), "
+                "because its directories are renamed, which an object store cannot do",
             )
         self.root = (
             root.rstrip("/") if "://" in root or root.startswith("file:") else str(Path(root).resolve())
@@ -78,7 +80,9 @@ class Lake:
 
     @classmethod
     def create(cls, root: str) -> Lake:
-        """Opens a lake, or creates it if the directory is empty."""
+        """Opens the lake in the directory `root`, or creates one if the directory is empty or does not exist.
+        Raises CommandError if the directory contains anything else.
+        """
         lake = cls(root)
         head = lake.read_json(_HEAD)
         if head is None:
@@ -92,7 +96,9 @@ class Lake:
 
     @classmethod
     def open(cls, root: str) -> Lake:
-        """Opens an existing lake. Raises CommandError if there is none, or it has a later version."""
+        """Opens the existing lake in the directory `root`. Raises CommandError if there is none, or its
+        schema version is later than that of this program.
+        """
         lake = cls(root)
         head = lake.read_json(_HEAD)
         if not isinstance(head, dict):
@@ -103,16 +109,18 @@ class Lake:
         if not isinstance(version, int) or version > SCHEMA_VERSION:
             raise CommandError(
                 Exit.FAILURE,
-                f"the lake at {root} has schema version {version}, this program knows up to {SCHEMA_VERSION}",
+                f"the lake at {root} has schema version {version}, but this program supports versions up to "
+                f"{SCHEMA_VERSION}: use a newer release",
             )
         return lake
 
     @contextmanager
     def exclusive(self, what: str) -> Iterator[None]:
-        """Locks the lake: only one command at a time changes silver and gold, or cleans up bronze.
+        """Locks the lake while the context is open: only one command at a time may change silver and gold, or
+        clean up bronze. `what` is the name of the command.
 
-        Completes what a killed command began. Raises CommandError if another command is running on this
-        machine, or may be running on another.
+        First completes the renames of a killed command. Raises CommandError if another command that holds the
+        lock is running on this machine, or may be running on another one.
         """
 
         def refusal(what: str, holder: str) -> str:
@@ -132,9 +140,10 @@ class Lake:
 
     @contextmanager
     def archiving(self, name: str) -> Iterator[None]:
-        """Locks the name of an archive: two archives with one name would delete each other's files.
+        """Locks the name of an archive while the context is open: two archives with the same name would
+        delete each other's files.
 
-        Raises CommandError if another one is running.
+        Raises CommandError if another archive with this name is running.
         """
         path = f"_state/archives/{name}.json"
 
@@ -155,7 +164,7 @@ class Lake:
         return Path(self._base) if isinstance(self._fs, fs.LocalFileSystem) else None
 
     def path(self, *parts: str) -> str:
-        """Returns the absolute path in the form that Spark accepts."""
+        """Returns the absolute path of the joined `parts` in the form that Spark accepts."""
         return "/".join((self.root, *parts))
 
     def names(self, directory: str) -> list[str]:
@@ -179,12 +188,12 @@ class Lake:
             self._fs.delete_file(self._at(path))
 
     def create_file(self, path: str) -> Any:
-        """Opens a new file for writing by pyarrow, and creates its directory."""
+        """Creates a file, and its directory, and returns a pyarrow stream that writes it."""
         self._fs.create_dir(self._at(path.rpartition("/")[0]), recursive=True)
         return self._fs.open_output_stream(self._at(path))
 
     def move(self, source: str, target: str) -> None:
-        """Moves a file, and creates the target directory."""
+        """Moves a file to the path `target`, whose directory is created if necessary."""
         self._fs.create_dir(self._at(target.rpartition("/")[0]), recursive=True)
         self._fs.move(self._at(source), self._at(target))
 
@@ -193,7 +202,7 @@ class Lake:
         return path[len(self.root) + 1 :]
 
     def files(self, directory: str) -> list[tuple[str, int]]:
-        """Returns (path, bytes) of the Parquet files below a directory."""
+        """Returns the Parquet files below a directory as (path, size in bytes)."""
         selector = _selector(self._at(directory), recursive=True)
         found = [
             info for info in self._fs.get_file_info(selector) if info.is_file and info.extension == "parquet"
@@ -214,7 +223,7 @@ class Lake:
             raise CommandError(Exit.FAILURE, f"{self.path(path)} is damaged: {error}") from error
 
     def write_json(self, path: str, value: Any) -> None:
-        """Replaces a small JSON file as a whole."""
+        """Writes a small JSON file, and replaces an existing one atomically."""
         directory = path.rpartition("/")[0]
         aside = f"{directory}/.{uuid.uuid4().hex}"
         with self.create_file(aside) as stream:
@@ -230,11 +239,13 @@ class Lake:
         self.create_file(f"{directory}/{SUCCESS}").close()
 
     def open_file(self, path: str) -> Any:
-        """Opens a file for random access by pyarrow."""
+        """Opens a file as a pyarrow file with random access."""
         return self._fs.open_input_file(self._at(path))
 
     def dataset(self, directory: str) -> Any:
-        """Returns a table for pyarrow, with partition columns such as `day`; None if it is empty."""
+        """Returns the table in a directory as a pyarrow dataset with partition columns such as `day`; None if
+        the directory has no Parquet files.
+        """
         from pyarrow import dataset
 
         if not self.files(directory):
@@ -244,8 +255,8 @@ class Lake:
         )
 
     def newest(self, directory: str, column: str) -> Any:
-        """Returns the greatest value of a column below a directory, from the statistics of the files; None if
-        unknown.
+        """Returns the greatest value of a column in the files below a directory, from the files' statistics;
+        None if the statistics do not tell it.
         """
         from pyarrow import parquet
 
@@ -262,12 +273,12 @@ class Lake:
         return max(values, default=None)
 
     def batches(self, table: str) -> list[Batch]:
-        """Returns the complete batches of a bronze table, in order."""
+        """Returns the complete batches of a bronze table, ordered by run and number."""
         return [Batch(run, number, self.path(path)) for path, run, number, done in self._found(table) if done]
 
     def recent(self, table: str, count: int) -> list[Batch]:
-        """Returns at most `count` complete batches, the latest of all runs by time, without examining the
-        others.
+        """Returns those `count` (or fewer) complete batches of a bronze table that were completed last, of
+        all runs together. It only looks at the last `count` directories of each run.
         """
         marks = {}
         for run in self.names(f"bronze/{table}"):
@@ -286,7 +297,9 @@ class Lake:
         return (time.time_ns() - (mark.mtime_ns or 0)) / 1e9
 
     def torn(self, table: str) -> list[str]:
-        """Returns the directories of batches that were never completed. Their run writes them again."""
+        """Returns the directories of batches that were not completed; the run to which they belong writes
+        them again.
+        """
         return [path for path, _, _, done in self._found(table) if not done]
 
     def staging(self) -> str:
@@ -294,7 +307,9 @@ class Lake:
         return f"_staging/{uuid.uuid4().hex}"
 
     def swap(self, swap: Swap, *, then: tuple[str, Any] | None = None) -> None:
-        """Deletes, renames, and finally writes the file `then` (path, value): all of it or nothing."""
+        """Carries out a Swap and then writes `then`, a pair (path, value) for a JSON file. If the process is
+        killed, the next command that locks the lake completes the rest.
+        """
         self.write_json(_SWAP, {"deletions": swap.deletions, "moves": swap.moves, "then": then})
         self._finish_swap()
 
@@ -314,7 +329,9 @@ class Lake:
         self._fs.delete_file(self._at(_SWAP))
 
     def _found(self, table: str) -> list[tuple[str, str, int, bool]]:
-        """Yields (path, run, number, complete) of the batches of a bronze table, from one listing."""
+        """Returns all batches of a bronze table as (path, run, number, whether complete), from one directory
+        listing.
+        """
         selector = _selector(self._at(f"bronze/{table}"), recursive=True)
         paths = {info.path[len(self._base) + 1 :] for info in self._fs.get_file_info(selector)}
         matches = ((path, _BATCH.fullmatch(path)) for path in paths)
@@ -349,7 +366,7 @@ def batch_directory(table: str, run: str, number: int) -> str:
 
 
 def latest(batches: Iterable[Batch]) -> dict[str, int]:
-    """Returns the last batch of each run."""
+    """Returns the number of the last batch of each run."""
     last: dict[str, int] = {}
     for batch in batches:
         last[batch.run] = max(batch.number, last.get(batch.run, -1))

@@ -1,8 +1,8 @@
 """Lifecycles of messages: one row per message and destination, from the events of all queue managers.
 
-The events of one message are first gathered per queue of a queue manager (`stations`). Then the stations of
-its sender and of its receiver are combined. A message identifier that was sent to several queues has a row
-for each.
+The events of one message are first aggregated per queue of each queue manager (`stations`). Then the stations
+at its sender and at its receiver are combined into one row. A message that was sent to several queues under
+one identifier has a row for each of them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ acknowledgments have that are routed back.
 
 
 def place_of(queue: Column) -> Column:
-    r"""Returns the part of a queue's name that both sides know: `private$\orders` of
-    `DIRECT=OS:HOST\private$\orders` and of `HOST\private$\orders;retry`; null for names without it.
+    r"""Returns the part of a queue's name that is the same at the sender and at the receiver:
+    `private$\orders` for `DIRECT=OS:HOST\private$\orders` and for `HOST\private$\orders;retry`; null for
+    names without such a part.
     """
     from pyspark.sql import functions as F
 
@@ -44,7 +45,9 @@ def place_of(queue: Column) -> Column:
 
 
 def stations(events: DataFrame) -> DataFrame:
-    """Returns one row per message, queue manager and queue (with its subqueues)."""
+    """Returns one row per message, queue manager and queue, which includes its subqueues, with the times and
+    counts of the message's events there.
+    """
     from pyspark.sql import functions as F
 
     own = events.where(F.col("message_id").isNotNull() & ~_between_managers())
@@ -72,7 +75,9 @@ def stations(events: DataFrame) -> DataFrame:
 
 
 def _between_managers() -> Column:
-    """Selects messages between queue managers, which are consumed on arrival without an event."""
+    """Returns a condition for the events of messages that queue managers send to each other; the receiver
+    consumes them on arrival, without a `received` event.
+    """
     from pyspark.sql import functions as F
 
     told = F.coalesce(F.col("queue").rlike(INTERNAL_QUEUE), F.lit(False))
@@ -122,8 +127,8 @@ def _gathered(own: DataFrame) -> DataFrame:
 
 
 def lifecycle(stations: DataFrame) -> DataFrame:
-    """Returns one row per message and destination. `state` does not include losses yet: see
-    `reconcile.judged`.
+    """Returns one row per message and destination. `state` is never `lost` or `lost?` here;
+    `reconcile.judged` determines these states.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -166,7 +171,7 @@ def _rows(sided: DataFrame) -> DataFrame:
     waiting = (F.col("side") == "transit") & F.col("acked_time").isNull() & ~ended
 
     def here(name: str) -> Column:
-        """Sums over the queues of the destination."""
+        """Returns the sum of a column over the queues at the destination."""
         return F.coalesce(F.sum(F.when(there_at_last, F.col(name))), F.lit(0))
 
     def there(name: str) -> Column:

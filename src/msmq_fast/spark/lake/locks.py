@@ -1,4 +1,5 @@
-"""Locks of a lake: small files that name a process, and whether that process still runs."""
+"""Locks of a lake: small files that name the process that holds the lock, so that others can check whether it
+still runs."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ _STALE_S: Final = 600.0
 
 
 class Store(Protocol):
-    """The part of a lake that a claim uses."""
+    """The methods of a lake that `claim` uses."""
 
     @property
     def directory(self) -> Path | None:
-        """The root, None unless it is on the local file system."""
+        """The root of the lake if it is on the local file system, otherwise None."""
 
     def read_json(self, path: str) -> Any:
         """Returns the value in a small JSON file, None if there is no file."""
@@ -40,14 +41,16 @@ class Store(Protocol):
 def claim(
     lake: Store, path: str, what: str, refusal: Callable[[str, str], str], *, renewed: bool = False
 ) -> Iterator[None]:
-    """Holds a lock while the context is open: the file `path` names this process and `what` it does.
+    """Holds a lock while the context is open. The lock is the file `path`, which names this process and its
+    command `what`.
 
-    A killed process leaves the file behind. The next process takes it over once that process has ended; for a
-    process on another host, this is known only of claims that are `renewed`. Two processes that claim at the
-    same moment exclude each other only if files can be locked, that is on local disks.
+    A killed process leaves the file behind. Another process replaces the file if the process that it names
+    has ended. Whether a process on another host has ended is known only if the lock is `renewed`: its holder
+    then writes the time into the file every minute. Two processes that take the lock at the same moment
+    exclude each other only on a local disk, where files can be locked.
 
-    Raises CommandError IN_USE if another process holds the lock; `refusal` makes the line from `what` that
-    process does and its name.
+    Raises CommandError IN_USE if another process holds the lock. `refusal(what, holder)` returns the text of
+    this error from the command and the description of that process.
     """
     mine = {"what": what, "pid": os.getpid(), "host": socket.gethostname(), "began": _began(os.getpid())}
 
@@ -81,7 +84,9 @@ def _renew(note: Callable[[], None], ended: threading.Event) -> None:
 
 @contextmanager
 def _alone(directory: Path | None) -> Iterator[None]:
-    """Excludes other processes between the check for a claim and its creation."""
+    """Excludes other processes while this one checks whether a lock is free and takes it. Has no effect if
+    `directory` is None.
+    """
     if directory is None:
         yield
         return
@@ -110,8 +115,8 @@ def _alive(holder: dict[str, Any]) -> bool:
 
 
 def _began(pid: int) -> str | None:
-    """Returns when a process started, with the id of the boot: process ids are reused. None if that is
-    unknown, or the process is a zombie.
+    """Returns the boot id of the system and the start time of a process, because process ids are reused; ""
+    for a zombie; None if they are unknown.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

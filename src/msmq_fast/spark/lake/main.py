@@ -1,4 +1,4 @@
-"""The commands of the lake: the group `msmq-fast lake`, and the entry point `msmq-lake` for the same."""
+"""The commands of the lake: the group `msmq-fast lake`, and the same commands as the program `msmq-lake`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests with the rows of each file of a batch, so that lost files are noticed."""
+"""Manifests with the number of rows in each file of a batch, so that lost files are noticed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ _NAME: Final = "_COUNTS"
 
 
 def note(lake: Lake, directory: str, rows: dict[str, int]) -> None:
-    """Stores the rows of each file of a batch by file name. Call it before the directory counts."""
+    """Writes the manifest of a batch: `rows` are the numbers of rows by file name. Call it before the batch
+    is marked as complete.
+    """
     lake.write_json(f"{directory}/{_NAME}", rows)
 
 
 def counted(lake: Lake, directory: str) -> dict[str, int]:
-    """Returns the same for the existing files, from their own metadata. Raises pyarrow's exceptions."""
+    """Returns the numbers of rows in the existing files of a directory by file name, from the metadata of the
+    files. Raises pyarrow's exceptions.
+    """
     from pyarrow import parquet
 
     found = {}
@@ -26,8 +30,8 @@ def counted(lake: Lake, directory: str) -> dict[str, int]:
 
 
 def missing(lake: Lake, directory: str) -> list[str]:
-    """Returns the files that differ from the manifest; none if there is no manifest (of an earlier
-    release).
+    """Returns the names of files that are missing, or have another number of rows than in the manifest; none
+    if there is no manifest, because an earlier release wrote the batch.
     """
     noted = lake.read_json(f"{directory}/{_NAME}")
     if noted is None:

@@ -9,7 +9,7 @@ from msmq_fast.terminal.output import Form, show
 
 
 def print_result(result: dict[str, Any], form: Form, *, text: Callable[[dict[str, Any]], str]) -> None:
-    """Print the result: the line from `text` for people, or the object in another form."""
+    """Print the result of a command: for people, the line that `text` returns; in other forms, the object."""
     if form is Form.TABLE:
         print(text(result), flush=True)
     else:

@@ -18,10 +18,11 @@ Point = tuple[datetime, float]
 def line_plot(
     series: Mapping[str, Sequence[Point]], *, unit: str, steps: bool = False, spans: timedelta | None = None
 ) -> str:
-    """Returns a plot with one line per series over time.
+    """Returns a plot over time with one line per series of points (time, value).
 
-    `steps`: a value is valid until the next one, the last one until the end. `spans`: a value is valid for
-    this time from its own time on; without a valid value there is no line.
+    `steps`: each value is drawn as a horizontal line to the time of the next value, the last one to the end.
+    `spans`: each value is drawn as a horizontal line of this duration; where no value is valid, there is a
+    gap. By default, the points are connected.
     """
     points = [point for line in series.values() for point in line]
     if not points:
@@ -44,7 +45,7 @@ def line_plot(
 
 
 def bar_plot(bars: Sequence[tuple[str, float]]) -> str:
-    """Returns a plot of horizontal bars with their names and numbers."""
+    """Returns a plot of horizontal bars, each with its name and value."""
     if not bars:
         return '<p class="none">none</p>'
     most = max(max(value for _, value in bars), 1)
@@ -94,7 +95,7 @@ class _Frame:
 
 
 def _held(line: Sequence[Point], last: datetime) -> list[Point]:
-    """Returns the corners of a step line."""
+    """Returns the corners of a step line through the points `line`, up to the time `last`."""
     path: list[Point] = []
     for time, value in sorted(line):
         if path:
@@ -104,7 +105,9 @@ def _held(line: Sequence[Point], last: datetime) -> list[Point]:
 
 
 def _pieces(line: Sequence[Point], spans: timedelta) -> list[list[Point]]:
-    """Returns the horizontal segments; adjoining ones form one line."""
+    """Returns a horizontal segment of the duration `spans` for each point; segments that adjoin in time are
+    joined to one line.
+    """
     pieces: list[list[Point]] = []
     for time, value in line:
         level = [(time, value), (time + spans, value)]
@@ -127,7 +130,7 @@ def _line(frame: _Frame, name: str, paths: Sequence[Sequence[Point]], colour: st
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Returns round numbers that enclose both."""
+    """Returns round numbers for an axis, from `low` or less to `high` or more."""
     span = max(high - low, 1e-9)
     raw = span / 4
     power = 10 ** math.floor(math.log10(raw))

@@ -17,10 +17,11 @@ def judged(lifecycle: DataFrame, coverage: DataFrame, grace_s: float) -> DataFra
     """Returns the lifecycle with `dest` and `receiver` filled in where they can be determined, and with the
     states `lost` and `lost?`.
 
-    A message is lost if the next queue manager acknowledged it, the feed of that one does not have it, no
-    final acknowledgment came back, and the receiver's feed continues for `grace_s` seconds after that. If a
-    feed has a hole, the state is `lost?`, because nothing can be proven. `proven`: both feeds are in the lake
-    without a hole, for the whole wanted day.
+    A message is `lost` if the receiving queue manager acknowledged it to the sender, the feed of the receiver
+    has no arrival of it, no final acknowledgment came back, and the lake has the receiver's feed for at least
+    `grace_s` seconds after the acknowledgment. If the feed of the sender or receiver has a hole, the state is
+    `lost?`, because a loss cannot be proven. `proven`: the lake has both feeds of the whole audited day,
+    without a hole.
     """
     from pyspark.sql import functions as F
 
@@ -57,8 +58,8 @@ def judged(lifecycle: DataFrame, coverage: DataFrame, grace_s: float) -> DataFra
 
 
 def _ways(lifecycle: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Returns, per (sender, sent_to), where its messages arrive; if none has arrived, the queue manager with
-    the name in the address.
+    """Returns, per `sender` and address `sent_to`, the queue manager and queue at which most of these
+    messages arrive. If none has arrived, the queue manager is the one with the host name in the address.
     """
     from pyspark.sql import functions as F
 
@@ -80,10 +81,11 @@ def _ways(lifecycle: DataFrame, coverage: DataFrame) -> DataFrame:
 def reconciliation(lifecycle: DataFrame, gaps: DataFrame) -> DataFrame:
     """Returns counts per day, sender and destination, with a verdict.
 
-    `lost`: messages are lost. `unproven`: the lake does not have the whole feeds of both sides, or numbers of
-    a transactional sequence are missing. `undelivered`: nothing is lost, but some messages were refused,
-    expired, purged or removed, and are not in a dead-letter queue (`discarded`). `ok`: none of these, and
-    both feeds prove it. The count `undelivered` includes messages in dead-letter queues.
+    The verdict is `lost` if messages are lost; `unproven` if the lake does not have the whole feeds of sender
+    and receiver, or numbers of a transactional sequence are missing; `undelivered` if nothing is lost, but
+    some messages were refused, expired, purged or removed, and are not in a dead-letter queue; otherwise
+    `ok`. The column `discarded` counts the messages that are not in a dead-letter queue; the column
+    `undelivered` counts those in dead-letter queues, too.
     """
     from pyspark.sql import functions as F
 

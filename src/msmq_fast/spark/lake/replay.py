@@ -1,5 +1,5 @@
-"""`msmq-lake replay`: sends archived messages to a queue again, each once and in order, however often the
-command is repeated.
+"""`msmq-lake replay`: sends archived messages to a queue again, in order. Each message is sent once, even if
+the command is repeated.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _TIME: Final = "yyyy-MM-dd HH:mm:ss.SSSSSSXXX"
 
 @dataclass(frozen=True)
 class Request:
-    """The parameters of a replay. `name` distinguishes two intended replays with otherwise equal
-    parameters.
+    """The parameters of a replay. Equal parameters identify the same replay; `name` distinguishes two replays
+    whose other parameters are equal.
     """
 
     where: str
@@ -54,16 +54,20 @@ class Request:
 
     @property
     def writer(self) -> str:
-        """The name under which the queue manager recognises the request."""
+        """The writer name that is derived from the parameters; by it the queue manager recognises parts that
+        were sent before.
+        """
         parts = [self.where, self.queue, self.qm, self.chunk, self.name]
         return f"replay-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]}"
 
 
 class Replay:
-    """One request on one lake. Its note in the lake records the selection and the progress.
+    """One replay from one lake. A file in the lake records which messages were selected, and how many were
+    sent.
 
-    `incarnation` is that of the target's store: after a restore it may have lost parts, so all parts are sent
-    again, and the target recognises those that it still has.
+    `incarnation` is the incarnation of the target queue manager's store. If it has changed, the store was
+    restored and may have lost parts: all parts are sent again, and the target recognises those that it still
+    has.
     """
 
     def __init__(self, lake: Lake, request: Request, incarnation: int) -> None:
@@ -74,11 +78,12 @@ class Replay:
         self._rows = f"{REPLAYS}/{request.writer}.rows"
 
     def choose(self, spark: SparkSession, *, unsigned: bool) -> dict[str, Any]:
-        """Sorts the messages into a directory of their own and checks them. Returns a summary.
+        """Selects the messages, writes them in order into a temporary directory of the lake, and checks them.
+        Returns a summary.
 
         Raises CommandError for a condition that Spark does not understand, for messages that cannot be sent
-        again, or for a selection that differs from the first one. `unsigned`: signatures and encryption may
-        be lost.
+        again, or if the selection differs from that at the first attempt of this replay. `unsigned`: signed
+        and encrypted messages may be sent without signature and encryption.
         """
         note = self._lake.read_json(self._note_path)
         chosen = self._chosen(spark, None if note is None else note["upto"])
@@ -93,7 +98,10 @@ class Replay:
         return found | {"done": note["done"] if known else 0}
 
     def send(self, client: BulkClient, found: dict[str, Any], progress: Progress, pace: Pace) -> int:
-        """Writes the messages that the target does not have yet. Returns how many. Raises BulkError."""
+        """Sends the selected messages that the target does not have yet. `found` is the summary that `choose`
+        returned. Returns how many messages were sent. Raises BulkError, and CommandError if an earlier
+        attempt used parts of another size.
+        """
         done = written = int(found["done"])
         progress.add(done)
         self._note(found, done)
@@ -105,8 +113,8 @@ class Replay:
             if first - rows.num_rows < done:
                 raise CommandError(
                     Exit.FAILURE,
-                    "this replay was begun in parts of another size, by another release of msmq-lake: narrow "
-                    "--where to what is still to be sent, and give it a --name",
+                    "another release of msmq-lake began this replay with parts of another size: narrow "
+                    "--where to the messages that were not sent yet, and give the replay a new --name",
                 )
             pace.wait(done - written, rows.num_rows)
             send_part(client, self._request.writer, number, rows, self._request.queue)
@@ -117,7 +125,7 @@ class Replay:
         return done - written
 
     def forget(self) -> None:
-        """Deletes the selection, so that bodies are stored only in the lake."""
+        """Deletes the temporary directory with the selected messages."""
         self._lake.delete(self._rows)
 
     def _chosen(self, spark: SparkSession, upto: dict[str, int] | None) -> DataFrame:
@@ -181,14 +189,15 @@ class Replay:
         if (found["signed"] or found["encrypted"]) and not unsigned:
             raise CommandError(
                 Exit.REFUSED,
-                f"{found['signed']} messages are signed and {found['encrypted']} were encrypted, which "
-                "cannot be renewed: with --drop-security they are sent without",
+                f"{found['signed']} messages are signed and {found['encrypted']} were encrypted, and cannot "
+                "be signed or encrypted again: give --drop-security to send them unsigned and unencrypted",
             )
         if note is not None and (note["rows"], note["digest"]) != (found["rows"], found["digest"]):
             raise CommandError(
                 Exit.FAILURE,
-                f"this replay began with {note['rows']} messages, and there are {found['rows']} now: the "
-                "lake has changed; narrow --where to what is still to be sent, and give it a --name",
+                f"the lake has changed since this replay began: --where selected {note['rows']} messages "
+                f"then, and selects {found['rows']} now, or others; narrow --where to the messages that were "
+                "not sent yet, and give the replay a new --name",
             )
 
     def _note(self, found: dict[str, Any], done: int) -> None:
@@ -196,7 +205,9 @@ class Replay:
         self._lake.write_json(self._note_path, {**kept, "done": done, "incarnation": self._incarnation})
 
     def _chunks(self) -> Iterator[pa.Table]:
-        """Yields the messages in order, always grouped in the same way."""
+        """Yields the selected messages in order, divided into the parts that are sent. The same selection
+        always gives the same parts.
+        """
         from pyarrow import parquet
 
         for path, _ in sorted(self._lake.files(self._rows)):
@@ -206,7 +217,7 @@ class Replay:
 
 
 class Pace:
-    """Limits messages per second. None: no limit."""
+    """Limits the number of messages per second to `rate`; None means no limit."""
 
     def __init__(
         self,
@@ -220,7 +231,7 @@ class Pace:
         self._began: float | None = None
 
     def wait(self, before: int, count: int) -> None:
-        """Waits until `count` messages are due after `before` others of this run."""
+        """Waits until `count` more messages may be sent, after `before` messages of this run."""
         if self._rate is None:
             return
         if self._began is None:
@@ -242,7 +253,7 @@ def _add_arguments(parser: Parser) -> None:
         "--where",
         default="true",
         metavar="SQL",
-        help="condition on the columns of bronze/messages (all messages)",
+        help="condition on the columns of bronze/messages, in SQL; default: all messages",
     )
     parser.add_argument("--rate", type=_rate, metavar="N/s", help="maximum number of messages per second")
     parser.add_argument("--name", default="", help="name of the replay; a new name sends the messages again")
@@ -258,7 +269,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Runs the replay. Returns exit code 0 when everything is in the queue."""
+    """Runs the replay. Returns exit code 0 if all selected messages are in the queue."""
     lake = Lake.open(arguments.lake)
     try:
         endpoint = Endpoint(arguments.url, token_file=arguments.token_file, ca_file=arguments.ca_file)

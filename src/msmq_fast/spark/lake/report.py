@@ -31,7 +31,7 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Writes the report. Returns exit code 0 whatever its verdict is."""
+    """Writes the report. Returns exit code 0 whatever verdict the report has."""
     lake = Lake.open(arguments.lake)
     days = audited(lake)
     if not days:
@@ -59,7 +59,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def as_json(found: dict[str, Any]) -> str:
-    """Returns the report as one JSON object."""
+    """Returns the report that `summary.gather` returned as one JSON object."""
     return json.dumps(found, default=_plain) + "\n"
 
 

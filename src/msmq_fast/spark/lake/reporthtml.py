@@ -37,7 +37,7 @@ td, th { padding: .15rem .25rem; } tr, svg, .verdict { break-inside: avoid; } }
 
 
 def page(found: dict[str, Any]) -> str:
-    """The page for what `summary.gather` found."""
+    """Returns the HTML page for the report that `summary.gather` returned."""
     title = f"Message audit of {found['day']}"
     tiles = "".join(f"<div><b>{cell(n)}</b>{escape(name)}</div>" for name, n in found["totals"].items())
     plots = "".join(f"<h2>{escape(name)}</h2>{plot}" for name, plot in _plots(found))
@@ -77,7 +77,9 @@ def _plots(found: dict[str, Any]) -> Sequence[tuple[str, str]]:
 
 
 def _latency(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[datetime, float]]]:
-    """Returns the worst latency among the destinations for each hour: a mean would hide it."""
+    """Returns, for each percentile, the points (hour, latency of the slowest destination), because a mean of
+    all destinations would hide a slow one.
+    """
     names = ("p50_ms", "p95_ms", "p99_ms")
     worst: dict[str, dict[datetime, float]] = {name.removesuffix("_ms"): {} for name in names}
     for row in rows:
@@ -111,6 +113,6 @@ def _cell(value: Any) -> str:
 
 
 def _side(value: Any) -> str:
-    """Returns the attribute that aligns numbers and their headings to the right."""
+    """Returns the HTML attribute that aligns a cell to the right if `value` is a number; otherwise ""."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return " class=n" if number else ""

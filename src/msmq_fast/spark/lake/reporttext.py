@@ -1,4 +1,4 @@
-"""Text, tables and the Markdown form, shared by all forms of a report."""
+"""The sentences and tables of a report, which all its forms share, and its Markdown form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERDICTS: Final = {
 
 
 def explained(found: dict[str, Any]) -> str:
-    """Yields the reasons for the verdict, in one or two sentences."""
+    """Returns a sentence with the reasons for the verdict."""
     if found["verdict"] in ("ok", "undelivered"):
         return (
             "The lake has the whole event feeds of both sides; every message has an explained end "
@@ -79,7 +79,7 @@ def _holes(row: dict[str, Any]) -> Iterator[str]:
 
 
 def sections(found: dict[str, Any]) -> list[Section]:
-    """Yields the tables of a report."""
+    """Returns the tables of a report."""
     names = {row["qm"]: row["name"] for row in found["coverage"]}
     return [
         (
@@ -201,8 +201,8 @@ def cell(value: Any) -> str:
 
 
 def _plain(text: str) -> str:
-    """Returns the text on one line, without markup and cell separators, since senders choose labels and
-    names.
+    """Returns the text on one line, without Markdown markup and cell separators: senders choose labels and
+    names, and must not be able to change the page.
     """
     escaped = escape(" ".join(text.split()), quote=False)
     return escaped.replace("|", "\\|").replace("[", "\\[")

@@ -1,4 +1,6 @@
-"""Sends numbered parts of a request to a queue: each becomes visible as a whole, exactly once."""
+"""Sends the messages of an import or a replay to a queue in numbered parts. Each part becomes visible as a
+whole, exactly once.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +42,10 @@ CHUNK_BYTES: Final = 64 << 20
 def parts(
     batches: Iterable[pa.RecordBatch], rows: int = CHUNK, size: int = CHUNK_BYTES
 ) -> Iterator[pa.Table]:
-    """Yields the rows of all batches in parts of `rows` messages, or fewer if their bodies exceed `size`
-    bytes in total.
+    """Yields the rows of all batches in parts of `rows` messages, or of fewer if their bodies would exceed
+    `size` bytes in total.
 
-    The same rows always form the same parts, whatever the batches are.
+    The same rows always form the same parts, however they are divided into batches.
     """
     import pyarrow as pa
     from pyarrow import compute
@@ -66,8 +68,8 @@ def parts(
 
 
 def send_part(client: BulkClient, writer: str, number: int, rows: pa.Table, queue: str) -> int:
-    """Sends part `number` of `writer`. Returns the number of messages, 0 if the part was written before.
-    Raises BulkError.
+    """Sends the part with the number `number` of the writer `writer`. Returns the number of messages written,
+    0 if this part was written before. Raises BulkError.
     """
     stage = client.stage(
         writer,

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 
 class Arrival(NamedTuple):
-    """One number that arrived. `previous` is the previous number if the sender reported it, otherwise -1."""
+    """A message that arrived, with its `number` in the sequence. `previous` is the number of the message
+    before it if the sender reported it, otherwise -1. `time_us` is in Unix microseconds.
+    """
 
     number: int
     previous: int
@@ -17,7 +19,9 @@ class Arrival(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A finding of `kind` gap, duplicate or reorder; `time_us` is when it was first seen."""
+    """A finding of `kind` gap, duplicate or reorder about the numbers from `first` to `last`. `time_us` is
+    the time at which it was first seen, in Unix microseconds.
+    """
 
     first: int
     last: int
@@ -26,8 +30,8 @@ class Finding(NamedTuple):
 
 
 class Numbers:
-    """The state of one sequence. `expected` is the next number. A gap is (first, last, time_us) of numbers
-    that are missing so far.
+    """The state of one sequence. `expected` is the next number. `gaps` are the numbers that are missing so
+    far, as ranges (first, last, time at which the gap was seen in Unix microseconds).
     """
 
     def __init__(self, expected: int, gaps: Iterable[tuple[int, int, int]] = ()) -> None:
@@ -35,8 +39,8 @@ class Numbers:
         self.gaps = list(gaps)
 
     def arrive(self, arrivals: Iterable[Arrival]) -> Iterator[Finding]:
-        """Returns the faults among arrivals, in order. `missing` returns the gaps, because they may be filled
-        later.
+        """Processes arrivals in order and yields the duplicates and reorders among them. Gaps are not yielded
+        here but by `missing`, because later arrivals may fill them.
         """
         for arrival in arrivals:
             if arrival.number >= self.expected:
@@ -47,14 +51,14 @@ class Numbers:
                 yield Finding(arrival.number, arrival.number, "duplicate", arrival.time_us)
 
     def withdraw(self, numbers: Iterable[int]) -> None:
-        """Removes numbers that their sender gave up before sending (expired, purged): they are not
-        missing.
+        """Removes from the gaps the numbers of messages that expired or were purged at the sender before they
+        were sent.
         """
         for number in numbers:
             self._fill(number)
 
     def missing(self) -> Iterator[Finding]:
-        """Returns the open gaps."""
+        """Yields the gaps that are still open."""
         for first, last, time_us in self.gaps:
             yield Finding(first, last, "gap", time_us)
 

@@ -1,5 +1,5 @@
-"""gold/sequence_gaps: follows every transactional sequence in Spark's transformWithState, keyed by sender,
-queue and sequence. The state is the next number and the open gaps.
+"""gold/sequence_gaps: follows every transactional sequence with Spark's transformWithState, keyed by sender,
+queue and sequence. The state of a sequence is its next number and its open gaps.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def sequence_gaps(
     """Returns the columns sender, dest, seq_id, from_no, to_no, kind (gap, duplicate, reorder, restart),
     first_seen, day.
 
-    Numbers that the sender gave up before sending (they expired or were purged there) are not a gap. A
-    sequence is expected to begin at 1 only if the lake has its beginning. A restart is a sequence after
-    another one of the same sender for the same queue: its sender was restarted, or had nothing to send for a
-    while.
+    Numbers of messages that expired or were purged at the sender before they were sent are not a gap. A
+    sequence is expected to begin at 1 only if the lake has its beginning. A `restart` is a sequence that
+    follows another one of the same sender for the same queue, because the sender was restarted or had nothing
+    to send for a while.
 
-    Without `stateful`, uses window functions, since a declarative pipeline cannot have transformWithState in
-    a query (PySpark asks for the columns there).
+    If `stateful` is False, it uses window functions in place of transformWithState, which cannot be used in a
+    declarative pipeline, where PySpark needs the columns of a query before it runs.
     """
     from pyspark.sql import functions as F
 
@@ -129,7 +129,9 @@ def _by_state(tokens: DataFrame) -> DataFrame:
 
 
 def by_windows(tokens: DataFrame) -> DataFrame:
-    """Finds the same as transformWithState by sorting each sequence twice."""
+    """Returns the same findings as transformWithState, computed by window functions that sort each sequence
+    twice.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -162,8 +164,8 @@ def by_windows(tokens: DataFrame) -> DataFrame:
 
 
 def follower() -> Any:
-    """Returns the processor class. It is defined in a function, so that this module can be imported without
-    PySpark.
+    """Returns the stateful processor for transformWithState. Its class is defined in this function, so that
+    the module can be imported without PySpark.
     """
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
@@ -195,7 +197,9 @@ def follower() -> Any:
 
 
 def _begun(table: pd.DataFrame) -> Numbers:
-    """Returns a sequence from its beginning, or from the first number that the lake has."""
+    """Returns the initial state of a sequence: it expects number 1 if the lake has the beginning of the
+    sequence, else the first number that the lake has.
+    """
     first = table[~table["withdrawn"]].sort_values(_ORDER)["seq_no"]
     return Numbers(1 if bool(table["known"].iloc[0]) or first.empty else int(first.iloc[0]))
 
@@ -212,7 +216,9 @@ def _follow(key: tuple[str, str, int], table: pd.DataFrame, numbers: Numbers) ->
 
 
 def _arrive(numbers: Numbers, arrived: pd.DataFrame) -> Iterator[Finding]:
-    """Adds numbers. Processes numbers that are in order, which nearly all are, in one step."""
+    """Adds numbers that arrived and yields the findings. Numbers that are all in order, the usual case, are
+    processed in one step.
+    """
     column = arrived["seq_no"].to_numpy()
     if len(column) and column[0] == numbers.expected and bool((column[1:] == column[:-1] + 1).all()):
         numbers.expected = int(column[-1]) + 1

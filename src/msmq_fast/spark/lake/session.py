@@ -54,7 +54,9 @@ def start(name: str) -> SparkSession:
 
 
 def prepared(spark: SparkSession) -> SparkSession:
-    """Sets the settings on which the lake's jobs rely. Settings that the session already has are kept."""
+    """Sets the settings of the session on which the lake's jobs rely. Settings that the user has set are
+    kept.
+    """
     from pyspark.errors import PySparkException
 
     with contextlib.suppress(

@@ -1,4 +1,6 @@
-"""`msmq-lake settle`: confirms the last batch of a consuming query that has ended without confirming it."""
+"""`msmq-lake settle`: removes the messages of the last batch of a stopped query with onSourceCommit=remove.
+Such a query confirms a batch only when it plans the next one.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,12 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Acknowledges everything up to the last batch in `commits`. May be repeated. Raises BulkError."""
+    """Acknowledges all messages up to the last batch in the `commits` of the checkpoint, which removes them
+    from their queues. Repeating it has no effect. Raises BulkError.
+    """
     offset = committed(Path(arguments.checkpoint))
     if offset.subscription not in ("", arguments.subscription):
-        raise CommandError(Exit.USAGE, f"--subscription: the query has {offset.subscription}")
+        raise CommandError(Exit.USAGE, f"--subscription must be {offset.subscription}, as in the checkpoint")
     removed = 0
     queues = []
     clients = _clients(arguments, offset)
@@ -54,8 +58,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def committed(checkpoint: Path) -> Offset:
-    """Returns the end of the last batch that the query committed. Raises CommandError if there is none, or it
-    is of another kind.
+    """Returns the offset at the end of the last batch that the query committed. Raises CommandError if no
+    batch was committed, or the offset belongs to a query without onSourceCommit=remove.
     """
     try:
         numbers = [int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit()]
@@ -81,7 +85,10 @@ def _clients(arguments: argparse.Namespace, offset: Offset) -> dict[str, BulkCli
         clients[client.bounds().qm] = client
     missing = [manager.name for guid, manager in offset.managers.items() if guid not in clients]
     if missing:
-        raise CommandError(Exit.USAGE, f"--url: the query also reads from {missing[0]}")
+        raise CommandError(
+            Exit.USAGE,
+            f"--url: the address of the queue manager {missing[0]}, from which the query reads, is missing",
+        )
     return clients
 
 

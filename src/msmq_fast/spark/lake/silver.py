@@ -20,15 +20,17 @@ IDENTITY: Final = ("qm_guid", "incarnation", "feed_seq")
 
 
 class Merge(NamedTuple):
-    """The result of a merge: batches read, and rewritten directories of (day, queue manager)."""
+    """The result of a merge: the number of batches read, and the rewritten `partitions` of silver/events,
+    each as (day, GUID of the queue manager).
+    """
 
     batches: int
     partitions: list[tuple[str, str]]
 
 
 class Kept(NamedTuple):
-    """The `first` day that silver still has (None: nothing was ever dropped), and the last dropped event of
-    each queue manager.
+    """The `first` day that silver still has (None if no day was ever deleted), and `ends`: the number of the
+    last deleted event, by queue manager.
     """
 
     first: date | None
@@ -36,10 +38,10 @@ class Kept(NamedTuple):
 
 
 def merge(spark: SparkSession, lake: Lake) -> Merge:
-    """Brings every complete batch of bronze/events that silver does not have yet into silver.
+    """Merges every complete batch of bronze/events that is not yet in silver into silver/events.
 
-    Each event counts once, however often it was archived: by a run that lost its checkpoint, or by two
-    archives.
+    Silver has each event once, even if it was archived several times, by a run that lost its checkpoint or by
+    two archives.
     """
     from pyspark.sql import functions as F
 
@@ -78,18 +80,18 @@ def events(spark: SparkSession, lake: Lake) -> DataFrame:
 
 
 def merged(lake: Lake) -> dict[str, int]:
-    """Returns a mapping from each run to the last of its batches of events that silver has."""
+    """Returns, for each run, the number of its last batch of events that was merged into silver."""
     return dict(lake.read_json(_MERGED) or {})
 
 
 def kept(lake: Lake) -> Kept:
-    """Returns which days `compact --keep-silver` has kept."""
+    """Returns the first day that `compact --keep-silver` kept, and the last events that it deleted."""
     note = lake.read_json(_KEPT)
     return Kept(None, {}) if note is None else Kept(date.fromisoformat(note["first"]), note["ends"])
 
 
 def forget(lake: Lake, first: date) -> int:
-    """Deletes the days of events and lifecycles before `first`. Returns how many directories."""
+    """Deletes the days of events and lifecycles before `first`. Returns how many directories were deleted."""
     limit = f"day={first}"
     days = [(table, day) for table in _DAILY for day in lake.names(table) if "day=" <= day < limit]
     if not days:

@@ -45,8 +45,8 @@ def audited(lake: Lake) -> list[date]:
 
 
 def gather(lake: Lake, day: date) -> dict[str, Any]:
-    """Returns everything about one day as JSON values, with times as datetimes. Raises CommandError if it was
-    not audited.
+    """Returns the content of the report on one day as JSON values, except that times are datetimes. Raises
+    CommandError if the day was not audited.
     """
     if day not in audited(lake):
         raise CommandError(
@@ -85,11 +85,12 @@ _RANK: Final = {"lost": 0, "unproven": 1, "undelivered": 2, "ok": 3}
 
 
 def verdict(rows: Rows, coverage: Rows, counters: Rows, gaps: int) -> str:
-    """Returns the verdict.
+    """Returns the verdict on a day: `lost`, `unproven`, `undelivered` or `ok`.
 
-    `ok` requires everything in the lake and equal counts: without a proof the verdict is not `ok`, and
-    missing counts do not count as equal. `undelivered` is the same, except that some messages were refused,
-    expired, purged or removed, and are in no dead-letter queue.
+    `ok` requires that the lake has all events of the day, and that all counts of the queue managers are equal
+    to the sums of their events; a missing count is not equal. `undelivered` requires the same, but some
+    messages were refused, expired, purged or removed, and are in no dead-letter queue. If messages are lost,
+    the verdict is `lost`; otherwise it is `unproven`.
     """
     verdicts = {row["verdict"] for row in rows}
     if "lost" in verdicts:
@@ -102,8 +103,9 @@ def verdict(rows: Rows, coverage: Rows, counters: Rows, gaps: int) -> str:
 
 
 def undelivered_by(lake: Lake, day: date) -> Rows:
-    """Returns messages that no program received and none will, as `arrived`, `reason`, `n`, `dead_lettered`,
-    the most frequent reason first.
+    """Counts the messages that no program received and none will receive. Returns rows with `arrived`
+    (whether they were in their queue), `reason`, `n` (their number) and `dead_lettered` (how many of them are
+    in a dead-letter queue); first those that did not arrive, and the most frequent reason first.
     """
     sums: dict[tuple[bool, str], list[int]] = defaultdict(lambda: [0, 0])
     for row in _rows(lake, "undelivered", day):
@@ -146,7 +148,7 @@ def outcome(lake: Lake, day: date) -> dict[str, Any]:
 
 
 def lost(lake: Lake, day: date) -> Rows:
-    """Returns some of the messages that are lost, or may be."""
+    """Returns at most SHOWN of the messages in the states `lost` and `lost?`."""
     from pyarrow import compute
 
     data = lake.dataset(f"silver/lifecycle/day={day}")
@@ -158,7 +160,9 @@ def lost(lake: Lake, day: date) -> Rows:
 
 
 def _reconciliation(lake: Lake, day: date) -> Rows:
-    """Returns the table. An earlier release did not count dead letters separately from discarded messages."""
+    """Returns gold/reconciliation of a day. In a table of an earlier release, which did not count dead
+    letters, all undelivered messages count as discarded.
+    """
     rows = _rows(lake, "reconciliation", day)
     for row in rows:
         if _UNKNOWN_BEFORE[0] not in row:
@@ -181,8 +185,8 @@ def _of(column: str, *, value: Any) -> Any:
 
 
 def _part(lake: Lake, table: str, day: date, order: list[str], wanted: Any = None) -> dict[str, Any]:
-    """Returns the number of rows `n`, and the first rows in the order of the columns `order`, since a table
-    may be long.
+    """Returns, from a gold table that may be long, the number of rows `n`, and as `rows` the first SHOWN of
+    them in the order of the columns `order`; no rows if `order` is empty.
     """
     import pyarrow as pa
     from pyarrow import compute
@@ -201,7 +205,9 @@ def _part(lake: Lake, table: str, day: date, order: list[str], wanted: Any = Non
 
 
 def _sequences(lake: Lake, day: date) -> dict[str, Any]:
-    """Reads findings about sequences, faults first: restarted sequences may be many, and are not faults."""
+    """Returns the number and the first findings about sequences. Restarts come last, because they may be
+    many, and are not faults.
+    """
     from pyarrow import compute
 
     begun = compute.field("kind") == "restart"
@@ -224,8 +230,9 @@ r"""Matches the names of outgoing queues: `DIRECT=OS:HOST\private$\x`, but not `
 
 
 def _series(lake: Lake, day: date, names: dict[str, str | None]) -> dict[str, Any]:
-    """Returns `depth`, points of the deepest queues, and `throughput`, messages that arrived in queues and
-    were received.
+    """Returns `queues` (the number of queues), `depth` (points over time for the deepest queues), and
+    `throughput` (per minute, how many messages arrived and were received in all queues, and the bytes that
+    arrived).
     """
     from pyarrow import compute
 
@@ -256,8 +263,8 @@ def _series(lake: Lake, day: date, names: dict[str, str | None]) -> dict[str, An
 def _depths(
     data: Any, shown: list[tuple[str, str]], names: dict[str, str | None]
 ) -> dict[str, list[tuple[datetime, int]]]:
-    """Returns the depths by the name of the queue. If several queue managers have a queue of that name, adds
-    theirs.
+    """Returns the points (minute, depth) of the queues `shown`, by the name of the queue. If several of them
+    have the same name, the name of the queue manager is added to it.
     """
     from pyarrow import compute
 

@@ -121,14 +121,14 @@ GOLD: Final = (
 
 
 def ddl(columns: dict[str, str]) -> str:
-    """Returns a schema for `spark.read.schema`."""
+    """Returns the schema of these columns in DDL, for `spark.read.schema`."""
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
 
 def load(reader: DataFrameReader, columns: dict[str, str], *paths: str) -> DataFrame:
     """Reads Parquet files with the columns of this release, in order.
 
-    A column that a file has under its old name is read from there. A column that it does not have is null.
+    A column that a file has under its old name is read under that name. A column that a file lacks is null.
     """
     from pyspark.sql import functions as F
 
@@ -143,8 +143,8 @@ def load(reader: DataFrameReader, columns: dict[str, str], *paths: str) -> DataF
 
 
 def struct(columns: dict[str, str]) -> StructType:
-    """Returns the schema as a type, for places where Spark must not be asked to parse DDL (declarative
-    pipelines).
+    """Returns the schema of these columns as a StructType, for declarative pipelines, in which Spark must not
+    be asked to parse DDL.
     """
     from pyspark.sql import types
 
@@ -164,7 +164,7 @@ def struct(columns: dict[str, str]) -> StructType:
 
 @cache
 def arrow(kind: str) -> Any:
-    """Returns the pyarrow type of a column."""
+    """Returns the pyarrow type for a column type in DDL."""
     import pyarrow as pa
 
     return {

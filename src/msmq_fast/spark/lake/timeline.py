@@ -17,8 +17,8 @@ _KINDS: Final = {
 
 
 def single(events: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Removes the events that a restored store repeats: its feed begins with the events from before the
-    backup.
+    """Returns the events without those that a restored store repeats: the feed of such a store begins with
+    the events from before the backup, which the lake already has under the earlier incarnation.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -36,10 +36,12 @@ def single(events: DataFrame, coverage: DataFrame) -> DataFrame:
 
 
 def named(events: DataFrame) -> DataFrame:
-    """Adds `queue` and `queue_kind` of queues that were deleted before their events were archived.
+    """Fills in `queue` and `queue_kind` in events of queues that were deleted before the events were
+    archived.
 
-    A message keeps its LookupIdentifier while it is in a queue, and a journal or dead-letter copy has its
-    own. Therefore the event of its arrival gives the kind of queue even if no name was ever archived.
+    It takes them from the event with which the message entered the queue: a message keeps its
+    LookupIdentifier while it is in a queue, and a copy in a journal or dead-letter queue has another one. The
+    type of that event gives the kind of the queue even if its name was never archived.
     """
     from pyspark.sql import functions as F
 

@@ -29,7 +29,9 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Returns exit code 0 if there are no problems, otherwise 1, with one line for each problem."""
+    """Checks the lake and prints one line for each problem. Returns exit code 0 if there are none, otherwise
+    1.
+    """
     lake = Lake.open(arguments.lake)
     with lake.exclusive("verify"):
         found = _unreadable(lake) or _vanished(lake)  # Spark would stop at the first one
@@ -60,17 +62,21 @@ def _unreadable(lake: Lake) -> list[str]:
 
 
 def _vanished(lake: Lake) -> list[str]:
-    """Returns files of complete batches that are missing, or have other rows than were written."""
+    """Returns one line for each file of a complete batch that is missing, or has another number of rows than
+    was written.
+    """
     directories = [lake.relative(batch.path) for name in bronze.COLUMNS for batch in lake.batches(name)]
     return [
-        f"{directory}/{name} is gone, or does not have the rows that were written"
+        f"{directory}/{name} is missing, or does not have all rows that were written"
         for directory in directories
         for name in manifest.missing(lake, directory)
     ]
 
 
 def missing_in_silver(spark: SparkSession, lake: Lake) -> list[str]:
-    """Returns a line if silver lacks archived events, except those of days that were dropped on demand."""
+    """Returns a line if silver lacks archived events, other than those of days that `compact --keep-silver`
+    has deleted.
+    """
     from pyspark.sql import functions as F
 
     silver.merge(spark, lake)
@@ -83,7 +89,7 @@ def missing_in_silver(spark: SparkSession, lake: Lake) -> list[str]:
 
 
 def doubled_in_silver(spark: SparkSession, lake: Lake) -> list[str]:
-    """Returns a line if silver has events twice."""
+    """Returns a line if silver has an event more than once."""
     from pyspark.sql import functions as F
 
     rows = silver.events(spark, lake).groupBy(*silver.IDENTITY).count()
@@ -92,8 +98,8 @@ def doubled_in_silver(spark: SparkSession, lake: Lake) -> list[str]:
 
 
 def contradictions(spark: SparkSession, lake: Lake) -> list[str]:
-    """Returns a line if one event number was archived with different contents: a store was rolled back
-    unnoticed.
+    """Returns a line if one event number was archived with different contents, which happens if a store was
+    set back to an earlier state unnoticed.
     """
     from pyspark.sql import functions as F
 
@@ -104,7 +110,7 @@ def contradictions(spark: SparkSession, lake: Lake) -> list[str]:
 
 
 def bodies_missing(spark: SparkSession, lake: Lake) -> list[str]:
-    """Returns a line if messages of archives that keep bodies have no stored body."""
+    """Returns a line if bodies of messages are missing, other than those of archives with --no-bodies."""
     if not lake.batches("bodies"):
         return []
     from pyspark.sql import functions as F
@@ -118,7 +124,7 @@ def bodies_missing(spark: SparkSession, lake: Lake) -> list[str]:
 
 
 def bodies_damaged(spark: SparkSession, lake: Lake) -> list[str]:
-    """Returns a line if bodies do not match the hash under which they are stored."""
+    """Returns a line if a stored body does not match its hash."""
     from pyspark.sql import functions as F
 
     rows = bronze.table(spark, lake, "bodies")

@@ -1,4 +1,4 @@
-"""Stores one micro-batch of the archive. A batch counts only when its directories are complete."""
+"""Stores one micro-batch of the archive. A batch is part of the lake only if its directories are complete."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _BODIES: Final = "bronze/bodies"
 
 
 class Placing:
-    """The function that foreachBatch calls with the files of a batch (the rows of LandingSource) and its
-    number.
+    """The function that foreachBatch calls with the rows of LandingSource, which describe the files of a
+    batch, and the number of the batch.
 
-    A complete batch is not read again, because the same batch always has the same rows. `placed` is called
-    with their number.
+    A batch that is already complete is skipped, because the same batch always has the same rows. For every
+    other batch, `placed` is called with the number of its rows.
     """
 
     def __init__(self, lake: Lake, table: str, run: str, placed: Callable[[int], None]) -> None:
@@ -31,7 +31,7 @@ class Placing:
         self._placed = placed
 
     def tidy(self) -> None:
-        """Deletes what tasks of an earlier query left behind. Call before the query starts."""
+        """Deletes the files that tasks of an earlier query left behind. Call it before the query starts."""
         self._lake.delete(f"{ARRIVING}/{self._run}")
 
     def __call__(self, files: DataFrame, number: int) -> None:
@@ -41,7 +41,7 @@ class Placing:
         self.place([Landed(*row) for row in files.collect()], number)
 
     def place(self, files: Iterable[Landed], number: int) -> None:
-        """Moves files to their directories. The batch counts when this returns."""
+        """Moves the files of the batch `number` to their directories, and marks the batch as complete."""
         main = f"bronze/{self._table}"
         layers: dict[str, list[Landed]] = defaultdict(list)
         for file in files:
