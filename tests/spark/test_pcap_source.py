@@ -27,11 +27,11 @@ def _reader(given: dict[str, str]) -> object:
     ("given", "reason"),
     [
         ({}, "option 'path' is missing: give the path of the captures"),
-        ({"path": "/nowhere/*.pcap"}, "option 'path': there is no capture /nowhere/"),
+        ({"path": "/nowhere/*.pcap"}, "option 'path': no capture file found at /nowhere/"),
         ({"path": "x", "port": "1"}, "did you mean 'ports'?"),
         ({"path": "x", "ports": "1801,http"}, "must be port numbers separated by commas"),
         ({"path": "x", "ports": "0"}, "must be port numbers separated by commas"),
-        ({"path": "x", "table": "rpc"}, "may not be 'rpc' yet"),
+        ({"path": "x", "table": "rpc"}, "'rpc' is not supported yet"),
         ({"path": "x", "mode": "lenient"}, "PERMISSIVE or DROPMALFORMED or FAILFAST"),
     ],
 )

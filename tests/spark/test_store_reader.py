@@ -236,7 +236,7 @@ def test_a_file_that_was_cut_is_refused(kept: Path, tmp_path: Path) -> None:
         (tmp_path / "data.mdb").write_bytes(data[:size])
         with pytest.raises(
             OfflineError,
-            match=r"was cut: it has|no store of a queue manager|cannot open",
+            match=r"was truncated: it has|no store of a queue manager|cannot open",
         ):
             rows(tmp_path)
 
@@ -249,11 +249,11 @@ def test_what_is_no_store(tmp_path: Path, kept: Path) -> None:
         rows(tmp_path)
     (tmp_path / "other").mkdir()
     stores.damage(tmp_path / "other", "meta", b"x", b"y")
-    with pytest.raises(OfflineError, match="holds no store of a queue manager"):
+    with pytest.raises(OfflineError, match="has no store of a queue manager"):
         rows(tmp_path / "other")
     shutil.copy(kept / "data.mdb", tmp_path)
     stores.damage(tmp_path, "meta", b"schema_version", b"\x01\x7f")
-    with pytest.raises(OfflineError, match="schema version 127, this program knows"):
+    with pytest.raises(OfflineError, match="schema version 127, but this program supports"):
         rows(tmp_path)
     with pytest.raises(OptionError, match="option 'path' is missing"):
         store_reader(store_options({}), spark_schema(store_columns(store_options({}))))
@@ -262,7 +262,7 @@ def test_what_is_no_store(tmp_path: Path, kept: Path) -> None:
 def test_a_damaged_snapshot_is_refused(kept: Path, tmp_path: Path) -> None:
     shutil.copy(kept / "data.mdb", tmp_path)
     (tmp_path / "manifest.json").write_text('{"size": 7}')
-    with pytest.raises(OfflineError, match=r"damaged: data.mdb has \d+ bytes of 7"):
+    with pytest.raises(OfflineError, match=r"damaged: data.mdb has \d+ bytes, not 7"):
         rows(tmp_path)
 
 

@@ -29,18 +29,18 @@ class Gatherer:
         return len(self._rows) >= BATCH_ROWS or self._bytes >= BATCH_BYTES
 
     def take(self) -> pa.RecordBatch:
-        """Return the rows added since the last batch as one batch."""
+        """Return the rows added since the last call of `take` as one batch."""
         rows, self._rows, self._bytes = self._rows, [], 0
         return record_batch(self.schema, rows)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """Yield the last batch, if any rows are left."""
+        """Yield one more batch with the rows that were added but not taken, if any."""
         if self._rows:
             yield self.take()
 
 
 def record_batch(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
-    """Return a batch of these rows."""
+    """Return a record batch of `rows`, tuples in the order of the columns of `schema`."""
     values = zip(*rows, strict=True) if rows else ((),) * len(schema)
     arrays = [pa.array(column, field.type) for field, column in zip(schema, values, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

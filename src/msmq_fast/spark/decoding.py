@@ -30,7 +30,7 @@ def _json(body: bytes, body_type: int | None) -> str:
     try:
         json.loads(found)
     except (ValueError, RecursionError):
-        raise BodyError("no JSON") from None
+        raise BodyError("not JSON") from None
     return found
 
 
@@ -43,7 +43,9 @@ DECODERS: Final[dict[str, Callable[[bytes, int | None], str]]] = {
 
 
 def body_texts(batch: pa.RecordBatch, decode: str) -> pa.Array:
-    """Return the texts of the bodies of a batch; null if a body is null or not a valid text of this kind."""
+    """Return the bodies of a batch decoded to text, according to the value `decode` of the option; null for a
+    body that is null or not valid in that encoding.
+    """
     function = DECODERS[decode]
     bodies, kinds = batch.column("body").to_pylist(), batch.column("body_type").to_pylist()
     return pa.array((_text(function, *row) for row in zip(bodies, kinds, strict=True)), pa.string())

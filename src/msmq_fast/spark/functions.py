@@ -3,9 +3,9 @@
     from msmq_fast.spark.functions import msmq_text
     rows.select(msmq_text("body", "body_type"), msmq_text.error("body", "body_type"))
 
-Each is an Arrow UDF. It returns null for null, and null if the bytes are not valid for the function. Its
-counterpart `.error` (in SQL, after `register`, the same name with `_error`) returns the reason, null if there
-is none.
+Each function is an Arrow UDF. It returns null for null, and null if the bytes are not valid for the function.
+In that case `FUNCTION.error` (in SQL, after `register`, `FUNCTION_error`) returns the reason; otherwise it
+returns null.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ Plain = Callable[..., Any]
 
 
 class BodyFunction:
-    """One function: `function(*columns)` is its value, `function.error(*columns)` the reason if there is no
-    value.
+    """A function on columns: `function(*columns)` is the column of its values, and `function.error(*columns)`
+    the column of the reasons why a value is null.
 
-    `plain` takes the values of one row; only its first `required` arguments must not be null.
+    `plain` computes the value of one row from the values of the columns; it is called only if its first
+    `required` arguments are not null. `result` is the type of the value.
     """
 
     def __init__(self, name: str, plain: Plain, result: DataType, *, required: int = 1) -> None:
@@ -56,16 +57,18 @@ class BodyFunction:
         self.__doc__ = plain.__doc__
 
     def __call__(self, *columns: Column | str) -> Column:
-        """Return the column of the value."""
+        """Return the column with the values of the function."""
         return cast(Column, self.value_udf(*columns))
 
     def error(self, *columns: Column | str) -> Column:
-        """Return the column of the reason why the value is null although the argument is not; else null."""
+        """Return the column with the reason why a value is null although the arguments are not; null for rows
+        that have a value.
+        """
         return cast(Column, self.error_udf(*columns))
 
     @cached_property
     def value_udf(self) -> Any:
-        """Return the UDF of the value."""
+        """The UDF that returns the values."""
         plain, required, kind = self.plain, self.required, to_arrow_type(self.result, timezone="UTC")
 
         def value(*arguments: pa.Array) -> pa.Array:
@@ -75,7 +78,7 @@ class BodyFunction:
 
     @cached_property
     def error_udf(self) -> Any:
-        """Return the UDF of the reason."""
+        """The UDF that returns the reasons."""
         plain, required = self.plain, self.required
 
         def error(*arguments: pa.Array) -> pa.Array:
@@ -90,7 +93,9 @@ class BodyFunction:
 
 
 def _rows(plain: Plain, required: int, arguments: tuple[pa.Array, ...]) -> list[tuple[Any, str | None]]:
-    """Yields (value, reason) for each row."""
+    """Returns (value, reason why there is no value) for each row; both are None if a required argument is
+    null.
+    """
     found: list[tuple[Any, str | None]] = []
     for row in zip(*(argument.to_pylist() for argument in arguments), strict=True):
         if None in row[:required]:
@@ -104,14 +109,15 @@ def _rows(plain: Plain, required: int, arguments: tuple[pa.Array, ...]) -> list[
 
 
 def _kind(body_type: int | None, body: bytes | None) -> str | None:
-    """Return one of `bodies.kind.KINDS`, according to the type and the first bytes."""
+    """Return the kind of a body, one of `bodies.kind.KINDS`, from its body type and its first bytes."""
     return None if body is None else body_kind(body, body_type)
 
 
 def _class_name(number: int) -> str:
-    """Return the published name of a message class; for custom classes 0x and four hexadecimal digits.
+    """Return the published name of a message class; for a class without such a name, 0x and four hexadecimal
+    digits.
 
-    Raises BodyError if it is not a 16-bit number.
+    Raises BodyError if `number` is not a 16-bit number.
     """
     if not 0 <= number <= 0xFFFF:
         raise BodyError(f"a message class must be from 0 to 65535, not {number}")
@@ -119,8 +125,8 @@ def _class_name(number: int) -> str:
 
 
 def _headers(extension: bytes) -> dict[str, str] | None:
-    """Return the headers. None, not an empty map, for a message without headers, so that a query can test `is
-    not null`.
+    """Return the headers that the extension of a message holds. For a message without headers it is None, not
+    an empty map, so that a query can test `is not null`.
     """
     return extension_headers(extension) or None
 
@@ -189,7 +195,7 @@ FUNCTIONS: Final = (
 
 
 def register(spark: SparkSession) -> None:
-    """Register all functions, and their `_error` counterparts, for SQL in this session."""
+    """Register all functions for SQL in this session: the values as NAME, the reasons as NAME_error."""
     for function in FUNCTIONS:
         spark.udf.register(function.name, function.value_udf)
         spark.udf.register(function.name + "_error", function.error_udf)

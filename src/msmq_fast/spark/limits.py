@@ -10,7 +10,9 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Limits:
-    """The most rows and bytes of a batch, and rows of a partition. None: unlimited."""
+    """The limits of a batch: its maximum number of rows and bytes, the minimum for which it waits, and the
+    maximum number of rows of a partition. None means no limit.
+    """
 
     max_rows: int | None = None
     max_bytes: int | None = None
@@ -20,20 +22,24 @@ class Limits:
     partition_rows: int | None = None
 
     def parts(self, rows: int, total: int) -> int:
-        """Returns into how many ranges `rows` of the `total` rows of a batch are split."""
+        """Returns into how many ranges `rows` rows of one queue are split, if the batch has `total` rows."""
         parts = -(-self.min_partitions * rows // max(total, 1)) if self.min_partitions else 1
         if self.partition_rows:
             parts = max(parts, -(-rows // self.partition_rows))
         return max(1, min(parts, rows))
 
     def cuts(self, begin: int, rows: int, total: int) -> Iterator[tuple[int, int]]:
-        """Returns the ranges in which the `rows` consecutive numbers from `begin` are read."""
+        """Yields the ranges (first number, number after the last one) into which the `rows` consecutive
+        numbers from `begin` are split, if the batch has `total` rows.
+        """
         parts = self.parts(rows, total)
         return pairwise(begin + rows * part // parts for part in range(parts + 1))
 
 
 class Patience:
-    """Waits for `min_rows`, but not longer than `max_delay_ms` after the first row that waits."""
+    """Decides how long a small batch waits: until it has `min_rows` rows, but at most `max_delay_ms` after it
+    was first too small.
+    """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits

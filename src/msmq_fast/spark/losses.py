@@ -9,7 +9,7 @@ log: Final = logging.getLogger("msmq_fast.spark")
 
 
 class SourceError(RuntimeError):
-    """Raised if the source cannot continue. The message is one line."""
+    """Raised if the data source cannot continue. The text of the error is one line."""
 
 
 class DataLoss(SourceError):
@@ -17,15 +17,15 @@ class DataLoss(SourceError):
 
 
 class Losses:
-    """Option `failOnDataLoss`."""
+    """Reports lost rows according to the option `failOnDataLoss`."""
 
     def __init__(self, *, fail: bool) -> None:
         self._fail = fail
         self._warned: set[str] = set()
 
     def report(self, text: str, otherwise: str) -> None:
-        """Raises DataLoss if the query is to fail, otherwise logs one warning. `otherwise` describes how the
-        query continues.
+        """Raises DataLoss if failOnDataLoss is true; otherwise logs a warning, the same only once. `text`
+        describes the loss; `otherwise` describes how the query continues without failOnDataLoss.
         """
         if self._fail:
             raise DataLoss(f"{text}. With failOnDataLoss=false {otherwise}.")

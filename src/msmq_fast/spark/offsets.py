@@ -1,4 +1,6 @@
-"""Offsets of streaming queries as stored in checkpoints, and the division of a limit among queues. No IO."""
+"""Offsets of streaming queries as stored in checkpoints, and the division of a limit among queues. Does no
+I/O.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,17 @@ FEED: Final = "feed"
 
 
 class OffsetError(ValueError):
-    """Raised if this source cannot use the checkpoint."""
+    """Raised if this data source cannot use the offset in a checkpoint."""
 
 
 class Spot(NamedTuple):
-    """The position of a query in one queue: the batch that ends here read from `begin` to `end` (not
-    included).
+    """The position of a query in one queue: the batch that ends at this position reads the numbers from
+    `begin` up to but not including `end`.
 
-    The mode determines the numbers: arrival numbers, delivery numbers or event numbers. `rows` is how many
-    rows were planned between them. `late` is the queue's count of late messages at that time.
+    The numbers are arrival numbers, delivery numbers or event numbers, depending on the mode of the query.
+    `rows` is how many rows were planned between them. `late` is `QueueBounds.late` when the batch was
+    planned: how many messages had entered the queue behind numbers that readers may have passed, since the
+    server started.
     """
 
     path: str
@@ -33,8 +37,8 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True)
 class ManagerSpot:
-    """The position in one queue manager: incarnation of its store, start of its server, and a position for
-    each queue's GUID.
+    """The position of a query in one queue manager: the incarnation of its store, the start of its server,
+    and a position for each queue, by GUID.
     """
 
     name: str
@@ -47,7 +51,7 @@ class ManagerSpot:
 class Offset:
     """The position of a query. `mode` is keep, remove or events; numbers of one mode are invalid in another.
 
-    `subscription` is the subscription of delivery numbers, empty if unknown.
+    `subscription` is the subscription to which delivery numbers belong (mode remove); "" if unknown.
     """
 
     mode: str
@@ -55,8 +59,8 @@ class Offset:
     subscription: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns dicts, numbers and strings only, with keys in a fixed order, because Spark compares offsets
-        as text.
+        """Returns the offset as dicts, numbers and strings, with keys in a fixed order, because Spark
+        compares offsets as JSON text.
         """
         return {
             "v": VERSION,
@@ -78,15 +82,15 @@ class Offset:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | str, mode: str) -> Offset:
-        """Read the output of `to_json`. Raises OffsetError if it is damaged, or of another version or
-        mode.
+        """Return the offset that `to_json` returned. Raises OffsetError if `value` is damaged, or of another
+        version or mode.
         """
         try:
             values = json.loads(value) if isinstance(value, str) else value
             version, found = values["v"], values["mode"]
             if version != VERSION:
                 raise OffsetError(
-                    f"the checkpoint has offsets of version {version}; this release knows version {VERSION}"
+                    f"the checkpoint has offsets of version {version}; this release reads version {VERSION}"
                 )
             if found != mode:
                 raise OffsetError(
@@ -107,12 +111,12 @@ class Offset:
             }
             subscription = values.get("sub", "")
         except (KeyError, TypeError, AttributeError) as error:
-            raise OffsetError(f"the checkpoint holds no offset of this source: {error!r}") from None
+            raise OffsetError(f"the checkpoint has no valid offset of this data source: {error!r}") from None
         return cls(mode, managers, subscription)
 
 
 class Share(NamedTuple):
-    """The share of one queue in a batch; None: unlimited."""
+    """The maximum number of rows and bytes that one queue contributes to a batch; None means no limit."""
 
     rows: int | None
     bytes: int | None
@@ -121,10 +125,11 @@ class Share(NamedTuple):
 def allot(
     backlogs: Sequence[tuple[int, int]], max_rows: int | None, max_bytes: int | None, turn: int
 ) -> list[Share]:
-    """Divides limits among queues in proportion to their backlogs of (rows, bytes).
+    """Divides the limits of a batch among queues in proportion to their `backlogs`, pairs of (rows, bytes).
 
-    Each queue with a backlog gets at least one row while rows are left. If there are fewer rows than queues,
-    `turn` (a number that grows) selects the queues. The first row of a queue is read whatever its size.
+    Each queue with a backlog gets at least one row as long as `max_rows` allows. If there are more queues
+    than rows, `turn`, a number that grows with each batch, determines which queues get one. `max_bytes` never
+    prevents the first row of a queue from being read.
     """
     rows = _portions([backlog[0] for backlog in backlogs], max_rows, turn)
     sizes = _portions([backlog[1] for backlog in backlogs], max_bytes, turn)

@@ -1,5 +1,5 @@
-"""Options of the data sources and the sink: tables of names, kinds and defaults. Any other option is
-rejected.
+"""The options of the data sources and the sink: tables of their names, kinds and defaults. Options that are
+not in the table are rejected.
 
 Names are compared without regard to case, as in Spark. This module does not import PySpark.
 """
@@ -27,14 +27,19 @@ _FALSE: Final = ("false", "0", "no", "off")
 
 
 class OptionError(ValueError):
-    """Raised for an option that is unknown, missing, or has an invalid value. The message is one line."""
+    """Raised for an option that is unknown, missing, or has an invalid value. The text of the error is one
+    line.
+    """
 
 
 class Option(NamedTuple):
-    """One option. `kind`: text, count (an integer from 1), number (from 0), integer, size (`64m`, read as
-    bytes), duration (`15m`, read as milliseconds), pause (a duration from a millisecond to a day), flag,
-    json, positions, or the allowed values separated by `|`. `default` is written as a user would write it;
-    None: there is none. `formerly` is an old name that is still understood.
+    """One option.
+
+    `kind` is text, count (an integer from 1), number (an integer from 0), integer, size (such as `64m`,
+    converted to bytes), duration (such as `15m`, converted to milliseconds), pause (a duration from a
+    millisecond to a day), flag, json, positions, or the allowed values separated by `|`. `default` is the
+    text of the default value; None means that the option has no default. `formerly` is an old name that is
+    still accepted.
     """
 
     name: str
@@ -45,10 +50,11 @@ class Option(NamedTuple):
 
 
 class Options(Mapping[str, Any]):
-    """The given options, checked against a table: a mapping from the names of the table to values.
+    """The options of a query, checked against a table of options: a mapping from all names in the table to
+    values.
 
-    Raises OptionError for a name that is not in the table, or a value of another kind. Some values are
-    secret, so values are never shown.
+    Raises OptionError for a name that is not in the table, or a value that does not fit the option's kind.
+    `repr` shows no values, because some are secret.
     """
 
     def __init__(self, given: Mapping[str, str], table: Sequence[Option], format_name: str) -> None:
@@ -77,16 +83,16 @@ class Options(Mapping[str, Any]):
         return f"Options({', '.join(sorted(self.given))})"
 
     def refuse(self, names: Sequence[str], why: str) -> None:
-        """Raises OptionError if one of `names` is set although it has no effect here. `why` is the text after
-        the name.
+        """Raises OptionError if one of the options `names` is set to a value other than its default. The text
+        of the error is "option NAME" and `why`.
         """
         for name in names:
             if name in self.given and self._values[name] != self._defaults[name]:
                 raise OptionError(f"option {name!r} {why}")
 
     def need(self, name: str, why: str) -> Any:
-        """Returns the value of a required option. Raises OptionError if it is missing; `why` is the text
-        after that.
+        """Returns the value of a required option. Raises OptionError if it is missing, with the text "option
+        NAME is missing:" and `why`.
         """
         value = self._values[name]
         if value is None:
@@ -123,7 +129,9 @@ GROUPS: Final = {"includeBody": "body", "includeRaw": "raw_packet", "includeSecu
 
 
 def check_columns(options: Options) -> None:
-    """Raises OptionError if an option adds a group of columns to a list of names."""
+    """Raises OptionError if an option that adds or removes a group of columns (GROUPS) is set although
+    `columns` is a list of names.
+    """
     if not {"core", "all"} & {name.strip() for name in options["columns"].split(",")}:
         for option, column in GROUPS.items():
             why = f"requires columns=core or all; in a list of names, name the column ({column})"
@@ -131,17 +139,17 @@ def check_columns(options: Options) -> None:
 
 
 def endpoints(options: Options) -> list[Endpoint]:
-    """Returns the endpoints of the queue managers in `url`. Raises OptionError if there is none, a duplicate
-    or an invalid address.
+    """Returns the endpoints of the queue managers in the option `url`. Raises OptionError if it contains no
+    address, an address twice, or an invalid one.
     """
     text = options.need("url", "give the address of the queue manager as msmq+bulk://host:port")
     found = [part.strip().rstrip("/") for part in text.split(",") if part.strip()]
     if not found:
         raise OptionError("option 'url' names no queue manager; write msmq+bulk://host:port")
     if len(set(found)) < len(found):
-        raise OptionError("option 'url' names a queue manager twice")
+        raise OptionError("option 'url' has the same address twice")
     if options["auth.token"] is not None and options["auth.tokenFile"] is not None:
-        raise OptionError("options 'auth.token' and 'auth.tokenFile' exclude each other")
+        raise OptionError("options 'auth.token' and 'auth.tokenFile' cannot be combined")
     try:
         found_at = [
             Endpoint(
@@ -165,7 +173,9 @@ def endpoints(options: Options) -> list[Endpoint]:
 
 
 def _of_user(given: Mapping[str, str]) -> dict[str, str]:
-    """Returns the options as the user wrote them, also those of a catalog table, which has a `provider`."""
+    """Returns the options without those that Spark adds for a table of a catalog (recognised by its
+    `provider`).
+    """
     if "provider" not in {name.lower() for name in given}:
         return dict(given)
     written = {name[len(_PREFIX) :]: text for name, text in given.items() if name.lower().startswith(_PREFIX)}

@@ -1,7 +1,7 @@
 """Converts UserMessage packets to the values of the message columns, in plain Python.
 
-Used for captures, and for stores where no native module is available. Tests compare the native encoder with
-it.
+It is used for captures, and for stores if no native module is available. Tests compare the native encoder
+with this module.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def clean(text: str) -> str:
 
 
 def cut(data: bytes) -> tuple[int, bytes]:
-    """Returns the size of the UserMessage at the beginning of `data`, and the packet in the form of a store.
+    """Returns (size in bytes of the UserMessage at the beginning of `data`, its packet as a store keeps it,
+    that is without SessionHeader).
 
     Uses the server's native parser if it is built, otherwise the Python codec. Raises PacketFault.
     """
@@ -47,7 +48,7 @@ def cut(data: bytes) -> tuple[int, bytes]:
 
 
 def plainly_cut(data: bytes) -> tuple[int, bytes]:
-    """`cut` with the Python codec."""
+    """Returns the same as `cut`, always with the Python codec."""
     packet, end = UserMessagePacket.decode(data)
     if packet.session is None:
         return end, data[:end]
@@ -65,8 +66,8 @@ except ImportError:  # an executor that has only Python code
 
 
 def values(packet: UserMessagePacket, names: Iterable[str], raw: bytes = b"") -> dict[str, Any]:
-    """Returns the columns of `names` that a packet determines; others are left out. Timestamps are Unix
-    microseconds.
+    """Returns the values of those columns in `names` that depend only on a packet. Timestamps are Unix
+    microseconds. `raw` is the value of the column `raw_packet`.
     """
     return {name: _COLUMNS[name](packet) for name in names if name in _COLUMNS} | (
         {"raw_packet": raw} if "raw_packet" in names else {}
@@ -74,7 +75,7 @@ def values(packet: UserMessagePacket, names: Iterable[str], raw: bytes = b"") ->
 
 
 def signed(value: int, bits: int = 32) -> int:
-    """Converts an unsigned number of the wire to a signed column of the same width."""
+    """Returns the signed number that has the same `bits` bits as an unsigned number of a packet."""
     half = 1 << (bits - 1)
     return (value + half) % (2 * half) - half
 
@@ -84,7 +85,9 @@ def _seconds(value: int) -> int | None:
 
 
 def _name(field: QueueField, packet: UserMessagePacket) -> str | None:
-    """Returns a field of the UserHeader as a format name; a direct name keeps its spelling."""
+    """Returns the format name of the queue in a field of the UserHeader; None if the field is absent. A
+    direct format name keeps its spelling.
+    """
     user = packet.user
     match field.kind:
         case fields.NONE:
@@ -128,19 +131,25 @@ def _names(elements: list[Element]) -> str | None:
 
 
 def _transaction(packet: UserMessagePacket) -> str | None:
-    """Returns the identifier of a transaction: its sender and a number of 20 bits."""
+    """Returns the identifier of the packet's transaction, made of the sender's GUID and a number of 20 bits;
+    None if the message is not transactional.
+    """
     header = packet.transaction
     return None if header is None else f"{{{packet.user.source}}}\\{header.transaction_id}"
 
 
 def _place(packet: UserMessagePacket, attribute: str) -> int | None:
-    """Returns a value of the position in a transactional sequence; null if the packet has none yet."""
+    """Returns an attribute of the packet's position in a transactional sequence; None if it has no position
+    yet.
+    """
     header = packet.transaction
     return getattr(header, attribute) if header is not None and header.sequence_id else None
 
 
 def _of(part: str, attribute: str, otherwise: Any = None) -> Callable[[UserMessagePacket], Any]:
-    """Returns a function that reads an attribute of an optional header."""
+    """Returns a function that reads an attribute of the optional header `part` of a packet; it returns
+    `otherwise` if the packet does not have this header.
+    """
 
     def column(packet: UserMessagePacket) -> Any:
         header = getattr(packet, part)

@@ -1,4 +1,6 @@
-"""The input of one task: a range of numbers of one queue, read as Arrow batches without conversion."""
+"""The input of one task: a range of numbers in one queue, whose rows it reads as Arrow batches without
+conversion.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,11 @@ from msmq_fast.spark.selection import explain
 
 
 class RowsPartition(InputPartition):
-    """The numbers from `begin` up to but not including `end`, of which `rows` are expected.
+    """The range of numbers that one task reads: from `begin` up to but not including `end`. `rows` is how
+    many rows it should have.
 
-    The numbers depend on `mode`. keep: arrival numbers of a queue; remove: delivery numbers of
-    `subscription`; events: numbers of the event feed.
+    The numbers depend on `mode`: in "keep" they are arrival numbers of a queue, in "remove" delivery numbers
+    of `subscription`, in "events" numbers of the event feed.
     """
 
     def __init__(
@@ -61,8 +64,8 @@ class RowsPartition(InputPartition):
 def dense_partitions(
     managers: QueueManagers, limits: Limits, start: Offset, stop: Offset, subscription: str = ""
 ) -> list[RowsPartition]:
-    """Returns the partitions between two consecutive offsets, in modes where each number is a row: the ranges
-    of `stop`.
+    """Returns the partitions of the batch between two consecutive offsets, in modes in which each number is a
+    row. The ranges are those in `stop`.
     """
     if start == stop:
         return []
@@ -82,8 +85,8 @@ def dense_partitions(
 
 @dataclass(frozen=True)
 class Reading:
-    """The parameters with which tasks read. `columns` are the requested names; `schema` is the schema that
-    Spark expects.
+    """The parameters that all tasks of a query share. `columns` are the names of the columns of the query;
+    `schema` is the Arrow schema that Spark expects.
     """
 
     content: str
@@ -100,7 +103,8 @@ _KEYS: Final = {"keep": "arrival_seq", "remove": "delivery_seq", "events": "feed
 def read_rows(partition: RowsPartition, reading: Reading) -> Iterator[pa.RecordBatch]:
     """Yields the rows of one partition. If the connection breaks, continues after the last received row.
 
-    Raises SourceError if the server cannot be reached or lacks a planned row; DataLoss as well.
+    Raises SourceError if the server cannot be reached or rejects the request, and DataLoss, a SourceError, if
+    planned rows are lost and failOnDataLoss is true.
     """
     url = partition.endpoint.url
     losses = Losses(fail=reading.fail_on_loss)
@@ -134,8 +138,8 @@ def read_rows(partition: RowsPartition, reading: Reading) -> Iterator[pa.RecordB
 def _request(
     client: BulkClient, partition: RowsPartition, position: int, reading: Reading
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the batches from `position` on. Always requests the key column, since it gives the position to
-    continue from.
+    """Yields the batches of a partition from the number `position` on. They always include the column with
+    this number, because it gives the position from which to continue.
     """
     end, key = partition.end, _KEYS[partition.mode]
     if position >= end:
@@ -154,7 +158,9 @@ def _request(
 
 
 def _conformed(batch: pa.RecordBatch, reading: Reading) -> pa.RecordBatch:
-    """Returns the columns in the order and types of the schema. Copies nothing that already matches."""
+    """Returns a batch with the columns in the order and the types of `reading.schema`. Columns that already
+    have their type are not copied.
+    """
     schema = reading.schema
     if reading.decode:
         batch = batch.append_column(BODY_TEXT.name, body_texts(batch, reading.decode))
@@ -166,7 +172,9 @@ def _conformed(batch: pa.RecordBatch, reading: Reading) -> pa.RecordBatch:
 
 
 def _gone(error: BulkError, partition: RowsPartition, losses: Losses) -> bool:
-    """Returns whether the error means that rows are lost; reports the loss."""
+    """Returns whether an error means that the rows of the partition are lost, after reporting the loss.
+    Returns False for any other error.
+    """
     where = f"{partition.queue or 'the event feed'} at {partition.endpoint.url}"
     if isinstance(error, QueueNotFound):
         losses.report(f"{where} was deleted before it was read", "its rows are left out")

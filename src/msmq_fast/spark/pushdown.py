@@ -1,4 +1,6 @@
-"""Filters that Spark passes to a reader, applied to record batches before they leave Python."""
+"""Filters that Spark passes to a reader. The reader applies them to record batches before it passes these to
+Spark.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,16 @@ _NUMBERS: Final = ("int8", "int16", "int32", "int64")
 
 
 class Conditions:
-    """The accepted filters. Strings, whole numbers and nulls are compared here, other types by Spark."""
+    """The filters that the reader applies: comparisons of strings and whole numbers, and tests for null.
+    Spark applies all other filters.
+    """
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._kinds = {column.name: column.kind for column in columns}
         self._filters: list[Filter] = []
 
     def take(self, filters: Iterable[Filter]) -> Iterator[Filter]:
-        """Keeps the filters that can be applied. Returns the others, which Spark applies."""
+        """Keeps the filters that this class can apply, and yields the others, which Spark applies."""
         self._filters = []
         for one in filters:
             if self._usable(one):
@@ -61,7 +65,7 @@ class Conditions:
         return all(type(value) is plain for value in values)
 
     def may_hold(self, column: str, value: str | None) -> bool:
-        """Return whether rows with this value in a column can match the filter."""
+        """Return whether rows with the value `value` in a column can match all filters."""
         for one in self._filters:
             if getattr(one, "attribute", ()) != (column,):
                 continue
@@ -72,7 +76,7 @@ class Conditions:
         return True
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Returns the rows that match."""
+        """Returns the rows of a batch that match all filters."""
         for one in self._filters:
             if batch.num_rows:
                 column = batch.column(getattr(one, "attribute", ("",))[0])

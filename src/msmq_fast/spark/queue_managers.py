@@ -1,4 +1,4 @@
-"""The queue managers of a query, and checks that they are those of its checkpoint."""
+"""The queue managers of a query, and checks that compare them with the queue managers in its checkpoint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msmq_fast.spark.selection import Selection
 
 
 class QueueManagers:
-    """Clients of all queue managers of a query. Each method raises what the clients raise."""
+    """The clients of all queue managers of a query. Its methods pass on the exceptions of the clients."""
 
     def __init__(self, clients: list[BulkClient], selection: Selection) -> None:
         self.selection = selection
@@ -17,9 +17,11 @@ class QueueManagers:
         self._known: dict[str, BulkClient] = {}
 
     def look(self, *, tolerant: bool) -> list[tuple[BulkClient, Bounds]]:
-        """Returns the bounds of all selected queues. `tolerant`: leaves out a queue that does not exist.
+        """Returns, for each queue manager, its client and the bounds of the selected queues. `tolerant`:
+        queues that do not exist are left out.
 
-        Raises SourceError if two addresses lead to one queue manager, and QueueNotFound.
+        Raises SourceError if two addresses lead to one queue manager, and QueueNotFound if a queue does not
+        exist and `tolerant` is False.
         """
         seen = []
         for client in self._clients:
@@ -32,8 +34,9 @@ class QueueManagers:
     def reconciled(
         self, known: ManagerSpot | None, client: BulkClient, bounds: Bounds, losses: Losses
     ) -> dict[str, Spot]:
-        """Returns the positions, by GUID, of the queues that have not changed. Reports a mismatch as a loss.
-        Queues that the options no longer select are left out without a report.
+        """Returns, by GUID, the positions in the checkpoint (`known`) of those queues that still exist.
+        Reports a loss if the store was restored, or if a queue was deleted. Queues that the options no longer
+        select are left out without a report.
         """
         if known is None:
             return {}
@@ -65,8 +68,10 @@ class QueueManagers:
 
     @staticmethod
     def went_back(name: str, read: str, last: int, losses: Losses) -> None:
-        """Reports a store that has fewer numbers than were read: it is an earlier state, for example because
-        a machine was reset to a snapshot. The store itself cannot detect that.
+        """Reports as a loss that the query has read higher numbers than the store of the queue manager `name`
+        now has. The store then is in an earlier state, for example because a machine was reset to a snapshot,
+        which the server cannot detect. `read` is the last thing that was read, such as "event 7", `last` the
+        last number of the store.
         """
         losses.report(
             f"{name} was read up to {read}, and has come to {last} only: its store went back to an earlier "
@@ -81,17 +86,20 @@ class QueueManagers:
             for client in self._clients:
                 self._known.setdefault(client.bounds().qm, client)
         if guid not in self._known:
-            raise SourceError(f"the batch is of the queue manager {name} ({guid}): 'url' does not lead to it")
+            raise SourceError(
+                f"the batch belongs to the queue manager {name} ({guid}), but no address in option 'url' "
+                "leads to it"
+            )
         return self._known[guid]
 
     def close(self) -> None:
-        """Close the connections; a later call opens others."""
+        """Close the connections; a later call of another method opens new ones."""
         for client in self._clients:
             client.close()
 
 
 def report_unknown_managers(start: Offset, looked: list[tuple[BulkClient, Bounds]], losses: Losses) -> None:
-    """Report each queue manager in the checkpoint that the query no longer reaches as a loss."""
+    """Report as a loss each queue manager that is in the checkpoint but that the query no longer reaches."""
     for guid in sorted(set(start.managers) - {bounds.qm for _, bounds in looked}):
         losses.report(
             f"the checkpoint knows the queue manager {start.managers[guid].name} ({guid}), to which none of "

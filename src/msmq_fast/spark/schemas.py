@@ -1,4 +1,4 @@
-"""Columns of the bulk API as Spark's schema."""
+"""Converts columns of the bulk API to a Spark schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMES: Final = {"int8": "byte", "int16": "short", "int32": "integer", "int64": 
 
 
 def spark_schema(columns: Iterable[Column]) -> StructType:
-    """Returns the Spark schema of these columns. All columns may be null, as with Arrow."""
+    """Returns the Spark schema of these columns. All columns are nullable, as in the Arrow schema."""
     schema = StructType()
     for column in columns:
         schema.add(column.name, _NAMES.get(column.kind, column.kind))

@@ -1,4 +1,6 @@
-"""Selects the queues and queue managers that a query reads, and its start position in each."""
+"""Selects the queues and queue managers that a query reads, and the position at which it begins in each
+queue.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,22 @@ _LATEST_NUMBER, _EARLIEST_NUMBER = -1, -2
 
 @dataclass(frozen=True)
 class Position:
-    """A position in a queue: the earliest, the latest, a number, or the first arrival at or after a time."""
+    """A position in a queue or in the event feed: the earliest, the latest, a number, or the first row at or
+    after a time.
+    """
 
     kind: str  # earliest, latest, number or time
     value: int = 0  # the number, or microseconds since 1970
 
 
 class Positions:
-    """The options `startingOffsets` or `endingOffsets` and their timestamps: returns a position for each
-    queue.
+    """The starting or ending positions of a query, from the options `startingOffsets` and
+    `startingTimestamp`, or `endingOffsets` and `endingTimestamp`.
     """
 
     def __init__(self, options: Options, offsets: str, timestamp: str, default: str) -> None:
-        """`offsets` and `timestamp` are the names of the options. Raises OptionError if both are given, or a
-        value is invalid.
+        """`offsets` and `timestamp` are the names of the two options; `default` is the position if none of
+        them is given. Raises OptionError if both are given, or a value is invalid.
         """
         self._option = offsets
         self._default = Position(default)
@@ -37,7 +41,7 @@ class Positions:
         self._used: set[str] = set()
         text, moment = options[offsets], options[timestamp]
         if text is not None and moment is not None:
-            raise OptionError(f"options {offsets!r} and {timestamp!r} exclude each other")
+            raise OptionError(f"options {offsets!r} and {timestamp!r} cannot be combined")
         if moment is not None:
             self._default = Position("time", moment * 1000)
         elif isinstance(text, dict):
@@ -46,8 +50,8 @@ class Positions:
             self._default = Position(text)
 
     def of(self, manager: Bounds, url: str, queue: QueueBounds | None) -> Position:
-        """Returns the position for one queue of a manager, or for its events if `queue` is None. Names are
-        compared without regard to case.
+        """Returns the position for one queue of the queue manager at `url`, or for its events if `queue` is
+        None. Names are not case-sensitive.
         """
         names = ["events"] if queue is None else _spellings(queue.name, manager.name)
         for prefix in (url, manager.name, manager.qm, ""):
@@ -59,18 +63,19 @@ class Positions:
         return self._default
 
     def check_reached(self, at: int, following: int, where: str) -> None:
-        """Raises OptionError if a query would begin after the last message. This could not be distinguished
-        from a store that was restored to an earlier state.
+        """Raises OptionError if a query would begin at a number `at` behind the next number that will be
+        assigned (`following`): later, this could not be distinguished from a store that was restored to an
+        earlier state. `where` names the queue in the text of the error.
         """
         if at > following:
             raise OptionError(
-                f"option {self._option!r}: {where} begins at {at}, and the next number is {following}; use "
-                "-1 (latest)"
+                f"option {self._option!r}: {at} for {where} is too large, because the next number will be "
+                f"{following}; use -1 (latest)"
             )
 
     def check_used(self) -> None:
-        """Raises OptionError if a name in the option is not a queue of this query; most likely it is
-        misspelt.
+        """Raises OptionError if a name in the option was not used for any queue of this query. Such a name is
+        probably misspelt.
         """
         unused = sorted(set(self._single) - self._used)
         if unused:
@@ -93,25 +98,29 @@ class Positions:
 
 
 def _spellings(path: str, manager: str) -> list[str]:
-    """Returns the spellings of a path name: in full, for this computer, without `private$`."""
+    """Returns the spellings by which options may name a queue: its path name in full, without the computer,
+    with "." as the computer, and without `private$`.
+    """
     local = path.split("\\", 1)[1] if path.lower().startswith(manager.lower() + "\\") else path
     short = local[len("private$\\") :] if local.lower().startswith("private$\\") else local
     return [path, local, f".\\{local}", short]
 
 
 class Selection:
-    """The options `subscribe`, `subscribePattern` and `assign`."""
+    """The queues that the options `subscribe`, `subscribePattern` and `assign` select."""
 
     def __init__(self, options: Options) -> None:
-        """Raises OptionError if none of them is given, if several are, or if a value is invalid."""
+        """Raises OptionError if several of these options are given, if none is given although the content
+        requires one, or if a value is invalid.
+        """
         self.content: str = options["content"]
         given = [name for name in ("subscribe", "subscribePattern", "assign") if options[name] is not None]
         optional = self.content in ("events", "deadletter")
         if len(given) > 1:
-            raise OptionError(f"options {given[0]!r} and {given[1]!r} exclude each other")
+            raise OptionError(f"options {given[0]!r} and {given[1]!r} cannot be combined")
         if given and self.content == "events":
             raise OptionError(
-                f"option {given[0]!r} cannot be combined with content=events: the feed is about all queues"
+                f"option {given[0]!r} cannot be combined with content=events: the feed covers all queues"
             )
         if not given and not optional:
             raise OptionError(
@@ -128,12 +137,16 @@ class Selection:
             self._assigned[url.rstrip("/").lower()] = _names(",".join(names), "assign")
 
     def check_urls(self, urls: Iterable[str]) -> None:
-        """Raises OptionError if `assign` and `url` do not name the same queue managers."""
+        """Raises OptionError if the option `assign` does not have the same addresses as the option `url`
+        (`urls`).
+        """
         if self._assigned and set(self._assigned) != {url.lower() for url in urls}:
-            raise OptionError("option 'assign' must have one entry for each queue manager in 'url', no other")
+            raise OptionError(
+                "option 'assign' must have one entry for each address in option 'url', and no other"
+            )
 
     def covers(self, path: str, manager: str, url: str) -> bool:
-        """Whether a queue with this path name would be selected if it existed."""
+        """Returns whether the options select a queue with this path name, even if it does not exist."""
         path = re.sub(";journal$", "", path, flags=re.IGNORECASE) if self.content == "journal" else path
         if self.pattern is not None:
             return re.fullmatch(self.pattern, path, re.IGNORECASE) is not None
@@ -143,10 +156,10 @@ class Selection:
         return not names.isdisjoint(name.lower() for name in _spellings(path, manager))
 
     def look(self, client: BulkClient, *, tolerant: bool) -> Bounds:
-        """Returns the bounds of the queues that are selected here. `tolerant`: leaves out queues that do not
-        exist.
+        """Returns the bounds of the selected queues of one queue manager. `tolerant`: queues that do not
+        exist are left out; otherwise they raise QueueNotFound.
 
-        Raises QueueNotFound, and what the client raises.
+        Other exceptions of the client are passed on.
         """
         if self.pattern is not None or self.content == "events":
             return client.bounds(pattern=self.pattern, content=self.content)
@@ -180,7 +193,9 @@ def _names(text: str, option: str) -> list[str]:
 def resolve(
     client: BulkClient, bounds: Bounds, queue: QueueBounds | None, position: Position, content: str
 ) -> int:
-    """Returns the number that `position` has in a queue, or in the feed if `queue` is None."""
+    """Returns the arrival number at `position` in a queue, or the event number at `position` in the event
+    feed if `queue` is None.
+    """
     first, stop = (EARLIEST, bounds.next) if queue is not None else (bounds.feed_first, bounds.feed_next)
     if position.kind == "earliest":
         return first
@@ -204,7 +219,9 @@ def resolve(
 def _first_at(
     client: BulkClient, queue: QueueBounds | None, start: int, stop: int, content: str
 ) -> tuple[int, int] | None:
-    """Returns number and time (microseconds) of the first row from `start` on and before `stop`."""
+    """Returns (number, time in Unix microseconds) of the first row whose number is at least `start` and less
+    than `stop`; None if there is none.
+    """
     if queue is None:
         return _first_of(client.events(start, start + 1, columns="feed_seq,event_time"))
     while (plan := client.plan(queue.name, start, stop, content=content, max_rows=1)).rows:
@@ -229,7 +246,7 @@ def explain(
     *,
     right: str = "the user of the token needs the peek right (to remove: the receive right)",
 ) -> str:
-    """Return one line about a failed call, with a remedy if one is known."""
+    """Return an error of a queue manager's bulk API as one line, with a remedy if one is known."""
     hints = {
         "UNAUTHORIZED": "give option 'auth.token' or 'auth.tokenFile'",
         "ACCESS_DENIED": right,

@@ -1,4 +1,6 @@
-"""Writers of `format("msmq")`: rows become messages; each batch becomes visible as a whole, exactly once."""
+"""Writers of `format("msmq")`: each row becomes a message, and each batch becomes visible as a whole, exactly
+once.
+"""
 
 from __future__ import annotations
 
@@ -81,15 +83,17 @@ _RAISE_EPOCH: Final = (
 
 
 class SinkError(RuntimeError):
-    """Rows could not be written. The message is one clear line."""
+    """Raised if rows could not be written. The text of the error is one line."""
 
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """The stages that one task has uploaded: (number of the part, stage), in the order of its rows.
+    """The stages that one task has uploaded, as (number of the part, name of the stage), in the order of its
+    rows. A stage is a part of a batch that the server keeps invisible until the batch is published.
 
-    `query` is the identifier of the streaming query, which its checkpoint has. `digest` is the sum of the
-    checksums of the `rows` of a job with a name; it does not depend on their order or on the number of tasks.
+    `query` is the identifier of the streaming query, from its checkpoint. If the job has an option `jobId`,
+    `rows` is the number of rows and `digest` the sum of their checksums, which does not depend on the order
+    of the rows or the number of tasks.
     """
 
     stages: list[tuple[int, str]] = field(default_factory=list)
@@ -102,20 +106,22 @@ def sink_options(given: Mapping[str, str]) -> Options:
     """Returns the options of a query that writes. Raises OptionError."""
     if given.get("semantics", "").lower() == "idempotent":
         raise OptionError(
-            "option 'semantics' must be exactlyOnce or atLeastOnce: a queue manager does not remember "
-            "all identifiers, so that equal identifiers do not show a repeated row"
+            "option 'semantics' must be exactlyOnce or atLeastOnce, not idempotent: a queue manager does not "
+            "remember all message identifiers, and cannot recognise a repeated row by its identifier"
         )
     ours = {name: value for name, value in given.items() if name.lower() not in _OF_SPARK}
     return Options(ours, OPTIONS, FORMAT)
 
 
 class _Writer:
-    """Base of both writers. It is pickled to executors, where it opens its connections."""
+    """The base class of both writers. It is pickled to executors, where it opens its own connections."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         found = endpoints(options)
         if len(found) > 1:
-            raise OptionError("option 'url' names several queue managers: a batch is written to one")
+            raise OptionError(
+                "option 'url' must have one address only: a batch is written to one queue manager"
+            )
         self._endpoint: Endpoint = found[0]
         self._queue: str | None = options["queue"]
         self._once = options["semantics"] == "exactlyOnce"
@@ -128,7 +134,9 @@ class _Writer:
         _check(schema.fieldNames(), self._queue, ignore=options["ignoreUnknownColumns"])
 
     def _bring(self, rows: Iterator[pa.RecordBatch], writer: str, batch: int) -> Staged:
-        """Stage the rows of this task. Raises SinkError."""
+        """Upload the rows of this task as stages of the batch `batch` of the writer `writer`. With
+        semantics=atLeastOnce, publish them at once. Raises SinkError.
+        """
         task = TaskContext.get()
         if task is None:
             raise SinkError("only the tasks of a query can write rows")
@@ -173,8 +181,8 @@ class _Writer:
             except Fenced as error:
                 if self._digested:
                     raise SinkError(
-                        f"a job with jobId {writer!r} has written other rows before, these were not written "
-                        f"({error}); a job that writes anew needs another jobId"
+                        f"a job with the same jobId {writer!r} has written other rows before; the rows of "
+                        f"this job were not written ({error}); give a new job another jobId"
                     ) from None
                 raise SinkError(f"{error}; {_RAISE_EPOCH}") from None
             except BulkError as error:
@@ -183,8 +191,8 @@ class _Writer:
             log.warning("jobId %s: these rows were written before; nothing was written now", writer)
         if batch < done.last:  # Spark only ever repeats the last batch
             raise SinkError(
-                f"batch {batch} of the writer {writer} was published before, as were later ones up to batch "
-                f"{done.last}: the checkpoint is older than what it has written, and its rows may be others; "
+                f"the writer {writer} has already published batch {batch} and later ones up to batch "
+                f"{done.last}: the checkpoint is older, and its batch {batch} may have other rows; "
                 f"{_RAISE_EPOCH}"
             )
 
@@ -206,23 +214,25 @@ class _Writer:
 
 
 class MsmqWriter(_Writer, DataSourceArrowWriter):
-    """Writes a batch job: its rows become visible together when all tasks have ended, or never."""
+    """Writes the rows of a batch job: they become visible together when all tasks have succeeded, or not at
+    all.
+    """
 
     def __init__(self, options: Options, schema: StructType, *, overwrite: bool) -> None:
         for name in ("writerId", "writerEpoch"):
             if name in options.given:
-                raise OptionError(f"option {name!r} is for streams; a batch job has option 'jobId'")
+                raise OptionError(f"option {name!r} is for streams; for a batch job, use option 'jobId'")
         if overwrite:
             raise OptionError("messages are added to a queue, never replaced: use mode('append')")
         super().__init__(options, schema)
         self._job: str = options["jobId"] or f"spark-{uuid.uuid4()}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Stages the rows of one task."""
+        """Uploads the rows of one task, on an executor. Raises SinkError."""
         return self._bring(iterator, self._job if self._once else _unnamed(), 0)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Publish the rows of all tasks. Raises SinkError."""
+        """Publish the rows of all tasks, after all have succeeded. Raises SinkError."""
         if self._once:
             self._publish(self._job, 0, 0, messages, origin=_origin(messages) if self._digested else "")
 
@@ -232,11 +242,13 @@ class MsmqWriter(_Writer, DataSourceArrowWriter):
 
 
 class MsmqStreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """Writes a streaming query: each batch becomes visible as a whole, and a repeated batch is recognised."""
+    """Writes the rows of a streaming query: each batch becomes visible as a whole, and a batch that Spark
+    repeats is recognised and not written twice.
+    """
 
     def __init__(self, options: Options, schema: StructType, *, overwrite: bool) -> None:
         if "jobId" in options.given:
-            raise OptionError("option 'jobId' is for batches; a stream has option 'writerId'")
+            raise OptionError("option 'jobId' is for batch jobs; for a stream, use option 'writerId'")
         if overwrite:
             raise OptionError("messages are added to a queue, never replaced: use outputMode('append')")
         super().__init__(options, schema)
@@ -250,13 +262,13 @@ class MsmqStreamWriter(_Writer, DataSourceStreamArrowWriter):
             raise OptionError("option 'writerEpoch' must be a number from 0")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Stages the rows of one task of one batch."""
+        """Uploads the rows of one task of one batch, on an executor. Raises SinkError."""
         staged = self._bring(iterator, self._name if self._once else _unnamed(), _batch_id())
         staged.query = _property(_QUERY_ID) or ""
         return staged
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Publishes a batch after all of its tasks have ended. Raises SinkError."""
+        """Publishes a batch after all of its tasks have succeeded. Raises SinkError."""
         if self._once:
             queries = (message.query for message in messages if isinstance(message, Staged))
             origin = next(filter(None, queries), "")
@@ -268,7 +280,7 @@ class MsmqStreamWriter(_Writer, DataSourceStreamArrowWriter):
 
 
 def _digesting(rows: Iterator[pa.RecordBatch], staged: Staged) -> Iterator[pa.RecordBatch]:
-    """Yields the rows unchanged, and adds their number and checksums to `staged`."""
+    """Yields the rows unchanged, and adds their number and the checksums of their bodies to `staged`."""
     for batch in rows:
         bodies = batch.column(batch.schema.get_field_index("body")).to_pylist()
         staged.rows += len(bodies)
@@ -279,8 +291,8 @@ def _digesting(rows: Iterator[pa.RecordBatch], staged: Staged) -> Iterator[pa.Re
 
 
 def _origin(messages: list[Any]) -> str:
-    """Returns a digest of the rows: equal for a repeated job, different for another job with the same
-    name.
+    """Returns a text that identifies the rows of a job with an option `jobId`: equal if the same job is
+    repeated, different for another job with the same jobId.
     """
     staged = [message for message in messages if message is not None]
     rows, digest = sum(one.rows for one in staged), sum(one.digest for one in staged)
@@ -292,7 +304,7 @@ def _unnamed() -> str:
 
 
 def _property(name: str) -> str | None:
-    """Returns a property of the query from the task's context."""
+    """Returns a property that Spark passes to the tasks of a query; None if it is not set."""
     task = TaskContext.get()
     return task.getLocalProperty(name) if task is not None else None
 
@@ -300,7 +312,7 @@ def _property(name: str) -> str | None:
 def _batch_id() -> int:
     text = _property(_BATCH_ID)
     if text is None:
-        raise SinkError(f"this version of Spark does not tell tasks the number of their batch ({_BATCH_ID})")
+        raise SinkError(f"this version of Spark does not pass the batch number ({_BATCH_ID}) to its tasks")
     return int(text)
 
 
@@ -325,12 +337,12 @@ def _check(names: list[str], queue: str | None, *, ignore: bool) -> None:
     unknown = [] if ignore else sorted(set(names) - _KNOWN)
     if unknown:
         raise OptionError(
-            f"no message has a column {unknown[0]!r}: drop it, or set option 'ignoreUnknownColumns'"
+            f"{unknown[0]!r} is not a column of messages: drop it, or set option 'ignoreUnknownColumns'"
         )
 
 
 def _pieces(rows: Iterator[pa.RecordBatch], limit: int) -> Iterator[list[pa.RecordBatch]]:
-    """Yields batches that are uploaded as one stage: about `limit` bytes of messages each."""
+    """Yields lists of batches, each to be uploaded as one stage with about `limit` bytes of messages."""
     piece: list[pa.RecordBatch] = []
     size = 0
     for batch in (part for whole in rows for part in slices(whole, min(limit, MOST_BATCH))):

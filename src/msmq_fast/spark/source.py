@@ -1,4 +1,4 @@
-"""Readers of `format("msmq")`: read queues of one or several queue managers, as a batch or a stream."""
+"""Readers of `format("msmq")`: they read queues of one or several queue managers, as a batch or a stream."""
 
 from __future__ import annotations
 
@@ -84,22 +84,24 @@ class Engine(Protocol):
 
     @property
     def mode(self) -> str:
-        """The mode of the engine's offsets."""
+        """The mode of the engine's offsets: keep, remove or events."""
 
     def initial(self) -> Offset:
-        """Returns the first position of the query."""
+        """Returns the offset at which the query begins."""
 
     def prepare(self) -> None:
-        """Excludes everything that arrives from now on."""
+        """Limits the query to the rows that exist now."""
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
-        """Returns the end of the next batch, or `start` if there is nothing to read."""
+        """Returns the end of the next batch, or `start` if there is nothing to read. `limited`: the limits of
+        the options apply.
+        """
 
     def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
-        """Returns the tasks of a batch."""
+        """Returns the partitions of the batch between two offsets, one for each task."""
 
     def confirm(self, offset: Offset) -> None:
-        """Notes that everything up to `offset` has been processed."""
+        """Called when the query has processed all rows up to `offset`. Never raises."""
 
 
 def source_options(given: Mapping[str, str]) -> Options:
@@ -108,17 +110,17 @@ def source_options(given: Mapping[str, str]) -> Options:
 
 
 def checked_options(given: Mapping[str, str], schema: StructType) -> Options:
-    """Returns the options of a query with this schema. Raises OptionError if the options select other
-    columns.
+    """Returns the options of a query that reads. Raises OptionError, also if the options select other columns
+    than `schema`.
     """
     options = source_options(given)
     if schema.fieldNames() != spark_schema(columns_of(options)).fieldNames():
-        raise OptionError("format 'msmq' has columns of its own: choose them by option 'columns'")
+        raise OptionError("format 'msmq' does not accept a schema: choose its columns with option 'columns'")
     return options
 
 
 def columns_of(options: Options) -> tuple[Column, ...]:
-    """Returns the columns of the rows. Raises OptionError for an unknown column."""
+    """Returns the columns that the options select. Raises OptionError for an unknown column."""
     try:
         if options["content"] == "events":
             options.refuse(["decode", *GROUPS], "cannot be combined with content=events")
@@ -138,7 +140,7 @@ def columns_of(options: Options) -> tuple[Column, ...]:
 
 
 class _Reader:
-    """Base of both readers. It is pickled to executors, where it has no connections."""
+    """The base class of both readers. It is pickled to executors, without the connections of the driver."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
@@ -182,7 +184,7 @@ def _limits(options: Options) -> Limits:
     if limits.min_rows is None:
         options.refuse(["maxTriggerDelay"], "requires option 'minRowsPerTrigger'")
     if limits.max_rows and limits.min_rows and limits.min_rows > limits.max_rows:
-        raise OptionError("option 'minRowsPerTrigger' is greater than 'maxRowsPerTrigger'")
+        raise OptionError("option 'minRowsPerTrigger' must not be greater than 'maxRowsPerTrigger'")
     return limits
 
 
@@ -198,21 +200,21 @@ _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp")
 
 
 class MsmqReader(_Reader, DataSourceReader):
-    """Reads the rows between two positions, as of the planning of the query."""
+    """Reads, as a batch, the rows between two positions that exist when the query is planned."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         for name in _STREAM_ONLY:
             if name in options.given:
-                raise OptionError(f"option {name!r} is for streams: it goes with spark.readStream")
+                raise OptionError(f"option {name!r} is for streams only: use spark.readStream")
         if options["onSourceCommit"] == "remove":
             raise OptionError(
-                "a batch query removes nothing, since Spark confirms no batch query: use spark.readStream "
-                "with trigger(availableNow=True)"
+                "option 'onSourceCommit' cannot be remove in a batch query, because Spark does not confirm "
+                "that a batch query has succeeded: use spark.readStream with trigger(availableNow=True)"
             )
         super().__init__(options, schema)
 
     def partitions(self) -> list[InputPartition]:
-        """Plans the ranges from the present content."""
+        """Plans which rows that exist now are read, and returns one partition for each task."""
         options = self._options
         starting = Positions(options, "startingOffsets", "startingTimestamp", "earliest")
         ending = Positions(options, "endingOffsets", "endingTimestamp", "latest")
@@ -228,14 +230,14 @@ class MsmqReader(_Reader, DataSourceReader):
 
 
 class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a streaming query. Spark keeps one reader in a process beside the driver; copies of it read on
-    executors.
+    """Reads the rows of a streaming query. Spark keeps one reader in a Python process of the driver, which
+    plans the batches; copies of the reader read the partitions on executors.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
         for name in _BATCH_ONLY:
             if name in options.given:
-                raise OptionError(f"option {name!r} is for batches: it goes with spark.read")
+                raise OptionError(f"option {name!r} is for batch queries only: use spark.read")
         super().__init__(options, schema)
         self._engine = self._planner()
         self._seen: Offset | None = None
@@ -248,7 +250,9 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
         starting = Positions(options, "startingOffsets", "startingTimestamp", "latest")
         if options["content"] == "events":
             if remove:
-                raise OptionError("events are never removed: leave option 'onSourceCommit' out")
+                raise OptionError(
+                    "option 'onSourceCommit' cannot be remove with content=events: events are never removed"
+                )
             options.refuse(["lease"], "requires onSourceCommit=remove")
             return EventsMode(self._managers, starting, self._limits, losses, options["subscription"])
         if not remove:
@@ -265,22 +269,24 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
         return RemoveMode(self._managers, subscription, options["lease"], self._limits, losses)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Returns the limit that Spark passes back to `latestOffset`, which combines rows and bytes."""
+        """Returns the limit that Spark passes to `latestOffset`. It only tells that the batch is limited;
+        `latestOffset` applies the limits of the options.
+        """
         if self._limits.max_rows:
             return ReadMaxRows(self._limits.max_rows)
         return ReadMaxBytes(self._limits.max_bytes) if self._limits.max_bytes else ReadAllAvailable()
 
     def initialOffset(self) -> dict[str, Any]:
-        """Returns the first position of a query without a checkpoint."""
+        """Returns the offset at which a query without a checkpoint begins."""
         return self._guarded(lambda: self._engine.initial()).to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Limits the query to what is available now."""
+        """Limits the query to the rows that exist now."""
         self._guarded(lambda: self._engine.prepare())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Returns the end of the next batch. Everything up to `start` has been processed, so this confirms it
-        to the server.
+        """Returns the offset at the end of the next batch, or `start` if there is nothing to read. The query
+        has processed all rows up to `start`, so the engine confirms them to the server.
         """
         self._pace()
         begin = self._offset(start)
@@ -293,19 +299,21 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
         return start
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Returns the latest offset for the progress report of the query."""
+        """Returns the offset that `latestOffset` returned last, for the progress report of the query."""
         return self._seen.to_json() if self._seen else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Returns the tasks of a batch, planned again if it is repeated."""
+        """Returns the partitions of the batch between two offsets. If Spark repeats a batch, it is planned
+        again.
+        """
         return [*self._guarded(lambda: self._engine.partitions(self._offset(start), self._offset(end)))]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Notes that everything up to `end` has been processed."""
+        """Called by Spark when the query has processed all rows up to `end`."""
         self._engine.confirm(self._offset(end))
 
     def stop(self) -> None:
-        """Releases the resources when the query ends."""
+        """Closes the connections when the query ends."""
         self._managers.close()
 
     def _offset(self, value: dict[str, Any]) -> Offset:

@@ -1,5 +1,5 @@
-"""The reader of `format("msmq_store")`: reads a snapshot or a stopped store, in tasks that each read key
-ranges.
+"""The reader of `format("msmq_store")`: reads a snapshot, or the store of a stopped server. Each task reads
+some key ranges of one table.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _EACH: Final = 8
 
 
 class StorePartition(InputPartition):
-    """The partition of one task."""
+    """The partition that Spark passes to one task."""
 
     def __init__(self, task: Task) -> None:
         super().__init__(None)
@@ -61,7 +61,7 @@ class StorePartition(InputPartition):
 
 
 class StoreReader(DataSourceReader):
-    """Assigns key ranges to tasks in turn."""
+    """Divides a table of the store into key ranges, and assigns them to the tasks in turn."""
 
     def __init__(self, request: Request, options: Options) -> None:
         self._request = request
@@ -80,7 +80,9 @@ class StoreReader(DataSourceReader):
         yield from self._conditions.take(filters)
 
     def partitions(self) -> list[InputPartition]:
-        """Reads the catalogue of the store and returns the tasks. Raises OfflineError, OptionError."""
+        """Plans the query and returns one partition for each task. Raises OfflineError if the store cannot be
+        read, and OptionError if it does not have a selected queue.
+        """
         options, request = self._options, self._request
         directory = usable_directory(
             options.need("path", "give the directory of the store"),
@@ -111,8 +113,8 @@ class StoreReader(DataSourceReader):
                     yield kept
 
     def _wanted(self, catalogue: Catalogue) -> Callable[[Stretch], bool]:
-        """Returns whether a key range can contain requested rows. Raises OptionError if the store has no such
-        queue.
+        """Returns a function that tells whether a key range can contain rows that the options and filters
+        select. Raises OptionError if the store does not have a selected queue.
         """
         text = self._options["queues"]
         ordinals = None if text is None else chosen_queues(catalogue, text)
@@ -126,10 +128,10 @@ class StoreReader(DataSourceReader):
 
 
 def chosen_queues(catalogue: Catalogue, text: str) -> set[int]:
-    """Returns the ordinals of the queues that `text` names, by path names with or without the computer, or
-    patterns.
+    """Returns the ordinals of the queues that `text` names. It is a list, separated by commas, of path names
+    with or without the computer, and of patterns with * and ?.
 
-    Raises OptionError if a name is not that of a queue.
+    Raises OptionError if a name or pattern matches no queue.
     """
     found: set[int] = set()
     for name in filter(None, map(str.strip, text.split(","))):
@@ -152,8 +154,8 @@ def _is(pattern: str, name: str) -> bool:
 
 
 def store_options(given: Mapping[str, str]) -> Options:
-    """Checks the options. Raises OptionError for an option that is unknown, does not fit, or has no
-    effect.
+    """Returns the checked options. Raises OptionError for an option that is unknown, has an invalid value, or
+    has no effect on the selected table.
     """
     options = Options(given, OPTIONS, FORMAT)
     if options["table"] == "messages":
@@ -180,10 +182,14 @@ def store_columns(options: Options) -> tuple[Column, ...]:
 
 
 def store_reader(options: Options, schema: StructType) -> StoreReader:
-    """Returns a reader. Raises OptionError if there is no path, or the schema is not that of the table."""
+    """Returns a reader. Raises OptionError if the option `path` is missing, or `schema` does not have the
+    columns that the options select.
+    """
     columns = store_columns(options)
     if schema.fieldNames() != [column.name for column in columns]:
-        raise OptionError(f"format {FORMAT!r} has columns of its own: choose them by option 'columns'")
+        raise OptionError(
+            f"format {FORMAT!r} does not accept a schema: choose its columns with option 'columns'"
+        )
     path = options.need("path", "give the directory of the store")
     request = Request(
         Path(path), options["table"], columns, options["computerName"], options["decoder"], options["mode"]

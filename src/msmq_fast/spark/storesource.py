@@ -1,5 +1,5 @@
-"""`format("msmq_store")`. PySpark imports this module at each look-up of a format, so other modules are
-imported only when needed.
+"""`format("msmq_store")`. PySpark imports this module whenever it looks up a format, of any data source, so
+other modules are imported only when needed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 class StoreDataSource(DataSource):
-    """A store that no server has open, as DataFrames. The options and columns are in docs/how-to/spark.md."""
+    """The tables of a store that no server has open, as DataFrames. The options and columns are in
+    docs/how-to/spark.md.
+    """
 
     @classmethod
     def name(cls) -> str:

@@ -223,7 +223,7 @@ class Archive:
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "--lake", required=True, metavar="DIR", help="directory of the lake, or a path that Spark can write"
+        "--lake", required=True, metavar="DIR", help="directory of the lake: a path, file: or hdfs:"
     )
     parser.add_argument(
         "--url",

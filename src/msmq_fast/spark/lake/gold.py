@@ -1,5 +1,6 @@
 """The gold tables that are computed from events and lifecycles without a stateful Spark operator. Each table
-answers one question."""
+answers one question.
+"""
 
 from __future__ import annotations
 

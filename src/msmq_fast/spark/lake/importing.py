@@ -97,10 +97,16 @@ class Checks:
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="*.parquet or *.jsonl, or directories of them"
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="*.parquet or *.jsonl files, or directories that contain such files",
     )
     parser.add_argument(
-        "--url", required=True, metavar="msmq+bulk://HOST:PORT", help="admin port of the queue manager"
+        "--url",
+        required=True,
+        metavar="msmq+bulk://HOST:PORT",
+        help="address of the queue manager's admin port",
     )
     parser.add_argument("--to", required=True, metavar="QUEUE", help="path of the queue for the messages")
     mode = parser.add_mutually_exclusive_group(required=True)

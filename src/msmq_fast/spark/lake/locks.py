@@ -1,5 +1,6 @@
 """Locks of a lake: small files that name the process that holds the lock, so that others can check whether it
-still runs."""
+still runs.
+"""
 
 from __future__ import annotations
 

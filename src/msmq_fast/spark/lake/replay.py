@@ -244,7 +244,10 @@ class Pace:
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("--lake", required=True, metavar="DIR", help="directory of the lake")
     parser.add_argument(
-        "--url", required=True, metavar="msmq+bulk://HOST:PORT", help="admin port of the queue manager"
+        "--url",
+        required=True,
+        metavar="msmq+bulk://HOST:PORT",
+        help="address of the queue manager's admin port",
     )
     parser.add_argument(
         "--to", required=True, metavar="QUEUE", help="queue for the messages: path or format name"

@@ -25,9 +25,11 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--day", type=day_argument, metavar="YYYY-MM-DD", help="audited day; default: the last one"
     )
-    parser.add_argument("--html", metavar="FILE", help="page with plots; default: msmq-DAY.html")
-    parser.add_argument("--markdown", metavar="FILE", help="the report as Markdown")
-    parser.add_argument("--json", action="store_true", help="the report as JSON on stdout")
+    parser.add_argument(
+        "--html", metavar="FILE", help="write an HTML page with plots to this file; default: msmq-DAY.html"
+    )
+    parser.add_argument("--markdown", metavar="FILE", help="write the report as Markdown to this file")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -26,7 +26,7 @@ def _add_arguments(parser: Parser) -> None:
         required=True,
         action="append",
         metavar="msmq+bulk://HOST:PORT",
-        help="a queue manager of the query; may be repeated",
+        help="address of the admin port of a queue manager that the query reads; may be repeated",
     )
     parser.add_argument("--subscription", required=True, help="subscription of the query")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be removed")

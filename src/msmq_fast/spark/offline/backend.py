@@ -1,4 +1,4 @@
-"""Two read-only ways to open the LMDB file of a store: natively, or with py-lmdb alone."""
+"""Two ways to open the LMDB file of a store for reading: with the native modules, or with py-lmdb alone."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from msmq_fast.store.schema import Table
 
 
 class Backend(Protocol):
-    """Direct reads of a store. Keys are returned in order."""
+    """Reads the records of a store directly from its file. Records are returned in order of their keys."""
 
     native: Any
     """The native tables, None without native modules."""
 
     def get(self, table: int, key: bytes) -> bytes | None:
-        """Returns one value, None if the key does not exist."""
+        """Returns the value of a key in a table, None if the key does not exist."""
 
     def scan(
         self, table: int, lower: bytes = b"", upper: bytes | None = None, limit: int = 1000
     ) -> list[tuple[bytes, bytes]]:
-        """Returns at most `limit` records with lower <= key < upper."""
+        """Returns at most `limit` records (key, value) with lower <= key < upper. `upper` may be None."""
 
     def transaction(self) -> int:
-        """The number of the last commit. If it is equal at two reads, the store did not change
-        between them.
+        """Returns the number of the last commit. If two calls return the same number, the store did not
+        change between them.
         """
 
     def copy(self, directory: Path) -> None:
         """Copies the store to an existing directory."""
 
     def close(self) -> None:
-        """Ends reading."""
+        """Closes the file."""
 
 
 class NativeBackend:
@@ -69,7 +69,7 @@ class NativeBackend:
 
 
 class PlainBackend:
-    """Reads through py-lmdb."""
+    """Reads with py-lmdb."""
 
     native = None
 
@@ -125,10 +125,10 @@ class PlainBackend:
 
 @contextlib.contextmanager
 def opened(directory: Path, decoder: str = "auto") -> Iterator[Backend]:
-    """Opens the store in a directory while the context is open.
+    """Opens the store in a directory for reading while the context is open.
 
-    `decoder` is native, plain, or auto (native if possible). Raises OfflineError if the store cannot be
-    opened.
+    `decoder` is "native" (native modules), "plain" (py-lmdb), or "auto" (native if possible). Raises
+    OfflineError if the store cannot be opened.
     """
     backend: Backend | None = None
     if decoder != "plain":
@@ -136,7 +136,9 @@ def opened(directory: Path, decoder: str = "auto") -> Iterator[Backend]:
             backend = NativeBackend(directory)
         except Exception as error:  # not built, or a table is missing that the native code needs
             if decoder == "native":
-                raise OfflineError(f"cannot read {directory} natively: {error}") from error
+                raise OfflineError(
+                    f"cannot read the store in {directory} with the native modules: {error}"
+                ) from error
     if backend is None:
         try:
             backend = PlainBackend(directory)
@@ -154,5 +156,7 @@ def opened(directory: Path, decoder: str = "auto") -> Iterator[Backend]:
 def every(
     backend: Backend, table: int, lower: bytes = b"", upper: bytes | None = None, step: int = 500
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yields all records with lower <= key < upper, in short reads, so that no pages are pinned for long."""
+    """Yields all records (key, value) with lower <= key < upper, at most `step` in one read transaction, so
+    that the transaction does not keep old pages of the store for long.
+    """
     return scan_pages(backend.scan, table, lower, upper, step)

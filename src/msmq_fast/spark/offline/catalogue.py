@@ -39,7 +39,9 @@ _DELETING: Final = 2  # QueueState
 
 
 class QueueEntry(NamedTuple):
-    """A queue. `record` is its stored record, None if that is damaged or missing."""
+    """A queue of the store. `ordinal` is its number in the store. `record` is its stored record, None if that
+    is damaged or missing.
+    """
 
     ordinal: int
     name: str | None
@@ -54,14 +56,18 @@ class QueueEntry(NamedTuple):
 
     @property
     def purged_to(self) -> int:
-        """The arrival sequence up to which messages are being purged."""
+        """The arrival number up to which messages are being purged: 0 if the queue is not being purged, the
+        highest possible number if it is being deleted.
+        """
         stated = 0 if self.record is None else self.record.get("purged_to")
         return SEQUENCES if self.deleting else stated if isinstance(stated, int) else 0
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The queues of one store. `deleted` are queues that only events still refer to."""
+    """The queues of one store by ordinal. `deleted` are queues that no longer exist, but to which events
+    refer.
+    """
 
     guid: str
     incarnation: int
@@ -70,28 +76,30 @@ class Catalogue:
     deleted: dict[int, QueueEntry]
 
     def queue(self, ordinal: int) -> QueueEntry:
-        """Returns the queue with an ordinal. If it has no record, returns one without a name."""
+        """Returns the queue with an ordinal; an entry without a name if the store has no record of it."""
         return self.queues.get(ordinal) or QueueEntry(ordinal, None, None, None)
 
     def resolve(self, ordinal: int) -> tuple[str | None, str | None, str | None] | None:
-        """Returns (name, GUID, kind) of an existing or deleted queue."""
+        """Returns (name, GUID, kind) of an existing or deleted queue; None if the ordinal is unknown."""
         found = self.queues.get(ordinal) or self.deleted.get(ordinal)
         return None if found is None else found[1:4]
 
 
 def read_catalogue(backend: Backend, computer: str) -> Catalogue:
-    """Reads the tables META and QUEUE. `computer` is the name of the queue manager's computer, which the
-    store does not contain.
+    """Returns the catalogue from the tables META and QUEUE of a store. `computer` is the name of the queue
+    manager's computer, which the store does not contain.
 
-    Raises OfflineError if it is not a store, or its version is unknown.
+    Raises OfflineError if the directory has no store of a queue manager, or the store has a later schema
+    version.
     """
     version = _meta(backend, MetaName.SCHEMA, 0)
     guid = _meta(backend, MetaName.GUID, None)
     if not isinstance(guid, bytes) or len(guid) != 16 or not isinstance(version, int):
-        raise OfflineError("the directory holds no store of a queue manager")
+        raise OfflineError("the directory has no store of a queue manager")
     if version > LOGGED_SCHEMA_VERSION:
         raise OfflineError(
-            f"the store has schema version {version}, this program knows {LOGGED_SCHEMA_VERSION}: update it"
+            f"the store has schema version {version}, but this program supports versions up to "
+            f"{LOGGED_SCHEMA_VERSION}: use a newer release"
         )
     return Catalogue(
         str(UUID(bytes_le=guid)),
@@ -111,7 +119,7 @@ def _meta(backend: Backend, name: bytes, default: Any) -> Any:
 
 
 def metas(backend: Backend, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yields (rest of the name, value) of all records of META with a prefix."""
+    """Yields (name without the prefix, value) of all records of META whose names begin with a prefix."""
     for key, value in every(backend, Table.META, prefix, prefix[:-1] + bytes((prefix[-1] + 1,))):
         yield key[len(prefix) :], value
 
@@ -162,8 +170,8 @@ def _deleted(backend: Backend) -> dict[int, QueueEntry]:
 
 
 class Stretch(NamedTuple):
-    """A key range: positions of a queue with start <= LookupIdentifier < stop, or events with start <= number
-    < stop.
+    """A key range: the messages of the queue `ordinal` with start <= LookupIdentifier < stop, or the events
+    with start <= number < stop.
     """
 
     ordinal: int
@@ -172,7 +180,7 @@ class Stretch(NamedTuple):
 
 
 def message_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
-    """Returns the key ranges of messages: up to `parts` ranges of equal width for each queue and priority."""
+    """Yields the key ranges of all messages: up to `parts` equally wide ranges per queue and priority."""
     lower = b""
     while first := backend.scan(Table.POSITION, lower, None, 1):
         key = first[0][0]
@@ -189,7 +197,10 @@ def message_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
 
 
 def _parted(ordinal: int, first: int, end: int, expected: int, parts: int) -> Iterator[Stretch]:
-    """Splits a range. No keys are expected after `expected`, but the last part includes them."""
+    """Splits the key range from `first` to `end` into up to `parts` ranges. The keys before `expected` are
+    divided evenly; the last range also includes the keys from `expected` to `end`, of which none are
+    expected.
+    """
     width = max(1, -(-max(0, expected - first) // parts))
     start = first
     for _ in range(parts - 1):
@@ -201,7 +212,7 @@ def _parted(ordinal: int, first: int, end: int, expected: int, parts: int) -> It
 
 
 def event_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
-    """Splits the key range of the events into up to `parts` ranges with the same number of event numbers."""
+    """Yields the key ranges of all events: up to `parts` ranges with the same number of event numbers."""
     first = backend.scan(Table.FEED, b"", None, 1)
     if not first or len(first[0][0]) != NUMBER_KEY.size:
         return
@@ -211,7 +222,9 @@ def event_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
 
 
 def _last(backend: Backend, table: Table, first: bytes, end: bytes) -> int:
-    """Returns the number of the last key between `first`, which exists, and `end`, by binary search."""
+    """Returns, as a big-endian number, the last key of a table from `first`, which must exist, up to but not
+    including `end`. It uses a binary search.
+    """
     low, high = int.from_bytes(first, "big"), int.from_bytes(end, "big")
     while high - low > 1:
         middle = (low + high) // 2

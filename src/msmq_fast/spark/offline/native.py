@@ -23,9 +23,11 @@ _TRANSPORTS: Final = {int(transport): transport.name.lower() for transport in Tr
 def message_batches(
     tables: Any, catalogue: Catalogue, stretch: Stretch, columns: Sequence[Column]
 ) -> Iterator[tuple[pa.RecordBatch | None, list[bytes], int]]:
-    """Yields (batch or None, keys of invalid positions, number of unreadable messages), in queue order.
+    """Yields, in queue order, (batch or None if it has no rows, keys of the positions that cannot be decoded,
+    number of messages whose packets are unreadable).
 
-    If `columns` includes `_corrupt`, unreadable messages are in the batch; otherwise they are left out.
+    If `columns` includes `_corrupt`, messages with unreadable packets are in the batch; otherwise they are
+    left out.
     """
     from msmq_fast._native.columnmessages import MessageEncoder
     from msmq_fast._native.columnstore import Contents, stored
@@ -55,7 +57,9 @@ def message_batches(
 def event_batches(
     tables: Any, catalogue: Catalogue, stretch: Stretch, columns: Sequence[Column]
 ) -> Iterator[tuple[pa.RecordBatch | None, Stretch]]:
-    """Yields (batch, the part of the range that it covers). The batch is None for a damaged record."""
+    """Yields (batch, part of the key range that the batch covers). The batch is None if a record in this part
+    is damaged.
+    """
     from msmq_fast._native.columnevents import EventEncoder
     from msmq_fast._native.columnstore import Contents
 

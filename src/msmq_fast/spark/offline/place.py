@@ -48,11 +48,11 @@ def _check(directory: Path) -> None:
             f"there is no store in {directory}: cannot read {DATA}: {error.strerror}"
         ) from None
     if missing is not None:
-        raise OfflineError(f"{data} was cut: {missing}")
+        raise OfflineError(f"{data} was truncated: {missing}")
     stated = _manifest(directory).get("size")
     size = data.stat().st_size
     if isinstance(stated, int) and stated != size:
-        raise OfflineError(f"the snapshot in {directory} is damaged: {DATA} has {size} bytes of {stated}")
+        raise OfflineError(f"the snapshot in {directory} is damaged: {DATA} has {size} bytes, not {stated}")
 
 
 def _manifest(directory: Path) -> dict[str, Any]:
@@ -66,7 +66,9 @@ def _manifest(directory: Path) -> dict[str, Any]:
 
 
 def is_live(directory: Path) -> bool:
-    """Whether a process has the store open: a server locks a file beside it while it runs."""
+    """Returns whether a server uses the store: a server locks a file in the directory while it runs. Raises
+    OfflineError if the file cannot be read.
+    """
     try:
         file = os.open(directory / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -99,8 +101,8 @@ def _copied(directory: Path, below: Path) -> Path:
 
 
 def _check_other_process(directory: Path) -> None:
-    """Raises OfflineError if this process has the store open. LMDB must not be opened twice by one process,
-    because closing it would drop the locks of the server.
+    """Raises OfflineError if the server that uses the store runs in this process. One process must not open
+    an LMDB file twice, because closing it once would release the locks of the server.
     """
     try:
         holder = json.loads((directory / LOCK).read_bytes() or b"{}")

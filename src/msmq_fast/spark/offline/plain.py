@@ -1,5 +1,5 @@
-"""Reads messages and events of a store in plain Python, if no native module is built, and as a reference for
-tests.
+"""Reads messages and events of a store in plain Python. It is used if no native module is built, and by tests
+as a reference for the native one.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def constants_of(catalogue: Catalogue, queue: QueueEntry) -> dict[str, str | int
 def message_rows(
     backend: Backend, catalogue: Catalogue, stretch: Stretch, names: Sequence[str]
 ) -> Iterator[tuple[Row, int]]:
-    """Yields (row, bytes of its packet) for the messages of a range, in queue order; an unreadable one has
-    `_corrupt`.
+    """Yields (row, size of the packet in bytes) for the messages of a key range, in queue order. The row of
+    an unreadable message has the column `_corrupt`.
     """
     queue = catalogue.queue(stretch.ordinal)
     constants = constants_of(catalogue, queue)
@@ -103,7 +103,9 @@ def _state(position: Position, purged_to: int) -> str:
 
 
 def _packet(backend: Backend, position: Position) -> tuple[UserMessagePacket | None, bytes]:
-    """Returns the packet and its bytes. If it is damaged, returns None and the bytes that exist."""
+    """Returns the packet of a message, decoded and as bytes. If it is damaged, returns None and the bytes
+    that could be read.
+    """
     size = position.content_bytes
     if not position.content_id or size > _LARGEST:
         return None, b""
@@ -138,7 +140,9 @@ def _of_packet(packet: UserMessagePacket, position: Position, names: Sequence[st
 
 
 def event_rows(backend: Backend, catalogue: Catalogue, stretch: Stretch) -> Iterator[tuple[Row, int]]:
-    """Yields (row, 0) for the events of a range. An unreadable record is one row with `_corrupt`."""
+    """Yields (row, 0) for the events of a key range. An unreadable record of several events is one row with
+    the column `_corrupt`, yielded with the size of the record in bytes.
+    """
     lower = _record_with(backend, stretch.start)
     for key, value in every(backend, Table.FEED, lower, NUMBER_KEY.pack(stretch.stop), 16):
         try:
@@ -154,7 +158,7 @@ def event_rows(backend: Backend, catalogue: Catalogue, stretch: Stretch) -> Iter
 
 
 def _record_with(backend: Backend, number: int) -> bytes:
-    """Returns the key of the last record that begins at or before an event."""
+    """Returns the key of the last feed record whose first event is the event `number` or an earlier one."""
     wanted = NUMBER_KEY.pack(number)
     step = 1
     while True:

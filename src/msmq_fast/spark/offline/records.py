@@ -52,7 +52,7 @@ _SECRETS: Final = MetaName.SECRET  # sealed private keys are never exported
 
 
 def queue_rows(backend: Backend, catalogue: Catalogue) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yields (row, bytes) for every queue. An unreadable record has the column `_corrupt`."""
+    """Yields (row, 0) for every queue. The row of an unreadable record has the column `_corrupt`."""
     for ordinal, queue in sorted(catalogue.queues.items()):
         row: dict[str, Any] = {
             "qm_guid": catalogue.guid,
@@ -97,7 +97,9 @@ def _seconds(value: Any) -> int | None:
 
 
 def writer_rows(backend: Backend, catalogue: Catalogue) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yields (row, bytes) for every writer of staged batches: the last batch that it published."""
+    """Yields (row about the last batch that it published, size of the record in bytes) for every writer that
+    publishes staged batches.
+    """
     for name, value in metas(backend, MetaName.WRITER):
         row: dict[str, Any] = {
             "qm_guid": catalogue.guid,
@@ -114,7 +116,9 @@ def writer_rows(backend: Backend, catalogue: Catalogue) -> Iterator[tuple[dict[s
 
 
 def raw_rows(backend: Backend) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yields (row, bytes) for every record of every table, without sealed keys."""
+    """Yields (row, size of key and value in bytes) for every record of every table, except the records of
+    encrypted private keys.
+    """
     for table in Table:
         for key, value in every(backend, table, step=64):
             if table is Table.META and key.startswith(_SECRETS):

@@ -1,4 +1,4 @@
-"""Reads the tables of a store as record batches. A task reads some key ranges of one table."""
+"""Reads the tables of a store as record batches. Each task of a query reads some key ranges of one table."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Task:
-    """Key ranges of one table. Only messages and events are split into ranges."""
+    """The key ranges that a task reads. Only the tables `messages` and `events` are split into ranges."""
 
     request: Request
     stretches: tuple[Stretch, ...] = ()
@@ -56,8 +56,8 @@ class Task:
 def table_columns(
     table: str, columns: str = "core", *, body: bool = True, raw: bool = False, security: bool = False
 ) -> tuple[Column, ...]:
-    """Returns the columns of a table; `columns` selects those of messages, as in protocol.columns.chosen.
-    Raises ValueError.
+    """Returns the columns of a table. The arguments after `table` select columns of the table `messages`, as
+    those of protocol.columns.chosen do. Raises ValueError for an unknown column.
     """
     if table == "messages":
         return (*chosen(columns, body=body, raw=raw, security=security), *STORED, CORRUPT)
@@ -69,7 +69,8 @@ def table_columns(
 def read(task: Task) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a task.
 
-    Raises OfflineError if the store cannot be read, or has changed, or for damage in the mode FAILFAST.
+    Raises OfflineError if the store cannot be read, if it has changed since the query was planned, or, in the
+    mode FAILFAST, if a record is damaged.
     """
     request = task.request
     with opened(request.directory, request.decoder) as backend:
@@ -96,7 +97,9 @@ def _check_unchanged(request: Request, backend: Backend) -> None:
 
 
 def _gathered(request: Request, rows: Rows) -> Iterator[pa.RecordBatch]:
-    """Gathers into batches the rows that are valid, or that the mode accepts."""
+    """Yields record batches of the rows. Damaged rows are included in the mode PERMISSIVE and left out in
+    DROPMALFORMED; in FAILFAST, they raise OfflineError.
+    """
     names = [column.name for column in request.columns]
     gatherer = Gatherer(request.columns)
     for row, size in rows:
@@ -143,7 +146,9 @@ def _messages(
 
 
 def _behind(batch: pa.RecordBatch, position: int) -> int:
-    """Returns the LookupIdentifier after the last message of a batch."""
+    """Returns the LookupIdentifier from which to read after a batch: one more than that of its last message,
+    and at least `position`.
+    """
     keys = batch.column(batch.schema.get_field_index("store_key"))
     return max(position, int.from_bytes(keys[-1].as_py()[4:12], "big") + 1)
 

@@ -1,4 +1,4 @@
-"""Finds and opens capture files: single files, directories, patterns; compressed with gzip or not."""
+"""Finds capture files by a path, directory or pattern, and opens them; they may be compressed with gzip."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _GZIP: Final = b"\x1f\x8b"
 
 
 def capture_files(path: str) -> list[str]:
-    """Returns the files of a path, sorted by name: the file itself, those of a directory, or those that match
-    a pattern.
+    """Returns the capture files that `path` selects, sorted by name: the file itself, the files in a
+    directory, or the files that match a pattern.
 
     Raises CaptureError if there are none.
     """
@@ -30,7 +30,7 @@ def capture_files(path: str) -> list[str]:
     else:
         found = [name for name in glob.glob(path, recursive=True) if os.path.isfile(name)]
     if not found:
-        raise CaptureError(f"there is no capture {path}")
+        raise CaptureError(f"no capture file found at {path}")
     return sorted(found)
 
 
@@ -40,8 +40,8 @@ def _is_capture(name: str) -> bool:
 
 
 def open_capture(path: str) -> BinaryIO:
-    """Opens a file for reading, and decompresses it while reading. Raises CaptureError if it cannot be
-    opened.
+    """Opens a capture file for reading. A file that is compressed with gzip is decompressed while it is read.
+    Raises CaptureError if the file cannot be opened.
     """
     try:
         file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by the caller; reads are large
@@ -53,8 +53,8 @@ def open_capture(path: str) -> BinaryIO:
 
 
 def records(paths: tuple[str, ...]) -> Iterator[Record | CaptureError]:
-    """Yields the records of files that form one capture, numbered consecutively. A damaged file yields an
-    error and ends.
+    """Yields the records of files that together form one capture, numbered consecutively. If a file is
+    damaged, yields the error after its valid records, and continues with the next file.
     """
     number = 0
     for path in paths:
@@ -68,7 +68,7 @@ def records(paths: tuple[str, ...]) -> Iterator[Record | CaptureError]:
 
 
 def segments(found: Iterator[Record | CaptureError]) -> Iterator[Segment | CaptureError]:
-    """Yields the segments of the records. Reports unreadable records once for each reason."""
+    """Yields the segments of the records, and one error for each different reason of unreadable records."""
     told: set[str] = set()
     for record in found:
         if isinstance(record, CaptureError):

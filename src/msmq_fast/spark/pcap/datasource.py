@@ -1,5 +1,5 @@
-"""`format("msmq_pcap")`. PySpark imports this module at each look-up of a format, so other modules are
-imported only when needed.
+"""`format("msmq_pcap")`. PySpark imports this module whenever it looks up a format, of any data source, so
+other modules are imported only when needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The error of captures."""
+"""The exception of this package."""
 
 from __future__ import annotations
 
 
 class CaptureError(ValueError):
-    """The file is not a capture, or is damaged; the text names the place in one line."""
+    """Raised if a file is not a capture, or is damaged. The text is one line that tells where."""

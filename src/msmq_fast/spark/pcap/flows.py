@@ -17,19 +17,19 @@ Item = TypeVar("Item")
 
 
 class Reader(Protocol[Item]):
-    """Converts the bytes of one direction to rows of a table."""
+    """Converts the bytes of one direction of a connection to items, such as rows of a table."""
 
     def begin(self, *, whole: bool) -> None:
-        """Called before the first bytes. `whole` is whether they are the beginning of the stream."""
+        """Called before the first call of `feed`. `whole`: its bytes are the beginning of the stream."""
 
     def feed(self, data: bytes) -> list[Item]:
-        """Processes bytes in stream order."""
+        """Processes the next bytes in stream order. Returns the items that they complete."""
 
     def gap(self, missing: int) -> list[Item]:
-        """Notes that bytes were never captured."""
+        """Called when the next `missing` bytes of the stream were not captured. Returns completed items."""
 
     def end(self) -> list[Item]:
-        """Called at the end of the stream."""
+        """Called at the end of the stream. Returns the remaining items."""
 
 
 class Connection:
@@ -78,8 +78,8 @@ def endpoint_text(endpoint: Endpoint) -> str:
 
 
 def share_of(segment: Segment, shares: int) -> int:
-    """Returns which of `shares` parts has the connection of a segment. The result is the same for both
-    directions.
+    """Returns the number, from 0 to `shares` - 1, of the share to which the connection of a segment belongs.
+    It is the same for both directions of the connection.
     """
     ends = sorted(((segment.source, segment.source_port), (segment.destination, segment.destination_port)))
     key = b"".join(address + port.to_bytes(2, "big") for address, port in ends)
@@ -89,9 +89,9 @@ def share_of(segment: Segment, shares: int) -> int:
 class Conversations(Generic[Item]):
     """Tracks all connections of a capture.
 
-    Memory is bounded: `flow_limit` waiting bytes per direction, `total_limit` for all of them, and
-    `max_connections`, closed ones included. `ports` identify the server of a connection whose beginning was
-    not captured.
+    Memory is bounded: at most `flow_limit` bytes wait in one direction of a connection for missing segments,
+    `total_limit` bytes in all, and at most `max_connections` connections are known, closed ones included. If
+    the beginning of a connection was not captured, the side whose port is in `ports` is the server.
     """
 
     def __init__(
@@ -104,7 +104,9 @@ class Conversations(Generic[Item]):
         max_connections: int = MAX_CONNECTIONS,
         ended: Callable[[Connection], None] = lambda connection: None,
     ) -> None:
-        """`ended` is called once for each connection, after its last item."""
+        """`new_reader(connection, direction)` returns the Reader of a direction. `ended` is called once for
+        each connection, after its last item.
+        """
         self._new_reader = new_reader
         self._ports = ports
         self._flow_limit = flow_limit
@@ -213,7 +215,9 @@ class Conversations(Generic[Item]):
                 yield connection, side, item
 
     def _relieve(self) -> Iterator[tuple[Connection, int, Item]]:
-        """Frees memory: treats the holes of the direction with the most waiting bytes as gaps."""
+        """Frees memory: in the direction with the most waiting bytes, counts all missing segments as not
+        captured, so that no bytes wait for them any longer.
+        """
         connection, side = max(self._known.values(), key=lambda entry: entry[0].directions[entry[1]].waiting)
         direction = connection.directions[side]
         self._waiting -= direction.waiting
@@ -234,7 +238,7 @@ class Conversations(Generic[Item]):
         self._ended(connection)
 
     def _forget(self) -> Iterator[tuple[Connection, int, Item]]:
-        """Makes room: removes the eighth of the connections that were silent longest."""
+        """Closes and forgets one eighth of the connections: those whose last segment is the oldest."""
         connections = [connection for connection, side in self._known.values() if side == 0]
         connections.sort(key=lambda connection: connection.last_us)
         for connection in connections[: max(1, len(connections) // 8)]:

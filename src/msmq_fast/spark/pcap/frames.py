@@ -1,4 +1,4 @@
-"""The table `frames`: one row for each MSMQ packet, and for the data between packets."""
+"""The table `frames`: one row for each MSMQ packet, and for each run of bytes between packets."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ RAW: Final = Column("raw_packet", "binary", "raw")
 
 
 def message_columns(*, body: bool) -> tuple[Column, ...]:
-    """Returns the message columns of a packet in transit: without those of a queue."""
+    """Returns the message columns that depend only on a packet, without those that a queue adds."""
     return tuple(
         column
         for column in MESSAGE_COLUMNS
@@ -68,13 +68,13 @@ def message_columns(*, body: bool) -> tuple[Column, ...]:
 
 
 def frame_columns(*, body: bool, raw: bool) -> tuple[Column, ...]:
-    """Returns the columns of the table."""
+    """Returns the columns of the table `frames`."""
     return (*PLACE_COLUMNS, *SESSION_COLUMNS, *message_columns(body=body), *((RAW,) if raw else ()))
 
 
 class FrameGatherer:
-    """Gathers frames into record batches: session columns per frame, message columns for many frames
-    at once.
+    """Gathers frames into record batches. It computes the session columns for each frame, and encodes the
+    message columns of all frames of a batch at once.
     """
 
     def __init__(self, capture: str, *, body: bool = True, raw: bool = False) -> None:
@@ -94,7 +94,9 @@ class FrameGatherer:
         self._bytes = 0
 
     def frame(self, connection: Connection, side: int, frame: Frame, time_us: int) -> None:
-        """Adds a frame that was complete at `time_us`."""
+        """Adds a frame in the direction `side` of a connection. It was complete at `time_us` (Unix
+        microseconds).
+        """
         user = frame.kind is Kind.USER
         self._rows.append(
             (
@@ -113,14 +115,14 @@ class FrameGatherer:
         self._add(frame.data, frame.decoded if isinstance(frame.decoded, bytes) else None)
 
     def ping(self, segment: Segment, ping: Ping) -> None:
-        """Adds a ping or its answer."""
+        """Adds a ping or the answer to a ping."""
         name = f"{endpoint_text((segment.source, segment.source_port))}->{_destination(segment)}"
         place = (segment.time_us, self._capture, name, None, Kind.PING.value, None, Ping.SIZE, None, None)
         self._rows.append((*place, ping.refused, str(ping.manager), *_NOTHING[2:]))
         self._add(segment.payload, None)
 
     def damage(self, reason: str) -> None:
-        """Adds the row for the place after which a capture is unreadable."""
+        """Adds a row that reports a damaged part of the capture."""
         nothing = (None,) * (len(self._places) - 8)
         self._rows.append((None, self._capture, None, None, "damage", None, None, reason, *nothing))
         self._add(b"", None)
@@ -137,7 +139,7 @@ class FrameGatherer:
 
     @property
     def full(self) -> bool:
-        """Whether the caller should take a batch."""
+        """Whether the caller should call `take` now."""
         return len(self._rows) >= BATCH_ROWS or self._bytes >= BATCH_BYTES
 
     def __len__(self) -> int:
@@ -181,7 +183,7 @@ def _session(frame: Frame) -> tuple[Any, ...]:
 
 
 def _header(data: bytes) -> tuple[Any, ...]:
-    """Returns the SessionHeader, which ends the packet."""
+    """Returns the values of the session columns from the SessionHeader at the end of a packet."""
     header, _ = SessionHeader.decode(data, len(data) - SessionHeader.SIZE)
     return (
         *_NOTHING[:7],

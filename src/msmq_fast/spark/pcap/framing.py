@@ -34,8 +34,9 @@ class Kind(Enum):
 class Frame(NamedTuple):
     """One packet, or the bytes between packets.
 
-    `offset` counts from the first byte seen of the stream. `decoded` of a message is the packet in the form
-    of a store.
+    `offset` counts from the first captured byte of the stream. `decoded` is the decoded packet; for a
+    message, its packet as a store keeps it, that is without SessionHeader. `malformed` is the reason if the
+    bytes are not a valid packet.
     """
 
     kind: Kind
@@ -47,7 +48,7 @@ class Frame(NamedTuple):
 
 
 class _More(Exception):
-    """Raised if the packet is incomplete: at least `wanted` bytes of it are needed."""
+    """Raised if a packet is incomplete: at least `wanted` bytes are needed, counted from its beginning."""
 
     def __init__(self, wanted: int) -> None:
         super().__init__(wanted)
@@ -55,10 +56,10 @@ class _More(Exception):
 
 
 class Framing:
-    """Converts bytes to frames.
+    """Converts the bytes of one direction of a connection to frames.
 
-    After bytes that are not a packet, and if the data begins inside a stream or continues after a gap, it
-    searches for the next signature of a valid packet.
+    After bytes that are not a packet, after a gap, and if the first bytes are not the beginning of the
+    stream, it searches for the next valid packet by its signature.
     """
 
     def __init__(self) -> None:
@@ -72,7 +73,9 @@ class Framing:
         self._junk_size = 0
 
     def begin(self, *, whole: bool) -> None:
-        """Call before the first bytes. If `whole` is False, they may begin inside a packet."""
+        """Call this before the first call of `feed`. If `whole` is False, the first bytes may be inside a
+        packet.
+        """
         if not whole:
             self._lose("the capture begins inside the stream")
 
@@ -82,7 +85,9 @@ class Framing:
         return self._cut(final=False) if len(self._held) >= self._wanted else []
 
     def gap(self, missing: int) -> list[Frame]:
-        """Notes that `missing` bytes were not captured. Returns the frames before the gap and the gap."""
+        """Call this if the next `missing` bytes of the stream were not captured. Returns the frames before
+        the gap, and a frame for the gap.
+        """
         frames = self._cut(final=True)
         frames.append(Frame(Kind.GAP, self._at, missing, b"", malformed=f"{missing} bytes were not captured"))
         self._at += missing
@@ -91,7 +96,7 @@ class Framing:
         return frames
 
     def end(self) -> list[Frame]:
-        """Yields the rest at the end of the data."""
+        """Returns the remaining frames at the end of the stream."""
         return self._cut(final=True)
 
     def _cut(self, *, final: bool) -> list[Frame]:
@@ -130,7 +135,7 @@ class Framing:
             self._hunting, self._reason = True, reason
 
     def _step(self, held: bytearray, at: int) -> int:
-        """Skips the first of the bytes that are not a packet."""
+        """Counts the byte at `at` as not part of a packet. Returns the offset of the next byte."""
         self._pass_over(held, at, at + 1)
         return at + 1
 
@@ -150,7 +155,9 @@ class Framing:
 
 
 def _candidate(held: bytearray, at: int, *, final: bool) -> int:
-    """Returns the earliest offset at which the next packet may begin."""
+    """Returns the first offset, from `at` on, at which a packet may begin, according to the signature of
+    packets. `final`: no more bytes follow.
+    """
     found = held.find(_SIGNATURE, at + _HEAD)
     if found >= 0:
         return found - _HEAD
@@ -158,7 +165,9 @@ def _candidate(held: bytearray, at: int, *, final: bool) -> int:
 
 
 def _packet(held: bytearray, at: int, offset: int) -> Frame:
-    """Parses the packet at `at`. Raises _More if it is incomplete, PacketFault if it is invalid."""
+    """Returns the packet that begins at the index `at` of the bytes `held`, as a frame with the stream offset
+    `offset`. Raises _More if it is incomplete, PacketFault if it is invalid.
+    """
     left = len(held) - at
     if left < BaseHeader.SIZE:
         raise _More(BaseHeader.SIZE)

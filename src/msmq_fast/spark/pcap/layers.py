@@ -55,7 +55,7 @@ class Segment(NamedTuple):
 
 
 class BadRecord(ValueError):
-    """Raised if headers do not fit their record; the text names the header."""
+    """Raised if a network header in a record is truncated or invalid. The text says what is wrong."""
 
 
 def address_text(address: bytes) -> str:
@@ -64,8 +64,8 @@ def address_text(address: bytes) -> str:
 
 
 def segment_of(record: Record) -> Segment | None:
-    """Returns the segment of a record. None: another protocol or a later fragment. Raises BadRecord if it is
-    truncated or invalid.
+    """Returns the segment in a record; None if the record has another protocol, or is a fragment other than
+    the first. Raises BadRecord if a header is truncated or invalid.
     """
     data, link = record.data, record.link
     try:
@@ -86,7 +86,7 @@ def segment_of(record: Record) -> Segment | None:
             return _ipv4(record, at)
         return _ipv6(record, at) if version == 6 else None
     except (IndexError, struct.error):
-        raise BadRecord(f"{len(data)} bytes are too short for the headers") from None
+        raise BadRecord(f"{len(data)} captured bytes are too few for the headers") from None
 
 
 def _ipv4(record: Record, at: int) -> Segment | None:
@@ -98,7 +98,7 @@ def _ipv4(record: Record, at: int) -> Segment | None:
     if protocol not in (TCP, UDP) or fragment:
         return None
     if size < 20:
-        raise BadRecord(f"an IPv4 header cannot have {size} bytes")
+        raise BadRecord(f"an IPv4 header has at least 20 bytes, not {size}")
     # Large segment offload sets the total length to 0.
     end = at + total if total else record.length
     return _transport(record, protocol, data[at + 12 : at + 16], data[at + 16 : at + 20], at + size, end)
@@ -139,9 +139,9 @@ def _transport(
         )
         begin = at + (offset >> 4) * 4
         if begin < at + 20:
-            raise BadRecord("a TCP header cannot have less than 20 bytes")
+            raise BadRecord("a TCP header has at least 20 bytes")
     if begin > end:
-        raise BadRecord("the payload would end before it begins")
+        raise BadRecord("the headers are longer than the packet")
     return Segment(
         record.number,
         record.time_us,

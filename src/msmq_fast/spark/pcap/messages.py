@@ -1,5 +1,5 @@
-"""Encodes the message columns of many packets: by the native encoder if it is built, otherwise by the Python
-codec.
+"""Encodes the message columns of many packets, with the native encoder if it is built, otherwise with the
+Python codec.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Encode = Callable[[list[bytes]], pa.RecordBatch]
 
 
 def encoder(columns: Sequence[Column]) -> Encode:
-    """Returns a function that encodes stored packets as columns, one row each. Every packet must have passed
-    `packets.cut`.
+    """Returns a function that encodes a list of packets as a record batch of `columns`, with one row per
+    packet. Each packet must be one that `packets.cut` returned.
     """
     try:
         return native_encoder(columns)
@@ -28,7 +28,9 @@ def encoder(columns: Sequence[Column]) -> Encode:
 
 
 def native_encoder(columns: Sequence[Column]) -> Encode:
-    """Returns the server's native encoder. Raises ImportError if it is not built."""
+    """Returns the same function as `encoder`, with the server's native encoder. Raises ImportError if it is
+    not built.
+    """
     from msmq_fast._native.columnmessages import MessageEncoder
     from msmq_fast._native.columnrows import packets as native_rows
     from msmq_fast._native.columnstore import Contents
@@ -45,7 +47,7 @@ def native_encoder(columns: Sequence[Column]) -> Encode:
 
 
 def plain_encoder(columns: Sequence[Column]) -> Encode:
-    """Returns the encoder that uses the Python codec of `packet/`."""
+    """Returns the same function as `encoder`, with the Python codec of `packet/`."""
     schema = arrow_schema(columns)
     names = [column.name for column in columns]
 

@@ -34,7 +34,9 @@ _FLAG_TEXTS: Final = tuple(
 def packet_row(
     capture: str, record: Record | CaptureError, ports: frozenset[int], *, body: bool
 ) -> tuple[Any, ...] | None:
-    """Returns the row of a record; None if it does not belong to the selected ports."""
+    """Returns the row for a record; None if neither of its ports is in `ports`. An error yields a row that
+    reports it.
+    """
     if isinstance(record, CaptureError):
         return _malformed(None, capture, None, str(record), body)
     try:

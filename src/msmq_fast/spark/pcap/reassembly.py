@@ -1,5 +1,5 @@
-"""Reassembles one direction of a TCP connection: takes segments in capture order, returns bytes in stream
-order.
+"""Reassembles one direction of a TCP connection: it takes segments in capture order, and returns bytes in
+stream order.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ _HELD: Final = 128
 
 
 class Piece(NamedTuple):
-    """Bytes of the stream. If `data` is empty, the number of bytes that were never captured."""
+    """The next bytes of the stream; or, if `data` is empty, the number of `missing` bytes that were not
+    captured.
+    """
 
     data: bytes
     missing: int = 0
 
 
 class Direction:
-    """Puts segments in order. Ignores data that a retransmission repeats.
+    """Puts the segments of one direction in order. Ignores data that a retransmission repeats.
 
-    Bytes after a hole wait, at most `limit` of them. At the limit, the hole counts as a gap of the capture.
+    Bytes after a hole wait for the missing segment. If more than `limit` bytes wait, the segment counts as
+    not captured.
     """
 
     __slots__ = ("_heap", "_limit", "_next", "duplicates", "reordered", "waiting")
@@ -41,20 +44,24 @@ class Direction:
 
     @property
     def started(self) -> bool:
-        """Whether a segment was seen."""
+        """Whether the position of the stream is known, that is, `begin` was called."""
         return self._next is not None
 
     def begin(self, sequence: int) -> None:
-        """Sets the number of the first byte: the one after a SYN, or that of the first captured segment."""
+        """Sets the sequence number of the first byte: one more than that of a SYN, or that of the first
+        captured segment.
+        """
         self._next = sequence % _WHOLE + _WHOLE
 
     def place(self, sequence: int) -> int:
-        """Returns the distance of a number from the next byte; negative if it precedes that byte."""
+        """Returns how many bytes a sequence number is ahead of the next expected byte; negative if it is
+        behind.
+        """
         assert self._next is not None  # noqa: S101 - callers begin first
         return (sequence - self._next + _HALF) % _WHOLE - _HALF
 
     def add(self, sequence: int, payload: bytes) -> Iterator[Piece]:
-        """Adds a segment. Yields the bytes that are now in order."""
+        """Adds a segment. Yields the bytes that are in order now."""
         if self._next is None:
             self.begin(sequence)
         ahead = self.place(sequence)
@@ -75,14 +82,17 @@ class Direction:
             yield from self._ready()
 
     def lose(self, sequence: int, missing: int) -> Iterator[Piece]:
-        """Notes that the capture truncated a segment by `missing` bytes."""
+        """Reports that the capture lacks the last `missing` bytes of a segment, from the sequence number
+        `sequence` on. Yields the gap, if these bytes are the next expected ones, and the bytes that are in
+        order now.
+        """
         if self._next is not None and missing > 0 and self.place(sequence) == 0:
             self._next += missing
             yield Piece(b"", missing)
             yield from self._ready()
 
     def end(self) -> Iterator[Piece]:
-        """Yields all waiting bytes, with the gaps before them."""
+        """Yields all waiting bytes at the end of the stream, and the gaps before them."""
         while self._heap:
             yield from self._skip()
 

@@ -1,7 +1,7 @@
 """Reads the records of capture files: pcap (both byte orders, micro- and nanoseconds) and pcapng.
 
-Every size is checked before it is used. From a damaged or truncated file, yields the valid records and then
-raises CaptureError.
+Every size in a file is checked before it is used. For a damaged or truncated file, the readers yield the
+valid records and then raise CaptureError.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Record(NamedTuple):
 
 
 def read_records(file: BinaryIO) -> Iterator[Record]:
-    """Yields the records of an opened capture. Raises CaptureError if it is not a capture, or is damaged from
-    some byte on.
+    """Yields the records of an open capture file. Raises CaptureError if the file is not a capture, or, after
+    its valid records, if it is damaged.
     """
     source = _Source(file)
     magic = source.take(4)
@@ -55,7 +55,7 @@ def read_records(file: BinaryIO) -> Iterator[Record]:
 
 
 class _Source:
-    """Reads ahead in large pieces. `at` is the position in the file."""
+    """A buffered reader of a capture file. `at` is the position in the file of the next byte to return."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -73,7 +73,9 @@ class _Source:
         return found
 
     def need(self, size: int, what: str) -> bytes:
-        """Returns `size` bytes. Raises CaptureError if the file ends before."""
+        """Returns `size` bytes. Raises CaptureError if the file has fewer; `what` names the part of the file
+        that is incomplete.
+        """
         found = self.take(size)
         if len(found) < size:
             raise CaptureError(f"the file ends inside {what} at byte {self.at}")
@@ -92,20 +94,20 @@ class _Source:
             ValueError,
             zlib.error,
         ) as error:  # gzip: truncated or damaged
-            raise CaptureError(f"the file cannot be read behind byte {self.at + held}: {error}") from None
+            raise CaptureError(f"the file cannot be read after byte {self.at + held}: {error}") from None
         self._data, self._start = b"".join(parts), 0
 
 
 def _pcap(source: _Source, order: str, divisor: int) -> Iterator[Record]:
     _major, _minor, _zone, _accuracy, _snap, link = struct.unpack(
-        order + "HHiIII", source.need(20, "the head of the file")
+        order + "HHiIII", source.need(20, "the header of the file")
     )
     link &= 0x0FFFFFFF  # the other bits describe checksums at the end of frames
     head = struct.Struct(order + "IIII")
     number = 0
     while raw := source.take(16):
         if len(raw) < 16:
-            raise CaptureError(f"the file ends inside the head of record {number + 1}")
+            raise CaptureError(f"the file ends inside the header of record {number + 1}")
         seconds, fraction, captured, length = head.unpack(raw)
         number += 1
         if captured > MAX_RECORD:
@@ -147,7 +149,9 @@ class _Sections:
                 elif before == b"\x1a\x2b\x3c\x4d":
                     self._order = ">"
                 else:
-                    raise CaptureError(f"the section at byte {begin} has the byte order mark {before.hex()}")
+                    raise CaptureError(
+                        f"the section at byte {begin} has an invalid byte order mark {before.hex()}"
+                    )
                 self._interfaces = []
             (size,) = struct.unpack(self._order + "I", raw)
             if size < 12 + len(before) or size % 4 or size > MAX_RECORD:

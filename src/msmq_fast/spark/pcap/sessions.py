@@ -47,7 +47,7 @@ SESSION_TABLE: Final = (
 
 
 class SessionReader:
-    """Counts the packets of one direction, and keeps the packets that establish a session."""
+    """Counts the packets in one direction of a connection, and keeps the packets that establish a session."""
 
     def __init__(self) -> None:
         self._framing = Framing()
@@ -61,7 +61,7 @@ class SessionReader:
         self._framing.begin(whole=whole)
 
     def feed(self, data: bytes) -> list[None]:
-        """Processes the bytes. Yields nothing before the end of the connection."""
+        """Counts the packets that the bytes complete. Returns an empty list."""
         return self._count(self._framing.feed(data))
 
     def gap(self, missing: int) -> list[None]:
@@ -88,8 +88,9 @@ class SessionReader:
 def session_row(
     capture: str, connection: Connection, readers: tuple[SessionReader | None, SessionReader | None]
 ) -> tuple[Any, ...]:
-    """Returns the row of a connection that has ended. The negotiated values are those of the server's answer,
-    if it was captured.
+    """Returns the row for a connection that has ended. `readers` are those of the directions to the server
+    and to the client. The negotiated values are taken from the server's answer if it was captured, otherwise
+    from the client's request.
     """
     asked, answered = (reader.establish if reader else None for reader in readers)
     wished, granted = (reader.parameters if reader else None for reader in readers)

@@ -33,7 +33,7 @@ PORTS: Final = {"frames": "1801,3527", "sessions": "1801", "packets": "1801,3527
 
 
 class CapturePartition(InputPartition):
-    """One share of a capture."""
+    """The partition that Spark passes to one task: one share of the connections of a capture."""
 
     def __init__(self, scan: Scan) -> None:
         super().__init__(None)
@@ -41,10 +41,10 @@ class CapturePartition(InputPartition):
 
 
 class CaptureReader(DataSourceReader):
-    """Reads shares of captures.
+    """Divides the connections of each capture into shares, one for each task.
 
-    Every task reads all of its files and keeps the connections of its share: extracting packets from records
-    is cheap, putting streams in order and decoding them is expensive.
+    Every task reads all files of the capture, and processes only the connections of its share: it is cheap to
+    find the connection of a record, and expensive to put streams in order and decode them.
     """
 
     def __init__(self, scan: Scan, captures: list[tuple[str, ...]], shares: int) -> None:
@@ -53,7 +53,7 @@ class CaptureReader(DataSourceReader):
         self._shares = shares
 
     def partitions(self) -> list[InputPartition]:
-        """Returns the shares of all captures."""
+        """Returns one partition for each share of each capture."""
         return [
             CapturePartition(replace(self._scan, files=files, share=share, shares=self._shares))
             for files in self._captures
@@ -67,14 +67,14 @@ class CaptureReader(DataSourceReader):
 
 
 def capture_options(given: Mapping[str, str]) -> Options:
-    """Checks the options. Raises OptionError for an option that is unknown, does not fit or has no effect,
-    and for a table that is not supported yet.
+    """Returns the checked options. Raises OptionError for an option that is unknown, has an invalid value, or
+    has no effect on the selected table, and for a table that is not supported yet.
     """
     options = Options(given, OPTIONS, FORMAT)
     if options["table"] in ("rpc", "srmp"):
         raise OptionError(
-            f"option 'table' may not be {options['table']!r} yet: frames, packets and sessions are decoded; "
-            "packets shows the bytes of other protocols"
+            f"option 'table' must be frames, packets or sessions: {options['table']!r} is not supported yet; "
+            "the table packets has the bytes of all protocols"
         )
     if options["table"] != "frames":
         options.refuse(["includeRaw"], "goes with table=frames")
@@ -86,7 +86,9 @@ def capture_options(given: Mapping[str, str]) -> Options:
 
 
 def scan_of(options: Options) -> Scan:
-    """Returns the scan of every task, without files. Raises OptionError."""
+    """Returns the parameters that the scans of all tasks share, without files. Raises OptionError for invalid
+    ports.
+    """
     text = options["ports"] or PORTS[options["table"]]
     try:
         ports = frozenset(int(port) for port in text.split(","))
@@ -108,17 +110,19 @@ def scan_of(options: Options) -> Scan:
 
 
 def capture_columns(options: Options) -> tuple[Column, ...]:
-    """Returns the columns of the table."""
+    """Returns the columns of the table that the options select."""
     return scan_of(options).columns
 
 
 def capture_reader(options: Options, schema: StructType) -> CaptureReader:
-    """Returns a reader. Raises OptionError if there are no such files, or the schema is not that of the
-    table.
+    """Returns a reader. Raises OptionError if the option `path` selects no files, or `schema` does not have
+    the columns of the table.
     """
     scan = scan_of(options)
     if schema.fieldNames() != [column.name for column in scan.columns]:
-        raise OptionError(f"format {FORMAT!r} has columns of its own: choose them by option 'table'")
+        raise OptionError(
+            f"format {FORMAT!r} does not accept a schema: choose its columns with option 'table'"
+        )
     try:
         files = capture_files(options.need("path", "give the path of the captures"))
     except CaptureError as error:

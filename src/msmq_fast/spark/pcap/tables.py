@@ -1,4 +1,4 @@
-"""Reads the tables of a capture as record batches. Each task reads one share of a table."""
+"""Reads the tables of a capture as record batches. Each task reads the rows of one share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _STRETCH: Final = 4096  # consecutive records of a packet table that belong to t
 
 @dataclass(frozen=True)
 class Scan:
-    """The parameters of a scan. `files` are one capture, in order. The task reads `share` of `shares`."""
+    """The parameters with which a task reads a capture. `files` together form the capture, in this order. The
+    task reads the share with the number `share`, from 0, of `shares` shares.
+    """
 
     table: str
     files: tuple[str, ...]
@@ -42,7 +44,7 @@ class Scan:
 
     @property
     def name(self) -> str:
-        """The name of the capture: that of its first file."""
+        """The name of the capture, which is the name of its first file."""
         return self.files[0]
 
     @property
@@ -55,7 +57,9 @@ class Scan:
         return PACKET_COLUMNS if self.body else tuple(c for c in PACKET_COLUMNS if c.group != "body")
 
     def admits(self, malformed: str | None) -> bool:
-        """Whether a row is returned. Raises CaptureError if it is malformed and the mode is FAILFAST."""
+        """Returns whether the mode includes a row. `malformed` is the reason why the row is malformed, None
+        if it is not. Raises CaptureError if the row is malformed and the mode is FAILFAST.
+        """
         if malformed is None or self.mode == "PERMISSIVE":
             return True
         if self.mode == "FAILFAST":
@@ -64,7 +68,9 @@ class Scan:
 
 
 def read(scan: Scan) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of a share, in batches. Raises CaptureError only in the mode FAILFAST."""
+    """Yields the rows of the task's share, in batches. Raises CaptureError, only in the mode FAILFAST, if the
+    capture is damaged.
+    """
     if scan.table == "frames":
         yield from _frames(scan)
         return
@@ -88,8 +94,8 @@ def _packets(scan: Scan) -> Rows:
 
 
 def _mine(scan: Scan) -> Iterator[Segment | CaptureError]:
-    """Yields the segments of the selected ports whose connections belong to this share. The first share
-    reports errors.
+    """Yields the segments of the selected ports whose connections belong to the task's share. Errors of the
+    capture are yielded in the first share only.
     """
     ports, shares = scan.ports, scan.shares
     for segment in segments(records(scan.files)):

@@ -18,8 +18,8 @@ EVENT_BYTES: Final = 256
 
 
 class EventsMode:
-    """Plans the offsets and ranges of a query on events. With a subscription, the server keeps events until
-    they are confirmed.
+    """Plans the offsets and ranges of a query that reads events. With a subscription, the server keeps events
+    until the query has confirmed them.
     """
 
     mode: Final = MODE
@@ -44,7 +44,7 @@ class EventsMode:
         self._turn = 0
 
     def initial(self) -> Offset:
-        """Returns the first position of the query, and creates the subscription if it is new."""
+        """Returns the offset at which the query begins, and creates the subscription if it does not exist."""
         managers = {}
         for client, bounds in self._managers.look(tolerant=False):
             at = self._resolved(client, bounds, self._positions)
@@ -55,7 +55,9 @@ class EventsMode:
         return Offset(MODE, managers)
 
     def whole(self, ending: Positions) -> Offset:
-        """Returns one batch from the start of the query to `ending`, as of now."""
+        """Returns the offset of a single batch, from the starting positions to `ending`, with the events that
+        exist now.
+        """
         managers = {}
         for client, bounds in self._managers.look(tolerant=False):
             at = self._resolved(client, bounds, self._positions)
@@ -66,11 +68,13 @@ class EventsMode:
         return Offset(MODE, managers)
 
     def prepare(self) -> None:
-        """Excludes events from now on (availableNow)."""
+        """Limits the query to the events that exist now (trigger availableNow)."""
         self._caps = {bounds.qm: bounds.feed_next for _, bounds in self._managers.look(tolerant=True)}
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
-        """Returns the end of the next batch; `start` itself if there is nothing to read."""
+        """Confirms `start`, and returns the end of the next batch; `start` itself if there is nothing to
+        read. `limited`: the limits of the options apply.
+        """
         self.confirm(start)
         looked = self._managers.look(tolerant=True)
         report_unknown_managers(start, looked, self._losses)
@@ -100,12 +104,12 @@ class EventsMode:
         return Offset(MODE, managers)
 
     def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
-        """Returns the partitions between two consecutive offsets: the ranges of `stop`."""
+        """Returns the partitions of the batch between two consecutive offsets."""
         return dense_partitions(self._managers, self._limits, start, stop)
 
     def confirm(self, offset: Offset) -> None:
-        """Confirms the position of the query to the subscription. Never raises: a later call confirms
-        more.
+        """Confirms to the subscription that all events up to `offset` have been processed. A failure is
+        logged, not raised: a later call confirms these events, too.
         """
         if self._subscription is None:
             return
@@ -125,10 +129,11 @@ class EventsMode:
     # ---- inside
 
     def _subscribe(self, client: BulkClient, bounds: Bounds, at: int) -> None:
-        """Makes the server keep the events from `at` on.
+        """Creates the subscription, which makes the server keep the events from number `at` on.
 
-        Called when the query starts (the option or the queue manager may be new), and when the server has
-        dropped the subscription, or is another one than before.
+        Has no effect if this object has already created it in the same incarnation of the store. So it
+        creates it when the query starts, when the server has dropped it, and when the store has another
+        incarnation than before.
         """
         if self._subscription is not None and self._subscribed.get(bounds.qm) != bounds.incarnation:
             client.subscribe(self._subscription, position=at)

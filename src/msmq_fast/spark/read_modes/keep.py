@@ -29,7 +29,9 @@ _MOST_PARTS: Final = 10_000
 
 @dataclass(frozen=True)
 class _Standing:
-    """The position of the query in one queue, and the number up to which it may read."""
+    """A queue, the number `at` from which the query reads next, and the number `stop` before which it must
+    stop.
+    """
 
     client: BulkClient
     bounds: Bounds
@@ -54,7 +56,7 @@ class KeepMode:
         self._turn = 0
 
     def initial(self) -> Offset:
-        """Returns the first position of the query."""
+        """Returns the offset at which the query begins."""
         managers = {}
         for client, bounds in self._managers.look(tolerant=False):
             spots = {}
@@ -67,7 +69,9 @@ class KeepMode:
         return Offset(MODE, managers)
 
     def whole(self, ending: Positions) -> Offset:
-        """Returns one batch from the start of the query to `ending`, as of now."""
+        """Returns the offset of a single batch, from the starting positions to `ending`, with the messages
+        that exist now.
+        """
         standings = []
         for client, bounds in self._managers.look(tolerant=False):
             for queue in bounds.queues:
@@ -80,11 +84,13 @@ class KeepMode:
         return self._offset(standings, [self._plan(s, Share(None, None)) for s in standings])
 
     def prepare(self) -> None:
-        """Excludes everything that arrives from now on (availableNow)."""
+        """Limits the query to the messages that exist now (trigger availableNow)."""
         self._caps = {bounds.qm: bounds.next for _, bounds in self._managers.look(tolerant=True)}
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
-        """Returns the end of the next batch; `start` itself if there is nothing to read."""
+        """Returns the end of the next batch; `start` itself if there is nothing to read. `limited`: the
+        limits of the options apply.
+        """
         standings = self._standings(start)
         limits = self._limits if limited else Limits()
         plans = [self._plan(standing, Share(limits.max_rows, limits.max_bytes)) for standing in standings]
@@ -100,7 +106,7 @@ class KeepMode:
         return self._offset(standings, plans)
 
     def partitions(self, start: Offset, end: Offset) -> list[RowsPartition]:
-        """Returns the partitions between two consecutive offsets: the ranges of `end`."""
+        """Returns the partitions of the batch between two consecutive offsets."""
         if start == end:
             return []
         spots = [(guid, m, s) for guid, m in end.managers.items() for s in m.queues.values() if s.rows]
@@ -151,7 +157,7 @@ class KeepMode:
             )
 
     def _plan(self, standing: _Standing, share: Share) -> Plan:
-        """Plans the rows of a queue within its share."""
+        """Plans which rows of a queue the next batch reads, within the queue's share of the batch."""
         if share.rows == 0:
             return Plan((), standing.at, 0, 0)
         if standing.at >= standing.stop or not standing.queue.messages:
@@ -176,8 +182,8 @@ class KeepMode:
         return Offset(MODE, managers)
 
     def _ranges(self, guid: str, manager: ManagerSpot, spot: Spot, parts: int) -> list[RowsPartition]:
-        """Returns one queue's part of a batch. If the batch is repeated, fewer messages may be left than were
-        planned first.
+        """Returns the partitions of one queue in a batch. If Spark repeats the batch, fewer messages may be
+        left in the queue than were planned at first; this is reported as a loss.
         """
         client = self._managers.client_of(guid, manager.name).with_incarnation(manager.incarnation)
         try:
@@ -211,7 +217,9 @@ class KeepMode:
         ]
 
     def _parted(self, client: BulkClient, spot: Spot, parts: int) -> Iterator[Range]:
-        """Returns the ranges of one queue, by several plans if one plan cannot have so many."""
+        """Yields about `parts` ranges of one queue. It requests several plans from the server if one plan
+        cannot have so many ranges.
+        """
         plans = -(-parts // _MOST_PARTS)
         rows = None if plans == 1 else -(-spot.rows // plans)
         at = spot.begin

@@ -35,8 +35,8 @@ _ALL: Final = (1 << 62) - 1
 
 @dataclass(frozen=True)
 class _Standing:
-    """One existing queue: the delivery number up to which it is done, and how many messages may be
-    taken now.
+    """A queue, the delivery number `done` before which all deliveries are processed, and the number (`rows`)
+    and `bytes` of the messages that can be leased now.
     """
 
     client: BulkClient
@@ -67,7 +67,7 @@ class RemoveMode:
         self._turn = 0
 
     def initial(self) -> Offset:
-        """Returns the position before the first delivery of each queue."""
+        """Returns the offset before the first delivery of each queue."""
         managers = {}
         for _, bounds in self._managers.look(tolerant=False):
             spots = {queue.guid: Spot(queue.name, 0, 0) for queue in bounds.queues}
@@ -75,13 +75,15 @@ class RemoveMode:
         return Offset(MODE, managers, self._subscription)
 
     def prepare(self) -> None:
-        """Limits the query to the messages that are there now (availableNow)."""
+        """Limits the query to as many messages as its queues have now (trigger availableNow)."""
         self._caps = {
             q.guid: q.messages for _, bounds in self._managers.look(tolerant=True) for q in bounds.queues
         }
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
-        """Confirm `start`, lease the messages of the next batch, and return its end."""
+        """Remove the messages up to `start`, lease the messages of the next batch, and return its end;
+        `start` itself if there is nothing to read. `limited`: the limits of the options apply.
+        """
         standings = self._standings(start)
         limits = self._limits if limited else Limits()
         waiting = sum(standing.rows for standing in standings)
@@ -103,12 +105,14 @@ class RemoveMode:
         return Offset(MODE, managers, self._subscription)
 
     def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
-        """Returns the partitions between two consecutive offsets: the deliveries of `stop`."""
+        """Returns the partitions of the batch between two consecutive offsets."""
         self._check(stop)
         return dense_partitions(self._managers, self._limits, start, stop, self._subscription)
 
     def confirm(self, offset: Offset) -> None:
-        """Removes what was delivered up to `offset`. Never raises: the next `latest` retries what failed."""
+        """Removes the messages that were delivered up to `offset`. A failure is logged, not raised: the next
+        call of `latest` tries again.
+        """
         spots = [spot for manager in offset.managers.values() for spot in manager.queues.items()]
         if all(self._confirmed.get(guid, 0) == spot.end for guid, spot in spots):
             return
@@ -120,18 +124,20 @@ class RemoveMode:
     # ---- inside
 
     def _check(self, offset: Offset) -> None:
-        """Raise SourceError if the checkpoint belongs to another subscription: in this one, its numbers may
-        denote messages that were never read.
+        """Raise SourceError if `offset` belongs to another subscription, because in the present subscription
+        its delivery numbers may belong to messages that were never read.
         """
         if offset.subscription not in ("", self._subscription):
             raise SourceError(
-                f"the checkpoint counts deliveries of the subscription {offset.subscription!r}, option "
-                f"'subscription' is {self._subscription!r}: leave it as it was, or use a new "
+                f"the checkpoint belongs to the subscription {offset.subscription!r}, but option "
+                f"'subscription' is {self._subscription!r}: restore the option, or use a new "
                 "checkpointLocation"
             )
 
     def _standings(self, start: Offset) -> list[_Standing]:
-        """All queues of the query, with everything up to `start` removed."""
+        """Removes the messages up to `start` from all queues of the query, and returns the state of these
+        queues.
+        """
         self._check(start)
         standings = []
         looked = self._managers.look(tolerant=bool(start.managers))
@@ -147,8 +153,8 @@ class RemoveMode:
         return standings
 
     def _settle(self, client: BulkClient, bounds: Bounds, queue: QueueBounds, done: int) -> int:
-        """Removes deliveries below `done`. The first time, puts back leased messages beyond it. Returns how
-        many were removed.
+        """Removes the messages with delivery numbers below `done`, and returns how many it has removed. At
+        the first call for a queue, also puts its other leased messages back into the queue.
         """
         removed = 0
         if self._confirmed.get(queue.guid, 0) != done:  # the numbers of a restored store restart lower
@@ -180,7 +186,7 @@ class RemoveMode:
         )
 
     def _lease(self, standing: _Standing, share: Share) -> Spot:
-        """Leases this queue's part of a batch."""
+        """Leases the messages of one queue for a batch, within the queue's share of the batch."""
         queue, done = standing.queue, standing.done
         rows = standing.rows if share.rows is None else share.rows
         if not rows:
