@@ -256,7 +256,7 @@ def test_files_of_one_capture(tmp_path: Path) -> None:
         (gzip.compress(traffic.pcap([bytes(60)] * 9), mtime=0)[:40], "cannot be read after byte"),
         (gzip.compress(b"x", mtime=0)[:10] + b"\xff" * 50, "invalid block type"),
         (traffic.pcap([bytes(60)], link=147), "link type 147 is not supported"),
-        (traffic.pcap([b"\x45"]), "1 bytes are too short"),
+        (traffic.pcap([b"\x45"]), "1 captured bytes are too few"),
     ],
 )
 def test_damaged_files(tmp_path: Path, data: bytes, reason: str) -> None:

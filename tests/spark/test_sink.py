@@ -151,7 +151,7 @@ def test_at_least_once_needs_no_name(
         ({"queue": "q", "writerId": "x"}, "is for streams"),
         ({"queue": "q", "semantics": "atLeastOnce", "jobId": "j"}, "'jobId' goes with semantics=exactlyOnce"),
         ({"queue": "q", "semantics": "idempotent"}, "exactlyOnce or atLeastOnce"),
-        ({"queue": "q", "url": "msmq+bulk://a:1,msmq+bulk://b:1"}, "several queue managers"),
+        ({"queue": "q", "url": "msmq+bulk://a:1,msmq+bulk://b:1"}, "must have one address only"),
     ],
 )
 def test_mistakes_in_options(spark: SparkSession, options: dict[str, str], said: str) -> None:

@@ -427,7 +427,7 @@ def test_a_store_that_went_back_without_knowing_it(fake: FakeServer) -> None:
 def test_a_query_that_would_begin_behind_everything_is_refused(fake: FakeServer) -> None:
     filled(fake, 3)
     with pytest.raises(
-        OptionError, match=r"9 for orders is too large, because the next number will be 4; use -1"
+        OptionError, match=r"9 for .*orders is too large, because the next number will be 4; use -1"
     ):
         query(fake, startingOffsets='{"orders": 9}').run()
 
@@ -438,7 +438,7 @@ def test_a_batch_that_would_begin_behind_everything_is_refused_too(fake: FakeSer
     for number in range(3):
         fake.manager.send("orders", b"%d" % number)
     with pytest.raises(
-        OptionError, match=r"9 for orders is too large, because the next number will be 4; use -1"
+        OptionError, match=r"9 for .*orders is too large, because the next number will be 4; use -1"
     ):
         batch_rows(url=fake.url, subscribe="orders", startingOffsets='{"orders": 9}')
     assert batch_rows(url=fake.url, subscribe="orders", startingOffsets='{"orders": 4}') == []

@@ -206,7 +206,7 @@ def test_numbers_of_another_subscription_are_not_taken_for_ones_own(fake: FakeSe
     with pytest.raises(Died):
         other.batch(die="logged")
     running.restart(subscription="other")
-    with pytest.raises(SourceError, match=r"deliveries of the subscription 'job'.*leave it as it was"):
+    with pytest.raises(SourceError, match=r"belongs to the subscription 'job'.*restore the option"):
         running.run()
     running.restart(subscription="job")
     for one in (running, other):

@@ -106,7 +106,7 @@ def test_errors_reach_the_user_in_one_line(spark: SparkSession, orders: FakeServ
         spark.read.format("msmq").options(url=orders.url, subscribePatern=".*").load()
     with pytest.raises(PySparkException, match="no queue 'nowhere' on fake"):
         spark.read.format("msmq").options(url=orders.url, subscribe="nowhere").load().count()
-    with pytest.raises(PySparkException, match="choose them by option 'columns'"):
+    with pytest.raises(PySparkException, match="select them with option 'columns'"):
         spark.read.schema("a int").format("msmq").options(url=orders.url, subscribe="orders").load().count()
 
 

@@ -115,7 +115,9 @@ def checked_options(given: Mapping[str, str], schema: StructType) -> Options:
     """
     options = source_options(given)
     if schema.fieldNames() != spark_schema(columns_of(options)).fieldNames():
-        raise OptionError("format 'msmq' does not accept a schema: choose its columns with option 'columns'")
+        raise OptionError(
+            "format 'msmq' has its own columns: select them with option 'columns', not a schema"
+        )
     return options
 
 

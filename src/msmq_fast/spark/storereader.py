@@ -188,7 +188,7 @@ def store_reader(options: Options, schema: StructType) -> StoreReader:
     columns = store_columns(options)
     if schema.fieldNames() != [column.name for column in columns]:
         raise OptionError(
-            f"format {FORMAT!r} does not accept a schema: choose its columns with option 'columns'"
+            f"format {FORMAT!r} has its own columns: select them with option 'columns', not a schema"
         )
     path = options.need("path", "give the directory of the store")
     request = Request(

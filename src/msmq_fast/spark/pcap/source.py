@@ -121,7 +121,7 @@ def capture_reader(options: Options, schema: StructType) -> CaptureReader:
     scan = scan_of(options)
     if schema.fieldNames() != [column.name for column in scan.columns]:
         raise OptionError(
-            f"format {FORMAT!r} does not accept a schema: choose its columns with option 'table'"
+            f"format {FORMAT!r} has its own columns: select them with option 'table', not a schema"
         )
     try:
         files = capture_files(options.need("path", "give the path of the captures"))
