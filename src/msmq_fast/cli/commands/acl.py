@@ -25,7 +25,9 @@ _ALL = (0x000F_003F, 0x000F_00F7)  # every right on a queue, and on the queue ma
 
 
 def _add_object(parser: Parser) -> None:
-    parser.add_argument("name", metavar="QUEUE", type=queue_name, nargs="?", help="the queue")
+    parser.add_argument(
+        "name", metavar="QUEUE", type=queue_name, nargs="?", help="path or format name of the queue"
+    )
     parser.add_argument(
         "--machine", action="store_true", help="apply to the queue manager itself instead of a queue"
     )
@@ -50,7 +52,8 @@ def _add_user(parser: Parser, *, right: bool) -> None:
         action="append",
         required=right,
         metavar="RIGHT",
-        help="send, receive, peek, journal, get-properties, …, all, or an MQSEC_ name; may be repeated",
+        help="right: send, receive, peek, journal, get-properties, …, all, or an MQSEC_ name; "
+        "may be repeated",
     )
     add_client(parser)
 

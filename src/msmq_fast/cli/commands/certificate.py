@@ -39,7 +39,9 @@ def _add_register(parser: Parser) -> None:
 
 
 def _add_remove(parser: Parser) -> None:
-    parser.add_argument("identifier", metavar="ID", help="identifier that `certificate list` shows")
+    parser.add_argument(
+        "identifier", metavar="ID", help="identifier of the certificate, as `certificate list` shows it"
+    )
     _add_user(parser)
 
 

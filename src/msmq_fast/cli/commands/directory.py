@@ -98,13 +98,15 @@ def _add_types(parser: Parser) -> None:
 
 
 def _add_export(parser: Parser) -> None:
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="- for stdout (default)")
+    parser.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="file to write; - for stdout (default)"
+    )
     _add_types(parser)
 
 
 def _add_import(parser: Parser) -> None:
-    parser.add_argument("file", metavar="FILE", help="output of `directory export`; - for stdin")
-    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
+    parser.add_argument("file", metavar="FILE", help="file that `directory export` wrote; - for stdin")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be changed")
     _add_types(parser)
 
 
@@ -315,7 +317,7 @@ COMMAND = Group(
         ),
         Command(
             name="import",
-            help="create or correct objects from a JSON document",
+            help="create or change objects from a JSON document",
             run=_import,
             add_arguments=_add_import,
             examples=(Example("directory.json --dry-run", "what the command would do"),),

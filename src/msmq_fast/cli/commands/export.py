@@ -46,7 +46,7 @@ def _add_arguments(parser: Parser) -> None:
         default="msgpack",
         help="format of the file; default: msgpack",
     )
-    parser.add_argument("--output", default="-", metavar="FILE", help="- for stdout (default)")
+    parser.add_argument("--output", default="-", metavar="FILE", help="file to write; - for stdout (default)")
     add_client(parser)
 
 

@@ -97,7 +97,7 @@ def _key(name: str) -> str:
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("file", metavar="FILE", help="output of `export`; - for stdin")
+    parser.add_argument("file", metavar="FILE", help="file that `export` wrote; - for stdin")
     parser.add_argument(
         "--queue",
         action="append",

@@ -23,7 +23,10 @@ _HISTORY_COLUMNS = ("time", "status", "error", "address", "detail")
 
 def _add_name(parser: Parser) -> None:
     parser.add_argument(
-        "name", metavar="FORMATNAME", type=outgoing_name, help="name that `outgoing list` shows"
+        "name",
+        metavar="FORMATNAME",
+        type=outgoing_name,
+        help="name of the outgoing queue, as `outgoing list` shows it",
     )
     add_client(parser)
 
@@ -134,7 +137,7 @@ COMMAND = Group(
         ),
         Command(
             name="resume",
-            help="send the messages of a paused queue again",
+            help="resume sending the messages of a paused queue",
             run=connected(_resume),
             add_arguments=_add_name,
             examples=(Example(_NAME, "connects at once if messages wait"),),

@@ -42,7 +42,10 @@ _READ_LIMIT = 0x0040_0000  # of one message packet; no larger body can be sent
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "name", metavar="FORMATNAME", type=queue_name, help="queue, or several separated by commas"
+        "name",
+        metavar="FORMATNAME",
+        type=queue_name,
+        help="queue to which the message is sent, or several separated by commas",
     )
     body = parser.add_mutually_exclusive_group()
     body.add_argument("--body", metavar="TEXT", help="the body, as UTF-8")
@@ -108,10 +111,13 @@ def _add_delivery(parser: Parser) -> None:
         "--count", type=number(1, 100_000_000), default=1, metavar="N", help="send the message N times"
     )
     group.add_argument(
-        "--ttrq", type=duration(), metavar="TIME", help="maximum time to reach the queue, such as 1h"
+        "--ttrq",
+        type=duration(),
+        metavar="TIME",
+        help="maximum time until the message reaches the queue, such as 1h",
     )
     group.add_argument(
-        "--ttbr", type=duration(), metavar="TIME", help="maximum time until a program receives it"
+        "--ttbr", type=duration(), metavar="TIME", help="maximum time until a program receives the message"
     )
     group.add_argument("--journal", action="store_true", help="keep a copy in the journal of this computer")
     group.add_argument(

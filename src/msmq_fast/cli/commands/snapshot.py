@@ -21,9 +21,10 @@ __all__ = ["COMMAND", "add_snapshot", "snapshot"]
 _LOOK = 0.2  # seconds between two looks how far it is
 
 
-def add_snapshot(parser: Parser) -> None:
-    """Add the target and the options of a copy that the server makes."""
-    parser.add_argument("target", metavar="DIR", help="directory on the server's machine; must not exist")
+def _add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "target", metavar="DIR", help="directory for the copy, on the server's machine; must not exist"
+    )
     parser.add_argument(
         "--rate", type=rate, metavar="RATE", help="read at most this much per second, such as 50MiB/s"
     )

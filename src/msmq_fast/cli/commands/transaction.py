@@ -17,7 +17,9 @@ _COLUMNS = ("identifier", "state", "user", "began", "sent", "received", "moved")
 
 
 def _add_end(parser: Parser) -> None:
-    parser.add_argument("identifier", metavar="GUID", help="identifier that `transaction list` shows")
+    parser.add_argument(
+        "identifier", metavar="GUID", help="identifier of the transaction, as `transaction list` shows it"
+    )
     add_client(parser)
 
 

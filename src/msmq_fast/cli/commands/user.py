@@ -46,7 +46,7 @@ def _add_user(parser: Parser) -> None:
     parser.add_argument(
         "--group", action="append", default=[], metavar="NAME", help="group of the user; may be repeated"
     )
-    parser.add_argument("--sid", metavar="S-1-…", help="an existing SID; default: a new one")
+    parser.add_argument("--sid", metavar="S-1-…", help="SID of the user; default: a new one")
     parser.add_argument(
         "--no-password",
         action="store_true",

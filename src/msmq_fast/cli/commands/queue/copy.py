@@ -21,8 +21,12 @@ __all__ = ["COMMAND"]
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("source", metavar="SOURCE", type=queue_name, help="queue with the messages")
-    parser.add_argument("target", metavar="TARGET", type=queue_name, help="queue to copy them to")
+    parser.add_argument(
+        "source", metavar="SOURCE", type=queue_name, help="queue from which messages are copied"
+    )
+    parser.add_argument(
+        "target", metavar="TARGET", type=queue_name, help="queue to which the messages are copied"
+    )
     restart = parser.add_argument(
         "--restart",
         action="store_true",

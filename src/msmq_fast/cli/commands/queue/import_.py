@@ -34,8 +34,8 @@ class _Line:
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("file", metavar="FILE", help="CSV or JSON; - for stdin")
-    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
+    parser.add_argument("file", metavar="FILE", help="CSV or JSON file; - for stdin")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be changed")
     add_client(parser)
 
 

@@ -18,8 +18,12 @@ __all__ = ["COMMAND"]
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("source", metavar="SOURCE", type=queue_name, help="queue with the messages")
-    parser.add_argument("target", metavar="TARGET", type=queue_name, help="queue to move them to")
+    parser.add_argument(
+        "source", metavar="SOURCE", type=queue_name, help="queue from which messages are moved"
+    )
+    parser.add_argument(
+        "target", metavar="TARGET", type=queue_name, help="queue to which the messages are moved"
+    )
     add_filter(parser)
     add_client(parser)
 

@@ -52,7 +52,7 @@ def add_properties(parser: Parser) -> None:
         "--quota",
         type=_quota,
         metavar="SIZE",
-        help="maximum size of all its messages: 10GiB, a number of KB, or unlimited",
+        help="maximum size of all messages of the queue: 10GiB, a number of KB, or unlimited",
     )
     group.add_argument(
         "--poison-after",
