@@ -24,8 +24,8 @@ class Losses:
         self._warned: set[str] = set()
 
     def report(self, text: str, otherwise: str) -> None:
-        """Raises DataLoss if failOnDataLoss is true; otherwise logs a warning, the same only once. `text`
-        describes the loss; `otherwise` describes how the query continues without failOnDataLoss.
+        """Raises DataLoss if failOnDataLoss is true; otherwise logs a warning, but each `text` only once.
+        `text` describes the loss; `otherwise` describes how the query continues without failOnDataLoss.
         """
         if self._fail:
             raise DataLoss(f"{text}. With failOnDataLoss=false {otherwise}.")

@@ -63,9 +63,9 @@ class Positions:
         return self._default
 
     def check_reached(self, at: int, following: int, where: str) -> None:
-        """Raises OptionError if a query would begin at a number `at` behind the next number that will be
-        assigned (`following`): later, this could not be distinguished from a store that was restored to an
-        earlier state. `where` names the queue in the text of the error.
+        """Raises OptionError if a query would begin at a number `at` that is greater than `following`, the
+        next number that the queue manager will assign. Such a position looks as if the store had been
+        restored to an earlier state. `where` names the queue in the text of the error.
         """
         if at > following:
             raise OptionError(
