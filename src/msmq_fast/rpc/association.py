@@ -12,7 +12,7 @@ __all__ = ["Association", "AssociationTable"]
 
 class Association:
     """One association. `id` is the assoc_group_id of bind and bind_ack. The association ends when its last
-    connection does.
+    connection ends.
     """
 
     __slots__ = ("address", "connections", "handles", "id")
@@ -28,8 +28,8 @@ class AssociationTable:
     """The associations of one endpoint."""
 
     def __init__(self, random: Callable[[int], bytes], handle_limit: int) -> None:
-        """`handle_limit` is the largest number of context handles that all clients at one address may have
-        open.
+        """`handle_limit` is the largest number of context handles that all clients at one address together
+        may have open.
         """
         self._random = random
         self._handles = HandleBudget(handle_limit)
@@ -41,8 +41,8 @@ class AssociationTable:
     def join(self, number: int, address: str) -> Association | None:
         """Adds a connection to the association that a bind from `address` names, and returns the association.
 
-        `number` is the assoc_group_id. 0 creates an association. Returns None if none has this number and
-        address.
+        `number` is the assoc_group_id; 0 creates an association. Returns None if no association has this
+        number and address.
         """
         if number:
             association = self._table.get(number)

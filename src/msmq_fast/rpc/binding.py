@@ -26,11 +26,11 @@ def negotiate(
     *,
     features: bool,
 ) -> tuple[tuple[ContextResult, ...], dict[int, PresentationContext], BindTimeFeatures | None]:
-    """Returns the results in the order of the elements, the accepted contexts by identifier, and the
-    bind-time features that both sides support (None: not offered).
+    """Returns (results in the order of the elements, accepted contexts by identifier, bind-time features that
+    both sides support, or None if the client offered none).
 
     `features` is whether the client may offer features, as in a bind. If several elements propose the same
-    interface, one of them is accepted: the one with NDR64, otherwise the first one with NDR. Raises
+    interface, only one of them is accepted: the one with NDR64, otherwise the first one with NDR. Raises
     NegotiationError.
     """
     results: list[ContextResult] = []

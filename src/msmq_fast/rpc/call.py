@@ -34,7 +34,9 @@ class CallPort(Protocol):
 
     @property
     def reply_budget(self) -> ReplyBudget | None:
-        """Limits the messages that are received for calls. None while few calls wait for messages."""
+        """The budget that limits the messages received for calls. None (no limit) while few calls wait for
+        messages.
+        """
 
     def respond(self, call: Call, stub: Buffer, written: Callable[[bool], None] | None) -> None:
         """Queues the response to a call."""
@@ -44,7 +46,7 @@ class CallPort(Protocol):
 
 
 class Pending(ABC):
-    """An operation that a call waits for, and that is cancelled when the caller no longer waits."""
+    """An operation for which a call waits. It is cancelled when the caller no longer waits."""
 
     __slots__ = ()
 
@@ -54,7 +56,8 @@ class Pending(ABC):
 
 
 class Call:
-    """A call in progress of an operation of `interface`. Exactly one call of `reply` or `fault` ends it.
+    """A remote call in progress: it calls an operation of `interface`. The service must invoke `reply` or
+    `fault` exactly once, which ends it.
 
     After the call was abandoned, `alive` is False, and a reply is discarded.
     """
@@ -106,7 +109,9 @@ class Call:
 
     @property
     def reply_budget(self) -> ReplyBudget | None:
-        """The budget for messages that are read for this call. None if few calls wait."""
+        """The budget that limits the messages received for calls. None (no limit) while few calls wait for
+        messages.
+        """
         return self.port.reply_budget
 
     def reply(self, results: Any, written: Callable[[bool], None] | None = None) -> None:
@@ -145,8 +150,8 @@ class Call:
             self.port.fail(self, status)
 
     def abandon(self, pending: Pending | None) -> None:
-        """Called by the runtime when the caller no longer waits. `pending` is the value that the method
-        returned.
+        """Called by the runtime when the caller no longer waits. `pending` is the value that the method of
+        the service returned.
 
         An exception from a service is logged and does not affect other calls.
         """

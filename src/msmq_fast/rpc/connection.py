@@ -96,7 +96,7 @@ class ServerConnection:
     # ---------------------------------------------------------------------------------------- for the adapter
 
     def buffer(self, sizehint: int) -> memoryview:
-        """The buffer for the next received bytes."""
+        """Returns the buffer for the next received bytes."""
         return self._scanner.buffer(sizehint)
 
     def received(self, count: int, now: float) -> None:
@@ -117,8 +117,8 @@ class ServerConnection:
     def reading(self) -> bool:
         """False while the client must wait.
 
-        It waits while it does not read its replies, is being authenticated, or has requested many messages
-        that are being read.
+        The client must wait while it does not read its replies, while a thread authenticates it, and while
+        many messages are being read for its calls.
         """
         return not (
             self.closing
@@ -133,8 +133,8 @@ class ServerConnection:
         return self.closing and not self._outbox
 
     def data_to_send(self) -> list[Buffer]:
-        """Returns the next PDUs, some hundred kilobytes. Call it again until it returns nothing or the
-        transport is full.
+        """Returns the next PDUs to send, at most some hundred kilobytes. Call it again until it returns an
+        empty list or the transport is full.
         """
         if not self._outbox.queue:
             return []
@@ -162,14 +162,14 @@ class ServerConnection:
         self._deadlines.unblocked()
 
     def go_on(self) -> bool:
-        """Processes PDUs that waited until the transport had accepted replies. Returns whether there were
-        any.
+        """Processes received PDUs that had to wait until the transport accepted replies. Returns whether
+        there were any such PDUs.
         """
         return self._scanner.held > 0 and self._advance()
 
     @property
     def silent(self) -> bool:
-        """Whether nothing has arrived yet."""
+        """Whether no bytes have arrived on this connection yet."""
         return self._deadlines.silent
 
     def spare(self, now: float, seconds: float) -> bool:
@@ -209,9 +209,7 @@ class ServerConnection:
         )
 
     def expire(self, now: float) -> None:
-        """Marks the connection as `finished` if a deadline has passed. The caller then aborts the
-        transport.
-        """
+        """Makes `finished` True if a deadline has passed. The caller must then abort the transport."""
         deadline = self.next_deadline()
         if deadline is not None and deadline <= now:
             self._end(self._deadlines.due)
@@ -249,22 +247,26 @@ class ServerConnection:
 
     @property
     def association(self) -> Association | None:
-        """The association that a bind joined."""
+        """The association that a bind has created or joined; None before that."""
         return self._negotiation.association
 
     @property
     def features(self) -> BindTimeFeatures:
-        """The features that a bind negotiated."""
+        """The bind-time features that a bind has negotiated."""
         return self._negotiation.features
 
     @property
     def header_signing(self) -> bool:
-        """Whether PFC_SUPPORT_HEADER_SIGN was offered, and so agreed (MS-RPCE 3.3.1.5.2.2)."""
+        """Whether headers are signed: the client offered PFC_SUPPORT_HEADER_SIGN, and the server always
+        agrees (MS-RPCE 3.3.1.5.2.2).
+        """
         return self._requests.header_signing
 
     @property
     def reply_budget(self) -> ReplyBudget | None:
-        """Limits the messages that are received for calls. None while few calls wait for messages."""
+        """The budget that limits the messages received for calls. None (no limit) while few calls wait for
+        messages.
+        """
         return self._reply_budget if len(self._calls) >= _FEW else None
 
     def respond(self, call: Call, stub: Buffer, written: Callable[[bool], None] | None) -> None:
@@ -292,7 +294,7 @@ class ServerConnection:
             self._on_wake()
 
     def _advance(self) -> bool:
-        """Processes received PDUs until the client must wait. Returns whether there were any."""
+        """Processes received PDUs until the client must wait. Returns whether any PDU was processed."""
         if self._busy:
             return False
         self._busy = True
@@ -316,7 +318,9 @@ class ServerConnection:
         return self.counters.pdus_in > before
 
     def _measure(self) -> None:
-        """Counts the bytes of incomplete PDUs, which have one limit for all connections together."""
+        """Updates the count of bytes of incomplete PDUs, for which all connections together have one
+        limit.
+        """
         if not self._scanner.held:
             self._scanner.buffer(0)  # releases a large buffer
         if self.association is not None and self._security.unfinished is None:
@@ -330,7 +334,7 @@ class ServerConnection:
         self._kept = size
 
     def _resume(self, pdu: Pdu, refusal: PduRefused | BindRefused | None) -> None:
-        """Continues after a thread has finished a leg of a security context."""
+        """Continues after a thread has processed a leg of a security context."""
         if isinstance(refusal, PduRefused):
             self._refuse(pdu, refusal)
         elif refusal is not None:
@@ -397,9 +401,9 @@ class ServerConnection:
             self._fault(call.call_id, call.context_id, CANCELLED, WHOLE)
 
     def _orphaned(self, pdu: Pdu) -> None:
-        """Processes an orphaned PDU: the client wants no reply.
+        """Processes an orphaned PDU: the client no longer wants the reply to a call.
 
-        The connection stays open. A client that does not want it any more closes it (MS-RPCE 3.3.3.5.10).
+        The connection stays open; the client closes it if it no longer needs it (MS-RPCE 3.3.3.5.10).
         """
         under_way = self._calls.pop(pdu.call_id, None)
         if under_way is not None:

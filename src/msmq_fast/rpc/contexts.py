@@ -1,7 +1,7 @@
 """Context handles: state of a client that a server keeps between calls (C706 5.1.6, MS-RPCE 3.3.1.4.1).
 
-Handles belong to an association. The server checks that they are its own and of the expected type (strict and
-type-strict, 3.1.1.5.3.2, .3).
+Handles belong to an association. The server checks that a handle was created by it, and has the type that the
+operation expects (strict and type-strict, 3.1.1.5.3.2, .3).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ContextHandles:
     """The context handles of one association: 20 bytes each, unguessable, never reused."""
 
     def __init__(self, random: Callable[[int], bytes], share: HandleShare) -> None:
-        """`random(n)` returns n random bytes; `share` bounds how many handles are open at a time."""
+        """`random(n)` returns n random bytes. `share` limits how many handles are open at a time."""
         self._random = random
         self._share = share
         self._entries: dict[bytes, _Entry] = {}
@@ -41,11 +41,11 @@ class ContextHandles:
         return len(self._entries)
 
     def create(self, kind: str, state: Any, rundown: Callable[[Any], None], order: int = 0) -> bytes:
-        """Returns a new handle.
+        """Returns a new handle of the type `kind` for `state`.
 
-        If the association ends while the handle is open, `rundown(state)` is called, in ascending `order`. If
-        the association has already ended, as it may have for a deferred call, that happens at once. Raises
-        RpcFault(NO_MEMORY) if the clients at its address have too many handles.
+        If the association ends while handles are open, `rundown(state)` is called for each, in ascending
+        `order`. If the association has already ended, which a deferred call may find, `rundown(state)` is
+        called at once. Raises RpcFault(NO_MEMORY) if the clients at this address have too many handles.
         """
         handle = _ATTRIBUTES + self._random(16)
         entry = _Entry(kind, state, rundown, order)
@@ -54,27 +54,27 @@ class ContextHandles:
         elif self._share.take():
             self._entries[handle] = entry
         else:
-            raise RpcFault(NO_MEMORY, "too many context handles")
+            raise RpcFault(NO_MEMORY, "the clients at this address have too many context handles")
         return handle
 
     def get(self, handle: bytes | None, kind: str) -> Any:
         """Returns the state of a handle.
 
-        Raises RpcFault(CONTEXT_MISMATCH) if the handle is NULL, closed, of another association or of another
-        kind.
+        Raises RpcFault(CONTEXT_MISMATCH) if the handle is NULL or closed, or belongs to another association
+        or type.
         """
         return self._entry(handle, kind).state
 
     def close(self, handle: bytes | None, kind: str) -> Any:
-        """Remove a handle without running it down; returns its state. Raises as `get` does."""
+        """Remove a handle without calling its `rundown`, and return its state. Raises what `get` raises."""
         entry = self._entry(handle, kind)
         del self._entries[bytes(handle)]  # type: ignore[arg-type]  # _entry found it
         self._share.release()
         return entry.state
 
     def run_down(self) -> None:
-        """Run down all handles after the end of the association. A rundown that fails is logged; the others
-        still run.
+        """Call `rundown` of all open handles after the end of the association. If one raises, the exception
+        is logged, and the others still run.
         """
         self._ended = True
         entries, self._entries = self._entries, {}

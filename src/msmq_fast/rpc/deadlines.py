@@ -37,7 +37,7 @@ class Deadlines:
         """Whether nothing has arrived yet."""
 
     def silence(self, now: float) -> float:
-        """Returns the seconds since bytes last arrived."""
+        """Returns the seconds since the last bytes arrived."""
         return now - self.heard_at
 
     def handshake(self) -> None:
@@ -59,7 +59,7 @@ class Deadlines:
         self._blocked_at = None
 
     def next(self, *, bound: bool, idle: bool) -> float | None:
-        """Returns the first deadline and sets `due` to its name."""
+        """Returns the first deadline in monotonic seconds, and sets the attribute `due` to its name."""
         limits = self._limits
         deadline, self.due = (self.heard_at + limits.idle, "idle") if idle else (float("inf"), "")
         if not bound and self._handshake_at + limits.handshake < deadline:
@@ -71,7 +71,7 @@ class Deadlines:
         return deadline if deadline < float("inf") else None
 
     def leave(self) -> float:
-        """Returns the time by which a connection that the server closes must have ended, even if the client
-        does not read.
+        """Returns the deadline of a connection that the server is closing: it ends then even if the client
+        has not read its replies.
         """
         return self.heard_at + self._limits.slow_reader

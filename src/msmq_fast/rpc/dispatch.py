@@ -21,7 +21,7 @@ _log = logging.getLogger("msmq_fast.rpc")
 
 
 class RequestPort(CallPort, Protocol):
-    """The interface of a connection that dispatching a request needs."""
+    """The part of a connection that `dispatch` needs."""
 
     @property
     def anonymous(self) -> Caller:
@@ -33,7 +33,7 @@ class RequestPort(CallPort, Protocol):
 
 
 class UnderWay(NamedTuple):
-    """A call that has not been answered yet, with the operation that it waits for if that can be
+    """A call that has not been answered yet, and the operation for which it waits, if that can be
     cancelled.
     """
 
@@ -46,7 +46,8 @@ class UnderWay(NamedTuple):
 
 
 def dispatch(connection: RequestPort, association: Association, request: Request) -> UnderWay | None:
-    """Calls the method. Returns the call if it is still in progress, None if it has been answered.
+    """Calls the service's method for a request. Returns the call if it is still in progress, None if it has
+    been answered.
 
     Raises PduRefused if the operation does not exist.
     """

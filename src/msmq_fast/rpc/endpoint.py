@@ -39,11 +39,12 @@ class Endpoint:
         offload: Offload | None = None,
         incomplete: IncompleteBytes | None = None,
     ) -> None:
-        """`endpoint` is the secondary address of bind_ack: the port in digits.
+        """`endpoint` is the secondary address in bind_ack: the port number as text.
 
         `random(n)` returns n random bytes. `refuse(what, reason, detail)` counts and logs a connection that
-        is closed because the client violated a rule. `offload` runs legs of security contexts that may block;
-        without it they run at once. Several endpoints may share `incomplete`.
+        is closed because the client violated a rule. `offload` runs legs of security contexts that may block
+        on a thread; without it they run at once. `incomplete` counts the bytes of incomplete requests;
+        several endpoints may share it.
         """
         self.endpoint = endpoint
         self.acceptors = acceptors
@@ -63,13 +64,13 @@ class Endpoint:
         interface = Interface(service)
         key = (interface.syntax.uuid, interface.syntax.major)
         if key in self._interfaces:
-            raise ValueError(f"{interface.name} is registered already")
+            raise ValueError(f"the interface {interface.name} is already registered")
         self._interfaces[key] = interface
         return interface
 
     def interface(self, syntax: SyntaxId) -> Interface | None:
-        """Returns the interface that a client requests: with the same major version and at least the same
-        minor version.
+        """Returns the registered interface with this UUID, the same major version, and the same or a higher
+        minor version; None if there is none.
         """
         interface = self._interfaces.get((syntax.uuid, syntax.major))
         return interface if interface is not None and syntax.minor <= interface.syntax.minor else None

@@ -69,7 +69,7 @@ _NEVER_SENT: Final = frozenset(
 
 
 class RpcFault(Exception):
-    """Ends the call with a fault PDU of this status. `detail` is for the log."""
+    """Raised to end the call with a fault PDU of this status. `detail` is for the log."""
 
     def __init__(self, status: int, detail: str = "") -> None:
         self.status = status
@@ -78,9 +78,9 @@ class RpcFault(Exception):
 
 
 def wire_status(status: int) -> int:
-    """Returns the status as it may be sent.
+    """Returns the status that is sent for `status`.
 
-    A status that a server must not send becomes nca_s_fault_unspec (MS-RPCE 3.3.3.5.1).
+    If a server must not send it, that is nca_s_fault_unspec (MS-RPCE 3.3.3.5.1).
     """
     status &= 0xFFFFFFFF
     return UNSPECIFIED if status in _NEVER_SENT else status

@@ -1,9 +1,9 @@
-"""Limits the context handles that the clients of an endpoint have open.
+"""Limits the context handles that the clients of an endpoint may have open.
 
 1. An address group (for IPv6 the /64) has at most `per_group` handles.
-2. All groups together have at most twice as many. A group may also not have more handles than remain. Each
-   further group that takes all it may therefore leaves half of the rest, so that a few addresses never use up
-   all handles.
+2. All groups together have at most twice as many handles. A group must also not have more handles than remain
+   free. Therefore a further group that takes as many as it can leaves half of the free handles, and a few
+   addresses never use up all handles.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class HandleBudget:
         self._taken: Counter[str] = Counter()
 
     def share(self, address: str) -> HandleShare:
-        """Returns a share in the budget of the clients at this address."""
+        """Returns the share of a new association in the budget of the clients at this address."""
         return HandleShare(self, address_group(address))
 
     def take(self, group: str) -> bool:

@@ -1,4 +1,4 @@
-"""Interfaces as the runtime sees a service, with their operations by number."""
+"""Interfaces: the runtime's view of a service, with its operations by number."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class InterfacePolicy:
     """The status of the fault that answers a call of an obsolete operation."""
 
     def allows(self, opnum: int, *, level: int, anonymous: bool) -> bool:
-        """Whether a caller at this level may call."""
+        """Whether a caller with this authentication level may call the operation `opnum`."""
         if opnum in self.exempt:
             return True
         if anonymous:
@@ -57,10 +57,10 @@ class InterfacePolicy:
 class Service(Protocol):
     """One interface, with a method for each operation.
 
-    `method(call, args)` returns the results. If it will call `call.reply` or `call.fault` later, it returns
-    None, or the `Pending` operation that it waits for. If it raises MSMQError, the operation has failed with
-    that HRESULT, see `failed`. RpcFault becomes a fault. Any other exception is logged and becomes the fault
-    nca_s_fault_unspec.
+    `method(call, args)` returns the results. If the service will call `call.reply` or `call.fault` later, the
+    method returns None, or the `Pending` operation for which it waits. If it raises MSMQError, the operation
+    has failed with the HRESULT of the error, see `failed`. RpcFault becomes a fault. Any other exception is
+    logged and becomes the fault nca_s_fault_unspec.
     """
 
     policy: InterfacePolicy
@@ -70,9 +70,10 @@ class Service(Protocol):
         """The table of the interface, with its operations."""
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
-        """Returns the results of a failed operation: [out] parameters zero, `result` the HRESULT.
+        """Returns the results of an operation that failed: the [out] parameters are zero, and `result` is the
+        HRESULT.
 
-        May raise RpcFault instead, and must do so if an operation returns no result.
+        May raise RpcFault instead; must do so for an operation that has no return value.
         """
         return call.operation.results(args, result=hresult)
 
@@ -122,10 +123,10 @@ class Interface:
                 self.operations[codec.opnum] = Operation(codec, getattr(service, codec.name))
 
     def operation(self, opnum: int) -> Operation:
-        """Returns an operation.
+        """Returns the operation with the number `opnum`.
 
-        Raises RpcFault: OP_RANGE if the interface has no operation with this number, the status of the policy
-        for an obsolete one.
+        Raises RpcFault: with OP_RANGE if the interface has no operation with this number, with the policy's
+        `obsolete_status` if the operation is obsolete.
         """
         operation = self.operations.get(opnum)
         if operation is None:

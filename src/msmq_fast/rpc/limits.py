@@ -51,7 +51,7 @@ class Limits:
 
 @dataclass(slots=True)
 class RpcCounters:
-    """Counters of an endpoint since its start (rpc_mgmt_inq_stats has the first four)."""
+    """Counters of an endpoint since its start. rpc_mgmt_inq_stats returns the first four."""
 
     calls_in: int = 0
     calls_out: int = 0

@@ -40,15 +40,15 @@ _SMALLEST_FRAGMENT = 2048  # Windows uses at least this fragment size
 
 
 def _ignore(pdu: Pdu, refusal: PduRefused | BindRefused | None) -> None:
-    """Ignores the result of a leg that ends after the connection."""
+    """Ignores the result of a leg of a security context that ends after the connection has ended."""
 
 
 class Negotiation:
     """The negotiation of one connection.
 
-    It stores its results in its `requests`, and puts its answers into its `outbox`. `resume(pdu, refusal)` is
-    called when a thread has finished a leg. While a leg runs on a thread (`parked`), the connection must not
-    process PDUs.
+    It stores its results in `requests`, and puts its answers into `outbox`. A leg of a security context may
+    run on a thread; meanwhile `parked` is True, and the connection must not process PDUs. `resume(pdu,
+    refusal)` is called when the thread has finished the leg.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Negotiation:
         accept: Callable[[SecTrailer | None], None],
         refuse: Callable[[AuthError], None],
     ) -> None:
-        """Runs one leg of a security context, on a thread if it may block. Meanwhile no other PDU is
+        """Runs one leg of a security context, on a thread if it may block. While it runs, no other PDU is
         processed.
         """
         token = pdu.token

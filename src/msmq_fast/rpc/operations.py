@@ -1,4 +1,4 @@
-"""The interfaces of the tables in `rpc.idl` that the runtime uses."""
+"""The protocols (typing) of the interface tables in `rpc.idl`, as the runtime uses them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class OperationCodec(Protocol):
 
     @property
     def opnum(self) -> int:
-        """Its number."""
+        """The number of the operation."""
 
     @property
     def name(self) -> str:
@@ -25,15 +25,15 @@ class OperationCodec(Protocol):
         """True if the number is only reserved and cannot be called."""
 
     def decode_request(self, stub: bytes | bytearray | memoryview, *, ndr64: bool, big_endian: bool) -> Any:
-        """The [in] parameters. Raises RpcFault(RPC_X_BAD_STUB_DATA)."""
+        """Returns the [in] parameters of a request from its stub. Raises RpcFault(RPC_X_BAD_STUB_DATA)."""
 
     def results(self, args: Any, **outs: Any) -> Any:
-        """Returns the response to a request. Parameters that are not in `outs` are zero."""
+        """Returns the response to the request `args`. [out] parameters that are not in `outs` are zero."""
 
     def encode_response(
         self, values: Any, *, ndr64: bool, big_endian: bool = False
     ) -> bytes | bytearray | memoryview:
-        """The [out] parameters."""
+        """Returns the stub of a response, with the [out] parameters."""
 
 
 class InterfaceTable(Protocol):
@@ -41,16 +41,16 @@ class InterfaceTable(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in the IDL."""
+        """The name of the interface in the IDL."""
 
     @property
     def uuid(self) -> UUID:
-        """Its UUID."""
+        """The UUID of the interface."""
 
     @property
     def version(self) -> tuple[int, int]:
-        """Major and minor version."""
+        """The major and the minor version of the interface."""
 
     @property
     def ops(self) -> Sequence[OperationCodec]:
-        """Its operations."""
+        """The operations of the interface."""

@@ -1,4 +1,4 @@
-"""The output of one connection. Replies are cut into fragments only when the transport accepts them."""
+"""The output of one connection. A reply is split into fragments only when the transport accepts them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ class Outbox:
         security: Security | None,
         written: Written | None,
     ) -> None:
-        """Queues a response. `written` is called with True when all of it was taken, with False by `drop`."""
+        """Queues a response. `written` is called once: with True when `take` has returned all of the
+        response, with False if `drop` discards it.
+        """
         size = len(stub)
         if (security is None or not security.protects) and size <= self.max_fragment - _HEADER:
             # Windows answers with the lower half of the identifier, but sends the whole identifier in faults.
@@ -91,7 +93,7 @@ class Outbox:
         self.bytes += size
 
     def take(self, budget: int) -> list[Buffer]:
-        """Returns the next whole PDUs, about `budget` bytes."""
+        """Removes and returns the next whole PDUs, about `budget` bytes."""
         taken: list[Buffer] = []
         queue = self.queue
         while queue and budget > 0:
@@ -115,7 +117,7 @@ class Outbox:
         return taken
 
     def drop(self) -> None:
-        """Discards all output, now and later."""
+        """Discards all queued output, and all output that is queued later."""
         self._dropped = True
         queue, self.queue = self.queue, deque()
         self.bytes = 0

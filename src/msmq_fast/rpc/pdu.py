@@ -134,7 +134,7 @@ class ContextElement(NamedTuple):
 class ContextResult(NamedTuple):
     """p_result_t: the server's decision on one proposed context.
 
-    With the result NEGOTIATE_ACK, `reason` has the bind-time features.
+    If the result is NEGOTIATE_ACK, `reason` contains the bind-time features.
     """
 
     result: int
@@ -184,7 +184,7 @@ class SecTrailer(NamedTuple):
     token: bytes = b""
 
     def encode(self, *, pad: int = 0, big_endian: bool = False) -> bytes:
-        """Returns the 8 bytes of the sec_trailer, which precede the token."""
+        """Returns the 8 bytes of the sec_trailer; in the PDU, the token follows them."""
         order = ">" if big_endian else "<"
         return struct.pack(order + "BBBBI", self.auth_type, self.auth_level, pad, 0, self.context_id)
 
@@ -214,7 +214,7 @@ def build(
         auth_length = len(auth.token)
     length = 16 + len(body)
     if length > 0xFFFF:
-        raise PduError(f"{length} bytes are too many for a PDU")
+        raise PduError(f"a PDU of {length} bytes would be too long: at most 65535 are allowed")
     drep = b"\0\0\0\0" if big_endian else b"\x10\0\0\0"
     return (
         struct.pack(order + "BBBB4sHHI", 5, 0, ptype, flags, drep, length, auth_length, call_id & 0xFFFFFFFF)
@@ -251,7 +251,9 @@ def build_alter(
 
 
 def build_auth3(call_id: int, auth: SecTrailer, *, flags: int = WHOLE, big_endian: bool = False) -> bytes:
-    """Builds an auth3: the last leg of a security context with an odd number of legs (MS-RPCE 2.2.2.10)."""
+    """Builds an auth3, which carries the last leg of a security context with an odd number of legs (MS-RPCE
+    2.2.2.10).
+    """
     return build(PduType.AUTH3, call_id, bytes(4), flags=flags, auth=auth, big_endian=big_endian)
 
 
@@ -270,7 +272,9 @@ def _ack_body(ack: BindAck) -> bytes:
 
 
 def build_bind_ack(call_id: int, ack: BindAck, flags: int, auth: SecTrailer | None = None) -> bytes:
-    """Builds a bind_ack. An empty `secondary` address has no bytes at all, as in alter_context_resp."""
+    """Builds a bind_ack. If the `secondary` address is empty, its field has no bytes, not even a NUL, as in
+    alter_context_resp.
+    """
     return build(PduType.BIND_ACK, call_id, _ack_body(ack), flags=flags, auth=auth)
 
 
@@ -304,8 +308,8 @@ def build_orphaned(call_id: int) -> bytes:
 
 
 class _Reader:
-    """Reads integers and syntax identifiers from the body of a PDU, in its byte order. Raises PduError at its
-    end.
+    """Reads integers and syntax identifiers from the body of a PDU, in the byte order of the PDU. Raises
+    PduError if the body is too short.
     """
 
     __slots__ = ("_data", "_order", "at", "big_endian")

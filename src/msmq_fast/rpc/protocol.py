@@ -1,4 +1,4 @@
-"""The asyncio adapter of one connection: moves bytes between the transport and the engine."""
+"""The asyncio adapter of one connection: passes bytes between the transport and the ServerConnection."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
     # ----------------------------------------------------------------------------------- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is established."""
+        """Called by asyncio when the connection is established."""
         super().connection_made(transport)
         stream = cast(asyncio.Transport, transport)
         stream.set_write_buffer_limits(high=_WRITE_HIGH)
@@ -73,7 +73,7 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
         self._timer.arm(connection.next_deadline())
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Returns the free part of the connection's receive buffer."""
+        """Called by asyncio: returns the free part of the connection's receive buffer."""
         if self._connection is None or self._connection.closing:
             return NOWHERE
         return self._connection.buffer(sizehint)
@@ -86,7 +86,7 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
             self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed."""
+        """Called by asyncio when the connection is closed."""
         self._transport = None
         self._timer.close()
         if self._connection is not None:
@@ -125,7 +125,7 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
 
     @property
     def silent(self) -> bool:
-        """Whether nothing has arrived yet."""
+        """Whether no bytes have arrived on this connection yet."""
         return self._connection is None or self._connection.silent
 
     def spare(self, seconds: float) -> bool:

@@ -9,11 +9,11 @@ __all__ = ["BindRefused", "PduRefused"]
 
 
 class PduRefused(Exception):
-    """Raised to answer the PDU with a fault. The connection is closed unless `kept` is True (MS-RPCE
+    """Raised to answer a PDU with a fault. The connection is then closed unless `kept` is True (MS-RPCE
     3.3.3.5.7).
 
-    If `call_id` is None, the fault has the call_id of the PDU. `reason` is the key of the counter, `detail`
-    is for the log.
+    If `call_id` is None, the fault has the call_id of the PDU. `reason` is the name under which the refusal
+    is counted, `detail` is for the log.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class PduRefused(Exception):
 
 
 class BindRefused(Exception):
-    """Raised to answer the bind with a bind_nak and to close the connection."""
+    """Raised to answer a bind with a bind_nak, and to close the connection."""
 
     def __init__(self, reason: str, nak: NakReason = NakReason.NOT_SPECIFIED, detail: str = "") -> None:
         super().__init__(reason)

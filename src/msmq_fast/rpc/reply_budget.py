@@ -16,12 +16,12 @@ MOST = 8
 
 
 def _ignore() -> None:
-    """Does nothing. It replaces the listener after the connection has ended."""
+    """Does nothing. It replaces `freed` after the connection has ended."""
 
 
 class ReplyBudget:
-    """Implements qm.reading.Gate: a waiting call gets no message while the client does not read its
-    replies.
+    """The budget of one connection. Implements qm.reading.Gate: a waiting call gets no message while the
+    client does not read its replies.
     """
 
     def __init__(self, outbox: Outbox, limit: int, freed: Callable[[], None]) -> None:
@@ -37,7 +37,7 @@ class ReplyBudget:
 
     @property
     def busy(self) -> bool:
-        """Whether too many messages are in progress to accept more calls.
+        """Whether no more calls are accepted now, because too many messages are being read.
 
         Calls that wait for a message do not count, so that a client with waiting reads can still end other
         reads.
@@ -57,8 +57,8 @@ class ReplyBudget:
         self.under_way += 1
 
     def enter(self, readers: Readers) -> bool:
-        """Returns whether a waiting call may receive a message. If not, `readers` are served as soon as it
-        may.
+        """Returns whether a waiting call may receive a message now. If not, `readers` (the waiting calls of a
+        queue) are served again as soon as the budget allows it.
         """
         if self._full:
             self._waiting[readers] = None
@@ -67,8 +67,8 @@ class ReplyBudget:
         return True
 
     def leave(self, size: int) -> None:
-        """Notes that a read has ended: with a message of `size` bytes, or without a message if `size`
-        is 0.
+        """Notes that a read has ended. `size` is the size of its message in bytes, 0 if it ended without a
+        message.
         """
         busy = self.busy
         self.under_way -= 1
@@ -77,7 +77,7 @@ class ReplyBudget:
             self._freed()
 
     def resume(self) -> None:
-        """Serves the calls that `enter` rejected, as far as the budget allows."""
+        """Serves again the calls for which `enter` returned False, as far as the budget allows."""
         while self._waiting and not self._full:
             readers = next(iter(self._waiting))
             del self._waiting[readers]

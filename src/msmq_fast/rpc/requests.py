@@ -43,7 +43,7 @@ class IncompleteBytes:
 
 
 class Request(NamedTuple):
-    """A whole request. `pdu` is its first fragment."""
+    """A complete request. `pdu` is its first fragment, `stub` the joined stub of all fragments."""
 
     pdu: Pdu
     context: PresentationContext
@@ -68,8 +68,8 @@ class _Assembly:
 
 
 class RequestIntake:
-    """`take` accepts PDUs and returns complete requests. `multiplexed` and `header_signing` are the
-    negotiated features.
+    """Assembles requests: `take` accepts request PDUs and returns complete requests. `multiplexed` and
+    `header_signing` are the negotiated features.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class RequestIntake:
     def take(self, pdu: Pdu, *, busy: bool) -> Request | None:
         """Processes a request PDU. Returns the request if this was its last PDU.
 
-        `busy` is whether calls are in progress. Raises PduRefused.
+        `busy` is whether calls are in progress on the connection. Raises PduRefused.
         """
         if pdu.fault:
             raise PduRefused(f"request: {PduFault(pdu.fault).name.lower()}")

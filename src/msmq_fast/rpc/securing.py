@@ -1,5 +1,5 @@
-"""The security contexts of one connection: establishes them in legs, finds them by number, and protects PDUs
-with them (MS-RPCE 3.3.1.5.2, 3.3.1.5.4).
+"""The security contexts of one connection: establishes them in legs, finds them by auth_context_id, and
+protects PDUs with them (MS-RPCE 3.3.1.5.2, 3.3.1.5.4).
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class Security:
         return self.level == AuthLevel.PRIVACY
 
     def step(self, token: bytes) -> bytes:
-        """Processes one leg; may run on a thread. Raises AuthError, also for unexpected exceptions."""
+        """Processes one leg; may run on a thread. Any exception of the security provider is raised as
+        AuthError.
+        """
         try:
             return self.context.step(token)
         except AuthError:
@@ -70,8 +72,8 @@ class Security:
         self.failed = True
 
     def unprotect(self, pdu: Pdu, *, sign_header: bool) -> bytes:
-        """Returns the stub of a request without its padding. Raises AuthError if it was changed in
-        transit.
+        """Verifies and decrypts the stub of a request, and returns it without padding. Raises AuthError if
+        the PDU was changed in transit.
         """
         if not self.protects:
             return pdu.stub
@@ -91,8 +93,8 @@ class Security:
 
 
 class SecurityTable:
-    """The security contexts of a connection. At most one is `unfinished`; while one is, no requests are
-    allowed.
+    """The security contexts of a connection. At most one of them is `unfinished`: its legs are not complete.
+    Meanwhile no requests are allowed.
     """
 
     def __init__(self, acceptors: AcceptorFactory, address: str, limit: int) -> None:
@@ -147,7 +149,8 @@ class SecurityTable:
         self.unfinished = None
 
     def of_request(self, pdu: Pdu) -> Security | None:
-        """Returns the context of a request's first PDU; None without authentication.
+        """Returns the security context of a request, given its first PDU; None if the request is not
+        authenticated.
 
         A request without a sec_trailer belongs to the only context of the connection if the level of that
         context is CONNECT (3.3.1.5.4). Raises PduRefused.
@@ -171,7 +174,7 @@ class SecurityTable:
 
 
 def bind_refused(error: AuthError) -> BindRefused:
-    """Returns the refusal of a bind whose security context failed."""
+    """Returns the exception with which a bind is rejected whose security context failed with `error`."""
     if error.failure is AuthFailure.LEVEL:
         nak = NakReason.NOT_SPECIFIED
     elif error.failure is AuthFailure.TYPE:
@@ -182,7 +185,9 @@ def bind_refused(error: AuthError) -> BindRefused:
 
 
 def alter_refused(error: AuthError) -> PduRefused:
-    """Returns the refusal of an alter_context whose security context failed."""
+    """Returns the exception with which an alter_context is rejected whose security context failed with
+    `error`.
+    """
     if error.failure in (AuthFailure.LEVEL, AuthFailure.LOGON):
         status = ACCESS_DENIED
     elif error.failure is AuthFailure.TYPE:

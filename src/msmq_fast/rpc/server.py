@@ -45,10 +45,10 @@ class RpcServer(Endpoint):
     def open_connection(
         self, address: str, now: float, wake: Callable[[], None] | None = None
     ) -> ServerConnection | None:
-        """Returns the engine of a new connection from this address, or None if there are too many
+        """Returns the ServerConnection of a new connection from this address, or None if there are too many
         connections.
 
-        `wake` is called when the engine has output although nothing was received.
+        `wake` is called when the connection has output although nothing was received.
         """
         if len(self._connections) >= self.limits.connections:
             self.refuse("rpc connection", "too many connections", address)

@@ -21,7 +21,7 @@ class SyntaxId(NamedTuple):
     def parse(cls, data: bytes | memoryview, offset: int = 0, *, big_endian: bool = False) -> SyntaxId:
         """Parses 20 bytes; the caller has checked the size.
 
-        The version is one 32-bit number whose upper half is the minor version, so the order of the halves
+        The version is a 32-bit number, whose upper half is the minor version; so the order of the two halves
         depends on the byte order.
         """
         raw = bytes(data[offset : offset + 16])
@@ -50,7 +50,7 @@ FEATURES_PREFIX: Final = UUID("6cb71c2c-9812-4540-0000-000000000000").bytes_le[:
 
 
 class BindTimeFeatures(IntFlag):
-    """MS-RPCE 2.2.2.14 and 2.2.2.15."""
+    """The bind-time features of MS-RPCE 2.2.2.14 and 2.2.2.15."""
 
     NONE = 0
     SECURITY_CONTEXT_MULTIPLEXING = 1

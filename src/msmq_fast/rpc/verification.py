@@ -1,6 +1,7 @@
 """The verification trailer of requests (MS-RPCE 2.2.2.13).
 
-It repeats, in the protected part, fields that the security provider may leave unprotected.
+The trailer is in the protected part of a request, and repeats header fields that the security provider may
+leave unprotected.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _COMMAND = struct.Struct("<HH")
 
 
 def _commands(stub: bytes | bytearray, at: int) -> list[tuple[int, bytes]] | None:
-    """Returns the commands from `at` on. Returns None unless these bytes are a trailer that ends where the
-    stub ends.
+    """Returns the commands of the trailer, from offset `at` of the stub on. Returns None if these bytes are
+    not a trailer that ends at the end of the stub.
     """
     commands = []
     end = len(stub)
@@ -53,9 +54,9 @@ def strip_trailer(
     """Returns the stub without its trailer, after checking that the trailer agrees with its PDU. Returns a
     stub without a trailer unchanged.
 
-    `request` has the first 24 bytes of the request. `header_signing` is whether the bind offered it. The end
-    of the stub data is not known here, and message bodies may contain the signature. Therefore only bytes
-    that form a trailer up to the very end count as one.
+    `request` has the first 24 bytes of the request. `header_signing` is whether the bind offered header
+    signing. It is not known here where the parameters in the stub end, and a message body may contain the
+    signature of a trailer. Therefore bytes count as a trailer only if it ends exactly at the end of the stub.
 
     Raises RpcFault(ACCESS_DENIED) if the trailer contradicts the PDU, or has an unknown command that must be
     processed.
@@ -77,11 +78,14 @@ def strip_trailer(
             if data[0] & _HEADER_SIGNING and not header_signing:
                 raise RpcFault(
                     ACCESS_DENIED,
-                    "the verification trailer has header signing, the bind does not",
+                    "the verification trailer says that headers are signed, but the bind did not offer this",
                 )
         elif kind == _PCONTEXT:
             if data != expected_context:
-                raise RpcFault(ACCESS_DENIED, "the verification trailer names another interface or syntax")
+                raise RpcFault(
+                    ACCESS_DENIED,
+                    "the verification trailer names another interface or transfer syntax than the request",
+                )
         elif kind == _HEADER2:
             _check_header2(data, request)
         elif command & _MUST_PROCESS:
@@ -98,4 +102,6 @@ def _check_header2(data: bytes, request: bytes) -> None:
     else:  # the trailer is always little-endian
         numbers += data[8:12][::-1] + data[12:14][::-1] + data[14:16][::-1]
     if numbers != expected:
-        raise RpcFault(ACCESS_DENIED, "the verification trailer names another header")
+        raise RpcFault(
+            ACCESS_DENIED, "the verification trailer repeats another header than that of the request"
+        )

@@ -89,7 +89,7 @@ def refused(op: Op, stub: bytes, *, ndr64: bool = False) -> str:
 @pytest.mark.rule("RP-16", "QP-101", "QP-162")
 def test_range(op: Op, good: bytes, bad: bytes) -> None:
     op.decode_request(good, ndr64=False)
-    assert refused(op, bad) == "out of range"
+    assert refused(op, bad) == "an integer is out of its range"
 
 
 @pytest.mark.rule("RP-16")
@@ -97,7 +97,7 @@ def test_range_of_the_size_of_a_packet() -> None:
     packet = bytes(MAX_PACKET)
     START_RECEIVE.decode_request(desc(len(packet), 1, u32(len(packet), 0, len(packet)) + packet), ndr64=False)
     rest = u32(MAX_PACKET + 1, 0, MAX_PACKET + 1) + packet + b"x"
-    assert refused(START_RECEIVE, desc(MAX_PACKET + 1, 1, rest)) == "out of range"
+    assert refused(START_RECEIVE, desc(MAX_PACKET + 1, 1, rest)) == "an integer is out of its range"
 
 
 @pytest.mark.rule("RP-16")
@@ -107,12 +107,12 @@ def test_range_of_the_size_of_a_packet() -> None:
         ((4, 0, 3), "the maximum count differs from size_is"),
         ((2, 0, 3), "the maximum count differs from size_is"),
         ((3, 0, 2), "the actual count differs from length_is"),
-        ((3, 0, 4), "more elements than the maximum count"),
-        ((3, 1, 3), "the offset is not 0"),
-        ((3, 1, 2), "the offset is not 0"),
-        ((0xFFFFFFFF, 0, 3), "maximum count of 2^31 or more"),
-        ((3, 0xFFFFFFFF, 3), "the offset is not 0"),
-        ((3, 0, 0xFFFFFFFF), "more elements than the maximum count"),
+        ((3, 0, 4), "the actual count of an array is greater than its maximum count"),
+        ((3, 1, 3), "the offset of an array is not 0"),
+        ((3, 1, 2), "the offset of an array is not 0"),
+        ((0xFFFFFFFF, 0, 3), "a maximum count is 2^31 or more"),
+        ((3, 0xFFFFFFFF, 3), "the offset of an array is not 0"),
+        ((3, 0, 0xFFFFFFFF), "the actual count of an array is greater than its maximum count"),
     ],
 )
 def test_counts_of_a_conformant_varying_array(counts: tuple[int, int, int], detail: str) -> None:
@@ -146,10 +146,13 @@ def test_maximum_count_in_front_of_a_structure() -> None:
 def test_null_pointer_to_an_array_with_elements() -> None:
     for ndr64, make in (False, desc), (True, desc64):
         assert START_RECEIVE.decode_request(make(0), ndr64=ndr64).lpRemoteReadDesc.lpBuffer is None
-        assert refused(START_RECEIVE, make(4), ndr64=ndr64) == "the pointer to an array with elements is NULL"
+        assert (
+            refused(START_RECEIVE, make(4), ndr64=ndr64)
+            == "the pointer to an array is NULL, although its count is not 0"
+        )
     assert (
         refused(SET_SECURITY, object_format() + u32(0, 8, 0))
-        == "the pointer to an array with elements is NULL"
+        == "the pointer to an array is NULL, although its count is not 0"
     )
     SET_SECURITY.decode_request(object_format() + u32(0, 0, 0), ndr64=False)
 
@@ -165,10 +168,10 @@ def test_truncated(ndr64: bool) -> None:
     stub = (desc64 if ndr64 else desc)(3, 1, buffer)
     START_RECEIVE.decode_request(stub, ndr64=ndr64)
     for size in range(len(stub)):
-        assert refused(START_RECEIVE, stub[:size], ndr64=ndr64) == "truncated"
+        assert refused(START_RECEIVE, stub[:size], ndr64=ndr64) == "the stub is truncated"
     for op in QM2QM.ops:
         if op.inputs:
-            assert refused(op, b"", ndr64=ndr64) == "truncated"
+            assert refused(op, b"", ndr64=ndr64) == "the stub is truncated"
 
 
 @pytest.mark.rule("RP-16")

@@ -55,7 +55,7 @@ def test_every_truncation_is_refused() -> None:
     ("wrong", "complaint"),
     [
         (b"\x07\x00" + b"\x01\x00\x0b\x00\x00" * 7, "7 floors"),
-        (b"\x01\x00" + b"\x00\x00\x00\x00", "without a protocol identifier"),
+        (b"\x01\x00" + b"\x00\x00\x00\x00", "has no protocol identifier"),
         (b"\x01\x00" + b"\xff\xff\x0b\x00\x00", "beyond the end"),
     ],
 )

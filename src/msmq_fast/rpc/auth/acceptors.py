@@ -28,8 +28,8 @@ class AcceptorPolicy:
     """Which log-ons are accepted.
 
     `anonymous` is whether NTLM clients may omit the name. Kerberos needs a keytab. `is_own_name` returns
-    whether a name that an NTLM client requests belongs to this server; None accepts any name. `logons` slows
-    down callers that guess passwords; None means no limit.
+    whether a name that an NTLM client requests belongs to this server; None accepts any name. `logons` limits
+    failed log-ons of callers that guess passwords; None means no limit.
     """
 
     ntlm: bool = True
@@ -50,7 +50,7 @@ class Acceptors:
         now: Callable[[], float],
         random_bytes: Callable[[int], bytes],
     ) -> None:
-        """Raises AuthError if the keytab is unusable, and ImportError if python-gssapi is missing."""
+        """Raises AuthError if the keytab cannot be used, and ImportError if python-gssapi is missing."""
         self.counters = AuthCounters()
         computer = host.partition(".")[0].upper()[:_NETBIOS_NAME]
         self._ntlm = NtlmServer(
@@ -105,7 +105,9 @@ class Acceptors:
 
 
 def _level(level: int) -> AuthLevel:
-    """Return the level in a sec_trailer. Raises AuthError for a level that uses no security context."""
+    """Return the AuthLevel for the number in a sec_trailer. Raises AuthError for a level that uses no
+    security context.
+    """
     if not AuthLevel.CONNECT <= level <= AuthLevel.PRIVACY:
         raise AuthError(AuthFailure.LEVEL, f"unsupported authentication level {level}")
     return AuthLevel(level)

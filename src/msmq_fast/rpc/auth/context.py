@@ -1,8 +1,8 @@
-"""The contract between the runtime and the security providers, which authenticate and protect PDUs.
+"""The contract between the runtime and the security providers, which authenticate the peer and protect PDUs.
 
-A context is established in legs (`step`), as MS-RPCE 3.3.1.5.2.1 describes, and then protects PDUs
-(3.3.1.5.2.2). It does IO only if `blocking` is True. Protect PDUs in the order in which they are sent, and
-unprotect them in the order in which they arrive.
+A security context is established in legs: each `step` takes a token of the peer and returns the next one
+(MS-RPCE 3.3.1.5.2.1). Then it protects PDUs (3.3.1.5.2.2). A step does IO only if `blocking` is True. Protect
+PDUs in the order in which they are sent, and unprotect them in the order in which they arrive.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ class AuthLevel(IntEnum):
 
 
 class AuthFailure(StrEnum):
-    """Why authentication failed, for counters and to choose the answer. The answer reveals less to
-    the peer.
-    """
+    """Why authentication failed. It selects the counter and the answer to the peer, which reveals less."""
 
     TYPE = "type"  # the type is not supported, or not allowed here: bind_nak reason 8
     LEVEL = "level"  # not a level for a security context: bind_nak reason 0
@@ -63,7 +61,9 @@ class AuthFailure(StrEnum):
 
 
 class AuthError(Exception):
-    """The context has failed and must not be used any more. The text is for logs and contains no secret."""
+    """Raised if a security context fails; it must not be used any more. The text is for logs and contains no
+    secret.
+    """
 
     def __init__(self, failure: AuthFailure, text: str) -> None:
         super().__init__(text)
@@ -72,7 +72,9 @@ class AuthError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller. `name` is empty for an anonymous caller; `address` is for people and the audit log."""
+    """The authenticated client of a call. `name` is empty for an anonymous client; `address` is for people
+    and the audit log.
+    """
 
     name: str
     token: Token
@@ -82,15 +84,17 @@ class Caller:
 
 
 class Protection(Protocol):
-    """Protects PDUs once the legs are complete."""
+    """The methods that protect PDUs once all legs are complete."""
 
     def protect(
         self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool, sign_header: bool
     ) -> tuple[bytes, bytes]:
-        """Return the stub as it is sent, and the token, which has `overhead()` bytes.
+        """Return (stub as it must be sent, token for the PDU). The token has `overhead()` bytes.
 
-        `header` ends where the stub begins, which includes its authentication padding; `trailer` is the
-        sec_trailer of 8 bytes. frag_length and auth_length are those of the PDU that is sent.
+        `header` is the PDU up to its stub, `stub` includes the authentication padding, and `trailer` is the
+        sec_trailer of 8 bytes. The header must already have the frag_length and auth_length of the PDU that
+        is sent. With `privacy` the stub is encrypted; with `sign_header` the token also covers header and
+        trailer.
         """
 
     def unprotect(
@@ -108,17 +112,20 @@ class Protection(Protocol):
     def protect_pdus(
         self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
     ) -> None:
-        """Protect complete PDUs in place. `buffer` holds them one after the other: all fragments of a reply.
+        """Protect complete PDUs in place. `buffer` has them one after the other, for example all fragments of
+        a reply.
 
-        Each has its frag_length, its auth_length (`overhead()`), its sec_trailer and room for the token. The
-        stub begins after `header_size` bytes: 24 for a response, and a request without an object UUID.
-        Raises ValueError for lengths that do not fit.
+        Each PDU must have its frag_length, its auth_length (`overhead()`), its sec_trailer, and room for the
+        token. Its stub begins after `header_size` bytes: 24 for a response and for a request without an
+        object UUID. Raises ValueError if the lengths contradict each other.
         """
 
     def unprotect_pdus(
         self, buffer: bytearray | memoryview, header_size: int, *, privacy: bool, sign_header: bool
     ) -> None:
-        """Verify and decrypt complete PDUs in place. Raises AuthError, also for lengths that do not fit."""
+        """Verify and decrypt complete PDUs in place. Raises AuthError if a token is wrong or the lengths
+        contradict each other.
+        """
 
 
 class SecurityContext(Protection, Protocol):
@@ -137,14 +144,14 @@ class SecurityContext(Protection, Protocol):
         """The identity of the client. Only on the server's side, and only when complete."""
 
     def step(self, token: bytes) -> bytes:
-        """Take the peer's token and return the next token for it; empty if none follows.
+        """Process the peer's token, and return the next token for the peer; empty if none follows.
 
         The first token for an initiator is empty. Raises AuthError.
         """
 
     def overhead(self) -> int:
-        """Return the size in bytes of the token of a PDU at the level of the context (RP-22). Only when
-        complete.
+        """Return the size in bytes of the token of a protected PDU at the level of the context (RP-22). Call
+        only when `complete`.
         """
 
 

@@ -20,8 +20,9 @@ class Credentials:
     """The account that logs on. Without a user, NTLM logs on anonymously, and Kerberos uses the account of
     the process.
 
-    `nt_hash` replaces the password with NTLM. Kerberos uses the password, the keytab, or the credentials
-    cache (as in KRB5CCNAME), in this order; `user` is a principal then, and `domain` its realm.
+    NTLM uses `nt_hash`, if it is set, in place of the password. Kerberos uses the first of these that is set:
+    the password, the keytab, the credentials cache (as in KRB5CCNAME); `user` is then a principal, and
+    `domain` its realm.
     """
 
     user: str = ""
@@ -34,7 +35,7 @@ class Credentials:
 
     @property
     def principal(self) -> str:
-        """The Kerberos principal. Empty for the default principal."""
+        """The Kerberos principal, `user@REALM`; empty for the default principal."""
         return f"{self.user}@{self.domain}" if self.user and self.domain else self.user
 
 
@@ -47,7 +48,8 @@ def initiate(
     now: Callable[[], float],
     random_bytes: Callable[[int], bytes],
 ) -> Context:
-    """Return a context; its first step takes an empty token. `target` is the server's SPN, `service/host`.
+    """Return a security context, whose first step takes an empty token. `target` is the server's SPN,
+    `service/host`.
 
     `now` returns seconds since 1970. Raises AuthError if the type is not supported, and ImportError if
     python-gssapi is missing.

@@ -1,8 +1,8 @@
 """Kerberos (RFC 4121, MS-KILE 3.4.5) through GSS-API, in its DCE style of three legs. Needs python-gssapi.
 
 Acceptors use only the keytab: no network, no name service, no replay cache. The third leg proves that the
-initiator is live, which a replayed AP-REQ cannot do, so a context without it is rejected. Initiators query
-the KDC, and block meanwhile.
+initiator is present now; a replayed AP-REQ does not prove that. Therefore a context without the third leg is
+rejected. Initiators query the KDC, and block meanwhile.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def _check_strength(flags: int, level: AuthLevel) -> None:
         needed |= _CONFIDENTIALITY if level == AuthLevel.PRIVACY else _INTEGRITY
     if flags & needed != needed:
         raise AuthError(
-            AuthFailure.WEAK, "Kerberos: the common algorithms are too weak for this authentication level"
+            AuthFailure.WEAK,
+            "Kerberos: the algorithms that both sides support are too weak for the authentication level",
         )
 
 
@@ -92,7 +93,9 @@ class _KerberosMechanism:
         return self._done
 
     def signature_size(self, *, privacy: bool) -> int:
-        """Return the size, which depends on the cipher: for AES with SHA-1, 28 bytes, or 76 with privacy."""
+        """Return the size of a token in bytes. It depends on the cipher: with AES and SHA-1 it is 28, or 76
+        with privacy.
+        """
         with _failing_as(AuthFailure.SIGNATURE):
             if privacy:
                 stub = (IOVBufferType.data, False, bytes(_AES_BLOCK))
@@ -156,7 +159,7 @@ class _KerberosMechanism:
         for head, stub, trailer, token in _pdus(memoryview(buffer), header_size):
             sealed, made = self.protect(head, stub, trailer, privacy=privacy, sign_header=sign_header)
             if len(made) != len(token):
-                raise ValueError("the token does not fit into the room that the PDU has for it")
+                raise ValueError("the token is larger than its room in the PDU")
             if privacy:
                 stub[:] = sealed
             token[:] = made
@@ -198,10 +201,10 @@ def _data(parts: gss.IOV) -> bytes:
 
 
 class KerberosServer:
-    """Shared by all acceptors: the keys of a keytab, and the users of principals."""
+    """The state that all acceptors share: the keys of a keytab, and the accounts of principals."""
 
     def __init__(self, keytab: Path, principals: Principals) -> None:
-        """Raises AuthError for a keytab that cannot be read or has no keys."""
+        """Raises AuthError if the keytab cannot be read or has no keys."""
         store: dict[bytes | str, bytes | str] = {b"keytab": f"FILE:{keytab}".encode(), b"rcache": b"none:"}
         with _failing_as(AuthFailure.LOGON):
             acquired = gss.acquire_cred_from(store, mechs=[MechType.kerberos], usage="accept")
@@ -227,7 +230,7 @@ class KerberosAcceptor(_KerberosMechanism):
         return self._identity
 
     def step(self, token: bytes) -> bytes:
-        """Take the AP-REQ, then the initiator's AP-REP."""
+        """Process the AP-REQ at the first leg, the initiator's AP-REP at the last."""
         with _failing_as(AuthFailure.LOGON):
             # In DCE style the library takes an AP-REQ without framing only; some clients send one with it.
             result = gss.accept_sec_context(
@@ -254,7 +257,9 @@ def _name(name: gss.Name | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KerberosUser:
-    """The account that logs on: with a password, keytab or credentials cache; else that of the process."""
+    """The account that logs on, with a password, keytab or credentials cache; without these, the account of
+    the process.
+    """
 
     principal: str = ""
     password: str = field(default="", repr=False)
@@ -262,7 +267,9 @@ class KerberosUser:
     ccache: str = ""
 
     def acquire(self) -> gss.Creds | None:
-        """Return the credentials; None for the defaults of the library. Blocks. Raises GSSError."""
+        """Return the GSS credentials of the account; None for the defaults of the library. May block. Raises
+        GSSError.
+        """
         name = gss.import_name(self.principal.encode(), NameType.user) if self.principal else None
         mechanisms = [MechType.kerberos]
         if name is not None and self.password:
@@ -297,10 +304,10 @@ class KerberosInitiator(_KerberosMechanism):
     @property
     def identity(self) -> Identity:
         """Raises RuntimeError: only acceptors know the identity of the caller."""
-        raise RuntimeError("an initiator has no caller")
+        raise RuntimeError("only an acceptor has a caller, not an initiator")
 
     def step(self, token: bytes) -> bytes:
-        """Take an empty token, then the acceptor's AP-REP."""
+        """Process an empty token at the first leg, then the acceptor's AP-REP."""
         with _failing_as(AuthFailure.LOGON):
             if self._context is None:
                 self._credentials = self._user.acquire()

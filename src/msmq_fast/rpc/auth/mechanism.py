@@ -32,7 +32,7 @@ class Identity:
 
 
 class Mechanism(Protection, Protocol):
-    """One side of a GSS mechanism: first legs, then messages.
+    """One side of a GSS mechanism: first it authenticates in legs, then it protects messages.
 
     All methods raise AuthError for an error of the peer.
     """
@@ -47,10 +47,10 @@ class Mechanism(Protection, Protocol):
 
     @property
     def identity(self) -> Identity:
-        """The identity of the initiator; only an acceptor knows it, when complete."""
+        """The identity of the initiator. Only an acceptor knows it, once all legs are done."""
 
     def step(self, token: bytes) -> bytes:
-        """Take the peer's token and return the next token for it; empty if none follows."""
+        """Process the peer's token, and return the next token for the peer; empty if none follows."""
 
     def signature_size(self, *, privacy: bool) -> int:
         """Return the size in bytes of the token of a signed or, with `privacy`, a sealed message."""
@@ -59,12 +59,12 @@ class Mechanism(Protection, Protocol):
         """Return the signature of `data`, for the mechListMIC of SPNEGO."""
 
     def check_mic(self, data: bytes, mic: bytes) -> None:
-        """Check the peer's signature of `data`."""
+        """Verify the peer's signature of `data`."""
 
 
 @dataclass(slots=True)
 class AuthCounters:
-    """Counts of completed contexts by type, and of failed ones by reason."""
+    """The numbers of completed security contexts by type, and of failed ones by reason."""
 
     completed: Counter[AuthType] = field(default_factory=Counter)
     failed: Counter[AuthFailure] = field(default_factory=Counter)
@@ -98,7 +98,7 @@ class Context:
 
     @property
     def blocking(self) -> bool:
-        """See Protection."""
+        """See SecurityContext."""
         return self._mechanism.blocking
 
     @property
@@ -108,7 +108,7 @@ class Context:
         return Caller(identity.name, identity.token, self._type, self._level, self._address)
 
     def step(self, token: bytes) -> bytes:
-        """See Protection."""
+        """See SecurityContext."""
         self._legs += 1
         if self._failed or self._mechanism.complete or self._legs > _MAX_LEGS or len(token) > _MAX_TOKEN:
             self._fail(AuthError(AuthFailure.TOKEN, "an unexpected token, or one that is too large"))
@@ -121,7 +121,7 @@ class Context:
         return answer
 
     def overhead(self) -> int:
-        """See Protection."""
+        """See SecurityContext."""
         return self._mechanism.signature_size(privacy=self._level == AuthLevel.PRIVACY)
 
     def protect(

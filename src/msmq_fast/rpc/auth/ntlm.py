@@ -89,14 +89,15 @@ def _check_strength(flags: Flags, level: AuthLevel) -> None:
         or not flags & (Flags.KEY_128 | Flags.KEY_56)
     ):
         raise AuthError(
-            AuthFailure.WEAK, "NTLM: the common algorithms are too weak for this authentication level"
+            AuthFailure.WEAK,
+            "NTLM: the algorithms that both sides support are too weak for the authentication level",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class NtlmServer:
-    """The state that all acceptors share. `now` returns seconds since 1970; `computer` and `host`
-    are our names.
+    """The state that all acceptors share. `now` returns seconds since 1970; `computer` and `host` are the
+    names of this server.
 
     `is_own_name` and `logons` are those of `AcceptorPolicy`.
     """
@@ -111,7 +112,9 @@ class NtlmServer:
     logons: LogonLimits | None = None
 
     def find(self, name: str) -> User | None:
-        """Return the account that a client names, also as `user@anything`. None if it has no NT hash."""
+        """Return the account that a client names, `user` or `user@anything`. None if there is no such
+        account, or if it has no NT hash.
+        """
         users = self.principals.users
         user = users.find(name) or users.find(name.partition("@")[0])
         return user if user is not None and user.nt_hash else None
@@ -196,7 +199,9 @@ class _NtlmMechanism:
 
 
 class NtlmAcceptor(_NtlmMechanism):
-    """The server's side. A rejected client does not learn the reason, not even by the time it took."""
+    """The server's side. A rejected client does not learn the reason, not even from the duration of the
+    log-on.
+    """
 
     def __init__(self, server: NtlmServer, level: AuthLevel, address: str) -> None:
         self._server = server
@@ -215,7 +220,7 @@ class NtlmAcceptor(_NtlmMechanism):
         return self._identity
 
     def step(self, token: bytes) -> bytes:
-        """Take NEGOTIATE, then AUTHENTICATE (3.2.5.1)."""
+        """Process NEGOTIATE at the first leg, AUTHENTICATE at the second (3.2.5.1)."""
         if self._challenge:
             self._authenticate(token)
             return b""
@@ -258,7 +263,7 @@ class NtlmAcceptor(_NtlmMechanism):
         self._identity = Identity(user.name, self._server.principals.of_name(user.name))
 
     def _log_on(self, message: Authenticate, response: NtlmV2Response) -> tuple[User, bytes]:
-        """Return the account and the SessionBaseKey. Raises AuthError, whose text does not reveal
+        """Verify the response. Return (account, SessionBaseKey). Raises AuthError, whose text does not reveal
         the reason.
         """
         user = self._server.find(message.user)
@@ -285,8 +290,9 @@ class NtlmAcceptor(_NtlmMechanism):
         return user, proven
 
     def _check_target(self, response: NtlmV2Response) -> None:
-        """Check that the name that the client asked for, which the proof covers, is ours. If it is not,
-        another server relays the messages of the client to us (MS-NLMP 3.2.5.1.2). Raises AuthError.
+        """Check that the client wanted to log on to this server: its proof covers the name of a server. If
+        that is another name, another server is relaying the client's messages to this one (MS-NLMP
+        3.2.5.1.2). Raises AuthError.
         """
         target = response.pairs.get(AvId.TARGET_NAME, b"").decode("utf-16-le", "replace")
         is_own_name = self._server.is_own_name
@@ -311,7 +317,7 @@ class NtlmAcceptor(_NtlmMechanism):
 
 @dataclass(frozen=True, slots=True)
 class NtlmUser:
-    """The account that logs on, with a password or its NT hash; anonymous without a name."""
+    """The account that logs on, with a password or its NT hash. Without a name, the log-on is anonymous."""
 
     name: str = ""
     domain: str = ""
@@ -345,10 +351,10 @@ class NtlmInitiator(_NtlmMechanism):
     @property
     def identity(self) -> Identity:
         """Raises RuntimeError: only acceptors know the identity of the caller."""
-        raise RuntimeError("an initiator has no caller")
+        raise RuntimeError("only an acceptor has a caller, not an initiator")
 
     def step(self, token: bytes) -> bytes:
-        """Take an empty token, then CHALLENGE (3.1.5.1)."""
+        """Process an empty token at the first leg, CHALLENGE at the second (3.1.5.1)."""
         if self._negotiate:
             return self._answer(token)
         self._negotiate = pack_negotiate(_ASKED)

@@ -40,7 +40,7 @@ _CLIENT_CHALLENGE: Final = struct.Struct("<BB6xQ8s4x")  # before the AV pairs
 
 
 class Flags(IntFlag):
-    """NEGOTIATE (MS-NLMP 2.2.2.5), by the alternate names of the specification."""
+    """The NEGOTIATE flags (MS-NLMP 2.2.2.5), with the alternate names of the specification."""
 
     UNICODE = 0x00000001
     OEM = 0x00000002
@@ -96,12 +96,14 @@ def _check(token: bytes, kind: int, size: int) -> None:
 
 
 def _payload(token: bytes, at: int, start: int) -> bytes:
-    """Returns the data that the field at `at` points to; the payload begins at `start`."""
+    """Returns the data to which the field at offset `at` of a message refers. The payload of the message
+    begins at `start`.
+    """
     length, _, offset = _FIELD.unpack_from(token, at)
     if not length:
         return b""
     if offset < start or offset + length > len(token):
-        raise _malformed("a field is outside its message")
+        raise _malformed("a field refers to data outside of the message")
     return token[offset : offset + length]
 
 
@@ -109,12 +111,14 @@ def _text(data: bytes) -> str:
     """Returns the name of a user, domain or computer, which may be empty. Raises AuthError."""
     text = decode_name(data)
     if len(data) % 2 or (text and not is_name(text)):
-        raise _malformed("a name is longer than a name may be, or has characters that cannot be shown")
+        raise _malformed("a name is too long, or has characters that cannot be shown")
     return text
 
 
 def _layout(start: int, payload: Iterable[bytes]) -> tuple[list[bytes], bytes]:
-    """Returns the fields of a message whose payload begins at `start`, and the payload."""
+    """Returns (one field for each item of `payload`, the joined payload) for a message whose payload begins
+    at offset `start`.
+    """
     fields, parts = [], []
     for data in payload:
         fields.append(_FIELD.pack(len(data), len(data), start))
@@ -124,8 +128,8 @@ def _layout(start: int, payload: Iterable[bytes]) -> tuple[list[bytes], bytes]:
 
 
 def parse_av_pairs(data: bytes) -> dict[int, bytes]:
-    """Return the AV pairs by their ids, up to MsvAvEOL; the first of repeated ids counts. Raises
-    AuthError.
+    """Return the AV pairs up to MsvAvEOL as a mapping from ids to values. If an id is repeated, its first
+    value counts. Raises AuthError.
     """
     pairs: dict[int, bytes] = {}
     at = 0
@@ -140,7 +144,7 @@ def parse_av_pairs(data: bytes) -> dict[int, bytes]:
             break
         pairs.setdefault(kind, data[at : at + length])
         at += length
-    raise _malformed("the AV pairs do not end")
+    raise _malformed("the AV pairs do not end with MsvAvEOL")
 
 
 def pack_av_pairs(pairs: Mapping[int, bytes]) -> bytes:
@@ -150,21 +154,21 @@ def pack_av_pairs(pairs: Mapping[int, bytes]) -> bytes:
 
 
 def pack_negotiate(flags: Flags) -> bytes:
-    """A NEGOTIATE_MESSAGE without names (2.2.1.1)."""
+    """Returns a NEGOTIATE_MESSAGE without names (2.2.1.1)."""
     empty = _FIELD.pack(0, 0, 40)
     return _SIGNATURE + struct.pack("<II", _NEGOTIATE, flags) + empty + empty + _VERSION
 
 
 def parse_negotiate(token: bytes) -> Flags:
-    """Return the flags of a NEGOTIATE_MESSAGE (2.2.1.1); its names are checked but not returned. Raises
-    AuthError.
+    """Return the flags of a NEGOTIATE_MESSAGE (2.2.1.1). The fields of its names are checked, but the names
+    are not returned. Raises AuthError.
     """
     _check(token, _NEGOTIATE, 16)
     flags = Flags(int.from_bytes(token[12:16], "little"))
     for flag, at in ((Flags.OEM_DOMAIN_SUPPLIED, 16), (Flags.OEM_WORKSTATION_SUPPLIED, 24)):
         if flag in flags:
             if len(token) < 32:
-                raise _malformed("a field is missing")
+                raise _malformed("the message is too short for its fields")
             _payload(token, at, 32)
     return flags
 
@@ -199,7 +203,9 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Authenticate:
-    """AUTHENTICATE_MESSAGE (2.2.1.3), without its MIC, which covers the bytes of the whole message."""
+    """AUTHENTICATE_MESSAGE (2.2.1.3), without its MIC. The MIC covers the bytes of the whole message: see
+    `split_mic` and `with_mic`.
+    """
 
     flags: Flags
     lm_response: bytes
@@ -239,13 +245,13 @@ class Authenticate:
 
     @staticmethod
     def split_mic(token: bytes) -> tuple[bytes, bytes]:
-        """Return the MIC of a message that has one, and the message with zeros in its place. Raises
+        """Return (MIC, message with zeros in the place of the MIC) of a message that has a MIC. Raises
         AuthError.
         """
         end = _MIC_AT + MIC_SIZE
         offsets = [offset for length, _, offset in _FIELD.iter_unpack(token[12:60]) if length]
         if min([len(token), *offsets]) < end:
-            raise _malformed("the announced MIC does not fit")
+            raise _malformed("the message is too short for the MIC that it announces")
         return token[_MIC_AT:end], Authenticate.with_mic(token, bytes(MIC_SIZE))
 
     @staticmethod
@@ -284,5 +290,5 @@ class NtlmV2Response:
 
     @staticmethod
     def make_blob(timestamp: int, client_challenge: bytes, pairs: Mapping[int, bytes]) -> bytes:
-        """The `temp` of MS-NLMP 3.3.2."""
+        """Returns the NTLMv2_CLIENT_CHALLENGE, called `temp` in MS-NLMP 3.3.2."""
         return _CLIENT_CHALLENGE.pack(1, 1, timestamp, client_challenge) + pack_av_pairs(pairs) + bytes(4)

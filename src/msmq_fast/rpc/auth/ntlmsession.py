@@ -19,7 +19,9 @@ _TO_CLIENT: Final = b"server-to-client"
 
 
 def ntowf_v2(nt_hash: bytes, user: str, domain: str) -> bytes:
-    """Return the ResponseKeyNT from an account's NT hash and its names as the client sends them (3.3.2)."""
+    """Return the ResponseKeyNT from the NT hash of an account, and from the user and domain names as the
+    client sends them (3.3.2).
+    """
     # Windows maps each character to one character, so a character with a longer upper case stays unchanged.
     upper = "".join(big if len(big := character.upper()) == 1 else character for character in user)
     return hmac_md5(nt_hash, (upper + domain).encode("utf-16-le"))
@@ -48,7 +50,7 @@ class NtlmSession:
         self._incoming = MessageSecurity(self._keys[1], md5(session_key + _SIGNING % incoming), exchange)
 
     def protect(self, header: Buffer, stub: Buffer, trailer: Buffer, *, privacy: bool) -> tuple[bytes, bytes]:
-        """Return the stub as it is sent, and the signature, which also covers header and trailer."""
+        """Return (stub as it must be sent, signature). The signature also covers header and trailer."""
         return self._outgoing.protect(header, stub, trailer, privacy)
 
     def unprotect(

@@ -1,6 +1,6 @@
 """SPNEGO (RFC 4178, MS-SPNG) around NTLM and Kerberos.
 
-The two sides negotiate a mechanism; the mechListMIC protects the list from which it was chosen.
+The two sides negotiate a mechanism. The mechListMIC protects the list from which the mechanism was chosen.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _RAW_NTLM: Final = b"NTLMSSP\0"
 
 
 def _known(mechanism: bytes) -> bytes:
-    """Returns the standard object identifier of a mechanism. Kerberos has a second one, which Microsoft
-    defined.
+    """Returns the standard object identifier of a mechanism: converts the second identifier of Kerberos,
+    which Microsoft has defined.
     """
     return KERBEROS if mechanism == KERBEROS_MICROSOFT else mechanism
 
@@ -64,7 +64,7 @@ class _Negotiation:
         return self._inner.identity
 
     def _check_mic(self, mic: bytes) -> None:
-        """Check the peer's mechListMIC, if it sent one; then our own is due."""
+        """Verify the peer's mechListMIC, if it sent one. This side must then send its own mechListMIC."""
         if mic:
             if not self._inner.complete or self._mic_seen:
                 _unexpected("an unexpected mechListMIC")
@@ -72,7 +72,7 @@ class _Negotiation:
             self._mic_seen = self._mic_due = True
 
     def _make_mic(self) -> bytes:
-        """Return our mechListMIC if it is due; only once."""
+        """Return this side's mechListMIC if it must be sent now, otherwise b""; it is sent only once."""
         if not self._mic_due or self._mic_sent or not self._inner.complete:
             return b""
         self._mic_sent = True
@@ -123,9 +123,11 @@ class _Negotiation:
 
 
 class SpnegoAcceptor(_Negotiation):
-    """The server's side. `mechanisms` makes a mechanism for an object identifier; the client's order decides.
+    """The server's side. `mechanisms` makes a mechanism for an object identifier. Of the supported
+    mechanisms, the first one in the client's list is used.
 
-    Windows sends plain NTLM without SPNEGO if it has no choice of mechanisms; the acceptor accepts that too.
+    Windows sends NTLM messages without SPNEGO around them if it has only one mechanism to offer; the acceptor
+    accepts these, too.
     """
 
     blocking = False

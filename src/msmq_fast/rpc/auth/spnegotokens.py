@@ -35,8 +35,8 @@ def _malformed() -> NoReturn:
 
 
 def _take(data: bytes, tag: int) -> tuple[bytes, bytes]:
-    """Return the content of the element with which `data` begins, and the bytes after it. Raises
-    AuthError.
+    """Return (content of the DER element with which `data` begins, bytes after the element). Raises AuthError
+    unless the element has this tag.
     """
     if len(data) < 2 or data[0] != tag:
         _malformed()
@@ -83,7 +83,7 @@ def _octets(number: int, contents: bytes) -> bytes:
 
 
 def unframed(token: bytes, mechanism: bytes, kind: bytes) -> bytes:
-    """Returns the content of the GSS-API framing (RFC 2743 3.1) of a mechanism's token.
+    """Removes the GSS-API framing (RFC 2743 3.1) from a token of `mechanism`, and returns its content.
 
     Returns a token without this framing unchanged. Raises AuthError if the framing is malformed.
     """
@@ -103,7 +103,9 @@ class NegTokenInit:
 
     @classmethod
     def offer(cls, mechanisms: tuple[bytes, ...], mech_token: bytes) -> NegTokenInit:
-        """Returns the token that offers mechanisms, and has a token for the first one."""
+        """Returns the token that offers `mechanisms`, and that contains `mech_token`, the first token of the
+        first mechanism.
+        """
         listed = _element(_SEQUENCE, b"".join(_element(_OID, mechanism) for mechanism in mechanisms))
         return cls(mechanisms, listed, mech_token)
 
@@ -133,7 +135,7 @@ class NegTokenInit:
 
 @dataclass(frozen=True, slots=True)
 class NegTokenResp:
-    """Every later token, in both directions."""
+    """The form of every token after the first one, in both directions."""
 
     state: NegState | None = None
     mechanism: bytes = b""

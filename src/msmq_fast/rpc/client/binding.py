@@ -28,14 +28,14 @@ class Dialer(Protocol):
     """Opens transports."""
 
     def dial(self, host: str, port: int, connection: ClientConnection) -> None:
-        """Connects to a host name or address, and serves the connection: calls its `connected`, or its
-        `lost`.
+        """Connects to a host name or address, and serves `connection`: calls its `connected` method, or its
+        `lost` method if that fails.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class BindingEnvironment:
-    """The functions of the environment that bindings use."""
+    """The functions and objects of the process that bindings use."""
 
     dialer: Dialer
     offload: Offload
@@ -46,8 +46,8 @@ class Binding:
     """Sends calls over one or several connections.
 
     It opens the first connection at once. If the server does not support several calls on one connection
-    (PFC_CONC_MPX), it opens more in the same association. The binding ends when it loses a connection,
-    because the server then runs down its state.
+    (PFC_CONC_MPX), the binding opens more connections in the same association. It ends when it loses a
+    connection, because the server then discards the state of the association.
     """
 
     def __init__(
@@ -91,9 +91,9 @@ class Binding:
         LogonRefused.
 
         After `timeout` seconds the call is cancelled and its answer ignored (MS-MQQP 3.2.4.1). Each received
-        part of an answer restarts this time. With `hang_up` the whole binding ends instead, because only that
-        makes the server put back the message of a call whose outcome is unknown. `read` is the request
-        identifier of a read.
+        part of an answer restarts this time. With `hang_up`, the time-out ends the whole binding instead:
+        only then does the server put back the message of a call whose outcome is unknown. `read` is the
+        request identifier if the call is a read, otherwise 0.
         """
         op = self._table.op(name)
         call = ClientCall(op, op.Args(**parameters), read)
@@ -108,8 +108,8 @@ class Binding:
         return call.completion
 
     def withdraw(self, read: int) -> bool:
-        """Ends a read that still waits for a connection. Returns False if the server may already have
-        received the read.
+        """Ends the read with the request identifier `read` if it was not sent yet. Returns False if the
+        server may already have received it.
         """
         for call in self._reads:
             if call.read == read:
@@ -119,8 +119,8 @@ class Binding:
         return False
 
     def close(self, patience: float = 0.0) -> None:
-        """Closes the connections when the calls in progress are answered, but after `patience` seconds at the
-        latest.
+        """Closes the connections once the calls in progress are answered, at the latest after `patience`
+        seconds.
         """
         if self._ended is not None or self._closing:
             return
@@ -162,7 +162,7 @@ class Binding:
 
     @property
     def _spares(self) -> bool:
-        """Returns whether, after one more read, a connection remains for other calls."""
+        """Whether a connection remains for other calls if one more read is sent."""
         reading = 0
         for connection in self._connections:
             if connection.multiplexed:

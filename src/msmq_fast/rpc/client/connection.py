@@ -122,7 +122,7 @@ class ClientConnection:
         """`host` is the host name in the server's SPN. `offload` runs work that may wait for files or the
         network.
 
-        `association` is the group to join; 0 creates a new one.
+        `association` is the assoc_group_id of the association to join; 0 creates a new one.
         """
         self.association = association
         self.multiplexed = False
@@ -167,7 +167,7 @@ class ClientConnection:
         self._step(b"", self._bind)
 
     def buffer(self, hint: int) -> memoryview:
-        """The buffer for the next received bytes."""
+        """Returns the buffer for the next received bytes."""
         return self._scanner.buffer(hint)
 
     def received(self, count: int) -> None:
@@ -185,7 +185,7 @@ class ClientConnection:
                 self._fail(LogonRefused(str(error)))
 
     def take_output(self) -> list[bytes | bytearray]:
-        """Returns the bytes to write, in order."""
+        """Returns the buffers to write, in order."""
         output, self._output = self._output, []
         for _, call in output:
             if call is not None:
@@ -206,7 +206,7 @@ class ClientConnection:
 
     @property
     def spent(self) -> bool:
-        """Whether all call identifiers are used.
+        """Whether all call identifiers are used up, so that no more calls can be sent.
 
         Servers accept identifiers up to 0x7FFFFFFF, in ascending order.
         """
@@ -247,7 +247,9 @@ class ClientConnection:
         self._put(pdus, call)
 
     def abandon(self, call: ClientCall, reason: str) -> None:
-        """Cancels at once a call whose caller no longer waits (cancel time-out 0)."""
+        """Cancels a call whose caller no longer waits. The cancel time-out is 0: the call ends at once,
+        without an answer of the server.
+        """
         if self.calls.pop(call.call_id, None) is None:
             return
         if not self.closing:
@@ -311,12 +313,16 @@ class ClientConnection:
         if pdu.type == PduType.BIND_ACK:
             ack = parse_bind_ack(pdu)
             if len(ack.results) != len(_SYNTAXES):
-                raise PduError(f"{len(ack.results)} results for {len(_SYNTAXES)} presentation contexts")
+                raise PduError(
+                    f"the server sent {len(ack.results)} results for {len(_SYNTAXES)} presentation contexts"
+                )
             accepted = [n for n in range(2) if ack.results[n].result == Result.ACCEPTANCE]
             if not accepted:
-                raise PduError(f"the interface is not accepted (reason {ack.results[0].reason})")
+                raise PduError(f"the server does not accept the interface (reason {ack.results[0].reason})")
             if ack.max_recv < _LEAST_FRAGMENT:
-                raise PduError(f"the server accepts only fragments of {ack.max_recv} bytes")
+                raise PduError(
+                    f"the server accepts only fragments of {ack.max_recv} bytes; {_LEAST_FRAGMENT} are needed"
+                )
             self.association = ack.group
             self.multiplexed = bool(pdu.flags & Flag.CONC_MPX)
             self._context_id = accepted[-1]
@@ -352,7 +358,7 @@ class ClientConnection:
 
     def _take(self, pdu: Pdu) -> None:
         if pdu.fault:
-            raise PduError(f"a malformed PDU ({pdu.fault})")
+            raise PduError(f"the server sent a malformed PDU (fault {pdu.fault})")
         if self._state is _ConnectionState.BINDING:
             self._bound(pdu)
             return
@@ -364,7 +370,7 @@ class ClientConnection:
             case PduType.SHUTDOWN | PduType.ALTER_RESPONSE:
                 pass
             case _:
-                raise PduError(f"a PDU of type {pdu.type}")
+                raise PduError(f"the server sent a PDU of the unexpected type {pdu.type}")
 
     def _bound(self, pdu: Pdu) -> None:
         match pdu.type:
@@ -378,7 +384,7 @@ class ClientConnection:
             case PduType.FAULT:
                 self._fail(LogonRefused(f"fault 0x{parse_fault(pdu).status:08X}"))
             case _:
-                raise PduError(f"a PDU of type {pdu.type} in answer to bind")
+                raise PduError(f"the server answered the bind with a PDU of the unexpected type {pdu.type}")
 
     def _response(self, pdu: Pdu) -> None:
         call = self.calls.get(pdu.call_id)
@@ -386,11 +392,11 @@ class ClientConnection:
         if call is None:
             return  # the call was abandoned
         if bool(pdu.flags & Flag.FIRST) is bool(call.pieces):
-            raise PduError("the fragments are out of order")
+            raise PduError("the fragments of an answer are out of order")
         call.pieces.append(stub)
         call.size += len(stub)
         if call.size > MOST_STUB:
-            raise PduError(f"an answer of more than {MOST_STUB} bytes")
+            raise PduError(f"an answer has more than {MOST_STUB} bytes")
         if not pdu.flags & Flag.LAST:
             self.pieces += 1
             return
@@ -463,8 +469,8 @@ class ClientConnection:
 
 
 def _ignore() -> None:
-    """Does nothing: a listener."""
+    """The default listener, which does nothing."""
 
 
 def _ignore_error(_: Exception) -> None:
-    """Does nothing: a listener for errors."""
+    """The default listener for errors, which does nothing."""

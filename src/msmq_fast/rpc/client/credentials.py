@@ -38,5 +38,5 @@ class Logon:
             )
         except ImportError:
             raise AuthError(
-                AuthFailure.TYPE, "Kerberos is an extra: pip install 'msmq-fast[kerberos]'"
+                AuthFailure.TYPE, "Kerberos needs an extra package; run: pip install 'msmq-fast[kerberos]'"
             ) from None

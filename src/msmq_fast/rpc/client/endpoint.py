@@ -23,7 +23,9 @@ _NO_OBJECT: Final = UUID(int=0)
 
 
 class Mapper:
-    """The endpoint mapper of one computer, for all queries while one queue is opened. It needs no log-on."""
+    """A client of the endpoint mapper of one computer, used for all queries while one queue is being opened.
+    It does not log on.
+    """
 
     def __init__(self, environment: BindingEnvironment, host: str, port: int, timeout: float) -> None:
         """`timeout` is the time limit of one query in seconds."""
@@ -53,7 +55,7 @@ def _port(results: Any, name: str) -> int:
     if results.status == EPT_S_NOT_REGISTERED:
         raise EndpointNotRegistered(f"{name} is not registered with the endpoint mapper")
     if results.status:
-        raise CallLost(f"the endpoint mapper answers 0x{results.status:08X}", sent=True)
+        raise CallLost(f"the endpoint mapper answered with the error 0x{results.status:08X}", sent=True)
     for twr in results.ITowers:
         try:
             tower = None if twr is None else TcpTower.of_floors(decode_floors(twr.tower_octet_string))

@@ -143,7 +143,7 @@ class RemoteQueues:
     def _qm2qm(self, host: str, mapper: Mapper, opening: Opening) -> Completion[QueueSession]:
         """Opens the queue by qm2qm.
 
-        MS-MQQP needs handles of qmcomm, so both interfaces must be registered.
+        The calls of qm2qm need handles that qmcomm returns, so the other computer must serve both interfaces.
         """
 
         def bound(qmcomm: Binding, qm2qm: Binding) -> Completion[Any]:
@@ -156,7 +156,9 @@ class RemoteQueues:
         return mapper.find(QMCOMM).then(lambda port: self._bind(QMCOMM, host, port)).then(second)
 
     def _bind(self, table: InterfaceTable, host: str, port: int) -> Completion[Binding]:
-        """Open a binding at `port`, or at another port that the interface itself returns there."""
+        """Open a binding for an interface at `port`. If the port method of the interface returns another
+        port, open it there instead.
+        """
         credentials = self.settings.credentials
         binding = Binding(self._environment, table, host, port, credentials)
         if not self.settings.port_methods:
@@ -175,7 +177,7 @@ class RemoteQueues:
 
 
 def _kept(opened: Completion[T], *bindings: Binding) -> Completion[T]:
-    """Returns `opened`. If it fails, closes the bindings."""
+    """Returns `opened`, and closes the bindings if `opened` fails."""
 
     def close(done: Completion[T]) -> None:
         if done.exception() is not None:
@@ -189,7 +191,9 @@ def _kept(opened: Completion[T], *bindings: Binding) -> Completion[T]:
 def _caught(
     first: Completion[T], which: Callable[[Exception], bool], instead: Callable[[], Completion[T]]
 ) -> Completion[T]:
-    """Return `first`; if it fails with an exception for which `which` returns True, return `instead`."""
+    """Return a completion with the result of `first`, or, if `first` fails with an exception for which
+    `which` returns True, with the result of `instead()`.
+    """
     result: Completion[T] = Completion()
 
     def pass_on(done: Completion[T]) -> None:

@@ -31,15 +31,15 @@ class Undecodable(ValueError):
 def message_of(packet: bytes, sequential_id: int, arrived_time: int, *, absolute: bool) -> RemoteMessage:
     """Returns the message in a packet, in the form in which this server stores messages.
 
-    `sequential_id` is the lower 7 bytes of the LookupIdentifier, 0 if unknown; the priority gives the highest
-    byte. `absolute` is whether TimeToReachQueue is the time at which the message expires (MS-MQRR 2.2.5.1).
-    Raises Undecodable.
+    `sequential_id` is the lower 7 bytes of the LookupIdentifier, 0 if they are unknown; the priority of the
+    message determines the highest byte. If `absolute`, TimeToReachQueue in the packet is the time at which
+    the message expires, not a duration (MS-MQRR 2.2.5.1). Raises Undecodable.
     """
     if len(packet) < _SENT_TIME + 4:
         raise Undecodable("the packet is too short")
     size, _ = _BASE.unpack_from(packet, _BASE_AT)
     if not _SENT_TIME + 4 <= size <= len(packet):
-        raise Undecodable(f"BaseHeader.PacketSize is {size}, the packet has {len(packet)} bytes")
+        raise Undecodable(f"BaseHeader.PacketSize is {size}, but the packet has {len(packet)} bytes")
     try:
         message = _message(packet, size, absolute=absolute)
         parsed = parse(message)
@@ -70,7 +70,7 @@ def _message(packet: bytes, size: int, *, absolute: bool) -> bytes:
 
 
 def _extensions(packet: bytes) -> int | None:
-    """Returns the offset of the ExtensionHeader, which has the size of the rest of the packet."""
+    """Returns the offset of the ExtensionHeader, whose size field is the size of the rest of the packet."""
     last = len(packet) - _EXTENSION.size
     for start in range(last, max(last - _MOST_EXTENSIONS, 0), -1):
         size, behind, _ = _EXTENSION.unpack_from(packet, start)
@@ -80,7 +80,7 @@ def _extensions(packet: bytes) -> int | None:
 
 
 def _counters(packet: bytes, start: int) -> tuple[int, int]:
-    """Return AbortCounter and MoveCounter of the SubqueueHeader after the message; 0 if there is none."""
+    """Return (AbortCounter, MoveCounter) of the SubqueueHeader after the message; (0, 0) if there is none."""
     if start + _EXTENSION.size + _SUBQUEUE.size > len(packet):
         return 0, 0
     size, _, flags = _EXTENSION.unpack_from(packet, start)

@@ -1,4 +1,6 @@
-"""The asyncio adapter of a client's connection: moves bytes between transport and engine."""
+"""The asyncio adapter of a client's connection: passes bytes between the transport and the
+ClientConnection.
+"""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ class _Handles:
 class Qm2QmSession:
     """Implements sessions.QueueSession.
 
-    The binding `qmcomm` stays open: cursors need it, and it owns the open queue until `qm2qm` has taken the
-    queue over.
+    The binding `qmcomm` stays open: cursors need it, and the open queue belongs to it until RemoteQMOpenQueue
+    assigns the queue to `qm2qm`.
     """
 
     absolute = False
@@ -73,8 +73,8 @@ class Qm2QmSession:
     def open(cls, qmcomm: Binding, qm2qm: Binding, opening: Opening) -> Completion[Qm2QmSession]:
         """Calls R_QMOpenRemoteQueue of qmcomm, RemoteQMOpenQueue (3.2.4.1), and RemoteQmGetVersion.
 
-        MS-MQQP queries the version at each read; once is enough, since it does not change during a
-        connection.
+        MS-MQQP calls RemoteQmGetVersion for each read. One call is enough, since the version does not change
+        during a connection.
         """
         server = int(opening.routing_server)
         opened: Completion[Any] = qmcomm.call(
@@ -192,7 +192,7 @@ class Qm2QmSession:
 
 
 def _version(qm2qm: Binding) -> Completion[tuple[int, int, int]]:
-    """Calls RemoteQmGetVersion, which Windows NT and 2000 do not have (QP-206)."""
+    """Calls RemoteQmGetVersion, a method that Windows NT and 2000 do not have (QP-206)."""
     version: Completion[tuple[int, int, int]] = Completion()
 
     def told(done: Completion[Any]) -> None:

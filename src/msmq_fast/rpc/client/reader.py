@@ -47,7 +47,7 @@ _LOOKUPS = {
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The state that all remotely read queues share."""
+    """The state that all open queues of other computers share."""
 
     ids: RequestIds
     cursor_number: Callable[[], int]  # numbers for programs; the other computer has numbers of its own
@@ -63,8 +63,8 @@ class _Phase(Enum):
 class Read:
     """PendingRemoteReadEntry: one read (implements qm.remote.RemoteRead).
 
-    It returns its message after the other computer has confirmed the removal. With `hold` it returns the
-    message while it is locked; `end` then removes it or puts it back.
+    A receive returns its message after the other computer has confirmed the removal. With `hold`, the read
+    returns the message while it is still locked; `end` then removes it or puts it back.
     """
 
     __slots__ = (
@@ -93,12 +93,12 @@ class Read:
         self._message: RemoteMessage | None = None
 
     def begin(self) -> None:
-        """Begin the first phase."""
+        """Start the first phase of the read, in which a message is found."""
         done = self._queue.session.start(self._wanted, self.request_id)
         done.add_done_callback(self._answered)
 
     def begin_with(self, cursor: Completion[int]) -> None:
-        """Begin the first phase of a read with a cursor that may not exist yet."""
+        """Start the first phase of a read with a cursor, once `cursor` is resolved to the cursor's handle."""
 
         def there(done: Completion[int]) -> None:
             failure = done.exception()
@@ -278,8 +278,9 @@ class QueueReader:
         shared: Shared,
         settle: Callable[[int], Completion[bool]],
     ) -> None:
-        """`settle` finds out whether the message with a LookupIdentifier (0: unknown) was removed, if the
-        connection ended before the answer. It never fails.
+        """`settle(LookupIdentifier)` is called if the connection ended before a removal was confirmed. It
+        finds out whether the message was removed, and never fails. 0 means that the LookupIdentifier is
+        unknown.
         """
         self.session = session
         self.host = host
@@ -337,8 +338,8 @@ class QueueReader:
         acknowledge: bool,
         on_end: Callable[[MSMQError], None] | None = None,
     ) -> RemoteReadSubscription:
-        """Delivers up to `credit` messages to `sink`. `on_end` is called if the other computer ends the
-        subscription.
+        """Delivers messages to `sink` as they arrive, up to `credit` messages. `on_end` is called if the
+        other computer ends the subscription.
         """
         self.check(receives=True)
         if acknowledge and not self.session.identifies:
@@ -399,13 +400,13 @@ class QueueReader:
             raise AccessDenied(f"the queue is open for {self._access.name} only")
 
     def forget(self, read: Read) -> None:
-        """Removes a read that has ended, for any reason (QP-210)."""
+        """Removes a read that has ended, for any reason, and releases its request identifier (QP-210)."""
         if read in self.reads:
             self.reads.discard(read)
             self.shared.ids.release(read.request_id)
 
     def ended(self) -> None:
-        """Notes that the other computer has confirmed the end of a read, or that it never will."""
+        """Notes that the other computer has confirmed the end of a read, or can no longer confirm it."""
         self.ending -= 1
         if self.closed and not self.ending:
             self.session.close()
@@ -422,7 +423,7 @@ class QueueReader:
 
 
 def _uncertain(failure: Exception | None) -> bool:
-    """Returns whether the message may have been removed although the removal was not confirmed.
+    """Returns whether a message may have been removed although its removal failed with `failure`.
 
     After a full disk, the other computer may remove it later.
     """
@@ -434,8 +435,8 @@ def _timeout(timeout_ms: int | None) -> int:
 
 
 def _found(first: Completion[RemoteMessage]) -> Completion[RemoteMessage]:
-    """Return a look-up of the first message that fails with MESSAGE_NOT_FOUND, not a time-out, if the queue
-    is empty.
+    """Return the look-up of the first message, changed so that it fails with MESSAGE_NOT_FOUND, not with a
+    time-out, if the queue is empty.
     """
     found: Completion[RemoteMessage] = Completion()
 

@@ -47,7 +47,7 @@ VERSION: Final = (6, 1, 7601)
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The parameters of an open. `client` is the GUID of this queue manager."""
+    """The parameters with which a queue is opened. `client` is the GUID of this queue manager."""
 
     name: FormatName
     access: Access
@@ -58,9 +58,9 @@ class Opening:
 
 
 def checked(results: Any) -> Completion[Any]:
-    """Returns the results of a method if its HRESULT is MQ_OK.
+    """Returns a completion with the results of a method if their HRESULT is MQ_OK.
 
-    Fails with any other HRESULT, even if its severity is success, as with 0x400E03E9 (QP-218).
+    Any other HRESULT is a failure, even one whose severity bits say success, such as 0x400E03E9 (QP-218).
     """
     if results.result:
         return failed(error(results.result))
@@ -68,7 +68,7 @@ def checked(results: Any) -> Completion[Any]:
 
 
 def patience(wanted: Wanted) -> float | None:
-    """Return the seconds after which a read must be answered; None for no limit."""
+    """Return the seconds within which the server must answer a read; None means no limit."""
     return None if wanted.timeout_ms == INFINITE else wanted.timeout_ms / 1000 + ANSWER_TIMEOUT
 
 
@@ -166,8 +166,8 @@ class RemoteReadSession:
 def _started(results: Any) -> Completion[Started]:
     """Assembles the message packet from its sections (2.2.6).
 
-    The client never requests a shortened body. If the server shortened it all the same, the packet is not a
-    message, and the result is empty.
+    The client never requests a shortened body. If the server shortened the body anyway, the packet is not a
+    valid message, and the result is an empty packet.
     """
     parts = [section.pSectionBuffer or b"" for section in results.ppPacketSections or ()]
     whole = all(section.SectionSize == section.SectionSizeAlloc for section in results.ppPacketSections or ())

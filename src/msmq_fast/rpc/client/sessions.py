@@ -28,7 +28,7 @@ class Wanted:
 
     @property
     def receives(self) -> bool:
-        """Whether the message is removed, so that the read has a second phase."""
+        """Whether the read removes its message (it is a receive), so that it has a second phase."""
         return self.action in _RECEIVING
 
 
@@ -53,9 +53,10 @@ class Started:
 
 
 class QueueSession(Protocol):
-    """An open queue.
+    """An open queue of another computer.
 
-    Completions fail with MSMQError if the server rejects the operation, otherwise with RpcFault or CallLost.
+    The completions of its methods fail with MSMQError if the server rejects the operation, with RpcFault or
+    CallLost if the call fails.
     """
 
     absolute: bool
@@ -69,7 +70,7 @@ class QueueSession(Protocol):
         """Begins a read: the first phase of a receive, or a whole peek."""
 
     def end(self, started: Started, request_id: int, ack: Ack) -> Completion[None]:
-        """Run the second phase: remove the message, or put it back."""
+        """Run the second phase of a receive: remove the message, or put it back."""
 
     def cancel(self, request_id: int) -> None:
         """Cancel a waiting read; its `start` fails with OPERATION_CANCELLED."""

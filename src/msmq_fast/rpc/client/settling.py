@@ -2,8 +2,9 @@
 
 The other computer has either removed the message, or puts it back when it notices that its reader has
 disconnected. Therefore this module looks for the message. If it is still in the queue, it was not removed. If
-it is not, it counts as removed. Another reader may also have received it after it was put back, which cannot
-be distinguished. Then both readers have it, because a duplicate is better than a lost message.
+it is not, it counts as removed. But it may also have been put back and then received by another reader; the
+two cases cannot be distinguished. In that case both readers get the message, because a duplicate is better
+than a lost message.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 8.0
 
 
 class Settling:
-    """Repeats the query until it is answered. `removed` returns whether the message was removed."""
+    """Looks for the message, and repeats this until the other computer answers. `removed` returns whether the
+    message was removed.
+    """
 
     def __init__(
         self,

@@ -37,11 +37,11 @@ class Source(Protocol):
 
 
 class RemoteReadSubscription:
-    """A subscription. Only one read at a time waits at the other computer, which keeps the order of the
-    queue.
+    """A subscription. Only one read at a time waits at the other computer, so that messages arrive in the
+    order of the queue.
 
     Without `acknowledge`, a message is delivered after the other computer has confirmed its removal. The next
-    read does not wait for that.
+    read starts without waiting for this confirmation.
     """
 
     def __init__(
@@ -71,7 +71,9 @@ class RemoteReadSubscription:
         self._read_on()
 
     def ack(self, lookup_ids: list[int]) -> Completion[int]:
-        """Removes delivered messages and returns their number. Fails with the first error."""
+        """Removes delivered messages. The completion returns how many were removed, or fails with the first
+        error.
+        """
         reads = [self._held.pop(lookup_id) for lookup_id in lookup_ids if lookup_id in self._held]
         all_ended: Completion[int] = Completion()
         left = len(reads)

@@ -1,4 +1,4 @@
-"""Callbacks after a time, for objects that need few of them, such as calls with a time-out."""
+"""Callbacks that run after a time, for objects with few timers, such as calls with a time-out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Timer:
 
 
 class Timers:
-    """All scheduled callbacks. Times are monotonic seconds of the given clock."""
+    """All scheduled callbacks. Times are monotonic seconds of the clock passed to the constructor."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -41,7 +41,7 @@ class Timers:
         self._limit = _FEW
 
     def after(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Schedules a callback in `seconds`; `expire` runs it."""
+        """Schedules a callback in `seconds` from now; `expire` runs it."""
         if len(self._heap) >= self._limit:
             # Most callbacks are cancelled long before they are due.
             self._heap = [entry for entry in self._heap if entry[2].callback is not None]

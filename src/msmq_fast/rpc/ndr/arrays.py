@@ -47,7 +47,7 @@ class Shape:
 
     @property
     def least(self) -> int:
-        """The size of the counts in bytes."""
+        """The size of all counts in front of the array, in bytes."""
         return self._width * (self.conformant + 2 * self.varying)
 
     @property
@@ -59,11 +59,13 @@ class Shape:
         """Reads and returns the maximum count. Raises RpcFault for a count of 2^31 or more."""
         maximum: int = self._one.unpack_from(reader.buffer, reader.claim(self._mask, self._width))[0]
         if maximum > _MOST_ELEMENTS:
-            raise bad_stub("maximum count of 2^31 or more")
+            raise bad_stub("a maximum count is 2^31 or more")
         return maximum
 
     def read_actual(self, reader: Reader, scope: Any, maximum: int) -> int:
-        """Returns how many elements follow in an array with room for `maximum` elements. Raises RpcFault."""
+        """Reads the offset and the actual count, if the array has them. Returns how many elements follow.
+        `maximum` is the maximum count. Raises RpcFault.
+        """
         expected = correlated(self.size, scope)
         if expected is not None and expected != maximum:
             raise bad_stub("the maximum count differs from size_is")
@@ -72,16 +74,18 @@ class Shape:
         actual: int
         offset, actual = self._two.unpack_from(reader.buffer, reader.claim(self._mask, 2 * self._width))
         if offset:
-            raise bad_stub("the offset is not 0")
+            raise bad_stub("the offset of an array is not 0")
         if actual > maximum:
-            raise bad_stub("more elements than the maximum count")
+            raise bad_stub("the actual count of an array is greater than its maximum count")
         expected = correlated(self.length, scope)
         if expected is not None and expected != actual:
             raise bad_stub("the actual count differs from length_is")
         return actual
 
     def write_maximum(self, writer: Writer, scope: Any, length: int) -> None:
-        """Writes the maximum count of an array of which `length` elements are sent. Raises ValueError."""
+        """Writes the maximum count of an array of which `length` elements are sent. Raises ValueError if the
+        field of size_is contradicts `length`.
+        """
         maximum = correlated(self.size, scope)
         if maximum is None:
             maximum = length
@@ -91,7 +95,9 @@ class Shape:
         writer.put(self._one.pack(maximum))
 
     def write_actual(self, writer: Writer, scope: Any, length: int) -> None:
-        """Writes the offset and the actual count in front of `length` elements. Raises ValueError."""
+        """Writes the offset and the actual count in front of `length` elements. Raises ValueError if the
+        field of length_is contradicts `length`.
+        """
         if self.varying:
             check_length(self.length, scope, length)
             writer.align(self._mask)
@@ -105,8 +111,8 @@ class Array(Codec):
     """
 
     def __init__(self, shape: Shape, most: int, align: int) -> None:
-        """An array that is not conformant has at most `most` elements. `align` is the alignment of an element
-        in bytes.
+        """`most` is the largest number of elements of an array that is not conformant. `align` is the
+        alignment of an element in bytes.
         """
         self.shape = shape
         self.align = max(align, shape.align if shape.varying else 1)
@@ -136,8 +142,8 @@ class Array(Codec):
 
 
 class ByteArray(Array):
-    """An array of bytes: decoded as `bytes`, encoded from any object with a buffer. Either way copies the
-    bytes once.
+    """An array of bytes: decoded as `bytes`, encoded from any object with a buffer. Decoding and encoding
+    each copy the bytes once.
     """
 
     def __init__(self, shape: Shape, most: int = 0) -> None:
@@ -185,7 +191,7 @@ class ElementArray(Array):
         count = self.shape.read_actual(reader, scope, maximum)
         element = self._element
         if count * element.least > reader.end - reader.pos:
-            raise bad_stub("truncated")
+            raise bad_stub("the stub is truncated")
         reader.elements -= count
         if reader.elements < 0:
             raise bad_stub("the arrays of the stub have too many elements")

@@ -18,8 +18,8 @@ class Codec(ABC):
 
     An encoded value has two parts (C706 14.3.12.3). `read` and `write` handle the flat part. `read_deferred`
     and `write_deferred` handle the targets of its pointers, which follow the flat part of the outermost
-    construction. `scope` is the structure, or the parameters, whose fields give the counts and select the
-    arms of unions.
+    construction. `scope` is the structure, or the record of parameters, whose fields give the counts of
+    arrays and select the arms of unions.
     """
 
     align: int
@@ -30,10 +30,12 @@ class Codec(ABC):
 
     @abstractmethod
     def read(self, reader: Reader, scope: Any) -> Any:
-        """Reads the flat part and returns what it gives of the value. Raises RpcFault."""
+        """Reads the flat part. Returns the value, or what the flat part has of it. Raises RpcFault."""
 
     def read_deferred(self, reader: Reader, value: Any, scope: Any) -> Any:
-        """Returns the complete value; `value` is the result of `read`. Raises RpcFault."""
+        """Reads the deferred part and returns the complete value; `value` is the result of `read`. Raises
+        RpcFault.
+        """
         return value
 
     @abstractmethod
@@ -56,9 +58,10 @@ class Codec(ABC):
 
 
 def correlated(correlation: Correlation, scope: Any) -> int | None:
-    """Returns the count that `correlation` gives.
+    """Returns the count that `correlation` gives in `scope`.
 
-    Returns None if it gives no count, or if a response is read without its request.
+    Returns None if it gives no count, or if the count is in the request and a response is read without its
+    request.
     """
     if correlation.__class__ is str:
         count: int | None = getattr(scope, correlation)
@@ -70,4 +73,4 @@ def check_length(correlation: Correlation, scope: Any, length: int) -> None:
     """Raises ValueError if a value to be written contradicts the field that gives its length."""
     expected = correlated(correlation, scope)
     if expected is not None and expected != length:
-        raise ValueError(f"{correlation} is {expected}, the array has {length} elements")
+        raise ValueError(f"{correlation} is {expected}, but the array has {length} elements")

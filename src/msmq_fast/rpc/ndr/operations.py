@@ -32,7 +32,8 @@ class Direction(Enum):
 class Parameter:
     """A parameter of an operation.
 
-    A `ref` pointer has no bytes on the wire, so that `kind` is the type of its target.
+    If the parameter is a `ref` pointer, `kind` is the type of its target, since such a pointer has no bytes
+    on the wire.
     """
 
     name: str
@@ -61,8 +62,8 @@ class Op:
 
     `Args` is the class of requests, with an attribute for each [in] parameter. `Results` is the class of
     responses, with an attribute for each [out] parameter, and `result` for the returned value. A response
-    also has an attribute for each [in] parameter. It is not sent, but it may give counts or select arms of
-    parameters that are. Create responses with `results(args)`.
+    also has an attribute for each [in] parameter. These are not sent, but they may give counts or select the
+    arms of unions in parameters that are sent. Create responses with `results(args)`.
     """
 
     def __init__(
@@ -89,8 +90,8 @@ class Op:
         self._responses: dict[Syntax, Parameters] = {}
 
     def compile(self, compiler: Compiler) -> None:
-        """Prepares the codecs for the compiler's syntax. Raises TypeError for a type without a
-        representation.
+        """Compiles the codecs for the compiler's transfer syntax. Raises TypeError for a type that cannot be
+        encoded.
         """
         self._requests[compiler.syntax] = compiler.parameters(self.inputs)
         self._responses[compiler.syntax] = compiler.parameters(self.outputs)
@@ -98,8 +99,9 @@ class Op:
     def results(self, args: Any, **outs: Any) -> Record:
         """Returns the response to a request.
 
-        [in, out] parameters keep the values of the request, the parameters in `outs` have the given values,
-        all others are zero. Arrays of bytes have the length that an [in] parameter requires.
+        [in, out] parameters keep the values of the request. The parameters in `outs` get these values, and
+        all other parameters are zero. An array of bytes that is zero has the length that an [in] parameter
+        requires.
         """
         values = {name: getattr(args, name) for name in self.inputs} | outs
         for name, kind in self.outputs.items():
@@ -109,10 +111,10 @@ class Op:
         return self.Results(**values)
 
     def decode_request(self, stub: Buffer, *, ndr64: bool, big_endian: bool = False) -> Record:
-        """Returns the [in] parameters.
+        """Returns the [in] parameters of a request from its stub.
 
         Raises RpcFault(RPC_X_BAD_STUB_DATA) for a stub that breaks a rule of MS-RPCE 3.1.1.5.3 or a `range`.
-        A count that the stub has no room for allocates nothing.
+        No memory is allocated for a count whose elements would not fit in the stub.
         """
         return self._requests[_syntax(ndr64, big_endian)].read(stub, self.Args)
 
@@ -127,8 +129,8 @@ class Op:
     def decode_response(
         self, stub: Buffer, args: Record | None = None, *, ndr64: bool, big_endian: bool = False
     ) -> Record:
-        """Returns the [out] parameters. If `args`, the request, is given, checks the counts that depend on
-        [in] parameters. Raises RpcFault.
+        """Returns the [out] parameters of a response from its stub. With `args`, the request, also checks the
+        counts that depend on [in] parameters. Raises RpcFault.
         """
         record = self.Results()
         if args is not None:
@@ -139,8 +141,8 @@ class Op:
     def encode_response(self, values: Record, *, ndr64: bool, big_endian: bool = False) -> bytes:
         """Returns the stub of a response; raises what `encode_request` raises.
 
-        A server may answer in its own byte order, since the receiver converts (C706 14.1). `big_endian` is
-        the byte order of the PDU that carries the stub.
+        `big_endian` is the byte order of the PDU that carries the stub. A server may answer in its own byte
+        order, since the receiver converts (C706 14.1).
         """
         return self._responses[_syntax(ndr64, big_endian)].encode(values)
 

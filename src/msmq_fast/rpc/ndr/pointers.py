@@ -26,7 +26,7 @@ class PointerKind(Enum):
 
 
 class Pointer(Scalar):
-    """A pointer; its value is None for NULL, otherwise the value of its target.
+    """A pointer. Its value is None for a NULL pointer, otherwise the value of its target.
 
     `counted_by` is the name of the field that gives the number of elements in the target. If that number is
     not 0, NULL is rejected (MS-RPCE 3.1.1.5.3.3.1.2).
@@ -70,7 +70,7 @@ class Pointer(Scalar):
             if self._kind is PointerKind.REF:
                 raise bad_stub("a reference pointer is NULL")
             if self._counted_by is not None and getattr(scope, self._counted_by):
-                raise bad_stub("the pointer to an array with elements is NULL")
+                raise bad_stub("the pointer to an array is NULL, although its count is not 0")
             return None
         if not reader.nesting:
             raise bad_stub("the pointers are nested too deeply")

@@ -1,4 +1,6 @@
-"""Codecs of types with a fixed size, and of runs of such types, which one call reads or writes."""
+"""Codecs of types with a fixed size, and of runs: consecutive values of such types, which one call reads or
+writes.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ _NATIVE = struct.Struct("<IIHH")
 class Scalar(Codec):
     """A type that the `struct` module can pack; it also checks the range of integers.
 
-    `low` and `high` are the bounds of a `range` attribute. Where `converts` is set, `lift` converts what was
-    read into the value, and `lower` converts a value into what is written.
+    `low` and `high` are the bounds of a `range` attribute. If `converts` is set, `lift` converts the unpacked
+    data into the value, and `lower` converts a value into the data to pack.
     """
 
     converts = False
@@ -39,17 +41,17 @@ class Scalar(Codec):
         self._struct = struct.Struct(syntax.order + code)
 
     def lift(self, raw: Any) -> Any:
-        """Converts what was read into the value."""
+        """Converts the unpacked data into the value."""
         return raw
 
     def lower(self, writer: Writer, value: Any) -> Any:
-        """Converts a value into what is written."""
+        """Converts a value into the data to pack."""
         return value
 
     def read(self, reader: Reader, scope: Any) -> Any:
         raw = self._struct.unpack_from(reader.buffer, reader.claim(self._mask, self.least))[0]
         if self.high is not None and not self.low <= raw <= self.high:
-            raise bad_stub("out of range")
+            raise bad_stub("an integer is out of its range")
         return self.lift(raw)
 
     def write(self, writer: Writer, value: Any, scope: Any) -> None:
@@ -60,7 +62,8 @@ class Scalar(Codec):
 class Guid(Scalar):
     """A GUID as uuid.UUID.
 
-    Its three integers have the byte order of the stub: the bytes are `UUID.bytes` or `UUID.bytes_le`.
+    The three integers of a GUID have the byte order of the stub: it is written as `UUID.bytes` or
+    `UUID.bytes_le`.
     """
 
     converts = True
@@ -77,7 +80,9 @@ class Guid(Scalar):
 
 
 class Handle(Scalar):
-    """A context handle: its 20 bytes as in little-endian order, or None for NULL."""
+    """A context handle: its 20 bytes in little-endian order, whatever the byte order of the stub; None for
+    NULL.
+    """
 
     converts = True
 
@@ -115,8 +120,8 @@ class Octets(Scalar):
 class Run:
     """Consecutive scalars with the gaps between them, handled by one struct.Struct.
 
-    `align` is the alignment in bytes of the position where the run begins; it must suffice for all members.
-    `size` is in bytes.
+    `align` is the alignment in bytes of the position at which the run begins; it must be enough for all
+    members. `size` is in bytes.
     """
 
     __slots__ = ("_checks", "_conversions", "_mask", "_pack", "lifts", "size", "unpack_from")
@@ -153,7 +158,7 @@ class Run:
         """Checks and converts values that `struct.unpack_from` has returned. Raises RpcFault."""
         for index, low, high in self._checks:
             if not low <= values[index] <= high:
-                raise bad_stub("out of range")
+                raise bad_stub("an integer is out of its range")
         if self._conversions:
             lifted = list(values)
             for index, member in self._conversions:

@@ -1,4 +1,4 @@
-"""Positions and buffers of a stub that is read or written."""
+"""The buffer and the position of a stub that is read or written."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class Reader:
         """Targets of full pointers, by the referent identifier and the codec that reads the target."""
 
     def claim(self, mask: int, size: int) -> int:
-        """Returns the position of the next `size` bytes and moves behind them.
+        """Returns the position of the next `size` bytes, and advances behind them.
 
         First skips the gap to a multiple of `mask` + 1. Raises RpcFault if fewer bytes are left.
         """
         start = (self.pos + mask) & ~mask
         end = start + size
         if end > self.end:
-            raise bad_stub("truncated")
+            raise bad_stub("the stub is truncated")
         self.pos = end
         return start
 
@@ -64,7 +64,9 @@ class Reader:
         return bytes(self.buffer[start : start + size])
 
     def skip_gap(self, mask: int) -> None:
-        """Skips a gap that carries no data and may be missing at the end of the stub."""
+        """Skips the gap up to the next multiple of `mask` + 1. At the end of the stub, the gap may be
+        missing.
+        """
         self.pos = min((self.pos + mask) & ~mask, self.end)
 
 

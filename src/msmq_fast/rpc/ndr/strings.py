@@ -12,8 +12,7 @@ _BYTES = "latin-1"
 
 
 class String(Array):
-    """A string of bytes or of 16-bit characters, decoded as `str` up to the first NUL, as programs in C read
-    it.
+    """A string of bytes or of 16-bit characters, decoded as `str`. As in C, the string ends at the first NUL.
 
     Lone surrogates are kept, as in the names and labels of packets.
     """

@@ -71,7 +71,8 @@ class FixedStructure(_Structure):
 class Structure(_Structure):
     """A structure that contains a union, a varying array or another structure, or ends with an array.
 
-    The maximum count of a conformant array at its end comes first, before the gap that aligns the structure.
+    If the structure ends with a conformant array, the maximum count of the array precedes the structure and
+    the gap that aligns it.
     """
 
     def __init__(self, syntax: Syntax, record: type[Record], members: Members) -> None:
@@ -121,19 +122,21 @@ class Parameters:
         self._only = only if isinstance(only, _Scalars) and only.pointer is None else None
 
     def read(self, stub: Buffer, make: type[Record]) -> Record:
-        """Decodes the parameters as `decode` does, into a new record with exactly these fields."""
+        """Decodes the parameters as `decode` does, into a new record, which has exactly these fields. Returns
+        the record.
+        """
         if self._only is None:
             return self.decode(stub, make())
         run = self._only.run
         try:
             values = run.unpack_from(stub)
         except struct.error:
-            raise bad_stub("truncated") from None
+            raise bad_stub("the stub is truncated") from None
         return make(*(run.lifted(values) if run.lifts else values))
 
     def decode(self, stub: Buffer, record: Record) -> Record:
-        """Decodes a stub and sets the parameters as fields of `record`. Ignores bytes after them. Raises
-        RpcFault.
+        """Decodes a stub, and sets the parameters as fields of `record`. Ignores bytes after the last
+        parameter. Raises RpcFault.
         """
         reader = Reader(stub)
         for step in self._steps:
@@ -141,8 +144,8 @@ class Parameters:
         return record
 
     def encode(self, record: Record) -> bytes:
-        """Returns the stub. Raises ValueError, struct.error, TypeError or AttributeError for values that do
-        not fit.
+        """Returns the stub with the parameters in `record`. Raises ValueError, struct.error, TypeError or
+        AttributeError for values that do not fit their types.
         """
         if self._only is not None:
             return self._only.run.write_all(self._only.values(record))
@@ -176,7 +179,9 @@ class _Scalars:
 
 
 class _Member:
-    """One member of a structure. The codec of the structure reads the deferred part."""
+    """One member of a structure. The codec of the structure reads and writes the deferred parts of all
+    members.
+    """
 
     whole = False
 
@@ -208,7 +213,8 @@ def _steps(
 ) -> list[_Scalars | _Member]:
     """Returns the steps that read consecutive members from a position with alignment `align`.
 
-    Scalars whose gaps are known form one step together; every other member is a step of its own.
+    Consecutive scalars, whose gaps are then known, form one step together; every other member is a step of
+    its own.
     """
     steps: list[_Scalars | _Member] = []
     names: list[str] = []

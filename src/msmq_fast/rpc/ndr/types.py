@@ -66,7 +66,9 @@ class NdrType:
 
 @dataclass(frozen=True, eq=False)
 class Integer(NdrType):
-    """An integer, given by its format character in the `struct` module; the same in all syntaxes."""
+    """An integer, given by its format character in the `struct` module. Its size is the same in all transfer
+    syntaxes.
+    """
 
     code: str
 
@@ -122,7 +124,9 @@ class FixedBytes(NdrType):
 
 @dataclass(frozen=True, eq=False)
 class ArrayShape:
-    """Which fields give the counts of an array. `most` is the bound of an array that is not conformant."""
+    """Which fields give the counts of an array. `most` is the largest number of elements of an array that is
+    not conformant.
+    """
 
     conformant: bool = True
     varying: bool = False
@@ -175,7 +179,7 @@ class StringType(NdrType):
 
 @dataclass(frozen=True, eq=False)
 class Ptr(NdrType):
-    """A pointer that is encoded; see UniquePtr, FullPtr and RefPtr.
+    """A pointer that has bytes on the wire. Declare it with UniquePtr, FullPtr or RefPtr.
 
     `target` may be a function that returns the type, for a type that is declared later.
     """
@@ -246,25 +250,27 @@ class Struct(NdrType):
 
 
 def conformant(size: Correlation = None) -> ArrayShape:
-    """The shape of an array with size_is."""
+    """Returns the shape of an array with size_is."""
     return ArrayShape(size=size)
 
 
 def conformant_varying(size: Correlation, length: Correlation) -> ArrayShape:
-    """The shape of an array with size_is and length_is."""
+    """Returns the shape of an array with size_is and length_is."""
     return ArrayShape(varying=True, size=size, length=length)
 
 
 def string(size: Correlation = None) -> StringType:
-    """`[string] char*`, without the pointer. Pass `size` if the declaration also has size_is."""
+    """Declares the target of `[string] char*`, without the pointer. Pass `size` if the declaration also has
+    size_is.
+    """
     return StringType(False, ArrayShape(varying=True, size=size))
 
 
 def wstring() -> StringType:
-    """`[string] wchar_t*`, without the pointer."""
+    """Declares the target of `[string] wchar_t*`, without the pointer."""
     return StringType(True, ArrayShape(varying=True))
 
 
 def varying_string(most: int) -> StringType:
-    """`[string] char name[most]`"""
+    """Declares `[string] char name[most]`."""
     return StringType(False, ArrayShape(conformant=False, varying=True, most=most))

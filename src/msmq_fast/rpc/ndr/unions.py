@@ -14,7 +14,8 @@ __all__ = ["Union"]
 
 
 class Union(Codec):
-    """A non-encapsulated union; its value is that of the arm that the field `switch` of the scope selects.
+    """A non-encapsulated union. The field `switch` of the scope selects its arm; the value of the union is
+    that of the arm.
 
     The discriminant is sent twice, as that field and in front of the arm, and both must agree (MS-RPCE
     3.1.1.5.3.2.1.11). Without ms_union, an arm has its own alignment in NDR. In NDR64 the union and the arm
@@ -22,7 +23,9 @@ class Union(Codec):
     """
 
     def __init__(self, syntax: Syntax, switch: str, tag: Scalar, arms: Mapping[int, Codec | None]) -> None:
-        """An arm that is None has no members, so that nothing is sent for it."""
+        """`arms` maps discriminants to codecs. An arm that is None has no members, and nothing is sent for
+        it.
+        """
         codecs = [arm for arm in arms.values() if arm is not None]
         self.align = max(tag.align, *(arm.align for arm in codecs))
         self.least = tag.least

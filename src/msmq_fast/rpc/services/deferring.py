@@ -26,11 +26,12 @@ def when(
     results: R,
     stub: bytes = b"",
 ) -> R | None:
-    """Returns the value that a method returns if its call ends with `results` once `done` is resolved.
+    """Returns the value that a service method must return if its call ends with `results` when `done` is
+    resolved.
 
-    That is the results if `done` is already resolved, otherwise None. `failed` is Service.failed. `stub`
-    holds the encoded results if they are always the same. Raises the error of `done` if it has already
-    failed.
+    This is `results` if `done` is already resolved, otherwise None. `failed` is Service.failed. `stub` is the
+    encoded form of `results` if it was encoded before, otherwise empty. Raises the error of `done` if it has
+    already failed.
     """
     if done.done:
         done.result()

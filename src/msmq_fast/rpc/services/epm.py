@@ -28,7 +28,7 @@ _ANY: Final = UUID(int=0)
 
 
 class RegisteredEndpoint(NamedTuple):
-    """An element of the endpoint map. Elements have no object UUID, so each matches any object UUID."""
+    """An element of the endpoint map. It has no object UUID, so it matches any object UUID."""
 
     interface: SyntaxId
     port: int
@@ -92,8 +92,8 @@ class EndpointMapper:
         )
 
     def ept_map(self, call: Call, args: EptMapArgs) -> Any:
-        """Opnum 3 (MS-RPCE 2.2.1.2.5): returns the endpoint of a tower's interface, as a tower of the same
-        shape.
+        """Opnum 3 (MS-RPCE 2.2.1.2.5): returns the endpoint of the interface in a tower, as a tower with the
+        same protocols.
         """
         tower = None if args.map_tower is None else args.map_tower.tower_octet_string
         elements, rest = self._found(call, args.entry_handle, args.max_towers, lambda: self._map(tower))
@@ -121,7 +121,9 @@ class EndpointMapper:
     def _found(
         call: Call, handle: bytes | None, most: int, search: Callable[[], list[_Element]]
     ) -> tuple[list[_Element], bytes | None]:
-        """Returns the next elements, at most `most`, and the handle for the remaining ones."""
+        """Returns (next elements, at most `most`; handle for the remaining elements, or None if there are
+        none).
+        """
         if handle is None:
             elements = search()
             if len(elements) > most > 0:

@@ -1,9 +1,11 @@
-"""Descriptors that are open for remote reading (rOpenQueueEntryCollection, MS-MQQP 3.1.1.5).
+"""Queues that are open for remote reading (rOpenQueueEntryCollection, MS-MQQP 3.1.1.5). A descriptor stands
+for one open of a queue.
 
-For qm2qm there are two steps. R_QMOpenRemoteQueue of qmcomm opens a descriptor (`open`) for a client, which
-passes the handle to another queue manager. With RemoteQMOpenQueue, that queue manager takes the descriptor
-over (`take_over`). R_OpenQueue of RemoteRead does both. Handles are 32-bit numbers that are sent unencrypted.
-They are random, and after the second step only the association that took the descriptor over can use them.
+For qm2qm there are two steps. First, R_QMOpenRemoteQueue of qmcomm opens a descriptor (`open`) and returns
+its handle. Then the reading queue manager passes the handle to RemoteQMOpenQueue, which assigns the
+descriptor to its association (`take_over`). R_OpenQueue of RemoteRead does both steps. Handles are 32-bit
+numbers that are sent unencrypted. They are random, and after the second step only the association to which
+the descriptor is assigned can use them.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ class OpenQueues:
         are open.
         """
         if len(self._queues) >= MOST_OPEN:
-            raise InsufficientResources(f"{MOST_OPEN} queues are open for remote readers")
+            raise InsufficientResources(f"{MOST_OPEN} queues are open for remote readers, which is the limit")
         opened = self._manager.open(name, access, share, token=caller.token)
         opened.two_phase.opened()
         remote = RemoteQueue(self._number(self._queues), opened, caller)
@@ -59,18 +61,22 @@ class OpenQueues:
         return remote
 
     def find(self, handle: int) -> RemoteQueue | None:
-        """Returns the descriptor with a handle, for any caller."""
+        """Returns the descriptor with a handle without checking the association of the caller; None if there
+        is none.
+        """
         return self._queues.get(handle)
 
     def owned(self, handle: int, association: Association) -> RemoteQueue | None:
-        """Returns the descriptor with a handle if this association took it over (RA-28)."""
+        """Returns the descriptor with a handle, if it is assigned to this association (RA-28); otherwise
+        None.
+        """
         return self._queues.get(handle) if self._owners.get(handle) is association else None
 
     def take_over(self, handle: int, association: Association, client: UUID) -> RemoteQueue:
-        """Makes a descriptor the property of the queue manager that reads it; its RemoteReadState becomes
-        ReadyForRead (RA-01).
+        """Assigns a descriptor to the association of the queue manager that reads it; its RemoteReadState
+        becomes ReadyForRead (RA-01).
 
-        Raises INVALID_PARAMETER if there is no such descriptor (RA-02), or if it was already taken over.
+        Raises INVALID_PARAMETER if there is no such descriptor (RA-02), or if it is already assigned.
         """
         remote = self._queues.get(handle)
         if remote is None or remote.ready or remote.opened.closed:
@@ -81,19 +87,19 @@ class OpenQueues:
         return remote
 
     def release(self, remote: RemoteQueue) -> None:
-        """Closes the descriptor when the opener's context is closed or lost, unless it was taken over
-        (MS-MQMP 3.1.4.3).
+        """Called when the context handle of qmcomm is closed or lost: closes the descriptor unless it is
+        assigned to an association (MS-MQMP 3.1.4.3).
         """
         if not remote.ready:
             self.close(remote)
 
     def new_cursor(self, remote: RemoteQueue) -> int:
-        """Open Cursor: returns its handle, which no other cursor has (QP-025).
+        """Open Cursor: returns the handle of a new cursor, which no other cursor has (QP-025).
 
         Raises INSUFFICIENT_RESOURCES, and what OpenQueue.open_cursor raises.
         """
         if len(remote.cursors) >= MOST_CURSORS:
-            raise InsufficientResources(f"{MOST_CURSORS} cursors are open")
+            raise InsufficientResources(f"{MOST_CURSORS} cursors are open, which is the limit")
         cursor = remote.opened.open_cursor()
         handle = self._number(self._cursors)
         self._cursors.add(handle)
@@ -106,7 +112,7 @@ class OpenQueues:
         """
         cursor = remote.cursors.pop(handle, None)
         if cursor is None:
-            raise InvalidHandle("there is no such cursor")
+            raise InvalidHandle("the queue has no cursor with this handle")
         self._cursors.discard(handle)
         cursor.close()
 

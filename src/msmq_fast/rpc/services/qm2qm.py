@@ -91,7 +91,7 @@ class HandledRead(RemoteRead):
 
     def open(self) -> bytes:
         """Returns the context handle by which the reader ends the read. Raises RpcFault if the client has too
-        many.
+        many context handles.
         """
         self._context = self._handles.create(READ, self, HandledRead.put_back)
         return self._context
@@ -109,16 +109,16 @@ class Qm2QmService:
     table = QM2QM
 
     def __init__(self, queues: OpenQueues, ports: RpcPorts, policy: InterfacePolicy | None = None) -> None:
-        """Unless `policy` restricts it, every caller is accepted (QP-007). Every caller may ask for the port
-        in any case.
+        """Every caller is accepted unless `policy` restricts this (QP-007). The port method is open to every
+        caller in any case.
         """
         self._queues = queues
         self._ports = ports
         self.policy = policy or InterfacePolicy(exempt=frozenset((Opnum.GET_PORT,)))
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
-        """Returns the results of a failed operation. Like Windows, reports a failed purge as an exception
-        (RA-24).
+        """Returns the results of a failed operation. Raises RpcFault for a failed purge, which Windows also
+        reports as a fault (RA-24).
         """
         outs: dict[str, Any] = {"result": hresult}
         match call.opnum:
@@ -184,7 +184,7 @@ class Qm2QmService:
         remote = self._queues.owned(handle, call.association)
         self._check(remote, desc)
         if action not in _ACTIONS:
-            raise InvalidParameter(f"there is no action 0x{action:08X}")
+            raise InvalidParameter(f"unknown action 0x{action:08X}")
         if action == Action.PEEK_NEXT and not desc.hCursor:
             raise MSMQError("reading the next message needs a cursor", code=STATUS_INVALID_PARAMETER)
         if remote is None:
@@ -193,7 +193,7 @@ class Qm2QmService:
         if desc.hCursor:
             cursor = remote.cursor(desc.hCursor)
             if cursor is None:
-                raise MSMQError("there is no such cursor", code=STATUS_INVALID_PARAMETER)
+                raise MSMQError("the queue has no cursor with this handle", code=STATUS_INVALID_PARAMETER)
         read = HandledRead(remote, call, args, action, request_id, desc.ulTimeout, self._answer, self._refuse)
         read.start(cursor)
         return read
@@ -201,9 +201,9 @@ class Qm2QmService:
     @staticmethod
     def _check(remote: RemoteQueue | None, desc: Any) -> None:
         if not desc.dwQueue or desc.dwQueue != desc.hRemoteQueue:
-            raise InvalidParameter("dwQueue is not hRemoteQueue")
+            raise InvalidParameter("dwQueue and hRemoteQueue must be the same handle")
         if remote is not None and desc.dwRequestID in remote.pending:
-            raise InvalidParameter("a read with this request identifier is waiting")
+            raise InvalidParameter("another read with this request identifier is waiting")
 
     def start_receive_by_lookup_id(self, call: Call, args: StartReceiveByLookupIdArgs) -> None:
         """RemoteQMStartReceiveByLookupId (3.1.4.11), in two phases like the other reads (RA-04)."""
@@ -214,7 +214,7 @@ class Qm2QmService:
             raise InvalidParameter("a lookup needs a queue and takes neither a cursor nor a time-out")
         found = LOOKUPS.get(desc.ulAction)
         if found is None:
-            raise InvalidParameter(f"there is no lookup 0x{desc.ulAction:08X}")
+            raise InvalidParameter(f"0x{desc.ulAction:08X} is not the action of a lookup")
         remote = self._queues.owned(desc.hRemoteQueue, call.association)
         if desc.dwQueue:  # RA-09
             self._check(remote, desc)
@@ -269,8 +269,8 @@ class Qm2QmService:
 
     @staticmethod
     def _deliver(read: HandledRead, received: Received) -> bytes | None:
-        """Returns the context handle by which the reader will end the read; None if the client has
-        too many.
+        """Returns the context handle by which the reader will end the read; None if the client has too many
+        context handles.
         """
         call = read.call
         try:
@@ -287,7 +287,7 @@ class Qm2QmService:
         read.call.reply(self.failed(read.call, read.args, error.code))
 
     def end_receive(self, call: Call, args: EndReceiveArgs) -> EndReceiveResults | None:
-        """RemoteQMEndReceive (3.1.4.2). With RR_ACK it is answered when the removal is durable."""
+        """RemoteQMEndReceive (3.1.4.2). A call with RR_ACK is answered when the removal is durable."""
         if args.pphContext is None:
             raise InvalidHandle("the context handle is NULL")
         read: RemoteRead = call.handles.close(args.pphContext, READ)
@@ -296,7 +296,7 @@ class Qm2QmService:
     def cancel_receive(self, call: Call, args: CancelReceiveArgs) -> CancelReceiveResults:
         """RemoteQMCancelReceive (3.1.4.6)."""
         if not args.pQueue or args.pQueue != args.hQueue:
-            raise InvalidParameter("pQueue is not hQueue")
+            raise InvalidParameter("pQueue and hQueue must be the same handle")
         remote = self._queues.owned(args.hQueue, call.association)
         if remote is None or not remote.pending:
             raise InvalidHandle("no read of this queue is waiting")

@@ -1,7 +1,7 @@
 """The interface qmcomm (MS-MQMP 3.1.4).
 
-Remote readers open queues and cursors here and then use them over qm2qm. Dependent clients do everything here
-except sending and receiving, see qmcomm2.
+Remote readers open queues and cursors by this interface, and then use them by qm2qm. Dependent clients do
+everything by this interface except sending, receiving and opening cursors, see qmcomm2.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class QmCommService:
         ports: RpcPorts,
         policy: InterfacePolicy | None = None,
     ) -> None:
-        """Unless `policy` restricts it, every caller is accepted. Every caller may ask for the port in any
-        case.
+        """Every caller is accepted unless `policy` restricts this. The port method is open to every caller in
+        any case.
         """
         self._manager = manager
         self._queues = queues
@@ -112,7 +112,7 @@ class QmCommService:
         )
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
-        """Returns the results of a failed operation: [out] parameters zero.
+        """Returns the results of a failed operation, with [out] parameters that are zero.
 
         Arrays have the size that the client requested. A context handle that was to be closed is NULL.
         """
@@ -164,7 +164,9 @@ class QmCommService:
         )
 
     def close_remote_queue_context(self, call: Call, args: CloseRemoteQueueContextArgs) -> Any:
-        """R_QMCloseRemoteQueueContext (3.1.4.3): also closes the queue, unless qm2qm has taken it over."""
+        """R_QMCloseRemoteQueueContext (3.1.4.3): also closes the queue, unless it is already in use by
+        qm2qm.
+        """
         if args.pphContext is not None:
             remote: RemoteQueue = call.handles.close(args.pphContext, REMOTE_QUEUE)
             self._queues.release(remote)
@@ -260,7 +262,7 @@ class QmCommService:
     def enlist_transaction(self, call: Call, args: EnlistTransactionArgs) -> Any:
         """R_QMEnlistTransaction (3.1.4.13): accepts only a transaction that the client has already enlisted.
 
-        There is no coordinator whose transactions the server could join.
+        This server has no transaction coordinator, so it cannot join other transactions.
         """
         self._client(call)
         if not self._server.transactions.knows(call, UUID(bytes_le=args.pUow)):
@@ -291,13 +293,15 @@ class QmCommService:
         """rpc_QMOpenQueueInternal (3.1.4.17).
 
         Ignores the client's identity and its route to other computers. Rejects reading from other computers,
-        since it would connect to a host of the client's choice.
+        since this server would then connect to a host that the client chooses.
         """
         self._client(call)
         if args.hRemoteQueue:
-            raise RemoteMachineNotAvailable("queues of other computers are not read through this one")
+            raise RemoteMachineNotAvailable(
+                "this server does not read queues of other computers for dependent clients"
+            )
         if args.dwpRemoteContext:
-            raise InvalidParameter("a remote context needs a remote queue")
+            raise InvalidParameter("dwpRemoteContext is not 0, although hRemoteQueue is NULL")
         access = _one_of(_LOCAL_ACCESS, args.dwDesiredAccess)
         queue, handle = self._server.queues.open(
             call, name_of(args.pQueueFormat), access, _share(args.dwShareMode)
@@ -325,7 +329,7 @@ class QmCommService:
         self._client(call)
         room = args.dwFormatNameRPCBufferLen
         if args.pdwLength != room or (args.lpwcsFormatName is None and room):
-            raise InvalidParameter("the two sizes of the buffer differ")
+            raise InvalidParameter("the two sizes that the client gives for its buffer differ")
         name = self._server.queues.of_handle(call, args.hQueue).format_name
         needed = len(name) + 1
         written = None
@@ -371,13 +375,13 @@ class QmCommService:
 
 def _one_of(allowed: tuple[Access, ...], given: int) -> Access:
     if given not in allowed:
-        raise UnsupportedAccessMode(f"there is no access mode 0x{given:X}")
+        raise UnsupportedAccessMode(f"unknown access mode 0x{given:X}")
     return Access(given)
 
 
 def _share(given: int) -> Share:
     if given not in tuple(Share):
-        raise InvalidParameter(f"there is no share mode 0x{given:X}")
+        raise InvalidParameter(f"unknown share mode 0x{given:X}")
     return Share(given)
 
 

@@ -33,9 +33,9 @@ __all__ = ["QmComm2Service"]
 
 
 class QmComm2Service:
-    """Serves qmcomm2. `server` is shared with qmcomm, which opens queues and transactions.
+    """Serves qmcomm2. It shares `server` with qmcomm, by which clients open queues and begin transactions.
 
-    `signing` signs messages for clients; None disables it.
+    `signing` signs messages for clients; None means that messages cannot be signed.
     """
 
     table = QMCOMM2
@@ -53,7 +53,9 @@ class QmComm2Service:
         self.policy = policy or InterfacePolicy(refuse_by_fault=True)
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
-        """Returns the results of a failed operation: the values that the client sent."""
+        """Returns the results of a failed operation: [in, out] parameters keep the values that the client
+        sent.
+        """
         return self._results(call, args, result=hresult)
 
     def _results(self, call: Call, args: Any, **outs: Any) -> Any:

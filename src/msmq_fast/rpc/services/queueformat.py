@@ -36,10 +36,10 @@ def name_of(given: Record) -> FormatName:
         kind, suffix = NameKind(given.m_qft), Suffix(given.m_SuffixAndFlags & _SUFFIX)
     except ValueError:
         raise IllegalFormatName(
-            f"a queue format of type {given.m_qft} and suffix 0x{given.m_SuffixAndFlags:02X}"
+            f"unknown queue format: type {given.m_qft}, suffix 0x{given.m_SuffixAndFlags:02X}"
         ) from None
     if suffix not in _SUFFIXES[kind]:
-        raise IllegalFormatName(f"a queue format of type {kind.name} has no suffix {suffix.name}")
+        raise IllegalFormatName(f"a queue format of type {kind.name} cannot have the suffix {suffix.name}")
     if given.name is None:
         raise IllegalFormatName(f"a queue format of type {kind.name} needs a name")
     # Converts to text and parses it, so that the same rules apply to every format name.

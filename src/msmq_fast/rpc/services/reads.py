@@ -121,22 +121,22 @@ class RemoteQueue:
 
     @property
     def ready(self) -> bool:
-        """Whether the reader's queue manager has taken the queue over (RemoteReadState, MS-MQDMPR
-        3.1.1.16).
+        """Whether RemoteReadState is ReadyForRead: the queue is assigned to the association of the reader's
+        queue manager (MS-MQDMPR 3.1.1.16).
         """
         return self.opened.two_phase.state is RemoteReadState.READY_FOR_READ
 
     def cursor(self, handle: int) -> Cursor | None:
-        """Returns the cursor of this descriptor with a handle."""
+        """Returns the cursor of this queue with a handle, None if there is none."""
         return self.cursors.get(handle)
 
 
 class RemoteRead(Pending):
     """RemoteReadEntry and PendingRequestEntry: one read, from the call that starts it to its end.
 
-    `answer(read, received)` answers the call when there is a message. `refuse(read, error)` answers it when
-    there will be none. Before answering with a message that is not only peeked, call `deliver`, and pass
-    `written` to the reply.
+    `answer(read, received)` answers the call with a message. `refuse(read, error)` answers it with an error,
+    if there will be no message. Before `answer` replies with a received message (not a peeked one), it must
+    call `deliver`, and pass `written` to the reply.
     """
 
     __slots__ = (
@@ -221,7 +221,7 @@ class RemoteRead(Pending):
         completion.add_done_callback(self._found)
 
     def look_up(self, lookup_id: int, operation: Lookup) -> None:
-        """Receives or peeks by LookupIdentifier; `peek` selects which.
+        """Receives a message by LookupIdentifier, or peeks it if the attribute `peek` is set.
 
         Raises what OpenQueue.lookup and TransactedQueue.lookup raise.
         """
@@ -240,7 +240,9 @@ class RemoteRead(Pending):
             completion.add_done_callback(lambda _: budget.leave(0))
 
     def cancel(self, error: MSMQError | None = None) -> bool:
-        """Ends a waiting read with `error` (OPERATION_CANCELLED). Returns False if it does not wait."""
+        """Ends a waiting read with `error` (by default OPERATION_CANCELLED). Returns False if the read is not
+        waiting.
+        """
         return self.request is not None and self.request.cancel(error)
 
     def abandon(self) -> None:
@@ -262,21 +264,24 @@ class RemoteRead(Pending):
     # ---- the second phase
 
     def deliver(self, key: bytes | int, lookup_id: int) -> None:
-        """Notes that the message is being sent to the reader, which will end the read by `key`."""
+        """Notes that the locked message is being sent to the reader. The reader will end the read by
+        `key`.
+        """
         self.args = self.call = None  # releases the packet and the connection
         self.key = key
         self.lookup_id = lookup_id
         self.remote.delivered[key] = self
 
     def written(self, whole: bool) -> None:
-        """Called when the transport has accepted the reply, or has been lost before that."""
+        """Called when the transport has accepted the whole reply (`whole`), or was lost before that."""
         if not whole:
             self.put_back()
 
     def put_back(self) -> None:
-        """Makes the message available again at its old place (RR_NACK), for any reason.
+        """Makes the message available again at its old place, because the reader has rejected it (RR_NACK) or
+        can no longer end the read.
 
-        Has no effect if the read is over.
+        Has no effect if the read has already ended.
         """
         with suppress(MSMQError):  # the read is over, or its queue has been deleted
             self.end(Ack.NACK)
@@ -285,7 +290,7 @@ class RemoteRead(Pending):
         """Ends the read (Dequeue Message End).
 
         With RR_ACK the message is removed, or becomes part of its transaction; otherwise it is put back. The
-        read is over at once; the completion is resolved when the change is durable.
+        read has then ended; the completion is resolved when the change is durable.
 
         Raises MESSAGE_NOT_FOUND if the read is already over, and what OpenQueue.end raises.
         """

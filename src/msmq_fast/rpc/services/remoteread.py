@@ -1,8 +1,9 @@
 """The interface RemoteRead (MS-MQRR): other queue managers read queues of this one, also in transactions.
 
-There is no transaction coordinator, so a client can enlist only in transactions that this queue manager
-already knows. A receive in an unknown transaction gets a transaction of its own, as 3.1.4.13 requires.
-R_EndTransactionalReceive, the only further call of such a client, commits or aborts it.
+This server has no transaction coordinator, so a client can enlist only in transactions that this queue
+manager already knows. For a receive in an unknown transaction, a transaction of this queue manager is begun,
+as 3.1.4.13 requires. The client then calls only R_EndTransactionalReceive, which commits or aborts this
+transaction.
 """
 
 from __future__ import annotations
@@ -115,12 +116,12 @@ _NO_TRANSACTION: Final = bytes(16)
 
 
 class EntryRead(RemoteRead):
-    """A read that the reader ends by its request identifier, before its time-out (PendingRequestEntry)."""
+    """A read that the reader must end by its request identifier before a time-out (PendingRequestEntry)."""
 
     __slots__ = ("_timed",)
 
     def __init__(self, timed: dict[EntryRead, float], *read: Any) -> None:
-        """`timed` holds the reads that must be ended when their time-out expires."""
+        """`timed` is the collection of reads that are ended if their time-out expires."""
         super().__init__(*read)
         self._timed = timed
 
@@ -143,7 +144,9 @@ class RemoteReadService:
         policy: InterfacePolicy | None = None,
         cleanup: float = CLEANUP,
     ) -> None:
-        """Unless `policy` allows less, calls must be encrypted, as on Windows (<19>)."""
+        """Calls must be encrypted, as on Windows (<19>), unless `policy` allows a lower authentication
+        level.
+        """
         self._manager = manager
         self._queues = queues
         self._ports = ports
@@ -155,7 +158,7 @@ class RemoteReadService:
         )
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
-        """Returns the results of a failed operation. A failure to open a queue is an exception."""
+        """Returns the results of a failed operation. Raises RpcFault if the operation is to open a queue."""
         opnum = call.opnum
         if opnum in (Opnum.OPEN_QUEUE, Opnum.OPEN_QUEUE_FOR_MOVE):
             raise RpcFault(hresult)
@@ -165,14 +168,14 @@ class RemoteReadService:
     # ---- time
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds at which `expire` is due, None for never."""
+        """Returns the time at which `expire` is due, in monotonic seconds; None if it is not."""
         return next(iter(self._timed.values()), None)
 
     def expire(self, now: float) -> None:
-        """Pending Request Cleanup Timer Event (3.1.5.1): makes messages available again whose reads were not
-        ended in time.
+        """Handles the Pending Request Cleanup Timer Event (3.1.5.1): if the reader has not ended a read in
+        time, makes its message available again.
 
-        The time begins with the delivery of the message, because a waiting read has nothing to end.
+        The time of a read begins when its message is delivered, since a read that waits has no message yet.
         """
         for read, due in list(self._timed.items()):
             if due > now:
@@ -192,7 +195,7 @@ class RemoteReadService:
     def open_queue(self, call: Call, args: OpenQueueArgs) -> OpenQueueResults:
         """R_OpenQueue (3.1.4.2)."""
         if args.dwAccess not in (Access.RECEIVE, Access.PEEK):
-            raise InvalidParameter(f"there is no access mode 0x{args.dwAccess:X}")
+            raise InvalidParameter(f"unknown access mode 0x{args.dwAccess:X}")
         return OpenQueueResults(pphContext=self._open(call, args, Access(args.dwAccess)).context)
 
     def open_queue_for_move(self, call: Call, args: OpenQueueForMoveArgs) -> OpenQueueForMoveResults:
@@ -209,7 +212,7 @@ class RemoteReadService:
 
     def _open(self, call: Call, args: Any, access: Access) -> RemoteQueue:
         if args.dwShareMode not in (Share.DENY_NONE, Share.DENY_RECEIVE):
-            raise InvalidParameter(f"there is no share mode 0x{args.dwShareMode:X}")
+            raise InvalidParameter(f"unknown share mode 0x{args.dwShareMode:X}")
         try:
             name = name_of(args.pQueueFormat)
         except IllegalFormatName as error:
@@ -277,7 +280,7 @@ class RemoteReadService:
         return read
 
     def _read(self, call: Call, args: Any) -> tuple[EntryRead, Cursor | None]:
-        """Checks all arguments of the client. Returns the read that the call starts, and its cursor."""
+        """Checks all arguments of the client. Returns (read that the call starts, its cursor or None)."""
         action, lookup_id = args.ulAction, args.LookupId
         lookup = LOOKUPS.get(action)
         if lookup is None:
@@ -285,16 +288,18 @@ class RemoteReadService:
         else:
             good = lookup_id and not args.hCursor and not args.ulTimeout
         if not good:
-            raise InvalidParameter(f"action 0x{action:08X} with lookup identifier {lookup_id}")
+            raise InvalidParameter(
+                f"invalid arguments for a read: action 0x{action:08X}, lookup identifier {lookup_id}"
+            )
         remote: RemoteQueue = call.handles.get(args.phContext, QUEUE)
         request_id = args.dwRequestId
         if request_id in remote.pending or request_id in remote.delivered:
-            raise InvalidParameter("the request identifier is in use")
+            raise InvalidParameter("another read already has this request identifier")
         cursor = None
         if args.hCursor:
             cursor = remote.cursor(args.hCursor)
             if cursor is None:
-                raise MSMQError("there is no such cursor", code=STATUS_INVALID_HANDLE)
+                raise MSMQError("the queue has no cursor with this handle", code=STATUS_INVALID_HANDLE)
         asked = (remote, call, args, action, request_id, args.ulTimeout)
         read = EntryRead(self._timed, *asked, self._answer, self._refuse)
         read.peek = action in _PEEKS if lookup is None else lookup[1]
@@ -313,7 +318,9 @@ class RemoteReadService:
             read.start(cursor)
 
     def _join(self, read: EntryRead, identifier: UUID) -> Transaction | None:
-        """Enlist the read in a transaction. Returns the transaction if this call began it, otherwise None."""
+        """Enlist the read in the transaction `identifier`. Returns the transaction if this method began it,
+        otherwise None.
+        """
         check_usage(read.remote.opened.queue)
         if read.peek:
             raise TransactionUsage(
@@ -380,7 +387,7 @@ class RemoteReadService:
         return CancelReceiveResults()
 
     def end_receive(self, call: Call, args: EndReceiveArgs) -> EndReceiveResults | None:
-        """R_EndReceive (3.1.4.9). With RR_ACK it is answered when the removal is durable."""
+        """R_EndReceive (3.1.4.9). A call with RR_ACK is answered when the removal is durable."""
         return self._end(call, args, False, EndReceiveResults())
 
     def end_transactional_receive(
@@ -413,8 +420,8 @@ class RemoteReadService:
     ) -> EnlistRemoteTransactionResults:
         """R_QMEnlistRemoteTransaction (3.1.4.12).
 
-        There is no transaction coordinator that could use the token, so only a transaction that is already
-        known here can be enlisted in.
+        This server has no transaction coordinator, which would use the token, so the call succeeds only for a
+        transaction that this queue manager already knows.
         """
         try:
             self._manager.transactions.find(UUID(bytes_le=bytes(args.pTransactionId)))
@@ -427,7 +434,9 @@ class RemoteReadService:
     ) -> SetUserAcknowledgementClassResults:
         """R_SetUserAcknowledgementClass (3.1.4.14)."""
         if args.usClass not in (0, RECEIVE_REJECTED):
-            raise InvalidParameter(f"0x{args.usClass:04X} cannot be set")
+            raise InvalidParameter(
+                f"0x{args.usClass:04X} is not an acknowledgement class that an application may set"
+            )
         remote: RemoteQueue = call.handles.get(args.phContext, QUEUE)
         core = remote.opened.queue.core
         key = full_lookup_id(core, args.LookupId)
@@ -445,12 +454,12 @@ class RemoteReadService:
     # ---- moving
 
     def move_message(self, call: Call, args: MoveMessageArgs) -> MoveMessageResults | None:
-        """R_MoveMessage (3.1.4.10). Without a transaction it is answered when the move is durable."""
+        """R_MoveMessage (3.1.4.10). Without a transaction, the call is answered when the move is durable."""
         remote: RemoteQueue = call.handles.get(args.phContextFrom, QUEUE)
         source = remote.opened.queue
         to = self._moves.get(args.ullContextTo)
         if to is None or self._queues.owned(to.handle, call.association) is None:
-            raise InvalidHandle("no queue is open for moving under this number")
+            raise InvalidHandle("no queue with this context is open for moving")
         if to.opened.queue.family is not source.family:
             raise MSMQError("the two queues are not a queue and its subqueue", code=STATUS_INVALID_PARAMETER)
         lookup_id = full_lookup_id(source.core, args.LookupId)

@@ -38,8 +38,8 @@ class SectionType(IntEnum):
 
 
 class Section(NamedTuple):
-    """One SectionBuffer (2.2.6): `allocated` is SectionSizeAlloc, the bytes that `data` would have with the
-    whole body.
+    """One SectionBuffer (2.2.6). `allocated` is SectionSizeAlloc: the number of bytes that `data` would have
+    if it contained the whole body.
     """
 
     kind: SectionType
@@ -48,7 +48,7 @@ class Section(NamedTuple):
 
 
 def _extensions(aborts: int, moves: int, subqueue: str, dead_letter: str) -> bytes:
-    """Returns ExtensionHeader, SubqueueHeader, DeadLetterHeader and ExtendedAddressHeader.
+    """Returns the bytes of ExtensionHeader, SubqueueHeader, DeadLetterHeader and ExtendedAddressHeader.
 
     The time of the last move is not stored, so LastMoveTime is 0.
     """
@@ -81,7 +81,8 @@ def extension_headers(received: Received, queue: Queue, path_of: Callable[[int],
 def message_packet(received: Received, queue: Queue, path_of: Callable[[int], str]) -> bytes:
     """Returns the Message Packet Structure of a message of `queue`.
 
-    It has the packet as stored, with the expiry time as TimeToReachQueue, and the `extension_headers`.
+    It consists of the stored packet, whose TimeToReachQueue is replaced by the time at which the message
+    expires, and the `extension_headers`.
     """
     packet = received.packet
     within = int.from_bytes(packet[_TTRQ : _TTRQ + 4], "little")
@@ -97,8 +98,8 @@ def sections(stored: bytes, packet: bytes, max_body: int, max_compound: int) -> 
 
     The reader limits the bytes of the body (dwMaxBodySize) or, for a message that arrived by HTTP, of the
     compound message (dwMaxCompoundMessageSize). The first section has everything before the body and the
-    first bytes of the body. If that is not the whole body, a second section has what follows the body and its
-    padding.
+    first bytes of the body. If these are not the whole body, a second section has the data after the body and
+    its padding.
     """
     size = len(packet)
     http = int.from_bytes(stored[_USER_FLAGS : _USER_FLAGS + 4], "little") & _HTTP

@@ -21,7 +21,7 @@ _ANY_ADDRESS = bytes(4)
 
 
 class TowerError(ValueError):
-    """The octets are not a valid tower."""
+    """Raised if octets are not a valid tower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ def decode_floors(octets: bytes | memoryview) -> tuple[Floor, ...]:
     data = bytes(octets)
     count, at = _half(data, 0)
     if count > MOST_FLOORS:
-        raise TowerError(f"{count} floors")
+        raise TowerError(f"a tower has {count} floors: at most {MOST_FLOORS} are allowed")
     floors = []
     for _ in range(count):
         left, at = _piece(data, at)
         right, at = _piece(data, at)
         if not left:
-            raise TowerError("a floor without a protocol identifier")
+            raise TowerError("a floor has no protocol identifier")
         floors.append(Floor(left, right))
     if at != len(data):
         raise TowerError(f"{len(data) - at} octets follow the last floor")
@@ -57,7 +57,7 @@ def decode_floors(octets: bytes | memoryview) -> tuple[Floor, ...]:
 
 def _half(data: bytes, at: int) -> tuple[int, int]:
     if at + 2 > len(data):
-        raise TowerError(f"cut off at octet {at}")
+        raise TowerError(f"the tower is truncated at octet {at}")
     return _COUNT.unpack_from(data, at)[0], at + 2
 
 
@@ -80,16 +80,20 @@ class TcpTower:
 
     @classmethod
     def of_floors(cls, floors: tuple[Floor, ...]) -> TcpTower | None:
-        """Returns the tower of these floors; None for any other protocol sequence. Raises TowerError."""
+        """Returns the tower of these floors; None if they are of another protocol sequence. Raises TowerError
+        if they are malformed.
+        """
         if len(floors) < 2:
-            raise TowerError(f"{len(floors)} floors")
+            raise TowerError(f"a tower has {len(floors)} floors: at least 2 are needed")
         interface, syntax = _syntax(floors[0]), _syntax(floors[1])
         rest = floors[2:]
         if tuple(floor.protocol for floor in rest) != (_CONNECTION_ORIENTED, _TCP, _IP):
             return None
         port, address = rest[1].right, rest[2].right
         if len(port) != 2 or len(address) != 4:
-            raise TowerError(f"a port of {len(port)} octets, an address of {len(address)}")
+            raise TowerError(
+                f"a port of {len(port)} octets and an address of {len(address)}: expected 2 and 4"
+            )
         return cls(interface, syntax, _PORT.unpack(port)[0], address)
 
     def encode(self) -> bytes:
@@ -111,6 +115,6 @@ class TcpTower:
 
 def _syntax(floor: Floor) -> SyntaxId:
     if floor.protocol != _UUID or len(floor.left) != _SYNTAX.size or len(floor.right) != _VERSION.size:
-        raise TowerError("one of the first two floors names no interface and no transfer syntax")
+        raise TowerError("the first two floors must name an interface and a transfer syntax")
     _, uuid, major = _SYNTAX.unpack(floor.left)
     return SyntaxId(UUID(bytes_le=uuid), major, _VERSION.unpack(floor.right)[0])

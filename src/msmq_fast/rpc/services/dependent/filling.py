@@ -26,8 +26,9 @@ _WIDE: Final = 2  # bytes of a character
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The members of a buffer for one array: the array, its size in units of `unit` bytes, and the length of
-    the content.
+    """The names of the members of a buffer that describe one array: the array itself, its size, and the
+    length of its content. Size and length count units of `unit` bytes. `too_small` is the HRESULT if the
+    content does not fit.
     """
 
     array: str
@@ -75,8 +76,8 @@ _PROVIDER_NAME: Final = _Place(
 def fill(buffer: Record, received: Received, now_s: int) -> int:
     """Copies a message into the members that the client requested. `now_s` is Unix time.
 
-    Returns 0, or the HRESULT of the first array that is too small. In that case the buffer has all lengths,
-    and each array as much content as fits.
+    Returns 0, or the HRESULT of the first array that is too small. In that case the buffer has the lengths of
+    all contents, and each array has as much of its content as fits.
     """
     message = Message.from_packet(received.packet)
     security = message.security or SecurityHeader()
@@ -145,14 +146,16 @@ def _values(
 
 
 def _set_values(record: Record, values: dict[str, Any]) -> None:
-    """Sets the values. Members that are NULL stay NULL."""
+    """Sets these members of a record. Members that are NULL stay NULL."""
     for name, value in values.items():
         if getattr(record, name) is not None:
             setattr(record, name, value)
 
 
 def _put(old: Record, place: _Place, content: bytes) -> int:
-    """Fills an array without changing its size."""
+    """Puts `content` into an array without changing the size of the array. Returns 0, or the HRESULT if it is
+    too small.
+    """
     _set_values(old, {place.length: len(content) // place.unit})
     if getattr(old, place.array) is None:
         return 0
@@ -176,8 +179,8 @@ def _all(one: FormatName | None, several: tuple[FormatName, ...]) -> str:
 
 
 def _put_wide(record: Record, place: _Place, content: bytes) -> int:
-    """Fills an array of characters, which is sent with the length of the text. On input, its length is the
-    client's room for it.
+    """Puts a text into an array of characters, whose size becomes that of the text. The length member has the
+    client's room for the text at first. Returns 0, or the HRESULT if the array is too small.
     """
     needed = len(content) // _WIDE
     room = getattr(record, place.length)

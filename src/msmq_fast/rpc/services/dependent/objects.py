@@ -64,7 +64,7 @@ class DependentObjects:
         values, named = to_create(given)
         part = self._part(path)
         if named is not None and self._part(named) != part:
-            raise IllegalPropertyValue("PROPID_Q_PATHNAME names another queue")
+            raise IllegalPropertyValue("PROPID_Q_PATHNAME differs from the path of the queue to be created")
         security = None if descriptor is None else _descriptor(descriptor)
         return self._manager.create_queue(f".\\{part}", token=token, security=security, **values)
 
@@ -85,8 +85,8 @@ class DependentObjects:
     # ---- properties
 
     def properties(self, token: Token, name: FormatName, asked: Sequence[tuple[int, int]]) -> list[Variant]:
-        """R_QMGetObjectProperties: returns the values of properties that are requested by number and
-        VARTYPE.
+        """R_QMGetObjectProperties: returns the values of the properties `asked`, which are pairs of number
+        and VARTYPE.
         """
         queue = self._find(name)
         self._manager.guard.read_properties(token, queue)
@@ -166,7 +166,9 @@ class DependentObjects:
 
 def _parts(given: int) -> SecurityInformation:
     if not given or given & ~sum(SecurityInformation):
-        raise InvalidParameter(f"0x{given:08X} does not select parts of a descriptor")
+        raise InvalidParameter(
+            f"SECURITY_INFORMATION 0x{given:08X} is not a valid selection of parts of a descriptor"
+        )
     return SecurityInformation(given)
 
 

@@ -62,8 +62,8 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class _Property:
-    """`name` is the name in QueueProperties, empty if a program cannot set the property. `of` reads it from a
-    queue.
+    """One queue property. `name` is its name in QueueProperties, empty if a program cannot set the property.
+    `of` returns its value for a queue.
     """
 
     type: VarType
@@ -131,8 +131,7 @@ def _property(number: int) -> _Property:
 
 
 def to_create(given: Iterable[tuple[int, Variant]]) -> tuple[dict[str, Any], str | None]:
-    """Returns the arguments of QueueManager.create_queue, and the path name if the properties include
-    PROPID_Q_PATHNAME.
+    """Returns (arguments for QueueManager.create_queue, path name from PROPID_Q_PATHNAME or None).
 
     Raises PROPERTY for an unknown or repeated property or a wrong type, PROPERTY_NOTALLOWED for a property
     that cannot be given at creation, and ILLEGAL_PROPERTY_VALUE.
@@ -160,10 +159,10 @@ def to_set(given: Iterable[tuple[int, Variant]]) -> dict[str, Any]:
 
 
 def read(manager: QueueManager, queue: Queue, asked: Iterable[tuple[int, int]]) -> list[Variant]:
-    """Returns the values of properties that are requested by number and VARTYPE.
+    """Returns the values of the properties `asked`, which are pairs of number and VARTYPE.
 
-    The type is either the property's own, or VT_NULL for any type. Raises PROPERTY for an unknown property or
-    another type.
+    A VARTYPE must be that of the property, or VT_NULL, which stands for any type. Raises PROPERTY for an
+    unknown property or another type.
     """
     values: list[Variant] = []
     for number, type_ in asked:

@@ -50,7 +50,7 @@ class DependentQueue:
 
     @property
     def format_name(self) -> str:
-        """OpenQueueDescriptor.FormatName."""
+        """The format name with which the queue was opened (OpenQueueDescriptor.FormatName)."""
         return str(self.opened.format_name)
 
     def reader(self) -> OpenQueue:
@@ -69,7 +69,7 @@ class DependentQueue:
         """Open Cursor: returns its handle. Raises INSUFFICIENT_RESOURCES if there are too many cursors."""
         opened = self.reader()
         if len(opened.cursors) >= MOST_CURSORS:
-            raise InsufficientResources(f"{MOST_CURSORS} cursors are open")
+            raise InsufficientResources(f"{MOST_CURSORS} cursors are open, which is the limit")
         cursor = opened.open_cursor()
         if cursor.number == RESERVED_CURSOR:
             cursor.close()
@@ -80,7 +80,7 @@ class DependentQueue:
         """Returns a cursor. Raises INVALID_HANDLE if this queue has no such cursor."""
         cursor = self.reader().cursors.get(number)
         if cursor is None:
-            raise InvalidHandle(f"there is no cursor {number}")
+            raise InvalidHandle(f"the queue has no cursor with the handle {number}")
         return cursor
 
     def close_cursor(self, number: int) -> None:
@@ -112,7 +112,9 @@ class DependentQueues:
         QueueManager.open raises, INSUFFICIENT_RESOURCES, and ACCESS_DENIED for outgoing queues.
         """
         if len(self._by_context) >= MOST_OPEN:
-            raise InsufficientResources(f"{MOST_OPEN} queues are open for dependent clients")
+            raise InsufficientResources(
+                f"{MOST_OPEN} queues are open for dependent clients, which is the limit"
+            )
         text = str(name)
         if access is Access.SEND:
             self._check_destinations(call.caller, text)
@@ -134,7 +136,7 @@ class DependentQueues:
     def _check_destinations(self, caller: Caller, text: str) -> None:
         """Raises an error if the caller may not send to the destinations.
 
-        Each name of another computer makes this computer connect to it.
+        The destinations of other computers are limited, because this computer connects to each of them.
         """
         for element in self._manager.directory.expand(text).split(","):
             elsewhere = self._manager.elsewhere(element)
@@ -143,13 +145,17 @@ class DependentQueues:
             if not caller.name and not self._anonymous_outgoing:
                 raise AccessDenied("anonymous callers may not send to other computers")
             if not self._manager.answer_queues.admits(elsewhere):
-                raise InsufficientResources(f"{self._manager.answer_queues.most} outgoing queues")
+                raise InsufficientResources(
+                    f"{self._manager.answer_queues.most} outgoing queues exist, which is the limit"
+                )
 
     def check_admin_queue(self, caller: Caller, name: FormatName) -> None:
-        """Raises ACCESS_DENIED if the caller may not have acknowledgments sent to that queue."""
+        """Raises ACCESS_DENIED if the caller may not request acknowledgments that are sent to the queue
+        `name`.
+        """
         bound = not caller.name and not self._anonymous_outgoing
         if bound and self._manager.elsewhere(str(name)) is not None:
-            raise AccessDenied("anonymous callers may not have acknowledgments sent to other computers")
+            raise AccessDenied("anonymous callers may not request acknowledgments to other computers")
 
     def of_handle(self, call: Call, handle: bytes | None) -> DependentQueue:
         """Returns the queue with a handle. Raises RpcFault for an invalid handle."""

@@ -68,13 +68,15 @@ class DependentRead(Pending):
         self._request: ReadRequest | None = None
 
     def start(self) -> None:
-        """Reads now, or when a message arrives. Raises what the queue raises."""
+        """Starts the read: it ends now, or when a message arrives. Raises what reading from the queue
+        raises.
+        """
         request = self._begin()
         self._request = request
         request.completion.add_done_callback(self._got)
 
     def abandon(self) -> None:
-        """Called when the client no longer waits."""
+        """Called when the client no longer waits for the reply."""
         if self._request is not None:
             self._request.cancel()
 

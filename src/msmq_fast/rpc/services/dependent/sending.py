@@ -57,7 +57,8 @@ _REFUSALS: Final = {
 
 
 def message_of(buffer: Any) -> Message:
-    """Returns the message in the buffer of a send (CACTransferBufferV1), not stamped yet.
+    """Returns the message in the buffer of a send (CACTransferBufferV1), without the fields that are set when
+    it is sent.
 
     Raises INVALID_PARAMETER, ILLEGAL_PROPERTY_VALUE or ILLEGAL_FORMATNAME if the buffer breaks a rule of
     3.1.5.2.
@@ -96,13 +97,13 @@ def _or(value: int | None, default: int) -> int:
 
 def _delivery(value: int | None) -> Delivery:
     if value not in (None, 0, 1):
-        raise IllegalPropertyValue(f"pDelivery is {value}")
+        raise IllegalPropertyValue(f"pDelivery is {value}: expected 0 or 1")
     return Delivery(value or 0)
 
 
 def _bits(value: int | None, mask: int, name: str) -> int:
     if value is not None and value & ~mask:
-        raise IllegalPropertyValue(f"{name} is 0x{value:02X}")
+        raise IllegalPropertyValue(f"{name} is 0x{value:02X}: only the bits of 0x{mask:02X} are allowed")
     return value or 0
 
 
@@ -134,7 +135,7 @@ def _privacy(value: int | None) -> int:
 
 
 def _security(buffer: Any) -> SecurityHeader | None:
-    """Returns the SecurityHeader, or None if the buffer has nothing for one."""
+    """Returns the SecurityHeader of the message, or None if the buffer has no values for one."""
     header = SecurityHeader(
         encrypted=bool(buffer.bEncrypted),
         sender_id=_array(buffer.ppSenderID, buffer.uSenderIDLen),
@@ -148,12 +149,12 @@ def _security(buffer: Any) -> SecurityHeader | None:
     if not header.sender_id_type:
         header.sender_id = b""  # without a type, there is no sender identifier
     if len(header.certificate) > _MOST_CERTIFICATE:
-        raise InvalidParameter(f"a certificate has {_MOST_CERTIFICATE} bytes at most")
+        raise InvalidParameter(f"the certificate has more than {_MOST_CERTIFICATE} bytes")
     if header.signature:
         header.default_provider = bool(buffer.fDefaultProvider)
         if header.default_provider:
             if buffer.pulProvType != PROV_RSA_FULL:
-                raise InvalidParameter("the type of the default provider is PROV_RSA_FULL")
+                raise InvalidParameter("with the default provider, pulProvType must be PROV_RSA_FULL")
         elif buffer.ppwcsProvName is None:
             raise InvalidParameter("ppwcsProvName is missing")
         else:
@@ -164,8 +165,8 @@ def _security(buffer: Any) -> SecurityHeader | None:
 
 
 def _signature(buffer: Any) -> bytes:
-    """Returns the signature to use. Of two signatures, that is the MSMQ 2.0 signature, which follows the MSMQ
-    1.0 signature.
+    """Returns the signature in the buffer. If there are two, an MSMQ 1.0 signature followed by an MSMQ 2.0
+    signature, returns the latter.
     """
     data = _array(buffer.ppSignature, buffer.ulSignatureSize)
     if buffer.pulAuthProvNameLenProp is None:
@@ -187,8 +188,8 @@ class Sender:
     def send(self, queue: DependentQueue, buffer: Any, transaction: Transaction | None) -> Completion[int]:
         """Enqueues the message of a buffer.
 
-        The completion returns the ordinal of the message identifier when the message is durable or has become
-        part of the transaction. With several queues it is the ordinal of the first copy.
+        The completion is resolved when the message is durable or has become a part of the transaction. Its
+        result is the ordinal of the message identifier; for several queues, that of the first copy.
 
         Raises what `message_of`, the open queue and signing raise. Raises ACCESS_DENIED if the queue is not
         open for sending, or if the caller may not use the administration queue that the message names. Raises
@@ -234,7 +235,7 @@ class Sender:
         return opened.send_packets([packet]).then(lambda sent: kept(sent[0]))
 
     def _finish(self, packet: bytes, queue: Queue, token: Token) -> bytes:
-        """Returns the packet as it is enqueued.
+        """Returns the form of the packet in which it is enqueued.
 
         A packet that the client has signed, or encrypted for a queue of this computer, is verified and
         decrypted like a packet from another computer.

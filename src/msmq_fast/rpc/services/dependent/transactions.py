@@ -1,8 +1,8 @@
 """Internal transactions of dependent clients (MS-MQMP 3.1.4.14 … 3.1.4.16, 3.1.7.3).
 
-A client names its unit of work; the handle of the transaction commits or aborts it. Only the
-association that enlisted a unit of work can use it, so others cannot send or receive in it by guessing its
-identifier.
+A client chooses the identifier of its unit of work, and commits or aborts it by the context handle of the
+transaction. Only the association that enlisted a unit of work can use it, so others cannot send or receive in
+it by guessing its identifier.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class DependentTransactions:
         return self._open[identifier].transaction
 
     def knows(self, call: Call, identifier: UUID) -> bool:
-        """Whether the client has enlisted the transaction."""
+        """Whether the client has enlisted a transaction with this identifier."""
         entry = self._open.get(identifier)
         return entry is not None and entry.association is call.association
 
@@ -97,8 +97,8 @@ class DependentTransactions:
         entry.transaction.leave()
 
     def _forget(self, entry: InternalTransaction) -> None:
-        """Removes a transaction from the table, unless its identifier belongs to a later one, after an abort
-        for idleness.
+        """Removes a transaction from the table, unless a later transaction has the same identifier: this one
+        may have been aborted before because it was idle.
         """
         identifier = entry.transaction.identifier
         if self._open.get(identifier) is entry:
