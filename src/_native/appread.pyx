@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True
-"""Reading msgpack (docs/reference/application-protocol.md 4); see appread.pxd."""
+"""Reads msgpack (docs/reference/application-protocol.md 4); see appread.pxd."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -11,7 +11,7 @@ cdef enum:
 
 
 class FrameFault(ValueError):
-    """The payload of a frame does not have the layout that its type prescribes."""
+    """Raised if the payload of a frame does not have the layout that its type prescribes."""
 
 
 cdef int read_uint(Cursor* c, uint64_t* out) noexcept nogil:
@@ -104,7 +104,9 @@ cdef int read_u32(Cursor* c, uint32_t* out) noexcept nogil:
 
 
 cdef int read_message(Cursor* c, OutMessage* m) noexcept nogil:
-    """Reads one message array. Returns -1 if it breaks the layout. The builder checks the ranges of values."""
+    """Reads one message array. Returns -1 if it does not have the right layout. The ranges of values are checked later, by the
+    PacketBuilder.
+    """
     cdef uint32_t fields, i, size
     cdef int bad = 0
     memset(m, 0, sizeof(OutMessage))
@@ -212,7 +214,9 @@ cdef int64_t utf16_units(const uint8_t* p, size_t size) noexcept nogil:
 
 
 cdef size_t utf16_to_utf8(const uint8_t* p, size_t units, uint8_t* out) noexcept nogil:
-    """Returns the number of bytes written (at most 3 per unit). Lone surrogates, which a peer may send, become U+FFFD."""
+    """Converts `units` units of UTF-16LE to UTF-8 at `out`. Returns the number of bytes written, at most 3 per unit. Lone surrogates, which
+    a peer may send, become U+FFFD.
+    """
     cdef size_t i = 0, n = 0
     cdef uint32_t cp, low, two, next_two
     # Most labels and names are ASCII: converts four units at once.
@@ -285,7 +289,7 @@ cdef int read_send(Cursor* c, uint32_t* handle, uint32_t* flags, uint32_t* count
 
 
 def send_head(payload not None):
-    """Returns (handle, flags, count, transaction) of a SEND payload after checking all of it. Transaction 0 means none. Raises
+    """Checks a whole SEND payload. Returns (handle, flags, number of messages, transaction); transaction 0 means none. Raises
     FrameFault.
     """
     cdef const uint8_t[::1] view = payload

@@ -8,7 +8,8 @@ The buffers come from the network. The steps for each column:
 2. Each of them checks every length and offset against the buffers before reading the data, null rows included.
 3. `gather` replaces dictionary indices by their values. `places` numbers the distinct texts of a column.
 
-All of them raise ValueError, and OverflowError(size) if rows that share bytes would need more than `most` bytes.
+All of these functions raise ValueError. Rows may share bytes; the functions that copy the bytes of each row raise OverflowError(size) if
+the copies would need more than `most` bytes.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize

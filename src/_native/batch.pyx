@@ -217,7 +217,9 @@ cdef class Writer:
         return 0
 
     def unit(self):
-        """A unit of work as a context manager: kept at the end, rolled back if an exception is raised. Returns the writer."""
+        """Returns a context manager for a unit of work, which is kept at the end, or rolled back if an exception is raised. Its value is
+        the writer.
+        """
         cdef Unit unit = Unit.__new__(Unit)
         unit._writer = self
         return unit
@@ -323,7 +325,7 @@ cdef class Writer:
             self._check()
         pack = &self._current.packs[which]
         if length == 0 or length > 0xFFFF or (pack.count and pack.entry_size != length):
-            raise ValueError("the entries of a table have one length, from 1 to 65535")
+            raise ValueError("all entries of a table must have the same length, from 1 to 65535")
         if batch_entry(self._current, which, entry, length, lazy) < 0:
             _refuse(self)
         number = self._next_number[which]

@@ -403,8 +403,9 @@ cdef class EventEncoder(Encoder):
     def encode(self, uint64_t start, uint64_t stop, size_t max_rows) -> Encoded:
         """Encodes durable events with start <= number < stop, at most `max_rows`. Pass `next` of the result as `start` of the next call.
 
-        `first` is the number of the first event found: greater than `start` if events are missing. `finished` is True if the feed, or the
-        requested range, ends at `next`. A damaged record is skipped and counted. Raises StoreError if the store failed.
+        In the result, `first` is the number of the first event found, which is greater than `start` if events are missing. `finished` is
+        True if the feed, or the requested range, ends at `next`. Damaged records are skipped and counted. Raises StoreError if the store
+        failed.
         """
         cdef Stretch s
         cdef Encoded encoded = Encoded.__new__(Encoded)

@@ -266,9 +266,10 @@ cdef int add_stored(Rows rows, uint64_t key, const PositionRecord* record, size_
 
 
 def stored(Tables tables not None, uint32_t queue, uint64_t start, uint64_t stop, size_t max_rows, uint64_t max_bytes) -> Rows:
-    """Returns messages of a queue in a store with start <= LookupIdentifier < stop, in queue order; `next` is a LookupIdentifier here.
+    """Returns the messages of a queue in a store with start <= LookupIdentifier < stop, in queue order.
 
-    The limits are those of `scan`. Invalid position records are left out; `damaged` has their keys.
+    `max_rows` and `max_bytes` limit the result as in `scan`. In the result, `next` is the LookupIdentifier at which the next call begins,
+    and `damaged` has the keys of invalid position records, which are left out.
     """
     cdef Rows rows = Rows.__new__(Rows)
     cdef const PositionRecord* record

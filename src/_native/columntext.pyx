@@ -77,7 +77,7 @@ cdef int put_guid(Cells* c, const uint8_t* guid) noexcept nogil:
 
 
 cdef int put_identifier(Cells* c, const uint8_t* guid, uint32_t ordinal) noexcept nogil:
-    r"""{guid}\ordinal"""
+    r"""Adds the text {guid}\ordinal as a value."""
     cdef uint8_t* out
     if make_room(&c.data, 49):
         return ENOMEM

@@ -184,10 +184,10 @@ cdef int arrived(QueueBase core, const Slot* slot, bytes packet) except -1:
 
 
 def dead_letter(QueueBase target not None, bytes packet not None, int reason) -> bool:
-    """Puts a message that no queue accepted into a dead-letter queue, in the current unit. Returns False if there was no room and it was
-    discarded.
+    """Puts a message that no queue accepted into a dead-letter queue, in the current unit. Returns False if the message was discarded,
+    because there was no room or during flow control.
 
-    During flow control, messages from other computers are discarded, too. Raises ValueError for a malformed packet.
+    Raises ValueError for a malformed packet.
     """
     cdef LedgerBase ledger = target.ledger
     cdef UserMessage m

@@ -2,8 +2,8 @@
 """InStreams: decides which incoming transactional messages are accepted (MS-MQQB 3.1.5.8.6), and stores which were accepted (DU-12).
 
 A stream advances in the unit that stores its message. There is one record per stream and commit: the first message of a stream in a batch
-adds it, later ones change it in place. A batch depends on earlier batches with messages of the same streams. If one of those fails, the
-batch also fails, so that a stream never has a gap.
+adds it, later messages change it in place. A batch depends on earlier batches with messages of the same streams. If one of those batches
+fails, this batch also fails, so that a stream never has a gap.
 
 Nothing proves that a message is from the queue manager that it names. Therefore there may be several streams of one source and destination,
 each with a home. The home of a stream is the group of addresses from which its sequences begin:
@@ -12,7 +12,7 @@ each with a home. The home of a stream is the group of addresses from which its 
    peer that begins a sequence in the name of another queue manager, even with a great identifier, begins a stream of its own.
 2. A sequence can continue from any address: a peer moves, has several addresses, or uses another router. Its message must name the
    identifier, and as the previous number the last one that was accepted, which only its sender knows. OrderAcks are then sent to that
-   address, and the home of the stream changes to it, unless that home has a stream of its own.
+   address, and the home of the stream becomes the home of that address, unless this already has a stream of its own.
 3. A first message can arrive a second time, from an address outside the home of its stream. It is a repetition if its content is the same.
    Otherwise it begins another sequence, with a stolen identifier.
 4. Identifiers of sequences are times and small numbers, which can be guessed. Therefore wrong guesses about one source and destination have

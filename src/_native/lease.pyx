@@ -41,7 +41,7 @@ def lease(QueueCore core not None, uint32_t owner, size_t max_count, uint64_t ma
 
 
 def lock_again(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t owner) -> int:
-    """Locks those of these messages that are available for `owner`. Returns how many it locked."""
+    """Locks, for `owner`, those of these messages that are available. Returns how many it locked."""
     cdef Py_ssize_t number
     cdef Slot* slot = NULL
     cdef int locked = 0
@@ -74,7 +74,7 @@ def leased(QueueCore core not None, const uint64_t[::1] keys not None, uint64_t 
 
 
 def settle(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t owner) -> int:
-    """Removes, with the current unit, those of the messages that `owner` has locked. Returns their number.
+    """Removes, with the current unit, those of the messages that `owner` has locked. Returns how many it removed.
 
     Messages that were purged or deleted meanwhile do not count. Messages whose packets are needed for side effects and cannot be read stay
     locked as damaged. If the commit of a removal fails, Ledger.reap repeats the removal.
@@ -99,7 +99,9 @@ def settle(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t 
 
 
 def chain(Ledger ledger not None, uint64_t after) -> int:
-    """Makes the current batch fail if batch `after` fails (0 for none). Returns its number, for batches that depend on it."""
+    """Makes the current batch fail if the batch with the number `after` fails (0 means none). Returns the number of the current batch, for
+    batches that depend on it.
+    """
     if after:
         ledger.writer.depends_on(after)
     return ledger.writer.batch_number()

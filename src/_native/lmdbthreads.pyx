@@ -131,7 +131,8 @@ cdef class LmdbWriter(Writer):
     def close(self):
         """Commits the gathered batch, calls its listeners, and ends the thread. Closing twice has no effect.
 
-        A unit that is still open is abandoned. Operations that listeners add meanwhile are also committed, for a limited number of rounds.
+        A unit that is still open is rolled back. Operations that listeners add meanwhile are also committed, for a limited number of
+        rounds.
         """
         if self._closed:
             return

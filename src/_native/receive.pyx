@@ -485,7 +485,7 @@ cdef class Receiver:
 cdef int parse_kept(bytes packet, UserMessage* m) except -1:
     cdef int fault = parse_user_message(<const uint8_t*>PyBytes_AS_STRING(packet), PyBytes_GET_SIZE(packet), m)
     if fault or m.session_offset:
-        raise ValueError(f"not a UserMessage packet to be kept (fault {fault})")
+        raise ValueError(f"not a UserMessage packet without SessionHeader (fault {fault})")
     return 0
 
 
