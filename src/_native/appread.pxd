@@ -38,7 +38,7 @@ cdef int read_send(Cursor* c, uint32_t* handle, uint32_t* flags, uint32_t* count
                    OutMessage* first) noexcept nogil
 # Returns the number of UTF-16 units of this UTF-8 text. Returns -1 if it is malformed or contains a NUL, since a NUL ends a label.
 cdef int64_t utf16_units(const uint8_t* p, size_t size) noexcept nogil
-# Returns the number of bytes written (at most 3 per unit). Lone surrogates, which a peer may send, become U+FFFD.
+# Converts UTF-16LE to UTF-8. Returns the number of bytes, at most 3 per unit. Lone surrogates, which a peer may send, become U+FFFD.
 cdef size_t utf16_to_utf8(const uint8_t* p, size_t units, uint8_t* out) noexcept nogil
 
 

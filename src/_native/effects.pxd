@@ -7,7 +7,7 @@ from msmq_fast._native.positions cimport Slot
 from msmq_fast._native.queuebase cimport QueueBase
 
 
-# Returns the packet of a message that leaves. None: it cannot be read; the message stays, locked as damaged.
+# Returns the packet of a message that is about to leave. None: the packet cannot be read, and the message stays, locked as damaged.
 cdef bytes packet_of(QueueBase core, Slot* slot)
 # Applies the side effects of a removal. Returns True if the stored content now belongs to another queue. `slot` may be invalid afterwards.
 cdef bint apply_side_effects(LedgerBase ledger, uint32_t queue, uint8_t role, QueueBase journal, const Slot* slot, bytes packet, int reason) except -1

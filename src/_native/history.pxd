@@ -65,7 +65,7 @@ cdef class DuplicateHistory(CommitListener):
     # Sets the identity of a UserMessage. It is the same for every copy that the sender transmits, whatever its hop count or route. The
     # identity of an encrypted message depends on the decrypted body: pass the decrypted packet if it is for this queue manager.
     cdef void identify(self, const uint8_t* packet, const UserMessage* m, Identity* identity) noexcept
-    # Returns what is known of a message, and refreshes a hit. Inserts nothing.
+    # Returns whether a message was added before: NEW, DURABLE or PENDING. A known message gets the time of this sighting. Adds nothing.
     cdef Sighting sight(self, Identity* identity, uint32_t now) noexcept
     # Adds a message. With a writer, the entry is kept or lost with its current batch: call it inside the unit that stores the message.
     # `origin`, below ORIGINS, selects the part of the table that it uses.

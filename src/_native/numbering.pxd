@@ -20,9 +20,9 @@ cdef bint stream_left(QueueBase core) except -1
 cdef int number(QueueBase core, const Slot* slot, NumberedPosition* record) except -1
 # Stores the state of a sequence with the current batch.
 cdef int stream_changed(QueueBase core) except -1
-# Notes that a queue now sends this sequence; None: no queue does.
+# Notes that queue `core` now sends the sequence `identifier`; None: no queue sends it any more.
 cdef int send_stream(LedgerBase ledger, uint64_t identifier, QueueBase core) except -1
-# Notes that a FinalAck for this position in a sequence is for the message `key`.
+# Notes that a FinalAck for message number `number` of the sequence `identifier` belongs to the message `key` of this queue.
 cdef int expect_final(QueueBase core, uint32_t ordinal, uint64_t key, uint64_t identifier, uint32_t number) except -1
 
 

@@ -12,7 +12,7 @@ from msmq_fast._native.tables cimport ReadListener
 
 
 cdef class QueueReading(QueueRemoval):
-    """Completed by QueueReading (queue.pxd)."""
+    """The layer of a queue that locks, receives and returns messages. QueueCore (queue.pxd) completes it."""
     cdef size_t _transferred(self, const uint64_t[::1] keys, uint32_t owner) except? 0
     cdef bint _release(self, uint64_t key, uint32_t owner) except -1
     cdef int _expire_later(self, uint64_t key) except -1

@@ -13,7 +13,7 @@ from msmq_fast._native.undo cimport Undoable
 
 
 cdef class QueueRemoval(QueueBase):
-    """Completed by QueueRemoval (queue.pxd)."""
+    """The layer of a queue that removes messages. QueueCore (queue.pxd) completes it."""
     cdef int _erase(self, Slot* slot, int event) except -1
     cdef int _take_out(self, Slot* slot, int event) except -1
     cdef int _postpone(self, Slot* slot, int event, int reason) except -1
@@ -61,7 +61,7 @@ cdef class DeferredDelete(ReadListener):
     cdef uint64_t _bytes
     cdef list _packets
     cdef object _sink
-    # Returns False if no more packets are to be read at a time.
+    # Returns False, without adding the message, if the batch already has as many packets as are read at a time.
     cdef bint add(self, const PendingDelete* entry) except -1
     cdef int start(self, object sink) except -1
     cdef int _remove(self) except -1
@@ -70,12 +70,12 @@ cdef class DeferredDelete(ReadListener):
 
 # Undoes the side effects of a removal, with the current unit. Returns False if an acknowledgment has already been sent.
 cdef bint undo_side_effects(list side_effects) except -1
-# Called when the receiver has a message: it leaves, or waits for its FinalAck (DU-14). Call inside a unit; the next two functions have
-# units of their own.
+# Called when the receiver has confirmed that it has a message: removes it, or keeps it for its FinalAck (DU-14). Call inside a unit; the
+# next two functions have units of their own.
 cdef int retire(QueueRemoval core, uint64_t key) except -1
 cdef int retire_one(QueueRemoval core, uint64_t key) except -1
 cdef int retire_all(QueueRemoval core, uint64_t[::1] keys) except -1
 # Keeps a message locked until its FinalAck arrives, or can no longer arrive (AMB-35).
 cdef int hold_for_final(QueueRemoval core, Slot* slot, const NumberedPosition* record) except -1
-# Called when the outcome of a message is known, or will never be: `reason` is a MessageClass (DU-15).
+# Called when the outcome of a sent message is known, or can never become known: removes the message. `reason` is a MessageClass (DU-15).
 cdef int finish_outgoing(QueueRemoval core, uint64_t key, int reason) except -1

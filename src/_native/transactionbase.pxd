@@ -64,7 +64,7 @@ cdef packed struct OperationEntry:
 
 
 cdef class TransactionBase(CommitListener):
-    """Completed by Transaction (transaction.pxd)."""
+    """The list of operations of a transaction. Transaction (transaction.pxd) completes it."""
     cdef readonly Ledger ledger
     cdef readonly uint32_t owner        # under which it locks messages
     cdef readonly uint32_t number       # 20 bits, in the TransactionHeader of what it sends
