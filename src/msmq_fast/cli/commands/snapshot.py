@@ -21,7 +21,8 @@ __all__ = ["COMMAND", "add_snapshot", "snapshot"]
 _LOOK = 0.2  # seconds between two looks how far it is
 
 
-def _add_arguments(parser: Parser) -> None:
+def add_snapshot(parser: Parser) -> None:
+    """Add the target and the options of a copy that the server makes."""
     parser.add_argument(
         "target", metavar="DIR", help="directory for the copy, on the server's machine; must not exist"
     )
