@@ -53,7 +53,7 @@ class DirectoryEnvironment:
 
 
 class EmbeddedDirectory(SearchableDirectory):
-    """Fulfils `DirectoryProvider`. All objects are in memory; the store has one record for each.
+    """Implements `DirectoryProvider`. All objects are in memory; the store has one record for each.
 
     Do not call an operation inside another unit of work. A caller that wants to write in the same unit passes
     a function `join`, which is called inside the unit. Reads see a change at once; the change is undone if

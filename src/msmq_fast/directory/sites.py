@@ -56,7 +56,9 @@ class Topology:
         self._gates_due = now + self._intervals.gates
 
     def next_deadline(self) -> float | None:
-        """Return when the first timer is due in monotonic seconds, None if none is running."""
+        """Return the time, in monotonic seconds, at which the first timer is due; None if no timer is
+        running.
+        """
         return earliest(self._sites_due, self._gates_due)
 
     def expire(self, now: float) -> None:

@@ -18,7 +18,7 @@ from msmq_fast.store.completion import Completion
 
 
 class WorkgroupDirectory(SearchableDirectory):
-    """Fulfils `DirectoryProvider` as MSMQ in workgroup mode does: direct and private names only."""
+    """Implements `DirectoryProvider` as MSMQ in workgroup mode does: direct and private names only."""
 
     integrated = False
     server = ""

@@ -129,7 +129,7 @@ class ServerConnection:
 
     @property
     def finished(self) -> bool:
-        """Whether the transport must be closed now, since all output is written."""
+        """Whether the transport must be closed now: the connection is closing, and all output is written."""
         return self.closing and not self._outbox
 
     def data_to_send(self) -> list[Buffer]:

@@ -147,7 +147,9 @@ def _matches(token: Token, ace: Ace, is_owner: bool) -> bool:
 
 
 def _holds(token: Token, wanted: Sid, is_owner: bool) -> bool:
-    """SidInToken (2.5.3.1.1). PRINCIPAL_SELF never matches, because queues do not stand for a principal."""
+    """Whether the SID `wanted` is in the token: SidInToken (2.5.3.1.1). PRINCIPAL_SELF never matches, because
+    queues do not stand for a principal.
+    """
     if wanted == OWNER_RIGHTS:
         return is_owner
     return wanted != PRINCIPAL_SELF and wanted in token.sids

@@ -4,8 +4,8 @@ __all__ = ["SddlError", "SecurityDataError"]
 
 
 class SecurityDataError(ValueError):
-    """A SID, an ACL or a descriptor is malformed; the text says where."""
+    """Raised if a SID, an ACL, a descriptor, or other security data is malformed; the text says where."""
 
 
 class SddlError(SecurityDataError):
-    """A descriptor string is malformed; the text says where."""
+    """Raised if a descriptor string is malformed; the text says where."""

@@ -91,7 +91,7 @@ class Sid:
 
     @property
     def sub_authorities(self) -> tuple[int, ...]:
-        """SubAuthority, in order."""
+        """The numbers of SubAuthority, in order."""
         return struct.unpack_from(f"<{self.data[1]}I", self.data, _HEAD)
 
     @property

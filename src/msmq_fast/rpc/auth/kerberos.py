@@ -82,14 +82,14 @@ def _check_strength(flags: int, level: AuthLevel) -> None:
 
 
 class _KerberosMechanism:
-    """The part that both sides share: protection of messages after the last leg."""
+    """The part that acceptor and initiator share: the protection of messages after the last leg."""
 
     _context: Any = None  # gss.SecurityContext; what python-gssapi declares for it differs by function
     _done = False
 
     @property
     def complete(self) -> bool:
-        """Whether the legs are done."""
+        """Whether all legs of the authentication are done."""
         return self._done
 
     def signature_size(self, *, privacy: bool) -> int:

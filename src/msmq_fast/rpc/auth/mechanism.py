@@ -39,7 +39,7 @@ class Mechanism(Protection, Protocol):
 
     @property
     def complete(self) -> bool:
-        """Whether the legs are done."""
+        """Whether all legs of the authentication are done."""
 
     @property
     def blocking(self) -> bool:
@@ -93,7 +93,7 @@ class Context:
 
     @property
     def complete(self) -> bool:
-        """Whether the legs are done and no failure has occurred since."""
+        """Whether all legs of the authentication are done, and no failure has occurred since."""
         return self._mechanism.complete and not self._failed
 
     @property

@@ -135,14 +135,16 @@ class NtlmServer:
 
 
 class _NtlmMechanism:
-    """The part that both sides share: protection of messages once the session key is known."""
+    """The part that acceptor and initiator share: the protection of messages once the session key is
+    known.
+    """
 
     _session: NtlmSession | None = None
     blocking = False
 
     @property
     def complete(self) -> bool:
-        """Whether the legs are done."""
+        """Whether all legs of the authentication are done."""
         return self._session is not None
 
     def signature_size(self, *, privacy: bool) -> int:

@@ -36,7 +36,7 @@ def _unexpected(what: str) -> NoReturn:
 
 
 class _Negotiation:
-    """The part that both sides share: passes messages to the chosen mechanism, and signs the
+    """The part that acceptor and initiator share: passes messages to the chosen mechanism, and signs the
     mechanism list.
     """
 
@@ -49,7 +49,7 @@ class _Negotiation:
 
     @property
     def complete(self) -> bool:
-        """Whether the legs are done."""
+        """Whether all legs of the authentication are done."""
         return self._done
 
     @property

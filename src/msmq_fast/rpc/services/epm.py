@@ -112,7 +112,9 @@ class EndpointMapper:
         return _FREE.results(args, entry_handle=None, status=0)
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
-        """No method of this interface fails with an HRESULT."""
+        """Raises RpcFault with the HRESULT as status, since no operation of this interface returns an
+        HRESULT.
+        """
         raise RpcFault(hresult)
 
     # ---- inside

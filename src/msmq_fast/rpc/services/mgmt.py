@@ -81,5 +81,7 @@ class Management:
         return _NAME.results(args, princ_name=name, status=status)
 
     def failed(self, call: Call, args: Any, hresult: int) -> Any:
-        """No method of this interface fails with an HRESULT."""
+        """Raises RpcFault with the HRESULT as status, since no operation of this interface returns an
+        HRESULT.
+        """
         raise RpcFault(hresult)

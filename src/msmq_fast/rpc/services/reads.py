@@ -292,7 +292,7 @@ class RemoteRead(Pending):
         With RR_ACK the message is removed, or becomes part of its transaction; otherwise it is put back. The
         read has then ended; the completion is resolved when the change is durable.
 
-        Raises MESSAGE_NOT_FOUND if the read is already over, and what OpenQueue.end raises.
+        Raises MESSAGE_NOT_FOUND if the read has already ended, and what OpenQueue.end raises.
         """
         lookup_id, self.lookup_id = self.lookup_id, None
         if lookup_id is None:

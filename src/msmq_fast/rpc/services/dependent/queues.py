@@ -77,7 +77,9 @@ class DependentQueue:
         return cursor.number
 
     def cursor(self, number: int) -> Cursor:
-        """Returns a cursor. Raises INVALID_HANDLE if this queue has no such cursor."""
+        """Returns the cursor with the handle `number`. Raises INVALID_HANDLE if this queue has no such
+        cursor.
+        """
         cursor = self.reader().cursors.get(number)
         if cursor is None:
             raise InvalidHandle(f"the queue has no cursor with the handle {number}")
@@ -136,7 +138,8 @@ class DependentQueues:
     def _check_destinations(self, caller: Caller, text: str) -> None:
         """Raises an error if the caller may not send to the destinations.
 
-        The destinations of other computers are limited, because this computer connects to each of them.
+        The number of destinations on other computers is limited, because this computer connects to each of
+        them.
         """
         for element in self._manager.directory.expand(text).split(","):
             elsewhere = self._manager.elsewhere(element)

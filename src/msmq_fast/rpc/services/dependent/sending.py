@@ -178,7 +178,7 @@ def _signature(buffer: Any) -> bytes:
 
 
 class Sender:
-    """Sends for dependent clients."""
+    """Sends messages for dependent clients."""
 
     def __init__(self, manager: QueueManager, queues: DependentQueues, signing: Signing | None) -> None:
         self._manager = manager

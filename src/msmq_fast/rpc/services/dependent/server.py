@@ -32,7 +32,7 @@ class DependentPolicy:
 
 
 class SupportingServer:
-    """The server for dependent clients. qmcomm and qmcomm2 share one."""
+    """The server for dependent clients. The services of qmcomm and qmcomm2 share one object."""
 
     def __init__(self, manager: QueueManager, policy: DependentPolicy) -> None:
         self.manager = manager
