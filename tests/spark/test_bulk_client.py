@@ -259,7 +259,7 @@ def test_addresses(url: str, address: tuple[str, int, bool]) -> None:
     ],
 )
 def test_what_is_no_address(url: str) -> None:
-    with pytest.raises(ValueError, match="no address of a queue manager") as wrong:
+    with pytest.raises(ValueError, match="not a valid address of a queue manager") as wrong:
         Endpoint(url)
     assert "s3cret" not in str(wrong.value)
 
@@ -278,7 +278,7 @@ def test_where_the_token_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert Endpoint("http://h", token="given").secret() == "given"  # noqa: S106
     assert "given" not in repr(Endpoint("http://h", token="given"))  # noqa: S106
     for bad in ("two words", "línea", "a\r\nX-Evil: 1"):
-        with pytest.raises(ValueError, match="cannot be sent"):
+        with pytest.raises(ValueError, match="only printable ASCII"):
             Endpoint("http://h", token=bad).secret()
     with pytest.raises(ValueError, match="cannot be read"):
         Endpoint("http://h", token_file=str(tmp_path / "absent")).secret()
