@@ -1,6 +1,4 @@
-"""The clocks and the random source that the server passes to the lower packages, so that tests can replace
-them.
-"""
+"""The clocks and the random source that the server passes to the lower packages: those use no others."""
 
 from __future__ import annotations
 
