@@ -1,7 +1,7 @@
 """Batch operations of operators on many messages: list, move, copy, send again, import.
 
-One call handles one batch and returns the position that it reached; pass this position to the next call. Each
-batch that changes something is one durable unit of the queue manager. See `connection.admin.messages`.
+One call handles one batch and returns the position that it reached; pass this position to the next call. The
+changes of one batch are stored together or not at all. See `connection.admin.messages`.
 """
 
 from __future__ import annotations

@@ -419,9 +419,9 @@ class BulkClient:
         If the connection breaks off, `content` is sent again if it is a sequence; an iterator cannot be sent
         again.
 
-        `queue` is the queue for rows that name none. `defaults` maps the names of columns to the values that
-        replace missing or null ones; it also holds the other parameters of the call: `transactional`,
-        `transaction`, `message_id`, `unknown`.
+        `queue` is the destination of rows that name no queue. `defaults` maps the names of columns to the
+        values that replace missing or null ones; it also holds the other parameters of the call:
+        `transactional`, `transaction`, `message_id`, `unknown`.
         """
         query: dict[str, Any] = {"writer": writer, "batch": batch, "part": part, "attempt": attempt}
         if queue is not None:

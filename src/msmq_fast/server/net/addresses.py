@@ -48,7 +48,7 @@ def local_addresses(listening: tuple[str, ...]) -> frozenset[str]:
 
 def is_own_address(listening: tuple[str, ...], advertised: str) -> Callable[[str], bool]:
     """Return a function that tests whether a connection to an address would reach this machine itself. If one
-    of `listening` is a wildcard, that is so for every loopback address.
+    of `listening` is a wildcard, the function also returns True for every loopback address.
     """
     own = local_addresses(listening) | {advertised}
     wildcard = any(_is_wildcard(host) for host in listening)

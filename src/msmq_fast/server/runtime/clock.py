@@ -1,4 +1,6 @@
-"""The clocks and the random source that the server passes to the lower packages: those use no others."""
+"""The clocks and the random source that the server passes to the lower packages, so that tests can replace
+them.
+"""
 
 from __future__ import annotations
 
