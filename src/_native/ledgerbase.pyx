@@ -182,7 +182,7 @@ cdef class LedgerBase:
         return undo_in_ledger(self, token, <const QueueUndo*>data, kept)
 
     cdef int _delete_stored(self, uint32_t queue, uint8_t role, const Slot* slot, int event, int reason, bint moved) except -1:
-        """Deletes a stored message with the current unit. If the commit fails, reap() deletes it again, with its side effects.
+        """Deletes a stored message with the current unit. If the commit fails, reap() repeats the deletion and its side effects.
 
         Takes one more reference to the source of the message until the deletion is durable. `moved`: the content now belongs to another
         queue and is not deleted.

@@ -76,7 +76,7 @@ class _Content:
 
     @property
     def decoded(self) -> Decoded:
-        """The body as `msmq_fast.bodies.decode` decodes it, by the body type and the first bytes, with notes.
+        """The body, decoded by `msmq_fast.bodies.decode` according to the body type and the first bytes.
         Never raises: see `Decoded.error`.
 
         Each access decodes the body again.

@@ -351,7 +351,7 @@ class Transfer:
             self._grant(now)
 
     def resolved(self, number: int, addresses: list[str], now: float) -> None:
-        """Called with the addresses of a host, in the order in which they are to be tried."""
+        """Connect the link `number`, whose host name was resolved, to the first address that answers."""
         link = self._table.numbered(number)
         if link is not None and link.state is LinkState.RESOLVING:
             allowed = [each for each in addresses if self._is_own(each) or link.may_lead_to(each)]

@@ -122,7 +122,7 @@ def static_routes(declared: list[RouteDeclaration]) -> dict[UUID | str, tuple[Ta
 
 
 def named_routers(declared: tuple[str, ...]) -> frozenset[str]:
-    """Return mqqb.routers: addresses and GUIDs, each in canonical form."""
+    """Return the addresses and GUIDs of the setting `mqqb.routers`, each in canonical form."""
     return frozenset(str(_guid(text) or _canonical(text)) for text in declared)
 
 

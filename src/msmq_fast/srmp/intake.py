@@ -152,8 +152,8 @@ class Intake:
             self._report(packet)
 
     def unit(self, effect: Callable[[], None]) -> Completion[int]:
-        """Run `effect` in a unit of work of its own; return the status of the answer, which is available when
-        the unit is durable.
+        """Run `effect` in a unit of work of its own. Return the HTTP status with which the request is
+        answered: the completion is resolved when the unit is durable.
         """
         completion: Completion[int] = Completion()
         with self._writer.unit() as writer:

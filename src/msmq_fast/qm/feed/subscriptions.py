@@ -114,8 +114,8 @@ class Subscriptions:
         return [self._seen(self._all[name]) for name in sorted(self._all)]
 
     def get(self, name: str) -> Subscription:
-        """Returns a subscription, even one that is dropped, because its events were deleted. Raises
-        SubscriptionNotFound, ValueError for an invalid name.
+        """Returns a subscription, even one that was dropped because its events were deleted. Raises
+        SubscriptionNotFound; ValueError for an invalid name.
         """
         found = self._all.get(check_name(name))
         if found is None:

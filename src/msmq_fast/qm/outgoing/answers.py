@@ -202,7 +202,7 @@ class AnswerQueues:
             self._pool(queue).add(queue)
 
     def _closed(self, queue: OutgoingQueue) -> None:
-        """Called for each outgoing queue that was deleted."""
+        """Forget a deleted outgoing queue, and free its place in the budget of queues for answers."""
         self._doomed.pop(queue, None)
         if queue.answers_only:
             self._pool(queue).remove(queue)

@@ -39,8 +39,8 @@ class Selection:
     until_us: int = EVER
 
     def admits(self, arrived_us: int, message_class: int) -> bool:
-        """Whether the arrival time and the class of a message match. Only then its packet is read, to check
-        the label.
+        """Whether the arrival time and the class of a message match the filter. Only if they do is its packet
+        read, to check the label.
         """
         return self.since_us <= arrived_us <= self.until_us and self.message_class in (None, message_class)
 

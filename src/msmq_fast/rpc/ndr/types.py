@@ -1,9 +1,10 @@
 """The types from which the tables of interfaces are declared; they mirror the IDL.
 
 Values in Python: integers are `int`, GUIDs uuid.UUID, context handles 20 bytes or None for NULL. A pointer is
-None or the value of its target. Strings are `str` without the NUL. Arrays of bytes are `bytes` (any buffer
-when they are written), arrays of WCHAR without the string attribute `bytes` in UTF-16LE, other arrays lists.
-Structures are records (`Struct.record`). A union is the value of the selected arm alone.
+None or the value of its target. Strings are `str` without the NUL. Arrays of bytes are `bytes` (when
+they are written, any buffer is accepted). Arrays of WCHAR that lack the `string` attribute are `bytes` in
+UTF-16LE. Other arrays are lists. Structures are records (`Struct.record`). A union is the value of the
+selected arm alone.
 
 `size`, `length` and `switch` correspond to size_is, length_is and switch_is. Each is the name of a parameter,
 or of a field in the same structure, that gives a count or selects an arm.

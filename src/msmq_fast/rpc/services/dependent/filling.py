@@ -146,7 +146,7 @@ def _values(
 
 
 def _set_values(record: Record, values: dict[str, Any]) -> None:
-    """Sets these members of a record. Members that are NULL stay NULL."""
+    """Sets the members of a record that `values` names. Members that are NULL stay NULL."""
     for name, value in values.items():
         if getattr(record, name) is not None:
             setattr(record, name, value)
