@@ -63,8 +63,8 @@ def survey(QueueCore core not None, uint64_t after, uint64_t upto, size_t count)
     """Returns available messages in the order of their arrival, as (lookup id, packet size in bytes, arrival in Unix microseconds,
     MessageClass).
 
-    The MessageClass of a dead letter is the reason why it became one; that of any other message is its own class. Returns at most `count` messages,
-    whose arrival sequence is greater than `after` and not greater than `upto`.
+    The MessageClass of a dead letter is the reason why it became one; that of any other message is its own class. Returns at most `count`
+    messages, whose arrival sequence is greater than `after` and not greater than `upto`.
     """
     cdef Slot* heads[BANDS]
     cdef Slot* slot = NULL

@@ -262,9 +262,7 @@ cdef class QueueRemoval(QueueBase):
         return 0
 
     cdef int _postpone(self, Slot* slot, int event, int reason) except -1:
-        """Removes a message from the list only. Later, reap() reads the packet, which the side effects need, and deletes the message from
-        the store.
-        """
+        """Removes a message from the list only. Later, reap() reads the packet for the side effects, and deletes the stored message."""
         cdef PendingDelete entry
         pending_delete_of(&entry, self.ordinal, self.role, slot, event, reason)
         mark_side_effects(&entry, self.role, slot, reason)
@@ -320,9 +318,7 @@ cdef class QueueRemoval(QueueBase):
             return self._postpone(slot, EVENT_PURGED, reason_of(self, EVENT_PURGED))
 
     cdef int _return(self, Slot* slot) except -1:
-        """Called when the removal of a received message failed: makes it available at its old place, or purges it if the queue was purged
-        or deleted meanwhile.
-        """
+        """Makes a message whose removal failed available at its old place, or purges it if the queue was purged or deleted meanwhile."""
         slot.flags &= ~FLAG_REMOVING
         if self.gone or slot.owner == OWNER_PURGED:
             return self._erase(slot, EVENT_PURGED)
@@ -348,9 +344,7 @@ cdef class QueueRemoval(QueueBase):
         return 0
 
     cdef int _expire(self, Slot* slot) except -1:
-        """Called when TimeToBeReceived or TimeToReachQueue of a message has passed: removes it, or notes that it expires when it is
-        unlocked (DM-213, ST-1).
-        """
+        """Removes a message whose TimeToBeReceived or TimeToReachQueue has passed, if it is locked when it is unlocked (DM-213, ST-1)."""
         if slot.state == STATE_AVAILABLE:
             self._erase(slot, EVENT_EXPIRED)
             self.expired_total += 1

@@ -44,7 +44,7 @@ __all__ = ["uploads", "workers", "world"]
         ({"body": ["x"], "response_queue": ["DIRECT=nonsense"]}, "row 0: response_queue: "),
         (
             {"body": ["x"], "response_queue": [f"{REMOTE},{REMOTE}"]},
-            "response_queue: a message can name only one",
+            "response_queue: this message can have only one response or admin queue",
         ),
         ({"body": ["x"], "message_id": ["{6b29fc40}\\1"]}, "row 0: message_id has the form {GUID}\\number"),
         ({"body": ["x"], "message_id": [ORIGINAL[:-2] + "4294967296"]}, "row 0: message_id has the form"),

@@ -190,7 +190,7 @@ def test_a_sequence_begins_when_the_one_before_is_over() -> None:
         ring.begin(7)
     ring.begin(8)
     assert ring.assign(2, 2) == 1
-    with pytest.raises(ValueError, match="not in the order of its sequence"):
+    with pytest.raises(ValueError, match="is not greater than that of the message before it"):
         ring.assign(2, 3)
 
 

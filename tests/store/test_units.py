@@ -120,7 +120,7 @@ def test_an_undo_that_raises_ends_the_store_and_the_others_run() -> None:
     writer.begin_unit()
     writer.on_roll_back(lambda: undone.append(1))
     writer.on_roll_back(lambda: [].pop())
-    with pytest.raises(ExceptionGroup, match="cannot be undone"):
+    with pytest.raises(ExceptionGroup, match="could not be undone"):
         writer.roll_back()
     assert undone == [1]
     assert failures
