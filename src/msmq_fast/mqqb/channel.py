@@ -61,7 +61,7 @@ def straight(host: str, manager: UUID | None) -> tuple[Target, ...]:
 
 
 Protect = Callable[[int, bytes], bytes | None]
-"""Called with (lookup id, packet) of a message; returns the encrypted packet to transmit.
+"""Encrypts a message: called with its (lookup id, packet), returns the encrypted packet to transmit.
 
 Returns None if the message cannot be encrypted and was therefore removed from its queue.
 """
@@ -71,13 +71,13 @@ class Carrier(Protocol):
     """Assigns channels to sessions; implemented by `transfer.Transfer`."""
 
     def submit(self, channel: OutgoingChannel, now: float) -> None:
-        """Called when a channel has messages to send."""
+        """Called when a channel has messages to send: sends them."""
 
     def hold(self, channel: OutgoingChannel) -> None:
-        """Called when the queue of a channel was paused."""
+        """Called when the queue of a channel was paused: sends no more of its messages."""
 
     def release(self, channel: OutgoingChannel, now: float) -> None:
-        """Called when the queue of a channel was resumed."""
+        """Called when the queue of a channel was resumed: sends its messages again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +118,15 @@ class OutgoingChannel:
     # ---- what the queue tells, see `qm.queues.outgoing.Channel`
 
     def has_work(self) -> None:
-        """Called when messages are available."""
+        """Let the carrier send the messages of the queue; called when messages are available."""
         context = self._context
         context.carrier.submit(self, context.monotonic())
         context.touch()
 
     def held(self, on_hold: bool) -> None:
-        """Called when the queue was paused (`on_hold` is True) or resumed (False)."""
+        """Let the carrier stop sending when the queue was paused (`on_hold` is True), and send again when it
+        was resumed (False).
+        """
         context = self._context
         if on_hold:
             context.carrier.hold(self)
@@ -199,7 +201,8 @@ class OutgoingChannel:
             self._sequences.transmitted(self.core, now)
 
     def ended(self, owner: int, *, idle: bool) -> None:
-        """Called when a session that served the queue has ended; `idle`: because it was idle.
+        """Make the messages that an ended session has sent ready to be sent again, unless the session ended
+        because it was `idle`.
 
         After an idle session, the resend timer decides when the messages are sent again. Without this rule, a
         receiver that does not answer would get them over and over (AMB-17).
@@ -248,7 +251,7 @@ class OutgoingChannel:
         self.queue.next_attempt = self._context.unix_time() + math.ceil(wait)
 
     def come_home(self) -> bool:
-        """Called when the destination host is this computer; returns whether the messages of this outgoing
-        queue go to a local queue from now on.
+        """Deliver the messages of this outgoing queue to a local queue, because the destination host is this
+        computer. Returns whether they go to a local queue from now on.
         """
         return self.queue.deliver_locally()

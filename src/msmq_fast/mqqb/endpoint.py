@@ -141,15 +141,15 @@ class Endpoint:
     # -------------------------------------------------------------------- the sessions, see SessionOwner
 
     def answered(self, session: Session) -> None:
-        """Called when the peer has accepted our EstablishConnection."""
+        """Notify `transfer` that the peer of a session has accepted our EstablishConnection."""
         self.transfer.answered(session)
 
     def opened(self, session: Session, now: float) -> None:
-        """Called when the handshake is complete."""
+        """Notify `transfer` that the handshake of a session is complete."""
         self.transfer.opened(session, now)
 
     def closed(self, session: Session, now: float) -> None:
-        """Called when the session has ended."""
+        """Forget a session that has ended, count its reason, and notify `transfer` and `on_close`."""
         self.sessions.discard(session)
         if not session.initiator:
             self._admission.leave(session.peer_address)
@@ -160,7 +160,7 @@ class Endpoint:
             self._on_close(session)
 
     def gone(self, session: Session) -> None:
-        """Called when the transport of an ended session is closed."""
+        """Notify `transfer` that the transport of an ended session is closed."""
         self.transfer.gone(session)
 
     # ---------------------------------------------------------------------------------------- pings

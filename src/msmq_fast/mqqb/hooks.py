@@ -75,10 +75,14 @@ class Forward(Protocol):
 
 
 Trace = Callable[[ParsedMessage, "Destination"], None]
-"""Called when a message with BaseHeader.Flags.TR was put into a local queue (3.1.5.8.9)."""
+"""Reports a message with BaseHeader.Flags.TR that was put into a local queue: called with the message and the
+destination (3.1.5.8.9).
+"""
 
 TraceSent = Callable[[ParsedMessage, str], None]
-"""Called when a message with BaseHeader.Flags.TR was sent to the peer at an address (3.1.7.1.7)."""
+"""Reports a message with BaseHeader.Flags.TR that was sent: called with the message and the address of the
+peer (3.1.7.1.7).
+"""
 
 
 MustWait = Callable[[bytes, MessageClass], bool]
@@ -90,8 +94,8 @@ The message then stays undecided, and the session ends as it does when there is 
 
 
 Brought = Callable[[bytes, str], None]
-"""Called for each arriving message that requests an acknowledgment, with the GUID of its source as on the
-wire, and the address of the peer that delivered it.
+"""Remembers which peer delivers the messages of a source: called for each arriving message that requests an
+acknowledgment, with the GUID of its source as on the wire, and the address of the peer that delivered it.
 """
 
 

@@ -33,7 +33,7 @@ class KeyWait:
         return memoryview(self._room)
 
     def commit(self, count: int) -> None:
-        """Note that `count` bytes were written into the buffer."""
+        """Keep the `count` bytes that were written into the buffer."""
         self._came += memoryview(self._room)[:count]
 
     def end(self) -> bytes:

@@ -65,7 +65,7 @@ class PeerSession(Protocol):
         """Called when the only queue that sends on the session was paused."""
 
     def resume(self) -> None:
-        """Called when a queue of the session was resumed after `pause`."""
+        """Called when a queue that sends on the session was resumed after a call of `pause`."""
 
     def pump(self, now: float) -> None:
         """Send everything that is due."""

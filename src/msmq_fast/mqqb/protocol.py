@@ -113,13 +113,13 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
             self._session = None
 
     def pause_writing(self) -> None:
-        """Called when the peer reads more slowly than we send."""
+        """Called by asyncio when the peer reads more slowly than we send: stop sending."""
         if self._session is not None:
             self._session.pause_sending(self._monotonic())
             self._timer.arm(self._session.next_deadline())
 
     def resume_writing(self) -> None:
-        """Called when the peer has caught up."""
+        """Called by asyncio when the peer has caught up: send again."""
         if self._session is not None:
             self._touch()
             self._session.resume_sending(self._monotonic())
@@ -135,7 +135,9 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
     # ------------------------------------------------------------------------------------------ the session
 
     def _changed(self, _: Session) -> None:
-        """Called when the session changed outside of a call from the transport."""
+        """Pump the session in the next iteration of the event loop, because the session changed outside of a
+        call from the transport.
+        """
         if not self._look_due:  # as `_wake`, without another call: this happens for each message
             self._look_due = True
             self._loop.call_soon(self._woken)

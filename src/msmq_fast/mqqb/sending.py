@@ -100,8 +100,8 @@ class Outbox:
             channel.acknowledged(self._owner, lookup_ids)
 
     def abandon(self, *, idle: bool = False) -> None:
-        """Called when the session has ended: remove acknowledged messages; the others wait for another
-        session.
+        """Remove the acknowledged messages of a session that has ended; the other messages wait for another
+        session. `idle`: whether the session ended because it was idle.
         """
         released = self._window.abandon()
         self.settle_removed()

@@ -34,7 +34,9 @@ from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 from msmq_fast.timing import NEVER
 
 Wake = Callable[["Session"], None]
-"""Called when something happened outside a call (a commit, new work): `Session.pump` must run."""
+"""Schedules a call of `Session.pump`; called by the session when something happened outside a call from the
+transport (a commit, new work).
+"""
 
 
 class Session:
@@ -439,7 +441,7 @@ class Session:
             self._active = False
 
     def resume(self) -> None:
-        """Called when a queue was resumed: the next header restores the window (3.1.7.14)."""
+        """Restore the window in the next header, because a queue of this session was resumed (3.1.7.14)."""
         if self._paused:
             self._paused = False
             self.resize()
@@ -595,6 +597,6 @@ class Session:
         self.wake()  # so that the connection closes, whichever side ended the session
 
     def gone(self) -> None:
-        """Called by the transport, once, when it is closed; `close` was called before."""
+        """Notify the owner that the transport is closed. Called once by the transport, after `close`."""
         if self._owner is not None:
             self._owner.gone(self)

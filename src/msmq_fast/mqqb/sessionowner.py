@@ -13,16 +13,16 @@ class SessionOwner(Protocol[S]):
     """Is notified of the events of a session; passed to the constructor of `Session`."""
 
     def answered(self, session: S) -> None:
-        """Called when the peer has accepted our EstablishConnection."""
+        """Called when the peer of the session has accepted our EstablishConnection."""
 
     def opened(self, session: S, now: float) -> None:
-        """Called when the handshake is complete."""
+        """Called when the handshake of the session is complete."""
 
     def closed(self, session: S, now: float) -> None:
-        """Called when the session has ended; its `reason` says why."""
+        """Called when the session has ended; `session.reason` is the reason."""
 
     def gone(self, session: S) -> None:
-        """Called when the transport of an ended session is closed."""
+        """Called when the transport of the session is closed; `closed` was called before."""
 
 
 def ignore(_: object) -> None:

@@ -149,12 +149,14 @@ class Transfer:
     # ------------------------------------------------------------------------------------------ sessions
 
     def answered(self, session: PeerSession) -> None:
-        """Called when the peer of a session has accepted our EstablishConnection (see `SessionOwner`)."""
+        """Report to the queues of a session that its peer has accepted our EstablishConnection (see
+        `SessionOwner`).
+        """
         for link in self._table.of_session(session):
             self._tell(link, Progress.ANSWERED, session.peer_address, "")
 
     def opened(self, session: PeerSession, now: float) -> None:
-        """Called when a session is open: it serves all links that lead to its peer."""
+        """Let a session that is open now serve all links that lead to its peer."""
         for link in self._table.of_session(session):
             self._attach(link, session)
         for link in self._table.leading_to(session.peer_guid, session.peer_address):
@@ -198,7 +200,9 @@ class Transfer:
         return session.server_guid == guid or self._session_context.peers.holds(session)
 
     def closed(self, session: PeerSession, now: float) -> None:
-        """Called when a session has ended. Its links get another session if they have messages to send."""
+        """Detach the links of a session that has ended. They get another session if they have messages to
+        send.
+        """
         for link in self._table.of_session(session):
             was_open = link.state is LinkState.OPEN
             self._table.bind(link, None)
@@ -399,7 +403,7 @@ class Transfer:
             self._on_effect(Connect(link.number, link.address), now)
 
     def pinged(self, number: int, good: bool, now: float) -> None:
-        """Called when a ping was answered, or its time-out has expired.
+        """Continue the attempt of the link `number` after the ping of its peer was answered or has timed out.
 
         `good`: the peer has answered that it would accept a session.
         """
@@ -438,7 +442,9 @@ class Transfer:
     def failed(
         self, number: int, detail: str, now: float, cause: Progress = Progress.CONNECT_FAILURE
     ) -> None:
-        """Called when a name could not be resolved or a connection could not be opened; `cause` says why."""
+        """End the attempt of the link `number`, because a name could not be resolved or a connection could
+        not be opened. `cause` is the reason, `detail` describes it.
+        """
         link = self._table.numbered(number)
         if link is None:
             return

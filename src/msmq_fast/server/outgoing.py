@@ -22,7 +22,7 @@ class Carrier(Protocol):
         """Return the channel that sends the messages of a queue."""
 
     def removed(self, queue: OutgoingQueue) -> None:
-        """Called after a queue was deleted."""
+        """Called after an outgoing queue was deleted."""
 
 
 class Dispatcher(FrontEnd):

@@ -73,13 +73,13 @@ class Carrier(Protocol[S_contra]):
     """Sends the messages of channels; implemented by `transfer.Transfer`."""
 
     def submit(self, channel: S_contra, now: float) -> None:
-        """Note that a channel has messages to send."""
+        """Called when a channel has messages to send: sends them."""
 
     def hold(self, channel: S_contra) -> None:
-        """Note that the queue of a channel was paused."""
+        """Called when the queue of a channel was paused: sends no more of its messages."""
 
     def release(self, channel: S_contra, now: float) -> None:
-        """Note that the queue of a channel was resumed."""
+        """Called when the queue of a channel was resumed: sends its messages again."""
 
 
 class ChannelContext(Generic[R]):
@@ -132,14 +132,16 @@ class HttpChannel(Generic[R]):
     # ---- what the queue tells, see `qm.queues.outgoing.Channel`
 
     def has_work(self) -> None:
-        """Called when messages are available."""
+        """Let the carrier send the messages of the queue; called when messages are available."""
         context = self._context
         if self._located():
             context.carrier.submit(self, context.monotonic())
         context.touch()
 
     def held(self, on_hold: bool) -> None:
-        """Called when the queue was paused (`on_hold` is True) or resumed (False)."""
+        """Let the carrier stop sending when the queue was paused (`on_hold` is True), and send again when it
+        was resumed (False).
+        """
         context = self._context
         if not self._located():
             return

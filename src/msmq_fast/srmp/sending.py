@@ -23,7 +23,9 @@ _TIMES: Final = struct.Struct("<12xI36xI")  # TimeToReachQueue and SentTime of a
 _LAST: Final = 0xFFFFFFFF  # number of a message in a stream
 
 Report = Callable[[bytes, str], None]
-"""Called with each sent packet that has BaseHeader.Flags.TR set, and the address that it is sent to."""
+"""Reports a sent packet that has BaseHeader.Flags.TR set: called with the packet and the address that it is
+sent to.
+"""
 
 
 def url_of(queue: OutgoingQueue) -> Url:
@@ -47,8 +49,8 @@ class StreamReceipts:
         self._sequences = sequences
 
     def stream_receipt(self, sender: UUID, sequence: int, last_ordinal: int, now: float) -> None:
-        """Note that all messages of a stream up to a number have arrived (3.1.5.1.8). Has no effect for a
-        stream that another queue manager sends.
+        """Process a stream receipt: all messages of the stream `sequence` up to the number `last_ordinal`
+        have arrived (3.1.5.1.8). Has no effect for a stream that another queue manager sends.
         """
         if sender == self._guid and 0 < last_ordinal <= _LAST:
             ack = OrderAck(sequence & _LAST, sequence >> 32, last_ordinal)
@@ -57,8 +59,8 @@ class StreamReceipts:
     def final_receipt(
         self, sender: UUID, sequence: int, ordinal: int, message: int, message_class: int, now: float
     ) -> None:
-        """Note the outcome of one message of a stream (3.1.5.1.9); `message` is the number in the identifier
-        of the message.
+        """Process a final receipt: the outcome of one message of a stream (3.1.5.1.9); `message` is the
+        number in the identifier of the message.
         """
         if sender == self._guid and 0 < ordinal <= _LAST:
             ack = FinalAck(

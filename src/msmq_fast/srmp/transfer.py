@@ -128,7 +128,7 @@ class Transfer(Generic[R]):
     # -------------------------------------------------------------------------------------------- queues
 
     def submit(self, queue: HttpChannel[R], now: float) -> None:
-        """Note that a queue has messages to send; may be called repeatedly. After a failure, the
+        """Begin to send the messages of a queue; may be called repeatedly. After a failure, the
         Retransmission Timer decides when the queue tries again.
         """
         lane = self._lanes.get(queue)
@@ -186,7 +186,8 @@ class Transfer(Generic[R]):
         return lane.queue.may_continue(lambda status: self._settle(lane, status))
 
     def _settle(self, lane: _Lane[R], status: int) -> None:
-        """Called when a commit for which a queue waited has ended; `status` is 0 if it succeeded.
+        """Let a queue continue after the end of a commit for which it waited; `status` is 0 if the commit
+        succeeded.
 
         This runs inside the commit, so it only sets a timer: the next call of `expire` continues, or a later
         one if the commit failed.
@@ -249,7 +250,9 @@ class Transfer(Generic[R]):
                 self._begin(lane, now)
 
     def failed(self, number: int, progress: Progress, detail: str, now: float) -> None:
-        """Note that no connection could be opened, or that it was lost before the answer."""
+        """Fail the attempt of the queue with this number, because no connection could be opened, or because
+        it was lost before the answer.
+        """
         lane = self._by_number.get(number)
         if lane is not None and lane.stage in (Stage.REACHING, Stage.SENDING):
             self._fail(lane, progress, detail, now)

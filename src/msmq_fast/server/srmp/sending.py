@@ -95,7 +95,7 @@ class SrmpSending:
         return channel
 
     def removed(self, queue: OutgoingQueue) -> None:
-        """Called after a queue was deleted."""
+        """Withdraw the channel of an outgoing queue that was deleted."""
         channel = self._channels.pop(queue, None)
         if channel is not None:
             channel.stop_waiting()

@@ -53,7 +53,7 @@ class Recovery:
             self._start(sequence, missing)
 
     def found(self, sequence: int) -> bool:
-        """Note that a packet has arrived; return whether it was missing."""
+        """Remove a packet that has arrived from the missing packets; return whether it was one of them."""
         self._due.pop(sequence, None)
         return self._missing.pop(sequence, None) is not None
 
