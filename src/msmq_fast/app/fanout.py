@@ -107,12 +107,12 @@ class _Outcome:
         self._refusals: dict[int, MSMQError] = {}
 
     def sent(self, index: int, ordinal: int) -> None:
-        """Note that every queue has its copy of a message."""
+        """Record that every queue has its copy of message `index`."""
         self._ordinals[index] = ordinal
         self._end()
 
     def refused(self, index: int, error: MSMQError) -> None:
-        """Note that a queue refused its copy of a message."""
+        """Record that a queue refused its copy of message `index`."""
         self._refusals[index] = error
         self._end()
 

@@ -66,7 +66,7 @@ class FrameBuffer:
         self._start = self._end = 0
 
     def advance(self, count: int) -> None:
-        """Note that `count` bytes were written into the view that `room` returned."""
+        """Add the `count` bytes that were written into the view that `room` returned."""
         self._end += count
 
     def run(self, lane: SendLane) -> None:

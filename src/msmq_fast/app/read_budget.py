@@ -27,7 +27,7 @@ class ReadAhead:
         return max(1, min(AHEAD_MESSAGES, int(AHEAD_BYTES / self._average)))
 
     def observe(self, size: int, count: int = 1) -> None:
-        """Note that `count` messages had `size` bytes in total."""
+        """Update the average message size with `count` messages of `size` bytes in total."""
         self._average += (size / max(1, count) - self._average) / 2
 
 
@@ -65,7 +65,7 @@ class ReadBudget:
         return True
 
     def leave(self, size: int) -> None:
-        """Note that a read has ended with a message of `size` bytes; 0 means without a message."""
+        """Free the place of a read that has ended with a message of `size` bytes (0: without a message)."""
         self._under_way -= 1
         if size:
             self._read_ahead.observe(size)

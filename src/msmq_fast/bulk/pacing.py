@@ -32,19 +32,19 @@ class Share:
         return self._free_at - now
 
     def begin(self, now: float) -> None:
-        """Note that a piece of work begins. Only one piece runs at a time."""
+        """Record that a piece of work begins. Only one piece runs at a time."""
         with self._lock:
             self._begun = now
 
     def end(self, used: float) -> None:
-        """Note that the piece has ended after `used` seconds of processor time."""
+        """Record that the piece of work has ended after `used` seconds of processor time."""
         with self._lock:
             begun, self._begun = self._begun, None
             self._add(used, begun or 0.0)
 
     def charge(self, used: float, now: float) -> None:
-        """Note that work other than a piece has used `used` seconds of processor time until `now`. It may
-        have run in parallel to a piece.
+        """Charge `used` seconds of processor time that other work has used until `now`. That work may have
+        run in parallel to a piece.
         """
         with self._lock:
             self._add(used, now - used if self._begun is None else self._begun)

@@ -150,8 +150,8 @@ class Call:
             self.port.fail(self, status)
 
     def abandon(self, pending: Pending | None) -> None:
-        """Called by the runtime when the caller no longer waits. `pending` is the value that the method of
-        the service returned.
+        """Abandon the call, because the caller no longer waits for the reply. `pending` is the value that the
+        method of the service returned.
 
         An exception from a service is logged and does not affect other calls.
         """

@@ -216,7 +216,7 @@ class ServerConnection:
             self._outbox.drop()
 
     def connection_lost(self) -> None:
-        """Called when the transport is lost. Abandons the calls.
+        """Abandons the calls of the connection, because its transport is lost.
 
         The last connection of an association also runs down the association's context handles (MS-RPCE
         3.3.3.7.1).

@@ -41,21 +41,21 @@ class Deadlines:
         return now - self.heard_at
 
     def handshake(self) -> None:
-        """Note that a leg of a security context arrived."""
+        """Restart the deadline of the handshake, because a leg of a security context arrived."""
         self._handshake_at = self.heard_at
 
     def partial(self) -> None:
-        """Note that a PDU or a request is incomplete."""
+        """Start the deadline of an incomplete PDU or request, unless it is running."""
         if self.partial_at is None:
             self.partial_at = self.heard_at
 
     def blocked(self, now: float) -> None:
-        """Note that the client does not read its replies."""
+        """Start the deadline of a client that does not read its replies, unless it is running."""
         if self._blocked_at is None:
             self._blocked_at = now
 
     def unblocked(self) -> None:
-        """Note that the client reads its replies again."""
+        """Stop the deadline that `blocked` started, because the client reads its replies again."""
         self._blocked_at = None
 
     def next(self, *, bound: bool, idle: bool) -> float | None:

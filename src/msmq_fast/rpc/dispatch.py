@@ -41,7 +41,7 @@ class UnderWay(NamedTuple):
     pending: Pending | None
 
     def abandon(self) -> None:
-        """Called when the caller no longer waits for the reply."""
+        """Abandons the call, because the caller no longer waits for the reply."""
         self.call.abandon(self.pending)
 
 

@@ -67,8 +67,8 @@ class ReplyBudget:
         return True
 
     def leave(self, size: int) -> None:
-        """Notes that a read has ended. `size` is the size of its message in bytes, 0 if it ended without a
-        message.
+        """Frees the place of a read that has ended. `size` is the size of its message in bytes, 0 if it ended
+        without a message.
         """
         busy = self.busy
         self.under_way -= 1

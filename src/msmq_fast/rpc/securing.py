@@ -60,14 +60,14 @@ class Security:
             raise AuthError(AuthFailure.TOKEN, "the security provider failed; the log says why") from error
 
     def finish(self) -> None:
-        """Notes that the last leg is complete."""
+        """Takes the caller from the context, because the last leg is complete."""
         self.caller = self.context.caller
         if self.protects:
             self.overhead = self.context.overhead()
 
     def fail(self) -> None:
-        """Notes that the context could not be established. After auth3, the client learns this from its first
-        request.
+        """Marks the security context as failed, because it could not be established. After auth3, the client
+        learns this from its first request.
         """
         self.failed = True
 
@@ -138,13 +138,13 @@ class SecurityTable:
         return security
 
     def stepped(self, security: Security) -> None:
-        """Note that a leg has succeeded."""
+        """Process a leg that has succeeded; after the last leg, the security context is complete."""
         if security.context.complete:
             security.finish()
             self.unfinished = None
 
     def abandon(self, security: Security) -> None:
-        """Note that a leg has failed."""
+        """Mark the security context as failed, because a leg has failed."""
         security.fail()
         self.unfinished = None
 

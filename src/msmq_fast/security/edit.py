@@ -34,7 +34,9 @@ _ALLOW, _DENY = AceType.ACCESS_ALLOWED, AceType.ACCESS_DENIED
 def grant(
     descriptor: SecurityDescriptor, account: Sid, mask: int, mapping: GenericMapping
 ) -> SecurityDescriptor:
-    """Grant rights to `account`, and remove entries that deny these rights to `account`."""
+    """Grant the rights of `mask` to `account`, and remove these rights from entries that deny them to
+    `account`.
+    """
     return _add(_remove(descriptor, account, mask, mapping, (_DENY,)), _ALLOW, account, mask, mapping)
 
 
@@ -50,7 +52,9 @@ def deny(
 def revoke(
     descriptor: SecurityDescriptor, account: Sid, mask: int, mapping: GenericMapping
 ) -> SecurityDescriptor:
-    """Remove these rights from the entries that grant or deny them to `account` itself, not to its groups."""
+    """Remove the rights of `mask` from the entries that grant or deny them to `account` itself, not to its
+    groups.
+    """
     return _remove(descriptor, account, mask, mapping, (_ALLOW, _DENY))
 
 

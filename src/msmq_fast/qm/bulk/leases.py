@@ -270,7 +270,7 @@ class Leases:
             self._busy.append(holder)
 
     def _go_on(self, holder: LeaseHolder) -> None:
-        """Called when the holder's writes are durable or have failed: continue its first job."""
+        """Continue the first job of a holder, because the holder's writes are durable or have failed."""
         if holder.jobs and holder not in self._busy:
             self._step(holder)
 

@@ -250,7 +250,9 @@ class OpenStage:
             self._fail(_error(problem))
 
     def _written(self) -> None:
-        """Called when store units with messages of this stage are durable or have failed."""
+        """Process the end of store units with messages of this stage: fail the stage if a unit has failed;
+        make the stage ready after the last unit if no more messages follow.
+        """
         intake, stage = self._intake, self._stage
         if stage.state is StageState.GONE:
             self._gone()

@@ -150,7 +150,7 @@ class Staging:
         return self._open[stage]
 
     def _ended(self, stage: Stage) -> None:
-        """Called when an open stage has become ready or was aborted."""
+        """Let an open stage that has become ready wait to be published; forget a stage that was aborted."""
         self._open.pop(stage)
         if stage.state is StageState.READY:
             self._rest(stage, self._lifetime)

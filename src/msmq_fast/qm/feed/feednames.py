@@ -68,7 +68,7 @@ class FeedNames:
         self._write(queue.ordinal, QueueName(queue.name, queue.guid, kind), _MESSAGES_LEFT)
 
     def emptied(self, ordinal: int) -> None:
-        """Note that the last message of a deleted queue was deleted: the feed gets no more events of this
+        """Record that the last message of a deleted queue was deleted: the feed gets no more events of this
         queue.
         """
         found = self._deleted.get(ordinal)

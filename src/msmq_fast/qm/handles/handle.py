@@ -546,9 +546,7 @@ class OpenQueue:
                 self._parts.subqueues.idle(self._queue)
 
     def orphan(self) -> None:
-        """Called when the queue is deleted: ends all reads and subscriptions of the handle (DM-065,
-        DM-068).
-        """
+        """End all reads and subscriptions of the handle, because its queue is deleted (DM-065, DM-068)."""
         self._queue = None
         self.two_phase.forget()
         for request in list(self._requests):

@@ -79,7 +79,8 @@ class AckPolicy:
     def __call__(
         self, role: int, packet: bytes, reason: int, ack_flags: int, chosen: int
     ) -> tuple[int, bool, QueueCore | None]:
-        """Called by native code when a message is removed that requests side effects (Ledger.on_removed).
+        """Decide about the side effects that a removed message requests, and send its acknowledgment. Called
+        by native code when the message is removed (Ledger.on_removed).
 
         Returns (class, sent, queue): the message class that describes the outcome of the message; whether an
         acknowledgment was sent; the dead-letter or journal queue for the message or a copy of it, or None.

@@ -61,8 +61,8 @@ class Origins:
         self._addresses: dict[bytes, str] = {}
 
     def brought(self, source: bytes, address: str) -> None:
-        """Note the address from which a message of a queue manager came: the address of that queue manager,
-        or of a router.
+        """Remember the address from which a message of a queue manager arrived: the address of that queue
+        manager, or of a router.
         """
         self._addresses.pop(source, None)
         if len(self._addresses) >= _ORIGINS:
@@ -197,7 +197,9 @@ class AnswerQueues:
         return self._outgoing.open_for_answers(name, group)
 
     def _opened(self, queue: OutgoingQueue) -> None:
-        """Called for each outgoing queue that was created or read from the store."""
+        """Count an outgoing queue that was created or read from the store in the budget of queues for
+        answers, if it is one.
+        """
         if queue.answers_only:
             self._pool(queue).add(queue)
 

@@ -27,8 +27,8 @@ class LatestOnly(Generic[T]):
         self._waiting: dict[T, list[Place]] = {}
 
     def put(self, subject: T, latest: Place) -> None:
-        """Note that a message about `subject` was put into an outgoing queue, at the place `latest`, and
-        remove the messages that it supersedes.
+        """Remove the messages that are superseded by a newer message about the same `subject`. The newer
+        message is in an outgoing queue, at the place `latest`.
 
         Call inside a unit.
         """

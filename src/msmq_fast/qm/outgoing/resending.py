@@ -91,8 +91,8 @@ class OutgoingSequences:
     # ---- the Transactional Ack Wait Timer, one per sequence (AMB-42)
 
     def transmitted(self, core: QueueCore, now: float) -> None:
-        """Note that messages of a queue's sequence were written to a session: start the resend timer of the
-        sequence, unless it is running.
+        """Start the resend timer of a queue's sequence, unless it is running, because messages of the
+        sequence were written to a session.
         """
         if core not in self._due and core.sequence is not None and core.sequence.sent:
             self._start(core, now)
@@ -134,7 +134,7 @@ class OutgoingSequences:
     # ---- acknowledgments; to be called inside a unit of work
 
     def reached(self, core: QueueCore, address: str, manager: UUID | None) -> None:
-        """Note that messages of a queue are now sent to a session with a peer at `address`.
+        """Record that messages of a queue are now sent to a session with a peer at `address`.
 
         `manager` is the queue manager of their destination, None if the name of the queue does not determine
         it.

@@ -76,7 +76,9 @@ class FlowControl:
         self._tell()
 
     def memory_changed(self, level: int) -> None:
-        """Called when `Ledger.memory`, the level of memory use by express messages, changes."""
+        """Update the flow control after a change of `Ledger.memory`, the level of memory use by express
+        messages.
+        """
         used = self._ledger.express_bytes
         if level == _FULL:
             self.began += 1

@@ -87,12 +87,12 @@ class Channel(Protocol):
     """Carries the messages of one outgoing queue to another computer."""
 
     def has_work(self) -> None:
-        """Called when messages are available and may be sent; called again in every turn of the loop as long
-        as there are such messages.
+        """Called when messages of the queue are available and may be sent; called again in every turn of the
+        loop as long as there are such messages.
         """
 
     def held(self, on_hold: bool) -> None:
-        """Called when the queue was paused (True) or resumed (False)."""
+        """Called when the queue was paused (`on_hold` is True) or resumed (False)."""
 
 
 class OutgoingOwner(Protocol):
@@ -102,8 +102,8 @@ class OutgoingOwner(Protocol):
         """Returns (host, GUID of the queue manager) of a destination that is not a direct name."""
 
     def deliver_locally(self, queue: OutgoingQueue) -> bool:
-        """Called when the next hop of a queue is this computer: start to move its messages to a local queue.
-        Returns False if no local queue accepts them.
+        """Start to move the messages of a queue to a local queue, because the next hop of the queue is this
+        computer. Returns False if no local queue accepts them.
         """
 
 
@@ -212,8 +212,8 @@ class OutgoingQueue(Queue):
         return self._owner.locate(self.destination, self.manager)
 
     def deliver_locally(self) -> bool:
-        """Called when the next hop is this computer: start to move the messages to a local queue. Returns
-        False if no local queue accepts them.
+        """Start to move the messages of this queue to a local queue, because its next hop is this computer.
+        Returns False if no local queue accepts them.
         """
         return self._owner.deliver_locally(self)
 

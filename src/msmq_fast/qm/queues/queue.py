@@ -157,7 +157,7 @@ class Descriptor(Protocol):
         """Whether one of the handle's cursors is on the message with this key."""
 
     def orphan(self) -> None:
-        """Called when the queue is deleted."""
+        """Called when the queue of the handle is deleted."""
 
     def close(self) -> None:
         """Close the handle and cancel its waiting reads."""
@@ -214,7 +214,7 @@ class Queue:
         self.descriptors: list[Descriptor] = []
 
     def _serve(self) -> None:
-        """Called when messages become available while a reader waits."""
+        """Deliver messages that have become available to the waiting readers."""
         self.readers.serve()
 
     @property

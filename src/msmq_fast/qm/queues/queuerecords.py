@@ -72,7 +72,7 @@ class QueueRecords:
         return done
 
     def before_submit(self) -> None:
-        """Called before a batch is submitted: add the records whose earlier write has failed.
+        """Add the records whose earlier write has failed to a batch that will be submitted.
 
         So the record of an outgoing queue is stored no later than its messages (DU-02).
         """

@@ -125,7 +125,7 @@ class Subqueues:
         self._add(queue)
 
     def idle(self, queue: Queue) -> None:
-        """Called when the last handle of a subqueue was closed (DM-091)."""
+        """Let the next `expire` delete a subqueue whose last handle was closed, if it is empty (DM-091)."""
         if isinstance(queue, Subqueue) and not queue.descriptors:
             self._idle.add(queue)
             self._due = self._services.monotonic()

@@ -130,7 +130,7 @@ class Cursor:
         self.key, self.state = place
 
     def message_available(self, key: int) -> None:
-        """Called when a read of this cursor gets the message with this key (DM-249)."""
+        """Move the cursor to the message with this key, which a read of the cursor gets (DM-249)."""
         if self.state is CursorState.WAIT_PEEK:
             self.state = CursorState.READ
         elif self.state is CursorState.WAIT_RECEIVE:
@@ -195,8 +195,8 @@ class Cursor:
         return self._handle.track(request)
 
     def _wait_ended(self, request: ReadRequest, before: int, done: Completion[Received]) -> None:
-        """Called when a waiting read has ended. If it got no message (Wait Time Expired, DM-250), the cursor
-        keeps the position `before`, so that it misses no later message.
+        """Process the end of a waiting read. If the read got no message (Wait Time Expired, DM-250), the
+        cursor keeps the position `before`, so that it misses no later message.
         """
         if done.exception() is None:
             return
@@ -207,8 +207,8 @@ class Cursor:
             self._step_back(before, self.key, done)
 
     def _step_back(self, before: int, key: int, done: Completion[Received]) -> None:
-        """Called when a receive has ended. If the message could not be received, move the cursor back to a
-        position before it, so that the next read finds it again.
+        """Process the end of a receive. If the message with this key could not be received, move the cursor
+        back to the position `before`, so that the next read finds it again.
         """
         if done.exception() is not None and self.key == key and self.state is CursorState.UNREAD:
             self.key = min(before, key - 1)

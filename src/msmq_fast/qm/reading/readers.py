@@ -30,7 +30,9 @@ class Gate(Protocol):
     """Limits how many messages are taken at a time for the reads of one client, over all queues."""
 
     def begin(self) -> None:
-        """Called when a message is taken for a read that did not have to wait; counts it without a limit."""
+        """Called when a message is taken for a read that did not have to wait; counts the message even if the
+        limit is exceeded.
+        """
 
     def enter(self, readers: Readers) -> bool:
         """Whether one more message may be taken now; if not, `readers.serve` is called once it may."""
@@ -51,10 +53,10 @@ class Hold(Protocol):
         """The owner number with which the message is locked (Ledger.new_owner)."""
 
     def locked(self, core: QueueCore, key: int) -> None:
-        """Called when a message was locked for the owner."""
+        """Called when a message of the queue `core` was locked for the owner."""
 
     def unlocked(self, core: QueueCore, key: int) -> None:
-        """Called when the locked message cannot be delivered, because the read was cancelled."""
+        """Called when a message that was locked cannot be delivered, because its read was cancelled."""
 
 
 class ReadCursor(Protocol):

@@ -40,7 +40,7 @@ class TwoPhaseRead:
         self.owner = owner
 
     def locked(self, core: QueueCore, key: int) -> None:
-        """Note that the message was locked; from now on `TwoPhaseReads.end` can end the read."""
+        """Record that the read has locked a message; from now on `TwoPhaseReads.end` can end the read."""
         self._reads.add(key, self.owner)
 
     def unlocked(self, core: QueueCore, key: int) -> None:
@@ -64,11 +64,11 @@ class TwoPhaseReads:
         return len(self._owners)
 
     def opened(self) -> None:
-        """Note that the handle was given to a client that will read with it from another computer."""
+        """Record that the handle was given to a client that will read with it from another computer."""
         self.state = RemoteReadState.OPENED
 
     def ready(self) -> None:
-        """Note that the client has announced the handle to the computer of the queue. Raises INVALID_HANDLE
+        """Record that the client has announced the handle to the computer of the queue. Raises INVALID_HANDLE
         if no client was given the handle.
         """
         if self.state is RemoteReadState.NONE:
@@ -93,7 +93,7 @@ class TwoPhaseReads:
         return received
 
     def add(self, key: int, owner: int) -> None:
-        """Note that a read has locked a message."""
+        """Record that a read has locked the message with this key for `owner`."""
         self._owners[key] = owner
 
     def put_back(self, core: QueueCore, key: int) -> None:

@@ -98,7 +98,9 @@ class Transaction:
         return self.operations.owner
 
     def locked(self, core: QueueCore, key: int) -> None:
-        """Note that a message was locked for this transaction; the commit removes it (DM-115, DM-130)."""
+        """Add a message that was locked for this transaction; the commit removes the message (DM-115,
+        DM-130).
+        """
         self.operations.lock(core, key)
         self._all.touched(self)
 

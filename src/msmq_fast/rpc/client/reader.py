@@ -406,7 +406,9 @@ class QueueReader:
             self.shared.ids.release(read.request_id)
 
     def ended(self) -> None:
-        """Notes that the other computer has confirmed the end of a read, or can no longer confirm it."""
+        """Counts a read whose end the other computer has confirmed, or can no longer confirm. Closes the
+        session after the last such read if the queue was closed.
+        """
         self.ending -= 1
         if self.closed and not self.ending:
             self.session.close()

@@ -33,7 +33,7 @@ class Source(Protocol):
         """Receives the first message, waiting without a limit, and keeps it locked."""
 
     def unsubscribed(self, subscription: RemoteReadSubscription) -> None:
-        """Note that the subscription has ended."""
+        """Called when the subscription has ended."""
 
 
 class RemoteReadSubscription:

@@ -87,8 +87,8 @@ class OpenQueues:
         return remote
 
     def release(self, remote: RemoteQueue) -> None:
-        """Called when the context handle of qmcomm is closed or lost: closes the descriptor unless it is
-        assigned to an association (MS-MQMP 3.1.4.3).
+        """Closes the descriptor of a queue whose context handle of qmcomm was closed or lost, unless the
+        descriptor is assigned to an association (MS-MQMP 3.1.4.3).
         """
         if not remote.ready:
             self.close(remote)

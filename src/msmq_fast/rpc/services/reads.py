@@ -246,7 +246,9 @@ class RemoteRead(Pending):
         return self.request is not None and self.request.cancel(error)
 
     def abandon(self) -> None:
-        """Called when the caller no longer waits for the reply: the read removes nothing (RA-15)."""
+        """Cancels the read, which then removes nothing, because the caller no longer waits for the reply
+        (RA-15).
+        """
         self.cancel()
 
     def _found(self, done: Completion[Received]) -> None:
@@ -264,7 +266,7 @@ class RemoteRead(Pending):
     # ---- the second phase
 
     def deliver(self, key: bytes | int, lookup_id: int) -> None:
-        """Notes that the locked message is being sent to the reader. The reader will end the read by
+        """Begins the second phase: the locked message is being sent to the reader, which will end the read by
         `key`.
         """
         self.args = self.call = None  # releases the packet and the connection
@@ -273,7 +275,9 @@ class RemoteRead(Pending):
         self.remote.delivered[key] = self
 
     def written(self, whole: bool) -> None:
-        """Called when the transport has accepted the whole reply (`whole`), or was lost before that."""
+        """Makes the message available again if the transport was lost before it accepted the whole reply
+        (`whole` is False).
+        """
         if not whole:
             self.put_back()
 

@@ -20,7 +20,9 @@ class Reader(Protocol[Item]):
     """Converts the bytes of one direction of a connection to items, such as rows of a table."""
 
     def begin(self, *, whole: bool) -> None:
-        """Called before the first call of `feed`. `whole`: its bytes are the beginning of the stream."""
+        """Called before the first call of `feed`. `whole`: the bytes of that call are the beginning of the
+        stream.
+        """
 
     def feed(self, data: bytes) -> list[Item]:
         """Processes the next bytes in stream order. Returns the items that they complete."""

@@ -76,7 +76,7 @@ class DependentRead(Pending):
         request.completion.add_done_callback(self._got)
 
     def abandon(self) -> None:
-        """Called when the client no longer waits for the reply."""
+        """Cancels the read, because the client no longer waits for the reply."""
         if self._request is not None:
             self._request.cancel()
 
