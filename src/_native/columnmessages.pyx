@@ -447,7 +447,7 @@ cdef class MessageEncoder(Encoder):
         return FIELD_BODY, FIELD_RAW_PACKET
 
     def encode(self, Rows rows not None, holders=None) -> Encoded:
-        """Encodes these messages. `holders` maps owner numbers of locks to names, for the column lease_holder.
+        """Encodes the messages of `rows`. `holders` maps owner numbers of locks to names, for the column lease_holder.
 
         Raises StoreError if the store failed. May be called on any thread, but no other thread may use this encoder or `rows` meanwhile.
         """

@@ -203,7 +203,7 @@ cdef class Contents:
         self._closed = True
 
     def boost(self):
-        """Called from another thread: ends the background mode of the encoding thread for its current work. Returns False if the thread was
+        """Ends the background mode of the encoding thread for its current work; called from another thread. Returns False if the thread was
         not in the background.
         """
         return boost(&self._away)

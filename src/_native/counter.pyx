@@ -18,11 +18,11 @@ cdef class Counter:
         self.wraps = wraps
 
     def reserve_more(self, uint64_t count) -> None:
-        """Called when less than half a block is left. `count` is how many numbers are needed now."""
+        """Reserves more numbers; called when less than half a block is left. `count` is how many numbers are needed now."""
         raise NotImplementedError
 
     def exhausted(self) -> Exception:
-        """Called when numbers are needed but none are reserved. Returns the exception to raise."""
+        """Returns the exception to raise when numbers are needed but none are reserved."""
         raise NotImplementedError
 
     cdef uint64_t next(self, uint64_t count) except 0:

@@ -336,7 +336,9 @@ cdef class InStreams(CommitListener):
         return self.place(stream, identifier, number, previous)
 
     def take(self, InStream stream not None, uint64_t identifier, uint32_t number, uint32_t queue) -> None:
-        """Notes that the message with this number was accepted into the queue `queue` (its ordinal). Call in the unit that stores it."""
+        """Advances a stream to message `number` of the sequence `identifier`, which was accepted into the queue with the ordinal `queue`.
+        Call within the unit that stores the message.
+        """
         self.advance(stream, identifier, number, queue)
 
     def note_ack_due(self, InStream stream not None) -> None:

@@ -158,7 +158,9 @@ cdef class Ledger(LedgerBase):
         return fired
 
     def _disarm(self, uint32_t queue, uint64_t key):
-        """Called when the timer fires of a message that is no longer in its queue: notes it in the Drain that deletes the message."""
+        """Clears the timer of a message in the Drain that deletes the message; called when the timer fires and the message is no longer in
+        its queue.
+        """
         cdef Drain drain
         cdef Slot* slot = NULL
         for drain in self._drains:

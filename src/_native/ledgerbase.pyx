@@ -117,11 +117,15 @@ cdef class LedgerBase:
         self.now_s = <uint32_t>(now_us // 1000000)
 
     cdef int fill(self) except -1:
-        """Called when express messages use more memory than the middle threshold: reports the new level to `on_memory`."""
+        """Reports the level of memory use to `on_memory` if it has changed; called when express messages use more memory than the middle
+        threshold.
+        """
         return self._set_memory(MEMORY_FULL if self.express_bytes > self.express_high or self.memory == MEMORY_FULL else MEMORY_SHORT)
 
     cdef int empty(self, uint32_t size) except -1:
-        """Called when an express message of `size` bytes has been removed from memory."""
+        """Subtracts the `size` bytes of an express message that was removed from memory from `express_bytes`; reports MEMORY_ENOUGH to
+        `on_memory` once the low threshold is reached.
+        """
         self.express_bytes -= size
         if self.memory and self.express_bytes <= self.express_low:
             self._set_memory(MEMORY_ENOUGH)
@@ -155,8 +159,8 @@ cdef class LedgerBase:
         return self.sequence
 
     def reserved(self, uint64_t limit) -> None:
-        """Called when the reservation of SequentialIDs up to `limit` is durable. A `limit` of 0 means that the reservation failed; it is
-        retried.
+        """Releases the SequentialIDs up to `limit` for use, because their reservation is durable. A `limit` of 0 means that the reservation
+        failed; it is retried.
         """
         self._reserving = False
         if limit > self.sequence_limit:

@@ -196,8 +196,8 @@ def keep_counts(QueueCore core not None, const uint64_t[::1] keys not None) -> N
 
 
 cpdef bint complete_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1:
-    """Called when a transaction commits a move: makes the move, with the current unit. Returns False if the message or the target queue has
-    been removed.
+    """Moves a message to the queue `target` with the current unit, because the transaction commits. Returns False if the message or the
+    target queue has been removed.
 
     A message that was purged meanwhile is moved all the same (X-57). If the unit fails, the message is locked as before.
     """
@@ -213,7 +213,7 @@ cpdef bint complete_move(QueueCore source, uint64_t key, uint32_t owner, QueueCo
 
 
 cpdef bint abort_move(QueueCore source, uint64_t key, uint32_t owner, QueueCore target) except -1:
-    """Called when a transaction with a move aborts: the message becomes available in its old queue, with AbortCount + 1. Returns False if
+    """Cancels a move, because its transaction aborts: the message becomes available in its old queue, with AbortCount + 1. Returns False if
     the message has been removed.
     """
     cdef Slot* slot = source.positions.find(key)

@@ -86,7 +86,7 @@ cdef int stream_changed(QueueBase core) except -1:
 
 
 cdef int send_stream(LedgerBase ledger, uint64_t identifier, QueueBase core) except -1:
-    """Notes that queue `core` now sends the sequence `identifier`. `core` is None if no queue sends it any more."""
+    """Records that queue `core` now sends the sequence `identifier`. `core` is None if no queue sends it any more."""
     log_in_ledger(ledger, UNDO_STREAM, identifier, ledger._streams.get(identifier))
     if core is None:
         ledger._streams.pop(identifier, None)
@@ -96,7 +96,7 @@ cdef int send_stream(LedgerBase ledger, uint64_t identifier, QueueBase core) exc
 
 
 cdef int expect_final(QueueBase core, uint32_t ordinal, uint64_t key, uint64_t identifier, uint32_t number) except -1:
-    """Notes that a FinalAck for message number `number` of the sequence `identifier` belongs to the message `key` of this queue."""
+    """Records that a FinalAck for message number `number` of the sequence `identifier` belongs to the message `key` of this queue."""
     cdef LedgerBase ledger = core.ledger
     forget_final(ledger, ordinal, core, key)    # its sequence may have ended before its session acknowledged it
     # Copies for several destinations may share an identifier.
@@ -104,8 +104,8 @@ cdef int expect_final(QueueBase core, uint32_t ordinal, uint64_t key, uint64_t i
 
 
 cdef int leave_sequence(QueueBase core) except -1:
-    """Called before the next sequence begins. OrderAcks cover all messages that remain of the old sequence. Registers them for their
-    FinalAcks, since a FinalAck may arrive before the session's acknowledgment (QB-216).
+    """Ends the sequence of a queue; called before its next sequence begins. OrderAcks cover all messages that remain of the old sequence.
+    Registers these messages for their FinalAcks, since a FinalAck may arrive before the session's acknowledgment (QB-216).
     """
     cdef OutSequence sequence = core.sequence
     cdef OutEntry* entry

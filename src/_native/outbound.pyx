@@ -160,8 +160,8 @@ def may_continue(QueueCore core not None, sink) -> bool:
 
 
 def depart(QueueCore core not None, uint64_t key) -> tuple:
-    """Called before a locked message is sent. Returns its position in its sequence as (sequence identifier, number, previous number), in
-    the values that the receiver knows; (0, 0, 0) if the message has no number.
+    """Marks a locked message as sent; called before it is sent. Returns the position of the message in its sequence as (sequence
+    identifier, number, previous number), in the values that the receiver knows; (0, 0, 0) if the message has no number.
 
     The previous number is that of the previous message that is still in the queue, otherwise the last one that a receipt covers, otherwise
     0.
@@ -175,8 +175,8 @@ def depart(QueueCore core not None, uint64_t key) -> tuple:
 
 
 def answered(QueueCore core not None, uint64_t key, uint32_t owner, uint32_t keeper) -> bool:
-    """Called when the receiver of a message that `owner` has locked confirms that it has the message. Returns True if the message stays in
-    the queue.
+    """Processes the confirmation of the receiver that it has a message, which `owner` has locked. Returns True if the message stays in the
+    queue.
 
     A message of a sequence stays, locked for `keeper`, until a stream receipt covers it. Any other message leaves the queue.
     """

@@ -301,8 +301,8 @@ cdef class OutSequence:
         return entry
 
     def transmit(self, uint64_t key) -> tuple:
-        """Called when a message is written to a session. Returns (number of the message, PreviousTxSequenceNumber); (0, 0) if the message
-        has no number.
+        """Marks a message that is written to a session as sent. Returns (number of the message, PreviousTxSequenceNumber), or (0, 0) if the
+        message has no number.
         """
         cdef uint32_t previous = 0
         cdef OutEntry* entry = self.depart(key, &previous)
@@ -310,8 +310,8 @@ cdef class OutSequence:
         return number, previous
 
     cpdef int acknowledged(self, uint64_t key) except -1:
-        """Called when the session has acknowledged a message. Returns OVER if an OrderAck already covers it (QB-211), WAITS if not, OTHER
-        if it has no number.
+        """Marks a message as acknowledged by its session. Returns OVER if an OrderAck already covers the message (QB-211), WAITS if not,
+        OTHER if the message has no number.
         """
         cdef OutEntry* entry = self.find(key)
         if entry == NULL:
@@ -323,8 +323,8 @@ cdef class OutSequence:
         return ANSWER_WAITS
 
     cpdef int returned(self, uint64_t key) except -1:
-        """Called when the session of a message has ended, or its resend timer has fired. Returns WAITS if the message must be sent again,
-        OVER if an OrderAck covers it, OTHER if it has no number.
+        """Marks a message as not sent, because its session has ended or its resend timer has fired. Returns WAITS if the message must be
+        sent again, OVER if an OrderAck covers it, OTHER if it has no number.
         """
         cdef OutEntry* entry = self.find(key)
         if entry == NULL:
@@ -401,7 +401,7 @@ cdef class OutSequence:
     # ---- going
 
     cpdef bint remove(self, uint64_t key) except -1:
-        """Called when a message has left the queue. Returns whether it had a number."""
+        """Removes a message that has left the queue from the sequence. Returns whether the message had a number."""
         cdef OutEntry* entry = self.find(key)
         if entry == NULL:
             return False

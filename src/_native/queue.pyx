@@ -226,7 +226,7 @@ cdef class QueueCore(QueueReading):
         return 0
 
     cdef int committed(self, uint64_t token, int status) except -1:
-        """Called when a recoverable message became durable, or could not be stored."""
+        """Makes a recoverable message available once it is durable; drops the message if it could not be stored."""
         cdef Slot* slot = self.positions.find(token)
         if slot == NULL:
             return 0
@@ -263,8 +263,8 @@ cdef class QueueCore(QueueReading):
         return self._set_aside(False)
 
     def abandon(self) -> int:
-        """Called when the queue is deleted: its messages are deleted later, it accepts no more, and the ledger forgets it. Returns the
-        number of messages.
+        """Ends the use of a deleted queue: its messages are deleted later, it accepts no more messages, and the ledger forgets it. Returns
+        the number of messages.
         """
         cdef uint64_t removed
         self.gone = True
@@ -401,7 +401,7 @@ cdef class QueueCore(QueueReading):
 
 
 cdef int forget_purged(QueueCore core) except -1:
-    """Called when an outgoing queue was purged: removes the purged messages from its sequence, where their numbers leave a gap (QB-113)."""
+    """Removes the purged messages of an outgoing queue from its sequence, where their numbers leave a gap (QB-113)."""
     cdef uint64_t key
     cdef Slot* slot = NULL
     for key in core.sequence.keys():

@@ -114,9 +114,7 @@ cdef int add_passing(QueueBase core, const Slot* slot) except -1:
 
 
 cdef void in_two_queues(QueueBase core, int64_t size) noexcept:
-    """Notes that the accounts of two queues of one family (a queue and its subqueues) now both contain the same `size` bytes, which must
-    count once.
-    """
+    """Counts `size` bytes only once although the accounts of two queues of one family (a queue and its subqueues) now both contain them."""
     cdef QueueBase family = core if core.parent is None else core.parent
     family.moving_bytes += size
     core.ledger.bytes -= size
@@ -391,7 +389,7 @@ cdef class QueueBase(CommitListener):
         return 0
 
     cdef int mark(self) except -1:
-        """Called when a message has become available while a reader waits: makes the next Ledger.serve() call `ready`."""
+        """Makes the next Ledger.serve() call `ready` of this queue, because a message has become available while a reader waits."""
         if not self._dirty:
             self._dirty = True
             self.ledger._dirty.append(self)

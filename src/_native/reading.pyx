@@ -99,8 +99,8 @@ cdef class QueueReading(QueueRemoval):
         return removed
 
     cdef size_t _transferred(self, const uint64_t[::1] keys, uint32_t owner) except? 0:
-        """Called when the next queue manager has acknowledged messages as stored: removes them, except numbered ones, which wait for an
-        OrderAck (QB-125). Returns how many it removed.
+        """Removes messages that the next queue manager has acknowledged as stored, except numbered ones, which wait for an OrderAck
+        (QB-125). Returns how many it removed.
         """
         cdef Py_ssize_t index, start = 0, count = keys.shape[0]
         cdef size_t removed = 0

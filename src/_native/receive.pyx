@@ -156,7 +156,7 @@ cdef class Receiver:
         return self._scanner.buffer(hint)
 
     def commit(self, Py_ssize_t count) -> None:
-        """Notes that `count` bytes were written to the view that `buffer` returned."""
+        """Adds the `count` bytes that were written to the view that `buffer` returned."""
         self._scanner.commit(count)
 
     @property

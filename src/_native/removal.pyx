@@ -96,8 +96,8 @@ cdef bint undo_side_effects(list side_effects) except -1:
 
 
 cdef int retire(QueueRemoval core, uint64_t key) except -1:
-    """Called when the receiver has confirmed that it has a message: removes it from the outgoing queue, or keeps it until the FinalAck that
-    its sender requested arrives (DU-14). Call within a unit.
+    """Removes a message that its receiver has confirmed from the outgoing queue, or keeps it until the FinalAck that its sender requested
+    arrives (DU-14). Call within a unit.
     """
     cdef Slot* slot = core.positions.find(key)
     assert in_unit(core.ledger.writer), "call inside a unit"
@@ -177,8 +177,8 @@ cdef int hold_for_final(QueueRemoval core, Slot* slot, const NumberedPosition* r
 
 
 cdef int finish_outgoing(QueueRemoval core, uint64_t key, int reason) except -1:
-    """Called when the outcome of a sent message is known, or can no longer become known: removes the message. `reason` is the MessageClass
-    of the outcome (DU-15).
+    """Removes a sent message from its outgoing queue, because its outcome is known or can no longer become known. `reason` is the
+    MessageClass of the outcome (DU-15).
     """
     cdef LedgerBase ledger = core.ledger
     cdef Slot* slot = core.positions.find(key)
@@ -318,7 +318,9 @@ cdef class QueueRemoval(QueueBase):
             return self._postpone(slot, EVENT_PURGED, reason_of(self, EVENT_PURGED))
 
     cdef int _return(self, Slot* slot) except -1:
-        """Makes a message whose removal failed available at its old place, or purges it if the queue was purged or deleted meanwhile."""
+        """Makes a received message whose removal failed available at its old place, or purges it if the queue was purged or deleted
+        meanwhile.
+        """
         slot.flags &= ~FLAG_REMOVING
         if self.gone or slot.owner == OWNER_PURGED:
             return self._erase(slot, EVENT_PURGED)
@@ -344,7 +346,9 @@ cdef class QueueRemoval(QueueBase):
         return 0
 
     cdef int _expire(self, Slot* slot) except -1:
-        """Removes a message whose TimeToBeReceived or TimeToReachQueue has passed, if it is locked when it is unlocked (DM-213, ST-1)."""
+        """Removes a message whose TimeToBeReceived or TimeToReachQueue has passed; if it is locked, marks it to expire when it is unlocked
+        (DM-213, ST-1).
+        """
         if slot.state == STATE_AVAILABLE:
             self._erase(slot, EVENT_EXPIRED)
             self.expired_total += 1

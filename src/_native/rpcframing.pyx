@@ -178,7 +178,7 @@ cdef class PduScanner:
         return memoryview(self._store)[self._end:]
 
     def commit(self, Py_ssize_t count):
-        """Notes that `count` bytes were written to the view that `buffer` returned."""
+        """Adds the `count` bytes that were written to the view that `buffer` returned."""
         if count < 0 or <size_t>count > self._capacity - self._end:
             raise ValueError("more bytes committed than the buffer had room for")
         self._end += count

@@ -84,7 +84,7 @@ cdef class PacketScanner:
         return memoryview(self._store)[self._end:]
 
     cpdef int commit(self, Py_ssize_t count) except -1:
-        """Notes that `count` bytes were written to the view that `buffer` returned."""
+        """Adds the `count` bytes that were written to the view that `buffer` returned."""
         if count < 0 or <size_t>count > self._capacity - self._end:
             raise ValueError("more bytes committed than the buffer had room for")
         self._end += count

@@ -40,7 +40,7 @@ cdef class PositionVisitor:
         raise NotImplementedError
 
     def damage(self, bytes key, str problem):
-        """Called for a record that is not a valid position. Raises StoreError; a subclass may override this method and skip the record."""
+        """Raises StoreError for a record that is not a valid position; a subclass may override this method and skip the record."""
         raise StoreError(f"damaged position record, key {key.hex()}: {problem}", MDB_CORRUPTED)
 
 

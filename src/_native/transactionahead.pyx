@@ -71,8 +71,7 @@ cdef int mark_broken(TransactionBase tx, int status) except -1:
 
 
 cdef int ahead_written(TransactionBase tx, size_t end, int status) except -1:
-    """Called when a unit of `write_ahead` has ended, with the packets of the operations up to `end`; units end in order. Releases their
-    memory.
+    """Releases the memory of the packets of the operations up to `end`, because their unit of `write_ahead` has ended; units end in order.
     """
     cdef Operation* operation
     cdef uint64_t size = 0

@@ -138,7 +138,7 @@ cdef int unreserve(TransactionBase tx, Operation* operation) except -1:
 
 
 cdef int forget_failed(TransactionBase tx) except -1:
-    """Called after a failed commit: stores the new abort counts, and deletes the packets that were written ahead."""
+    """After a failed commit, stores the new abort counts, and deletes the packets that were written ahead."""
     cdef Writer writer = tx.ledger.writer
     if writer.failed:
         return 0
@@ -340,7 +340,7 @@ cdef int undo_operations(TransactionBase tx, size_t start, size_t end) except -1
 
 
 cdef int finish(TransactionBase tx, int status) except -1:
-    """Called when the commit or abort has ended with `status`: completes it in memory, or aborts the transaction after a failed commit."""
+    """Completes in memory a commit or abort that has ended with `status`; aborts the transaction if the commit failed."""
     cdef Operation* operation
     cdef QueueCore core
     cdef Slot* slot

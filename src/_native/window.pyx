@@ -99,7 +99,7 @@ cdef class ReceiveWindow(CommitListener):
         return 0
 
     def close(self) -> None:
-        """Called when the session ends: `on_settled` is not called any more for batches in progress."""
+        """Ends the calls of `on_settled`, also for batches in progress, because the session ends."""
         self._on_settled = None
 
     def count_message(self, bint recoverable) -> int:
@@ -107,7 +107,7 @@ cdef class ReceiveWindow(CommitListener):
         return self.count(recoverable)
 
     def disposed(self, uint64_t number) -> None:
-        """Notes that recoverable message `number` may be acknowledged: its outcome is durable, or need not be stored."""
+        """Allows the acknowledgment of recoverable message `number`: its outcome is durable, or need not be stored."""
         if number == 0 or number > self._recoverable or number <= self._durable:
             raise ValueError(f"recoverable message {number} does not exist, or its outcome is already durable")
         self.dispose(number)
@@ -357,8 +357,8 @@ cdef class SendWindow:
         return removed
 
     def abandon(self) -> list:
-        """Called when the session ends: forgets the messages that are not acknowledged. Returns a list of (queue, array of lookup ids),
-        which the caller must release.
+        """Forgets the messages that are not acknowledged when the session ends. Returns a list of (queue, array of lookup ids), which the
+        caller must release.
         """
         cdef size_t index
         cdef InFlight* entry
