@@ -260,7 +260,7 @@ cdef int encode_here(Stretch* s, const uint8_t* key, size_t key_size, const uint
 
 
 cdef bint is_trimmed(const RedoView* over, const MDB_val* key) noexcept nogil:
-    """Whether the redo log deletes this record. In `over`, deleted records precede added ones."""
+    """Whether the redo log `over` deletes the record with the key `key`. In `over`, deleted records precede added ones."""
     cdef size_t i
     for i in range(over.view.count):
         if item_is_value(&over.view.items[i]):

@@ -35,7 +35,7 @@ cdef inline bint ends_name(uint16_t unit) noexcept nogil:
 
 
 cdef bint pass_word(Xml* x, const char* word) noexcept nogil:
-    """Moves behind `word` if it is next. Returns whether it was."""
+    """Moves behind `word` if the text continues with it. Returns whether it does."""
     cdef size_t i = 0
     while word[i]:
         if x.at + i >= x.size or get_u16(x.text + 2 * (x.at + i)) != <uint8_t>word[i]:

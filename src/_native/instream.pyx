@@ -493,7 +493,7 @@ cdef class InStreams(CommitListener):
 
     @property
     def ack_due(self) -> bool:
-        """Whether `take_ack_due` returns any stream."""
+        """Whether `take_ack_due` would return any stream."""
         return bool(self._ack_due)
 
     def take_ack_due(self) -> list:

@@ -41,7 +41,7 @@ def lease(QueueCore core not None, uint32_t owner, size_t max_count, uint64_t ma
 
 
 def lock_again(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t owner) -> int:
-    """Locks, for `owner`, those of these messages that are available. Returns how many it locked."""
+    """Locks, for `owner`, those of the messages `keys` that are available. Returns how many messages it locked."""
     cdef Py_ssize_t number
     cdef Slot* slot = NULL
     cdef int locked = 0

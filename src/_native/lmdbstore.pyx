@@ -169,8 +169,8 @@ cdef class LmdbTables(Tables):
         return redo
 
     cdef bint _lacks(self, int table) except -1:
-        """Whether the store does not have this table, because an earlier version made the store and it is open for reading only. The table
-        then counts as empty.
+        """Whether the store lacks a table, because an earlier version made the store and the store is open for reading only. The table then
+        counts as empty.
         """
         if not 0 <= table < TABLE_COUNT:
             raise ValueError(f"the store has no table number {table}")

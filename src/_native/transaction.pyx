@@ -74,11 +74,11 @@ cdef class Transaction(TransactionBase):
 
     @property
     def busy(self) -> bool:
-        """Whether a commit or prepare is in progress."""
+        """Whether a commit or prepare of the transaction is in progress."""
         return self._deferred is not None or self._sink is not None
 
     def first_for(self, QueueCore core not None) -> bool:
-        """Whether the next message sent to this queue is the first of this transaction."""
+        """Whether the next message that is sent to queue `core` is the first one of this transaction to that queue."""
         return core not in self._tails
 
     def enqueue(self, QueueCore core not None, bytes packet not None, uint32_t dead_letter=0) -> int:

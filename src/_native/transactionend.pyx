@@ -268,7 +268,9 @@ cdef int commit_part(TransactionBase tx, size_t end) except -1:
 
 
 cdef bint goes_out(TransactionBase tx) noexcept:
-    """Whether an operation sends to an outgoing queue. Its sequence numbers must be assigned without interruption, so not in slices."""
+    """Whether an operation of the transaction sends to an outgoing queue. The sequence numbers of its messages must be assigned without
+    interruption, so not in slices.
+    """
     cdef size_t index
     for index in range(tx._count):
         if tx._operations[index].kind == OPERATION_ENQUEUE and tx._operations[index].core != NULL:

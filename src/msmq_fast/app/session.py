@@ -138,8 +138,8 @@ class Session:
     @property
     def full(self) -> bool:
         """Whether no further request may be handled now: the limit of requests or bytes under way is reached,
-        or later requests must wait until a held one is done (`hold`). Reads that wait for a message do not
-        count.
+        or later requests must wait until a held request is done (`hold`). Reads that wait for a message do
+        not count.
         """
         # Asked several times in every turn of the loop.
         if self._holding or self.lane.full or self.gate.full:

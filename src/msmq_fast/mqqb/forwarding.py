@@ -72,7 +72,7 @@ class Forwarder:
 
     @property
     def active(self) -> bool:
-        """Whether this queue manager routes."""
+        """Whether this queue manager forwards messages of other queue managers."""
         return self._routes()
 
     def __call__(self, receiver: Receiver, message: ParsedMessage, refuse: Refuse) -> CloseReason | None:

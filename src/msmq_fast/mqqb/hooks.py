@@ -64,7 +64,7 @@ class Forward(Protocol):
 
     @property
     def active(self) -> bool:
-        """Whether messages are forwarded. Otherwise such a message ends the session."""
+        """Whether messages for other queue managers are forwarded. Otherwise they end the session."""
 
     def __call__(self, receiver: Receiver, message: ParsedMessage, refuse: Refuse) -> CloseReason | None:
         """Store the current message of `receiver` in an outgoing queue, or call `refuse` for it.
@@ -86,7 +86,7 @@ peer (3.1.7.1.7).
 
 
 MustWait = Callable[[bytes, MessageClass], bool]
-"""Whether a refused message must stay with its sender, because its dead letter has no room here now.
+"""Whether a refused message must stay with its sender, because there is no room here now for its dead letter.
 
 The message then stays undecided, and the session ends as it does when there is no room for the message itself
 (QB-284).

@@ -40,7 +40,7 @@ class LinkTable:
         return tuple(self._by_hops.values())
 
     def find(self, hops: tuple[Target, ...]) -> Link | None:
-        """Returns the link with these hops; None if there is none."""
+        """Returns the link with the hops `hops`; None if there is none."""
         return self._by_hops.get(hops)
 
     def numbered(self, number: int) -> Link | None:

@@ -29,7 +29,7 @@ class PeerSession(Protocol):
 
     @property
     def initiator(self) -> bool:
-        """Whether this side dialled."""
+        """Whether this side has opened the connection of the session."""
 
     @property
     def state(self) -> SessionState:

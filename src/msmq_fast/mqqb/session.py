@@ -117,7 +117,9 @@ class Session:
 
     @property
     def reading_paused(self) -> bool:
-        """Whether the transport must not be read now: a message waits for a key, or too many were used."""
+        """Whether the transport must not be read now: a message waits for an operation with a key, or the
+        limit of such operations is exhausted for now.
+        """
         return self._reading_paused_until < NEVER or self._wait.turn is not None
 
     @property

@@ -178,7 +178,7 @@ class Transfer:
             queue.progress(Progress.ESTABLISHED, session.peer_address, "")
 
     def _serves(self, session: PeerSession, link: Link) -> bool:
-        """Whether a session that this link did not dial leads to one of its hops (AMB-18)."""
+        """Whether a session that was not opened for `link` leads to one of the hops of the link (AMB-18)."""
         if session.state is not SessionState.OPEN or not (
             session.initiator or self._session_context.switches.amb18_reuse_accepted
         ):

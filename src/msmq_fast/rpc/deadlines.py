@@ -34,7 +34,7 @@ class Deadlines:
         self.due = ""
         """The name of the deadline that `next` returned."""
         self.silent = True
-        """Whether nothing has arrived yet."""
+        """Whether nothing has arrived on the connection yet."""
 
     def silence(self, now: float) -> float:
         """Returns the seconds since the last bytes arrived."""

@@ -29,7 +29,7 @@ class RequestPort(CallPort, Protocol):
 
     @property
     def header_signing(self) -> bool:
-        """Whether header signing was agreed on."""
+        """Whether header signing was agreed on for the connection."""
 
 
 class UnderWay(NamedTuple):

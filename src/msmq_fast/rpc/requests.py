@@ -93,7 +93,7 @@ class RequestIntake:
 
     @property
     def receiving(self) -> bool:
-        """Whether a request is incomplete."""
+        """Whether only some of the PDUs of a request have arrived."""
         return self._assembly is not None
 
     def take(self, pdu: Pdu, *, busy: bool) -> Request | None:

@@ -44,7 +44,7 @@ class Security:
 
     @property
     def privacy(self) -> bool:
-        """Whether stubs are encrypted."""
+        """Whether the stubs of requests and replies are encrypted."""
         return self.level == AuthLevel.PRIVACY
 
     def step(self, token: bytes) -> bytes:

@@ -38,7 +38,7 @@ class Allowance:
         return True
 
     def has(self, address: str, amount: float, now: float) -> bool:
-        """Whether `take` would succeed."""
+        """Whether `take` would succeed with the same arguments."""
         full_at = max(self._full_at.get(address_group(address), now), now) + amount * self._cost
         # Sums of fractions of a second are not exact.
         return not self._empty and full_at - now <= self._seconds * (1 + 1e-9)

@@ -76,7 +76,7 @@ class Authorizer:
         return grants_everybody(descriptor, right, kind.mapping)
 
     def allows(self, token: Token, descriptor: SecurityDescriptor, desired: int, kind: ObjectKind) -> bool:
-        """Whether access would be granted. Does not record a refusal."""
+        """Whether the caller would get the access rights `desired`. Does not record a refusal."""
         return self.decide(token, descriptor, desired, kind).granted
 
     def check(

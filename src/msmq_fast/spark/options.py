@@ -21,7 +21,7 @@ _OF_CATALOG: Final = frozenset(
 )
 """Properties that Spark adds to the options of a catalog table (`CREATE TABLE … USING msmq`)."""
 _PREFIX: Final = "option."
-"""The prefix of such a table's options in its properties."""
+"""The prefix of the options of a catalog table in the properties of the table."""
 _TRUE: Final = ("true", "1", "yes", "on")
 _FALSE: Final = ("false", "0", "no", "off")
 

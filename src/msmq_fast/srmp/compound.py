@@ -39,7 +39,7 @@ class Compound:
     body: bytes | None = None
     extension: bytes | None = None
     attachments: Mapping[str, bytes] = field(default_factory=dict)
-    """The other parts by Content-Id."""
+    """The other parts of the message, by Content-Id."""
     body_offset: int = 0
     size: int = 0
 

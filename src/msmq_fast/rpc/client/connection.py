@@ -201,7 +201,7 @@ class ClientConnection:
 
     @property
     def open(self) -> bool:
-        """Whether calls can be sent."""
+        """Whether calls can be sent on the connection."""
         return self._state is _ConnectionState.OPEN
 
     @property

@@ -60,7 +60,7 @@ class QueueSession(Protocol):
     """
 
     absolute: bool
-    """Whether TimeToReachQueue in its packets is a point in time, not a duration."""
+    """Whether TimeToReachQueue in the packets of its messages is a point in time, not a duration."""
     identifies: bool
     """Whether the session returns LookupIdentifiers and finds messages by them."""
     on_lost: Signal[[str]]

@@ -45,7 +45,7 @@ class Compiler:
         self._pointers: list[Pointer] = []
 
     def parameters(self, members: Mapping[str, NdrType]) -> Parameters:
-        """Returns the codec of these parameters. Raises TypeError for a type that cannot be encoded."""
+        """Returns the codec of the parameters `members`. Raises TypeError if a type cannot be encoded."""
         compiled = [(name, self._codec(kind)) for name, kind in members.items()]
         while self._pointers:
             self._pointers.pop().link()

@@ -216,7 +216,7 @@ class PgmSending:
 
     @property
     def busy(self) -> bool:
-        """Whether receivers may still request repairs."""
+        """Whether a session has not ended, so that its receivers may still request repairs."""
         return bool(self._sources)
 
     def stop(self, now: float) -> None:

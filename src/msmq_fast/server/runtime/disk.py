@@ -45,7 +45,7 @@ class DiskGuard:
 
     @property
     def low(self) -> bool:
-        """Whether the server has stopped accepting messages."""
+        """Whether free disk space is so low that the server accepts no messages."""
         return self._mark.throttled
 
     def next_deadline(self) -> float:

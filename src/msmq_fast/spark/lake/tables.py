@@ -121,7 +121,7 @@ GOLD: Final = (
 
 
 def ddl(columns: dict[str, str]) -> str:
-    """Returns the schema of these columns in DDL, for `spark.read.schema`."""
+    """Returns the schema of the columns `columns` in DDL, for `spark.read.schema`."""
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
 

@@ -139,7 +139,7 @@ class FrameGatherer:
 
     @property
     def full(self) -> bool:
-        """Whether the caller should call `take` now."""
+        """Whether the gathered frames fill a batch, so that the caller should call `take` now."""
         return len(self._rows) >= BATCH_ROWS or self._bytes >= BATCH_BYTES
 
     def __len__(self) -> int:

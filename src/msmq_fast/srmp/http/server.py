@@ -101,7 +101,7 @@ class ServerConnection:
         self.waiting = False
         """Whether a request waits for its answer."""
         self.ended = False
-        """Whether nothing more is read."""
+        """Whether no more requests are read from the connection."""
 
     @property
     def arrived(self) -> int:

@@ -28,7 +28,7 @@ class DependentPolicy:
     3.1.4).
     """
     anonymous_outgoing: bool = False
-    """Whether callers without a name may send to other computers and have acknowledgments sent there."""
+    """Whether callers without a name may send to other computers, and have acknowledgments sent to these."""
 
 
 class SupportingServer:
