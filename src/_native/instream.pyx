@@ -336,9 +336,7 @@ cdef class InStreams(CommitListener):
         return self.place(stream, identifier, number, previous)
 
     def take(self, InStream stream not None, uint64_t identifier, uint32_t number, uint32_t queue) -> None:
-        """Advances a stream to message `number` of the sequence `identifier`, which was accepted into the queue with the ordinal `queue`.
-        Call within the unit that stores the message.
-        """
+        """Advances a stream to an accepted message, within the unit that stores it. `queue` is the ordinal of the message's queue."""
         self.advance(stream, identifier, number, queue)
 
     def note_ack_due(self, InStream stream not None) -> None:

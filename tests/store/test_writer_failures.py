@@ -120,7 +120,7 @@ def test_bad_calls_are_refused(tables: LmdbTables) -> None:
     with pytest.raises(ValueError, match="have numbered entries"):
         writer.add_entry(0, bytes(56))
     writer.add_entry(3, bytes(56))
-    with pytest.raises(ValueError, match="one length"):
+    with pytest.raises(ValueError, match="the same length"):
         writer.add_entry(3, bytes(55))
     with pytest.raises(RuntimeError):
         writer.keep_unit()

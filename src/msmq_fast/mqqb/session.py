@@ -34,9 +34,7 @@ from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 from msmq_fast.timing import NEVER
 
 Wake = Callable[["Session"], None]
-"""Schedules a call of `Session.pump`; called by the session when something happened outside a call from the
-transport (a commit, new work).
-"""
+"""Schedules a call of `Session.pump`, after an event outside a call of the transport (a commit, new work)."""
 
 
 class Session:
@@ -117,9 +115,7 @@ class Session:
 
     @property
     def reading_paused(self) -> bool:
-        """Whether the transport must not be read now: a message waits for an operation with a key, or the
-        limit of such operations is exhausted for now.
-        """
+        """Whether the transport must not be read now: a message waits for a key, or the budget is empty."""
         return self._reading_paused_until < NEVER or self._wait.turn is not None
 
     @property
