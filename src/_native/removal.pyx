@@ -318,8 +318,8 @@ cdef class QueueRemoval(QueueBase):
             return self._postpone(slot, EVENT_PURGED, reason_of(self, EVENT_PURGED))
 
     cdef int _return(self, Slot* slot) except -1:
-        """Makes a received message whose removal failed available at its old place, or purges it if the queue was purged or deleted
-        meanwhile.
+        """Puts a received message, whose removal failed, back at its old place and makes it available again. Purges it instead if the queue
+        was purged or deleted meanwhile.
         """
         slot.flags &= ~FLAG_REMOVING
         if self.gone or slot.owner == OWNER_PURGED:

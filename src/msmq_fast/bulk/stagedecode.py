@@ -163,7 +163,7 @@ class StageDecoder:
             try:
                 numbers, names, each = places(column, name == "queue")
             except ValueError as problem:
-                raise Malformed(f"rows from {rows.first}: column {name}: {problem}") from None
+                raise Malformed(f"in the rows from row {rows.first} on, column {name}: {problem}") from None
             if name == "queue":
                 rows.targets, rows.queues, rows.places = numbers, names, each
             elif name == "response_queue":

@@ -53,7 +53,9 @@ def wait_applied(directory: Path, meta: Callable[[bytes], bytes | None]) -> None
                 "start its server once, or run 'msmq-fast store compact'"
             )
         if time.monotonic() > end:
-            raise LogNotApplied(f"the server of the store in {directory} does not apply its redo log")
+            raise LogNotApplied(
+                f"cannot read the store in {directory}: its server did not apply the redo log in time"
+            )
         time.sleep(_STEP_S)
 
 

@@ -266,7 +266,11 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--name", default="main", help="name of this job, if several write to one lake; default: main"
     )
-    parser.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
+    parser.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="file with the token; default: the token in the environment variable MSMQ_FAST_TOKEN",
+    )
     parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust for https:// (PEM)")
     parser.add_argument(
         "--max-rows",

@@ -116,7 +116,11 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--drop-security", action="store_true", help="write signed messages without their signatures"
     )
-    parser.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
+    parser.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="file with the token; default: the token in the environment variable MSMQ_FAST_TOKEN",
+    )
     parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust for https:// (PEM)")
     add_output(parser)
 

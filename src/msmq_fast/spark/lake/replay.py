@@ -266,7 +266,11 @@ def _add_arguments(parser: Parser) -> None:
         help="send signed and encrypted messages without signature and encryption",
     )
     parser.add_argument("--dry-run", action="store_true", help="only show what would be sent")
-    parser.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
+    parser.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="file with the token; default: the token in the environment variable MSMQ_FAST_TOKEN",
+    )
     parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust for https:// (PEM)")
     add_output(parser)
 

@@ -30,7 +30,11 @@ def _add_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--subscription", required=True, help="subscription of the query")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be removed")
-    parser.add_argument("--token-file", metavar="FILE", help="file with the token; default: MSMQ_FAST_TOKEN")
+    parser.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="file with the token; default: the token in the environment variable MSMQ_FAST_TOKEN",
+    )
     parser.add_argument("--ca-file", metavar="FILE", help="certificates to trust for https:// (PEM)")
     add_output(parser)
 
