@@ -353,7 +353,7 @@ class QueueManager:
         return self.registry.outgoing()
 
     def find(self, name: str) -> Queue:
-        """Returns the queue of a path or format name, local or outgoing.
+        """Returns the local or outgoing queue with a path or format name.
 
         Raises QUEUE_NOT_FOUND, and what QueueRegistry.resolve raises.
         """

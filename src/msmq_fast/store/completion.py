@@ -71,8 +71,9 @@ class Completion(Generic[T]):
             self._callbacks.append(callback)
 
     def then(self, step: Callable[[T], Completion[U]]) -> Completion[U]:
-        """Calls `step(value)` when this completion is resolved with `value`. Returns a completion that ends
-        as the completion that `step` returns. It fails if this completion fails or `step` raises.
+        """Calls `step(value)` when this completion is resolved with `value`. Returns a new completion. It
+        gets the outcome of the completion that `step` returns; it fails if this completion fails or `step`
+        raises.
         """
         following: Completion[U] = Completion()
 

@@ -141,8 +141,8 @@ LookupIdentifier, but its other columns are set.
 
 
 class Transport(IntEnum):
-    """`flags` of a feed entry: the transport by which the message arrived, or leaves from an outgoing
-    queue.
+    """`flags` of a feed entry: the transport by which the message arrived or, for an outgoing queue, by which
+    it leaves.
     """
 
     LOCAL = 0
@@ -244,7 +244,7 @@ class FeedEvent(NamedTuple):
 
     @property
     def previous_number(self) -> int:
-        """The TxSequenceNumber before that of this message, 0 if there is none."""
+        """The TxSequenceNumber of the previous message in the sequence; 0 if there is none."""
         return max(self.sequence_number - 1, 0)
 
 
@@ -348,7 +348,7 @@ def _entries(
     longer: struct.Struct | None = None,
     last_only: bool = False,
 ) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Yields (number, fields) of each entry of a packed record, or of the last one only with `last_only`.
+    """Yields (number, fields) of each entry of a packed record; with `last_only`, of the last entry only.
     Entries that are at least as long as `longer` are decoded with that layout, others with `layout`.
     """
     if len(key) != NUMBER_KEY.size:

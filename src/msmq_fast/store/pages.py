@@ -38,7 +38,7 @@ class _Meta:
 
 
 class _Cut(Exception):
-    """A page that is needed lies beyond the end of the file, or is not a valid page."""
+    """Raised if a page that is needed lies beyond the end of the file, or is not a valid page."""
 
 
 def shortage(path: Path, *, used: bool) -> str | None:

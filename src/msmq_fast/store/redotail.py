@@ -30,7 +30,7 @@ _STEP_S: Final = 0.05
 
 
 class LogNotApplied(Exception):
-    """The redo log has changes that the data file lacks; the text says what to do."""
+    """Raised if the redo log has changes that the data file lacks; the error text says what to do."""
 
 
 def wait_applied(directory: Path, meta: Callable[[bytes], bytes | None]) -> None:

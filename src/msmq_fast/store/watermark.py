@@ -14,8 +14,8 @@ from msmq_fast._native.lmdbstore import LmdbTables
 
 @dataclass(frozen=True, slots=True)
 class SpaceFigures:
-    """Sizes in bytes: `file` is the data file, `used` and `reusable` are the parts of it, `available` is the
-    size that can still be stored.
+    """Sizes in bytes. `file`: the data file. `used`: the pages of the data file that hold data. `reusable`:
+    the free pages of the data file. `available`: how much can still be stored.
     """
 
     file: int
@@ -57,7 +57,7 @@ class Watermark:
         self._on_change = on_change
 
     def update(self, available: int) -> None:
-        """Processes a new number of available bytes."""
+        """Start or end flow control if the new number of available bytes requires it."""
         throttled = available < (self.high if self.throttled else self.low)
         self._set(throttled)
 

@@ -33,8 +33,8 @@ class Bounds:
 
     @property
     def watermark(self) -> int:
-        """An arrival sequence: every message with a lower one is either available to readers or removed. May
-        be lower than the result of `settled`.
+        """The arrival sequence below which every message is either available to readers or removed. May be
+        lower than the result of `settled`.
         """
         return self._watermark.look()
 
@@ -53,9 +53,9 @@ class Bounds:
 class QueueBounds:
     """The bounds of one queue.
 
-    `first`: no message has a lower arrival sequence (the watermark if the queue is empty). `bytes`: total
-    size of the packets. `late`: number of messages that were added below the watermark since the server
-    started.
+    `first`: the arrival sequence below which the queue has no messages; the watermark if the queue is empty.
+    `bytes`: total size of the packets. `late`: number of messages that were added below the watermark since
+    the server started.
     """
 
     name: str

@@ -27,14 +27,14 @@ _VOIDS: Final = 32  # ranges of numbers that are remembered as void
 
 
 class LeaseLost(Exception):
-    """HTTP status 409: the delivery numbers are void, because their lease has ended, or were never
-    assigned.
+    """HTTP status 409: the delivery numbers of a call were never assigned, are already acknowledged, or are
+    void because their lease has ended.
     """
 
 
 class Chunk(NamedTuple):
-    """The lookup ids of messages (`keys`) that have consecutive delivery numbers from `first`; one record in
-    the store.
+    """Messages with consecutive delivery numbers, stored as one record. `keys` are the lookup ids of the
+    messages, `first` is the delivery number of the first one.
     """
 
     first: int

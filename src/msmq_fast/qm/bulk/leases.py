@@ -80,7 +80,7 @@ class Settled(NamedTuple):
 
 class Holding(NamedTuple):
     """The leases of one subscription on one queue, as shown to operators: the delivery numbers from `start`
-    up to but not including `next`. They end in `remaining` seconds.
+    up to but not including `next`. The leases end in `remaining` seconds.
     """
 
     subscription: str
@@ -259,8 +259,8 @@ class Leases:
         return done
 
     def _step(self, holder: LeaseHolder) -> None:
-        """Run the next slice of the holder's first job. If work is left that does not wait for the store, put
-        the holder into the list of those that have work.
+        """Run the next slice of the holder's first job. If the holder has more work and does not wait for the
+        store, put the holder into the list of holders with work.
         """
         awaited = next(holder.jobs[0], None)
         if awaited is None:

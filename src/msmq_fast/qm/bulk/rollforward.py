@@ -34,8 +34,8 @@ Row = tuple[bytes, bytes]
 
 
 class Publication:
-    """A batch whose publication is decided and recorded: its stages, as (identifier, number of rows), and its
-    progress.
+    """A batch whose publication is decided and recorded. `stages` has, for each stage whose rows are not all
+    in their queues yet: identifier, number of the last row that was processed, number of rows.
 
     `reserved` has the bytes of quota that the stages hold in each queue. `done` is resolved with the number
     of messages when all are in their queues.
@@ -92,8 +92,9 @@ class RollForward:
     """Puts the messages of published stages into their queues, and deletes the stored rows of discarded
     stages.
 
-    Publications take turns, one unit each; discarded stages have fewer turns. Only one unit is pending at a
-    time. Call `expire` when `next_deadline` is due.
+    Each unit of work serves one publication or one discarded stage; only one unit is pending at a time. The
+    publications are served in turn, the discarded stages less often. Call `expire` when `next_deadline` is
+    due.
     """
 
     def __init__(self, services: Services) -> None:
@@ -121,7 +122,9 @@ class RollForward:
         return self._due if not self._flying and (self._active or self._dropping) else None
 
     def expire(self, now: float) -> None:
-        """Run one unit if it is due."""
+        """If work is due, do one unit of work: put some messages of one publication into their queues, or
+        delete some rows of one discarded stage.
+        """
         if self._flying or now < self._due:
             return
         self._turn += 1
@@ -176,8 +179,8 @@ class RollForward:
             raise
 
     def _next_rows(self, publication: Publication) -> tuple[list[Row], deque[tuple[bytes, int, int]]]:
-        """Returns the rows to be placed in one unit, and the part of the stages that remains after this
-        unit.
+        """Returns the rows whose messages the next unit puts into their queues, and the value of
+        `publication.stages` after this unit.
         """
         rows: list[Row] = []
         left = publication.stages.copy()

@@ -226,8 +226,8 @@ class Staging:
         origin: str = "",
         remember: bool = True,
     ) -> Completion[Published]:
-        """Publish stages: put their messages into the queues, in this order. Resolved when all messages are
-        in their queues and durable.
+        """Publish stages: put their messages into the queues, in the order of `stages`. Resolved when all
+        messages are in their queues and durable.
 
         `origin`, if given, names the source that numbers the batches of an epoch: batch numbers of different
         origins cannot be compared. Without `remember` the writer's fence is neither checked nor stored, so

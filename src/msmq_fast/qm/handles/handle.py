@@ -556,7 +556,7 @@ class OpenQueue:
         self._subscriptions.clear()
 
     def may_read(self, *, peek: bool) -> None:
-        """Raises ACCESS_DENIED if the handle is not open for receiving, or for peeking."""
+        """Raises ACCESS_DENIED unless the handle is open for receiving or, with `peek`, for peeking."""
         self._may(self.access.receives or (peek and self.access.peeks))
 
     def _may(self, allowed: bool) -> None:

@@ -59,8 +59,8 @@ class Keyring:
     def load(self, *, discard: bool = False) -> None:
         """Read the stored keys.
 
-        Raises SecurityDataError if a key was not encrypted by this vault; with `discard` such keys are
-        skipped.
+        Raises SecurityDataError if a key was not encrypted by the vault that the constructor got; with
+        `discard` such keys are skipped.
         """
         for provider in PROVIDERS:
             for use, pairs in ((KeyUse.EXCHANGE, self.exchange), (KeyUse.SIGNATURE, self._signature)):

@@ -65,9 +65,9 @@ def relocate(
 
     Moved messages leave `source` and enter `target` in one unit. `also`, if given, is called with the outcome
     inside that unit and may write to the store. The batch ends at the first message that the target refuses;
-    if that is the first message of the batch, its refusal is raised. Raises INVALID_PARAMETER as check_target
-    does; TRANSACTION_USAGE, MESSAGE_NOT_AUTHENTICATED or ILLEGAL_PROPERTY_VALUE if the target does not accept
-    the first message.
+    if that is the first message of the batch, its refusal is raised. Raises what `check_target` raises, and
+    TRANSACTION_USAGE, MESSAGE_NOT_AUTHENTICATED or ILLEGAL_PROPERTY_VALUE if the target does not accept the
+    first message.
     """
     check_target(source, target)
 

@@ -263,7 +263,7 @@ class AckPolicy:
     def send_away(
         self, message: Message, via: FormatName | None = None, origin: str = ""
     ) -> tuple[QueueCore, int] | None:
-        """Put a message that this queue manager sends as an answer to a peer into the outgoing queue of its
+        """Send an answer of this queue manager to a peer: put `message` into the outgoing queue of its
         destination.
 
         The write is part of the current unit, if there is one. A destination name that also denotes this

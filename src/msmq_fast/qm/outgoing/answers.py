@@ -197,8 +197,8 @@ class AnswerQueues:
         return self._outgoing.open_for_answers(name, group)
 
     def _opened(self, queue: OutgoingQueue) -> None:
-        """Count an outgoing queue that was created or read from the store in the budget of queues for
-        answers, if it is one.
+        """Called when an outgoing queue was created or read from the store: if it is a queue for answers,
+        count it in the budget of its address group.
         """
         if queue.answers_only:
             self._pool(queue).add(queue)

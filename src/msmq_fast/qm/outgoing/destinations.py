@@ -59,8 +59,8 @@ class Destinations:
 
         `answers_for`, if given, is the address group whose peers caused the answer: the queue then counts in
         the budget of this group. Raises UNSUPPORTED_FORMATNAME_OPERATION if the name cannot be sent to;
-        INSUFFICIENT_RESOURCES at the limit of outgoing queues; QUEUE_NOT_FOUND as
-        `DirectoryClient.check_remote` does.
+        INSUFFICIENT_RESOURCES at the limit of outgoing queues; QUEUE_NOT_FOUND if
+        `DirectoryClient.check_remote` raises it.
         """
         if target.name is None or target.name.read_only or target.name.kind is NameKind.SUBQUEUE:
             raise UnsupportedFormatNameOperation(f"{name} cannot be sent to")

@@ -89,7 +89,8 @@ class OutgoingQueues:
         """Returns the outgoing queue for messages in transit to a queue of another queue manager.
 
         Raises INSUFFICIENT_RESOURCES if a new queue would be needed but there are already `most` queues: the
-        number is limited, because senders choose the names. Raises ILLEGAL_FORMATNAME as `_check_legal` does.
+        number is limited, because senders choose the names. Raises ILLEGAL_FORMATNAME if `_check_legal`
+        rejects the name.
         """
         _check_legal(name)
         found = self.find(name)
@@ -104,7 +105,7 @@ class OutgoingQueues:
         in an earlier batch (DU-02).
 
         The record is written before the queue can be found, so a queue whose record cannot be written does
-        not exist. Raises ILLEGAL_FORMATNAME as `_check_legal` does.
+        not exist. Raises ILLEGAL_FORMATNAME if `_check_legal` rejects the name.
         """
         _check_legal(name)
         services = self._services
@@ -220,8 +221,8 @@ class OutgoingQueues:
         return self._directory.locate(name, manager)
 
     def deliver_locally(self, queue: OutgoingQueue) -> bool:
-        """Starts to move messages of the queue to a local queue, and returns whether one accepts them; see
-        `LoopbackDelivery`.
+        """Starts to move messages of the queue to a local queue. Returns whether a local queue accepts them;
+        see `LoopbackDelivery`.
         """
         return self._loopback(queue)
 

@@ -51,7 +51,7 @@ _MOST_ADDRESSES = 16
 
 
 class Heard(Enum):
-    """What is counted for metrics: acknowledgments by outcome, and resend time-outs."""
+    """The names of counters for metrics: of acknowledgments by outcome, and of resend time-outs."""
 
     ORDER_ACK = "OrderAcks"
     STRAY_ORDER_ACK = "OrderAcks that match no sequence"
@@ -91,8 +91,8 @@ class OutgoingSequences:
     # ---- the Transactional Ack Wait Timer, one per sequence (AMB-42)
 
     def transmitted(self, core: QueueCore, now: float) -> None:
-        """Start the resend timer of a queue's sequence, unless it is running, because messages of the
-        sequence were written to a session.
+        """Called when messages of a queue's sequence were written to a session: start the resend timer of the
+        sequence, unless the timer is already running.
         """
         if core not in self._due and core.sequence is not None and core.sequence.sent:
             self._start(core, now)
@@ -117,8 +117,9 @@ class OutgoingSequences:
         return self._due.next_deadline()
 
     def expire(self, now: float) -> None:
-        """For each sequence whose timer has expired: send the messages that no OrderAck covers again, in
-        order and with the same numbers, and start the timer with the next entry of the ladder (AMB-17).
+        """For each sequence whose timer has expired: send all messages again that no OrderAck has
+        acknowledged, in order and with the same numbers. Then start the timer with the next entry of the
+        ladder (AMB-17).
         """
         for core in self._due.take(now):
             if core.gone or core.sequence is None or not core.sequence.sent:

@@ -110,7 +110,7 @@ class Connectors:
     def named(self, name: FormatName) -> ConnectorQueue:
         """Returns the queue of a CONNECTOR= name, creating it if needed.
 
-        Raises QUEUE_NOT_FOUND unless it names a foreign site to which this computer belongs.
+        Raises QUEUE_NOT_FOUND unless `name` contains a foreign site to which this computer belongs.
         """
         site = name.guid
         if site is None or site not in self._own_sites() or not self._site(site, "ForeignSite"):

@@ -408,7 +408,7 @@ class DirectoryClient:
         """Check that a public queue belongs to another computer (DM-078).
 
         Raises UNSUPPORTED_FORMATNAME_OPERATION if the directory does not have the queue; QUEUE_NOT_FOUND if
-        the directory says that it is on this computer.
+        the directory says that the queue is on this computer.
         """
         found = self._read_public(name)
         if found is None:

@@ -72,8 +72,8 @@ class Housekeeping:
         return [queue for queue in self._registry.purging if not queue.core.positions.purge_pending]
 
     def expire(self, now: float) -> None:
-        """Delete one batch of messages, or clear markers and records whose messages are deleted, if that is
-        due.
+        """If work is due, do one step: delete one batch of messages or, for queues whose messages are all
+        deleted, clear the purge markers and delete the records.
         """
         ledger = self._ledger
         if ledger.reaping or self._barrier or now < self._due:
@@ -94,8 +94,9 @@ class Housekeeping:
             raise
 
     def _return_again(self) -> bool:
-        """Try again to return messages to their queues, for which the store had no room before. Returns False
-        if that raises an unexpected exception, which must not stop the deletion of purged messages.
+        """Try again to return messages to their queues: an earlier attempt failed, because the store had no
+        room. Returns False if this attempt raises an unexpected exception, since the exception must not stop
+        the deletion of purged messages.
         """
         try:
             self._ledger.return_again()

@@ -44,8 +44,8 @@ class QueueKind(IntEnum):
 
 
 class Role(IntEnum):
-    """The kind of queue in the rules for the side effects of a removed message (DM-203); native code uses the
-    same numbers.
+    """The kinds of queues that the rules for the side effects of a removed message distinguish (DM-203);
+    native code uses the same numbers.
     """
 
     NONE = 0

@@ -28,8 +28,8 @@ class QueueRecords:
     def write(self, queue: Queue) -> Completion[None]:
         """Write the record of a queue; resolved when durable. A failed write is retried until it succeeds.
 
-        Raises StoreError or MemoryError if the store cannot accept the write now; it is retried in that case,
-        too.
+        Raises StoreError or MemoryError if the store cannot accept the write now; the write is retried in
+        that case, too.
         """
         try:
             done = self.write_new(queue)

@@ -100,8 +100,8 @@ class QueueRegistry:
         }
 
     def new_ordinal(self) -> int:
-        """Returns a new queue ordinal, which is never reused. Raises INSUFFICIENT_RESOURCES as
-        `Ordinals.take` does.
+        """Returns a new queue ordinal, which is never reused. Raises INSUFFICIENT_RESOURCES if no reserved
+        ordinal is left.
         """
         return self._ordinals.take()
 

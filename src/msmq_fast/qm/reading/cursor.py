@@ -38,7 +38,7 @@ class CursorOwner(Protocol):
         """The waiting reads of the queue."""
 
     def may_read(self, *, peek: bool) -> None:
-        """Raises ACCESS_DENIED if the handle is not open for receiving, or for peeking."""
+        """Raises ACCESS_DENIED unless the handle is open for receiving or, with `peek`, for peeking."""
 
     def wait(self, request: ReadRequest, timeout_ms: int | None) -> ReadRequest:
         """Serve a read now, or when a message arrives within `timeout_ms` milliseconds (None: without

@@ -392,8 +392,8 @@ class Readers:
             self.core.nudge()
 
     def join(self, waited: set[Readers]) -> None:
-        """Use the set `waited`: from now on it contains this object whenever a read waits to remove a
-        message.
+        """Keep the set `waited` up to date: from now on this object is in the set whenever one of its reads
+        waits to remove a message.
         """
         self._waited = waited
 

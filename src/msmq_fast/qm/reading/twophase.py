@@ -31,7 +31,9 @@ class RemoteReadState(IntEnum):
 
 
 class TwoPhaseRead:
-    """One Dequeue Message Begin; the `Hold` of its message. Only this read can release the lock (DA-036)."""
+    """A read that Dequeue Message Begin has started. It is also the `Hold` that keeps its message locked;
+    only this read can release the lock (DA-036).
+    """
 
     __slots__ = ("_reads", "owner")
 

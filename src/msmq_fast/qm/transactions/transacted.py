@@ -45,7 +45,8 @@ class TransactedQueue:
     """An open queue within a transaction.
 
     Every call raises TRANSACTION_SEQUENCE once the transaction has ended, and the errors of the same method
-    of OpenQueue. The constructor raises TRANSACTION_USAGE as `check_usage` does.
+    of OpenQueue. The constructor raises TRANSACTION_USAGE if the queue cannot take part in a transaction; see
+    `check_usage`.
     """
 
     def __init__(self, opened: OpenQueue, transaction: Transaction) -> None:
@@ -98,7 +99,7 @@ class TransactedQueue:
         cursor: Cursor | None = None,
     ) -> ReadRequest:
         """Receive the first message of the queue, or the next message of `cursor`. It is locked now and
-        removed by the commit. Waits as OpenQueue.receive does.
+        removed by the commit. Waits up to `timeout_ms` (None: without limit).
         """
         self._transaction.check()
         if cursor is not None:

@@ -59,7 +59,8 @@ class Reader(Protocol):
 
 
 class Transaction:
-    """One transaction, created by Transactions.begin; the `Hold` of the messages received in it.
+    """One transaction, created by Transactions.begin. It is also the `Hold` that keeps the messages locked
+    that are received in it.
 
     `user` is the owner's name for operators. `on_end` is called when the transaction has ended, `on_ahead`
     when sent messages that were written to the store before the commit are durable or have failed. After
