@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Access(IntEnum):
-    """QueueAccessType (1.21)."""
+    """The access modes with which a queue can be open (QueueAccessType, 1.21)."""
 
     RECEIVE = 0x01
     SEND = 0x02
@@ -31,7 +31,7 @@ class Access(IntEnum):
 
 
 class Share(IntEnum):
-    """QueueShareMode: whether other handles may receive while this one is open."""
+    """The share modes (QueueShareMode): whether other handles may receive while this handle is open."""
 
     DENY_NONE = 0
     DENY_RECEIVE = 1

@@ -233,7 +233,7 @@ class QueueManager:
 
     @property
     def state(self) -> State:
-        """QueueManagerState."""
+        """The state of this queue manager (QueueManagerState)."""
         return self.services.state
 
     def random_bytes(self, count: int) -> bytes:

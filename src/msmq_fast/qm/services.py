@@ -34,7 +34,7 @@ It is random so that it cannot be guessed from the age of the store.
 
 
 class State(IntEnum):
-    """QueueManagerState (ST-7)."""
+    """The states of a queue manager (QueueManagerState, ST-7)."""
 
     STOPPED = 0
     INITIALIZING = 1

@@ -1,8 +1,8 @@
 """A group of objects with deadlines (its members); an exception of one member does not affect the others.
 
 1. `next_deadline()` of a member has no side effects and may be called at any time.
-2. `expire(now)` of a member runs what is due at `now`. A member with many deadlines isolates them itself: an
-   item that raises does not keep the others from running.
+2. `expire(now)` of a member does the work whose deadline has passed at `now`. A member with many deadlines
+   isolates them itself: if the work for one deadline raises, the work for the others is done nevertheless.
 3. An exception that a member raises nevertheless is counted and logged (`Faults`), and the next member runs.
 4. A member that raised is not called again for a while: 0.1 s after its first fault, twice as long after each
    further fault in succession, `LONGEST` at most. A success resets this.

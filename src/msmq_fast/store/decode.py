@@ -211,11 +211,13 @@ class FeedEvent(NamedTuple):
     """One event of the feed; `number` grows by one with every event.
 
     `source` and `ordinal` are the message identifier; in QUEUE_CREATED and QUEUE_DELETED `source` is the GUID
-    of the queue. `message_class` is the class of the message, in ACKED and NACKED the class of the
-    acknowledgment; `reason` is the reason why a message failed, else 0. SENT, ARRIVED and DUPLICATE carry the
-    position in the sequence if the message is transactional and is sent to or comes from another queue
-    manager: the previous number is `sequence_number` - 1 unless a message of the sequence was purged or
-    expired. Events of stores that were written by earlier versions have zeros from `sequence_id` on.
+    of the queue. `message_class` is the class of the message; in ACKED and NACKED it is the class of the
+    acknowledgment. `reason` is the reason why a message failed, else 0.
+
+    SENT, ARRIVED and DUPLICATE have the position of the message in its sequence if the message is
+    transactional, and is sent to another queue manager or comes from one. The number of the previous message
+    is then `sequence_number` - 1, unless a message of the sequence was purged or expired. In events that
+    earlier versions wrote, `sequence_id` and all fields after it are 0.
     """
 
     number: int
@@ -237,8 +239,8 @@ class FeedEvent(NamedTuple):
 
     @property
     def origin(self) -> int:
-        """The ordinal of the source queue if the event is MOVED, 0 if the message left `queue` itself; 0 for
-        other events.
+        """For a MOVED event, the ordinal of the queue that the message left, or 0 if it left `queue` itself.
+        For other events 0.
         """
         return self.sequence_id if self.kind == EventKind.MOVED else 0
 

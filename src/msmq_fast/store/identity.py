@@ -24,7 +24,9 @@ _MACHINE_FILES: Final = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id
 
 
 class Identity(NamedTuple):
-    """The place of a store, and the token of its last start."""
+    """Identifies a store: its location (inode of the data file, file system, machine), and the random token
+    of its last start.
+    """
 
     inode: int
     file_system: int

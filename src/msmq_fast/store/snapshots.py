@@ -29,8 +29,8 @@ class SnapshotBusy(BackupError):
 
 
 class Snapshot:
-    """A snapshot in progress. `done` is resolved with its manifest, or fails with BackupError after the
-    directory was removed.
+    """A snapshot in progress. `done` is resolved with the manifest of the snapshot. If the snapshot fails,
+    its directory is removed, and then `done` fails with BackupError.
     """
 
     def __init__(self, backup: Backup, total: int) -> None:

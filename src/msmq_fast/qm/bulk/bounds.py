@@ -23,8 +23,9 @@ UNLIMITED: Final = (1 << 63) - 1
 
 
 class Bounds:
-    """The watermark of a queue manager. It advances only when a property or method of this class is called,
-    so that it costs senders and receivers no time.
+    """Tracks the watermark of a queue manager: the arrival sequence below which bulk readers can read. The
+    watermark advances only when a property or method of this class is called, so that it costs senders and
+    receivers no time.
     """
 
     def __init__(self, ledger: Ledger) -> None:

@@ -122,10 +122,10 @@ class Leases:
         """Lock messages from the front of a queue: up to `max_rows` messages with up to `max_bytes` of
         packets in all, but at least one message if the queue has any.
 
-        Resolved when the lease is durable; if `start` equals `stop`, the queue was empty. The lease ends
-        `seconds` after the latest call for the subscription. Raises ValueError for invalid arguments,
-        UNSUPPORTED_FORMATNAME_OPERATION for an outgoing queue, SHARING_VIOLATION if the queue is open for
-        exclusive receiving, INSUFFICIENT_RESOURCES at a limit.
+        Resolved when the lease is durable; if `start` equals `stop` in the result, the queue was empty. The
+        lease ends `seconds` after the latest call for the subscription. Raises ValueError for invalid
+        arguments, UNSUPPORTED_FORMATNAME_OPERATION for an outgoing queue, SHARING_VIOLATION if the queue is
+        open for exclusive receiving, INSUFFICIENT_RESOURCES at a limit.
         """
         self._services.require_ready()
         if max_rows < 1 or max_bytes < 1:

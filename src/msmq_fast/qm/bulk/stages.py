@@ -48,7 +48,7 @@ class StageState(IntEnum):
 
 
 class Staged(NamedTuple):
-    """A complete and durable stage: `stage` is its name, `rows` the number of its messages, `bytes` the total
+    """A complete and durable stage. `stage`: its name. `rows`: the number of its messages. `bytes`: the total
     size of their packets.
     """
 
@@ -92,9 +92,9 @@ class Part(NamedTuple):
 class Stage:
     """A stage: its state, and a description of its messages.
 
-    `owner` is the caller that uploaded the stage; `created` is in Unix seconds. `reserved` has the bytes of
-    quota that the stage holds in each queue, `names` the names of its queues by ordinal, `rows` is the number
-    of its rows in the store.
+    `owner`: the caller that uploaded the stage. `created`: Unix seconds. `reserved`: the bytes of quota that
+    the stage holds in each queue. `names`: the names of the queues of its messages, by queue ordinal. `rows`:
+    the number of its rows in the store.
     """
 
     __slots__ = (

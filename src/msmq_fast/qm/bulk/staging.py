@@ -150,7 +150,9 @@ class Staging:
         return self._open[stage]
 
     def _ended(self, stage: Stage) -> None:
-        """Let an open stage that has become ready wait to be published; forget a stage that was aborted."""
+        """Called when an open stage accepts no more messages. If the stage is ready, it now waits to be
+        published; if it was aborted, it is forgotten and its rows are deleted.
+        """
         self._open.pop(stage)
         if stage.state is StageState.READY:
             self._rest(stage, self._lifetime)

@@ -127,7 +127,7 @@ class OpenQueue:
 
     @property
     def queue(self) -> Queue:
-        """The queue (QueueReference)."""
+        """The queue that the handle has open (QueueReference)."""
         if self.closed:
             raise InvalidHandle("the queue handle is closed")
         if self._queue is None:

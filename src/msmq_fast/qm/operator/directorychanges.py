@@ -23,8 +23,8 @@ __all__ = ["DirectoryChanges"]
 
 
 class DirectoryChanges:
-    """Implements `document.Changes`. A change to the object of a local public queue is made as a change of
-    the queue, so that the object and the queue stay equal.
+    """Changes directory objects for administrators; implements `document.Changes`. To change the object of a
+    local public queue, it changes the queue, so that the object and the queue stay equal.
     """
 
     def __init__(self, directory: DirectoryClient, registry: QueueRegistry, queues: QueueAdmin) -> None:

@@ -13,8 +13,8 @@ A peer chooses where its answers go, so it can name any number of destinations t
    reached) is deleted to make room: an empty queue first, then the oldest that no session ever reached, then
    the oldest. So a peer that is connected but accepts no messages cannot block others. The deletion happens
    in later turns of the loop, a bounded number in each.
-4. The cause of an answer is known from the session that delivered the message (`Origins`); an answer that is
-   sent later finds it by the GUID of the sender.
+4. The cause of an answer is known from the session that delivered the message (`Origins`). For an
+   answer that is sent later, it is looked up by the GUID of the sender of the message.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ class IdleQueueCleanup:
         return self._due if wanted and self._outgoing.all else None
 
     def expire(self, now: float) -> None:
-        """Examine the next batch of the outgoing queues, if that is due, and delete those that were idle for
-        too long.
+        """If `next_deadline` has passed, examine the next batch of the outgoing queues, and delete those that
+        were idle for too long.
         """
         if now < self._due:
             return

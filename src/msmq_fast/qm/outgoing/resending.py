@@ -36,8 +36,8 @@ class Messenger:
 
 @dataclass(slots=True)
 class _Way:
-    """The queue manager to which one outgoing queue leads (None if unknown), and the addresses to which its
-    messages were sent since the start.
+    """Where the messages of one outgoing queue go. `manager`: the queue manager of their destination; None if
+    unknown. `addresses`: the addresses to which they were sent since the start of the server.
     """
 
     manager: UUID | None

@@ -16,7 +16,8 @@ from msmq_fast.store.schema import MetaName, Table, outgoing_stream_key
 
 
 class OutgoingStreams:
-    """Allocates TxSequenceIDs: {TimeStamp, Ordinal}.
+    """Allocates the identifiers of transactional sequences: TxSequenceIDs, each of a TimeStamp and an
+    Ordinal.
 
     An identifier is never used twice, not even by a server that runs on a copy of the store: the copy gets a
     greater TimeStamp (AMB-41).

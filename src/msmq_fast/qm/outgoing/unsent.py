@@ -67,7 +67,7 @@ class UnsentAcks:
         return self._acks[0].due if self._acks else None
 
     def expire(self, now: float) -> None:
-        """Retry the FinalAcks that are due."""
+        """Send the FinalAcks again whose time for a retry has come."""
         while self._acks and self._acks[0].due <= now:
             ack = self._take()
             try:

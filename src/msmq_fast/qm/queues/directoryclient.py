@@ -63,7 +63,8 @@ GUID.
 
 
 class DirectoryClient:
-    """Implements `LocalObjects`, with which the directory finds and changes local queues. Implements `Timed`.
+    """Keeps the directory objects of this queue manager and its queues, and resolves public names. Implements
+    `LocalObjects`, with which the directory finds and changes local queues, and `Timed`.
 
     `rearranged` is emitted when routes must be looked up again, `users_changed` when cached data about users
     is out of date.

@@ -69,7 +69,9 @@ class Expiry:
         return self._wall_due[1]
 
     def expire(self, now: float) -> None:
-        """Expire the messages and reads that are due. If one raises, the others expire nevertheless."""
+        """Expire the messages and waiting reads whose deadlines have passed. If one raises, the others expire
+        nevertheless.
+        """
         self._wall_due = None
         self._more = False
         try:

@@ -98,11 +98,15 @@ class IncomingProtocols:
         self._transfers += [] if transfers is None else [transfers]
 
     def judge(self, queue: Queue, packet: bytes) -> bytes | MessageClass | None:
-        """Call the registered `Arrival` function; None if no protocol has registered one."""
+        """Returns the result of the registered `Arrival` function for a packet: the packet to store, or the
+        class of the refusal. None if no protocol has registered such a function.
+        """
         return self._arrivals[-1](queue, packet) if self._arrivals else None
 
     def final_ack(self, packet: bytes, reason: int) -> bool:
-        """Call the registered `FinalAcks` function; False if no protocol has registered one."""
+        """Send a FinalAck with the registered `FinalAcks` function. Returns whether the sender could be
+        notified; False if no protocol has registered such a function.
+        """
         return bool(self._final_acks) and self._final_acks[-1](packet, reason)
 
     @property

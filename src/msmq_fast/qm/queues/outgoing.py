@@ -171,7 +171,7 @@ class OutgoingQueue(Queue):
 
     @property
     def name(self) -> str:
-        """The DestinationFormatName."""
+        """The format name of the destination (DestinationFormatName)."""
         return str(self.destination)
 
     @property

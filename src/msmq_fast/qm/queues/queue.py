@@ -32,7 +32,7 @@ NOBODY = SecurityDescriptor.build(None, None, Acl())  # until a queue gets its o
 
 
 class QueueKind(IntEnum):
-    """QueueType (Q-23), with an additional value for outgoing queues."""
+    """The kinds of queues: QueueType (Q-23), with an additional value for outgoing queues."""
 
     PUBLIC = 0
     PRIVATE = 1
@@ -62,7 +62,9 @@ _ROLES = {
 
 
 class Privacy(IntEnum):
-    """PrivacyLevel (Q-12)."""
+    """Whether a queue accepts only clear messages, clear and encrypted ones, or only encrypted ones
+    (PrivacyLevel, Q-12).
+    """
 
     NONE = 0
     OPTIONAL = 1

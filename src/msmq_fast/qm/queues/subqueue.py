@@ -135,7 +135,7 @@ class Subqueues:
         return self._due
 
     def expire(self, now: float) -> None:
-        """Delete the subqueues that are empty and not open, if that is due."""
+        """If `next_deadline` has passed, delete the subqueues that are empty and not open."""
         if self._due is None or now < self._due:
             return
         self._idle = {

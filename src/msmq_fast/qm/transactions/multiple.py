@@ -115,10 +115,10 @@ def _close(children: Iterable[OpenQueue]) -> None:
 
 
 class MultipleQueue:
-    """An OpenQueueDescriptor with Multiple = True.
+    """Several queues that are open under one handle: an OpenQueueDescriptor with Multiple = True.
 
-    It has no queue of its own (QueueReference NULL): each of the `children` is open on one queue. The header
-    of every copy names all destinations (MultiQueueFormatHeader). Copies have consecutive message
+    The handle has no queue of its own (QueueReference NULL): each of the `children` is open on one queue. The
+    header of every copy names all destinations (MultiQueueFormatHeader). Copies have consecutive message
     identifiers, in the order of `names`; if `settings.own_copy_ids` is off, all have the same one (DA-028).
     With the same identifier, a receiver that has two of the queues would drop the second copy as a duplicate
     of the first.
