@@ -19,7 +19,7 @@ To add a table, for records that are many or large:
    resolves. For a record of a queue, refuse a queue whose `state` is not `QueueState.EXISTING`
    (`QueueDeleted`), and look at the state again when the completion resolves: the queue may be gone by then.
 
-To read either back at start:
+To read the stored values or records back at start:
 
 3. Give the part a method `recover`, which reads with `Records.metas`, or with
    `scan_pages(services.store.tables.scan, Table.NAME)` (paging.py), `decode.queue_key` for an ordinal and

@@ -46,8 +46,8 @@ class Watermark:
     """
 
     def __init__(self, low: int, high: int, on_change: Callable[[bool], object]) -> None:
-        """Flow control starts below `low` available bytes and ends at `high`. Raises ValueError unless low <
-        high.
+        """Flow control starts when fewer than `low` bytes are available, and ends when at least `high` bytes
+        are. Raises ValueError unless low < high.
         """
         if low >= high:
             raise ValueError("the low mark must lie below the high one")

@@ -38,7 +38,7 @@ class Publication:
     in their queues yet: identifier, number of the last row that was processed, number of rows.
 
     `reserved` has the bytes of quota that the stages hold in each queue. `done` is resolved with the number
-    of messages when all are in their queues.
+    of messages when all messages are in their queues.
     """
 
     def __init__(

@@ -23,8 +23,8 @@ ANSWERS_IDLE = 300.0
 
 
 class IdleQueueCleanup:
-    """Deletes outgoing queues that are not active (Q-20) and to which no message was sent for `idle` seconds;
-    with 0, deletes only queues for answers.
+    """Deletes outgoing queues that are not active (Q-20) and to which no message was sent for `idle` seconds.
+    If `idle` is 0, deletes only idle queues for answers.
 
     Implements `Timed`.
     """

@@ -27,8 +27,8 @@ class LatestOnly(Generic[T]):
         self._waiting: dict[T, list[Place]] = {}
 
     def put(self, subject: T, latest: Place) -> None:
-        """Remove the messages that are superseded by a newer message about the same `subject`. The newer
-        message is in an outgoing queue, at the place `latest`.
+        """Record a new message about `subject`, and remove older messages about it that are not being sent
+        yet. `latest` says where the new message is: its outgoing queue and its key in this queue.
 
         Call inside a unit.
         """

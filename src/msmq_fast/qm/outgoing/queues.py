@@ -230,7 +230,8 @@ class OutgoingQueues:
 def _check_legal(name: FormatName) -> None:
     """Raises ILLEGAL_FORMATNAME if the name violates MS-MQMQ 2.1.2.
 
-    No queue can have such a name, and an outgoing queue with it could not be read back from the store.
+    No queue can have such a name, and an outgoing queue with such a name could not be read back from the
+    store.
     """
     if name.is_illegal:
         raise IllegalFormatName(f"{quoted(str(name))} is not a valid direct format name (MS-MQMQ 2.1.2)")

@@ -57,8 +57,8 @@ class Housekeeping:
         )
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds at which `expire` is due; None if there is no work, or if a commit is pending for
-        which the work has to wait.
+        """Monotonic seconds at which `expire` is due; None if there is no work, or if the work has to wait
+        for a pending commit.
         """
         ledger = self._ledger
         if ledger.reaping or self._barrier:
@@ -72,8 +72,9 @@ class Housekeeping:
         return [queue for queue in self._registry.purging if not queue.core.positions.purge_pending]
 
     def expire(self, now: float) -> None:
-        """If work is due, do one step: delete one batch of messages or, for queues whose messages are all
-        deleted, clear the purge markers and delete the records.
+        """If work is due, do one step of it: return messages to their queues for which the store had no room
+        before, or delete one batch of messages, or, for queues whose messages are all deleted, clear the
+        purge markers and delete the records.
         """
         ledger = self._ledger
         if ledger.reaping or self._barrier or now < self._due:
