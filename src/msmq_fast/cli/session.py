@@ -60,8 +60,8 @@ def exit_of(error: MSMQError) -> Exit:
 
 
 def connected(verb: Verb) -> Callable[[argparse.Namespace], int]:
-    """Return a `run` function for a command that runs `verb` over one connection to the server, as `converse`
-    does.
+    """Return a `run` function for a command. It connects to the server, runs `verb` over this connection, and
+    returns the exit code of `verb` (see `converse`).
     """
     return lambda arguments: converse(verb, arguments)
 

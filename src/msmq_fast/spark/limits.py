@@ -37,8 +37,8 @@ class Limits:
 
 
 class Patience:
-    """Decides how long a small batch waits: until it has `min_rows` rows, but at most `max_delay_ms` after it
-    was first too small.
+    """Decides how long a batch waits for more rows: until it has `min_rows` rows, but at most `max_delay_ms`
+    after the batch was first found too small.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:

@@ -128,8 +128,8 @@ class StoreReader(DataSourceReader):
 
 
 def chosen_queues(catalogue: Catalogue, text: str) -> set[int]:
-    """Returns the ordinals of the queues that `text` names. It is a list, separated by commas, of path names
-    with or without the computer, and of patterns with * and ?.
+    """Returns the ordinals of the queues that `text` names: a list, separated by commas, of path names with
+    or without the computer, and of patterns with * and ?.
 
     Raises OptionError if a name or pattern matches no queue.
     """

@@ -33,7 +33,9 @@ def add_snapshot(parser: Parser) -> None:
 
 
 def snapshot(arguments: argparse.Namespace, key: str = "snapshot") -> int:
-    """Let the server copy its store. The result names the target under `key`."""
+    """Let the server copy its store, and print the result. In the result, the entry `key` is the path of the
+    copy.
+    """
     target = str(Path(arguments.target).absolute())
     return converse(partial(_snapshot, target, key), arguments)
 

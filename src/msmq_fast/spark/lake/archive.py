@@ -173,7 +173,9 @@ class Archive:
                 query.stop()
 
     def look(self) -> None:
-        """Records the counters of the queue managers. Raises BulkError."""
+        """Requests the message counts of all queue managers and writes them to bronze/counters. Raises
+        BulkError.
+        """
         rows = []
         for client in self._source.clients():
             with client:

@@ -45,8 +45,9 @@ class Rules:
     `lookback`: how many days before and after the audited day are searched for other events of its messages.
     `grace_s`: a message that the next queue manager acknowledged to the sender is lost if it has not arrived
     this many seconds later. `poison_aborts`: the number of aborted receives that make a message poison.
-    `now`: of a day that is not over at this time, the lake need not have the end. `gone`: names or GUIDs of
-    queue managers that were removed from the network, so that their events may end.
+    `now`: the present time; if the audited day is not over at this time, the lake may lack the end of that
+    day. `gone`: names or GUIDs of queue managers that were removed from the network, so that no later events
+    of theirs are expected.
     """
 
     lookback: int = 7

@@ -72,12 +72,12 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def fold(spark: SparkSession, lake: Lake, name: str) -> int:
-    """Merges into one those batches of a run of the bronze table `name` whose last rows are of the same day.
-    Returns how many batches were merged into others.
+    """Merges batches of the bronze table `name`: those batches of a run whose last rows are of the same day
+    become one batch. Returns how many batches were merged into others.
 
-    It merges by day, so that old batches can later be deleted as a whole, and a merged batch is not rewritten
-    each time. The last batch of a run is not merged: a killed archive may be about to repeat it. All batches
-    of events must have been merged into silver before.
+    Merging by day allows old batches to be deleted as a whole later, and avoids that a merged batch is
+    rewritten each time. The last batch of a run is not merged: a killed archive may be about to repeat it.
+    All batches of events must have been merged into silver before.
     """
     runs: dict[str, list[Batch]] = defaultdict(list)
     for batch in lake.batches(name):
@@ -109,12 +109,12 @@ def _fold(spark: SparkSession, lake: Lake, name: str, old: list[Batch]) -> int:
 
 
 def fold_bodies(spark: SparkSession, lake: Lake) -> int:
-    """Merges all batches of bodies into one, with each body once, and without bodies to which no message
-    refers. Returns how many batches were merged into others.
+    """Merges all batches of bodies into one batch, which has each body once, and lacks bodies to which no
+    message refers. Returns how many batches were merged into others.
 
-    A batch of bodies is left unchanged as long as its messages are not in the lake. A body in a recent batch,
-    or in one that was recent an hour ago, is kept even if no message refers to it: a task of a running
-    archive may have found the body there, and therefore not store it again for its own messages.
+    A batch of bodies is left unchanged as long as its messages are not in the lake. A body in a batch that is
+    recent, or was recent an hour ago, is kept even if no message refers to it: a task of a running archive
+    may have found the body there, and therefore not stored it again for its own messages.
     """
     everything = lake.batches("bodies")
     settled = _newer(lake.read_json(_EXPIRED) or {}, latest(lake.batches("messages")))

@@ -19,9 +19,9 @@ def look(client: BulkClient) -> list[dict[str, Any]]:
     """Returns the counts of a queue manager: one row per queue, or one row without a queue if it has no
     queues. Raises BulkError.
 
-    Each kind of queue is a separate request; `feed_next` in a row is the position of the event feed at which
-    its count was taken. `taken_at` is the time before the first request: the counts include all events up to
-    then.
+    Each kind of queue is a separate request. `feed_next` in a row is the position of the event feed at which
+    the messages of this queue were counted. `taken_at` is the time before the first request: the counts
+    include all events up to this time.
     """
     now = datetime.now(UTC)
     looks = [

@@ -41,8 +41,8 @@ _READ: Final = (*SENT, "body", "arrived_time", "time_to_be_received", "auth_leve
 
 @dataclass
 class Checks:
-    """The results of checking all messages before the first one is written: how many have which problem, the
-    bytes of their bodies, and a hash of the files.
+    """The results of checking all messages before the first one is written: the number of messages with each
+    problem, the total size of the bodies, and a hash of the files.
     """
 
     rows: int = 0
@@ -57,8 +57,8 @@ class Checks:
     _seen: set[bytes] = field(default_factory=set, repr=False)
 
     def look(self, rows: pa.Table, now: datetime) -> None:
-        """Checks some messages and adds the results. Messages that lived longer than allowed until `now`
-        count as expired.
+        """Checks some messages and adds the results. A message counts as expired if its time to live ended
+        before `now`.
         """
         self.rows += rows.num_rows
         for row in rows.to_pylist():

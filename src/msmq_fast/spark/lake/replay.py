@@ -54,8 +54,8 @@ class Request:
 
     @property
     def writer(self) -> str:
-        """The writer name that is derived from the parameters; by it the queue manager recognises parts that
-        were sent before.
+        """The writer name, which is derived from the parameters. By this name, the queue manager recognises
+        parts that were sent before.
         """
         parts = [self.where, self.queue, self.qm, self.chunk, self.name]
         return f"replay-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]}"

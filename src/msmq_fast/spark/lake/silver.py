@@ -29,8 +29,8 @@ class Merge(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The `first` day that silver still has (None if no day was ever deleted), and `ends`: the number of the
-    last deleted event, by queue manager.
+    """What silver has kept after deletions. `first`: the first day that silver still has; None if no day was
+    ever deleted. `ends`: the number of the last deleted event, by queue manager.
     """
 
     first: date | None
@@ -80,7 +80,9 @@ def events(spark: SparkSession, lake: Lake) -> DataFrame:
 
 
 def merged(lake: Lake) -> dict[str, int]:
-    """Returns, for each run, the number of its last batch of events that was merged into silver."""
+    """Returns, for each run of an archive, the number of its last batch of events that was merged into
+    silver.
+    """
     return dict(lake.read_json(_MERGED) or {})
 
 

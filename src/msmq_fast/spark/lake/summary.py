@@ -185,8 +185,8 @@ def _of(column: str, *, value: Any) -> Any:
 
 
 def _part(lake: Lake, table: str, day: date, order: list[str], wanted: Any = None) -> dict[str, Any]:
-    """Returns, from a gold table that may be long, the number of rows `n`, and as `rows` the first SHOWN of
-    them in the order of the columns `order`; no rows if `order` is empty.
+    """Returns an extract of a gold table that may be long. `n`: the number of its rows on the day. `rows`:
+    the first SHOWN of these rows in the order of the columns `order`; none if `order` is empty.
     """
     import pyarrow as pa
     from pyarrow import compute

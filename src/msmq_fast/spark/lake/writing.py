@@ -17,11 +17,11 @@ _BODIES: Final = "bronze/bodies"
 
 
 class Placing:
-    """The function that foreachBatch calls with the rows of LandingSource, which describe the files of a
-    batch, and the number of the batch.
+    """A function for foreachBatch, which stores one batch in the lake. It is called with the rows of
+    LandingSource, which describe the files of the batch, and with the number of the batch.
 
-    A batch that is already complete is skipped, because the same batch always has the same rows. For every
-    other batch, `placed` is called with the number of its rows.
+    A batch that is already complete is skipped, because the same batch always has the same rows. After every
+    other batch, `placed` is called with the number of rows in the batch.
     """
 
     def __init__(self, lake: Lake, table: str, run: str, placed: Callable[[int], None]) -> None:

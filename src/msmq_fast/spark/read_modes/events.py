@@ -131,9 +131,9 @@ class EventsMode:
     def _subscribe(self, client: BulkClient, bounds: Bounds, at: int) -> None:
         """Creates the subscription, which makes the server keep the events from number `at` on.
 
-        Has no effect if this object has already created it in the same incarnation of the store. So it
-        creates it when the query starts, when the server has dropped it, and when the store has another
-        incarnation than before.
+        Has no effect if this object has already created the subscription in the same incarnation of the
+        store. The subscription is therefore created when the query starts, when the server has dropped it,
+        and when the store has a new incarnation.
         """
         if self._subscription is not None and self._subscribed.get(bounds.qm) != bounds.incarnation:
             client.subscribe(self._subscription, position=at)

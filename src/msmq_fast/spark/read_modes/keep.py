@@ -29,9 +29,7 @@ _MOST_PARTS: Final = 10_000
 
 @dataclass(frozen=True)
 class _Standing:
-    """A queue, the number `at` from which the query reads next, and the number `stop` before which it must
-    stop.
-    """
+    """What the query still has to read from a queue: the numbers from `at` up to but not including `stop`."""
 
     client: BulkClient
     bounds: Bounds
@@ -157,7 +155,9 @@ class KeepMode:
             )
 
     def _plan(self, standing: _Standing, share: Share) -> Plan:
-        """Plans which rows of a queue the next batch reads, within the queue's share of the batch."""
+        """Plans which rows of a queue the next batch reads. `share` limits the rows and bytes that this queue
+        contributes to the batch.
+        """
         if share.rows == 0:
             return Plan((), standing.at, 0, 0)
         if standing.at >= standing.stop or not standing.queue.messages:

@@ -35,8 +35,10 @@ _ALL: Final = (1 << 62) - 1
 
 @dataclass(frozen=True)
 class _Standing:
-    """A queue, the delivery number `done` before which all deliveries are processed, and the number (`rows`)
-    and `bytes` of the messages that can be leased now.
+    """How far the query has processed a queue.
+
+    `done`: all deliveries with numbers below this one are processed. `rows`: the number of messages that can
+    be leased now. `bytes`: the size of the queue's messages, at least 1.
     """
 
     client: BulkClient
@@ -81,8 +83,8 @@ class RemoveMode:
         }
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
-        """Remove the messages up to `start`, lease the messages of the next batch, and return its end;
-        `start` itself if there is nothing to read. `limited`: the limits of the options apply.
+        """Remove the messages up to `start`, lease the messages of the next batch, and return the end of this
+        batch; return `start` itself if there is nothing to read. `limited`: the limits of the options apply.
         """
         standings = self._standings(start)
         limits = self._limits if limited else Limits()
@@ -153,8 +155,9 @@ class RemoveMode:
         return standings
 
     def _settle(self, client: BulkClient, bounds: Bounds, queue: QueueBounds, done: int) -> int:
-        """Removes the messages with delivery numbers below `done`, and returns how many it has removed. At
-        the first call for a queue, also puts its other leased messages back into the queue.
+        """Removes from a queue the messages with delivery numbers below `done`, and returns the number of
+        removed messages. At the first call for a queue, also puts the other leased messages of the queue back
+        into it.
         """
         removed = 0
         if self._confirmed.get(queue.guid, 0) != done:  # the numbers of a restored store restart lower
@@ -186,7 +189,9 @@ class RemoveMode:
         )
 
     def _lease(self, standing: _Standing, share: Share) -> Spot:
-        """Leases the messages of one queue for a batch, within the queue's share of the batch."""
+        """Leases the messages of one queue for a batch. `share` limits the rows and bytes that this queue
+        contributes to the batch. Returns the range of the delivery numbers.
+        """
         queue, done = standing.queue, standing.done
         rows = standing.rows if share.rows is None else share.rows
         if not rows:
