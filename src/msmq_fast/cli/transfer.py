@@ -81,8 +81,9 @@ def message_filter(arguments: argparse.Namespace, now: float) -> Filter:
 
 
 class Run:
-    """Moves, copies or sends messages batch by batch, until no message is left or --limit is reached. Then
-    prints the totals, and how many messages stay for which reason.
+    """One run of a command that moves, copies or sends messages, batch by batch, until no message is left or
+    --limit is reached. `show` prints the totals and, for each reason, how many messages were left in the
+    queue.
     """
 
     def __init__(self, title: str, arguments: argparse.Namespace, total: int) -> None:
@@ -100,8 +101,9 @@ class Run:
         return self._problem is None
 
     async def repeat(self, batch: Callable[[int, int, int], Awaitable[Done]]) -> None:
-        """Run all batches of one queue. An error is raised if it happens before the first message was
-        processed; a later error ends the run.
+        """Call `batch` for the messages of one queue until it reports the end. An error that happens before
+        any message was processed is raised at once. A later error ends the run, and `show` raises it as a
+        CommandError.
         """
         after = upto = 0
         while self._problem is None and (self._left is None or self._left):

@@ -100,7 +100,9 @@ def _text(data: bytes) -> str:
 
 
 def _rows(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Yield, for each row, (its number, its place in the file for messages, its values by column)."""
+    """Yield, for each row, its number, its position in the file (text for messages about mistakes), and its
+    values by column.
+    """
     if text.lstrip()[:1] in ("[", "{"):
         yield from _json_rows(text)
     else:

@@ -139,8 +139,8 @@ def _transaction(packet: UserMessagePacket) -> str | None:
 
 
 def _place(packet: UserMessagePacket, attribute: str) -> int | None:
-    """Returns an attribute of the packet's position in a transactional sequence; None if it has no position
-    yet.
+    """Returns an attribute of the packet's position in a transactional sequence; None if the packet has no
+    such position (yet).
     """
     header = packet.transaction
     return getattr(header, attribute) if header is not None and header.sequence_id else None

@@ -34,7 +34,9 @@ class QueueManagers:
     def reconciled(
         self, known: ManagerSpot | None, client: BulkClient, bounds: Bounds, losses: Losses
     ) -> dict[str, Spot]:
-        """Returns, by GUID, the positions in the checkpoint (`known`) of those queues that still exist.
+        """Returns, by GUID, the query's positions in those queues that still exist. `known` holds the
+        positions of all queues in the checkpoint.
+
         Reports a loss if the store was restored, or if a queue was deleted. Queues that the options no longer
         select are left out without a report.
         """
@@ -69,8 +71,10 @@ class QueueManagers:
     @staticmethod
     def went_back(name: str, read: str, last: int, losses: Losses) -> None:
         """Reports as a loss that the query has read higher numbers than the store of the queue manager `name`
-        now has. The store then is in an earlier state, for example because a machine was reset to a snapshot,
-        which the server cannot detect. `read` is the last thing that was read, such as "event 7", `last` the
+        now has. The store is then in an earlier state, for example because a machine was reset to a snapshot,
+        which the server cannot detect.
+
+        `read` is text for the last event or message that the query has read, such as "event 7". `last` is the
         last number of the store.
         """
         losses.report(
@@ -99,7 +103,7 @@ class QueueManagers:
 
 
 def report_unknown_managers(start: Offset, looked: list[tuple[BulkClient, Bounds]], losses: Losses) -> None:
-    """Report as a loss each queue manager that is in the checkpoint but that the query no longer reaches."""
+    """Report as a loss each queue manager that the checkpoint contains but the query no longer reaches."""
     for guid in sorted(set(start.managers) - {bounds.qm for _, bounds in looked}):
         losses.report(
             f"the checkpoint knows the queue manager {start.managers[guid].name} ({guid}), to which none of "

@@ -219,8 +219,8 @@ def resolve(
 def _first_at(
     client: BulkClient, queue: QueueBounds | None, start: int, stop: int, content: str
 ) -> tuple[int, int] | None:
-    """Returns (number, time in Unix microseconds) of the first row whose number is at least `start` and less
-    than `stop`; None if there is none.
+    """Returns (number, time in Unix microseconds) of the first row with start <= number < stop; None if there
+    are no such rows.
     """
     if queue is None:
         return _first_of(client.events(start, start + 1, columns="feed_seq,event_time"))

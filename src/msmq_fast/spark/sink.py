@@ -88,12 +88,13 @@ class SinkError(RuntimeError):
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """The stages that one task has uploaded, as (number of the part, name of the stage), in the order of its
-    rows. A stage is a part of a batch that the server keeps invisible until the batch is published.
+    """The result of one write task.
 
-    `query` is the identifier of the streaming query, from its checkpoint. If the job has an option `jobId`,
-    `rows` is the number of rows and `digest` the sum of their checksums, which does not depend on the order
-    of the rows or the number of tasks.
+    `stages` are the stages that the task has uploaded, as (number of the part, name of the stage), in the
+    order of its rows. A stage is a part of a batch that the server keeps invisible until the batch is
+    published. `query` is the identifier of the streaming query, from its checkpoint. `rows` and `digest` are
+    set if the job has an option `jobId`: the number of rows, and the sum of the checksums of their bodies,
+    which does not depend on the order of the rows or the number of tasks.
     """
 
     stages: list[tuple[int, str]] = field(default_factory=list)
@@ -291,8 +292,8 @@ def _digesting(rows: Iterator[pa.RecordBatch], staged: Staged) -> Iterator[pa.Re
 
 
 def _origin(messages: list[Any]) -> str:
-    """Returns a text that identifies the rows of a job with an option `jobId`: equal if the same job is
-    repeated, different for another job with the same jobId.
+    """Returns a text that identifies the rows of a job with an option `jobId`. The text is the same if the
+    same job is repeated, and different for another job with the same `jobId`.
     """
     staged = [message for message in messages if message is not None]
     rows, digest = sum(one.rows for one in staged), sum(one.digest for one in staged)

@@ -88,8 +88,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def did_you_mean(word: str, known: Iterable[str], *, behind: str = "") -> str:
-    """Return `behind` and "did you mean 'NAME'?", where NAME is the name in `known` that is most similar to
-    `word`; "" if no name is similar enough.
+    """Return "did you mean 'NAME'?" with the text `behind` in front of it. NAME is the name in `known` that
+    is most similar to `word`; if no name is similar enough, return "".
     """
     names = {name.lstrip("-"): name for name in known}  # dashes would make every two options alike
     close = get_close_matches(word.lstrip("-"), list(names), 1, _SIMILAR)
@@ -97,7 +97,7 @@ def did_you_mean(word: str, known: Iterable[str], *, behind: str = "") -> str:
 
 
 def shortened(message: str, words: Sequence[str]) -> str:
-    """Return `message` with the long words that it repeats from the command line `words` cut."""
+    """Return an error message in which long words that it repeats from the command line `words` are cut."""
     for word in words:
         for part in {word, word.partition("=")[2]}:
             # Paths and names of queues are often long, and needed whole.

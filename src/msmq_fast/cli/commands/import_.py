@@ -50,8 +50,8 @@ _USER_KINDS = ("queue", "user")  # "user" in files that were written before
 
 
 class QueueMap:
-    """Maps the queues of a file to queues of this computer, by words such as `OLD=NEW`, or by `NEW` alone for
-    a file with one queue.
+    """Maps queues of the file to queues of this computer. `words` are `OLD=NEW` for each queue to rename, or
+    only `NEW` for a file with one queue.
     """
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -167,7 +167,7 @@ def _run(arguments: argparse.Namespace, targets: QueueMap, file: BinaryIO, total
 
 
 class _Run:
-    """One import of a file over one connection."""
+    """The import of one file over one connection."""
 
     def __init__(self, connection: Connection, arguments: argparse.Namespace, targets: QueueMap) -> None:
         self._connection = connection

@@ -24,11 +24,12 @@ _KEY: Final = ("qm_guid", "incarnation")
 
 @dataclass(frozen=True)
 class Wanted:
-    """The events that the lake must have for the proof of a day: no hole in the days from `first` to `last`,
-    and all of `day` from its beginning up to `until`.
+    """The events that the lake must have for the proof of a day.
 
-    `gone`: names or GUIDs, in lower case, of removed queue managers, of which no more events are expected.
-    `dropped`: the number of the last event that was deleted from silver, by queue manager.
+    Of the days from `first` to `last`, no event may be missing between two others. Of the day `day` itself,
+    the lake must have all events from the beginning of the day up to `until`. `gone`: names or GUIDs, in
+    lower case, of removed queue managers, of which no more events are expected. `dropped`: the number of the
+    last event that was deleted from silver, by queue manager.
     """
 
     first: date
@@ -185,13 +186,13 @@ def _spans(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> Data
 
 
 def _told(counters: DataFrame, spans: DataFrame, wanted: Wanted | None) -> DataFrame:
-    """Returns, for each feed, what its queue manager counted. `sure_at`: the last time at which it counted no
-    more events than the lake has.
+    """Returns, for each feed, what its queue manager counted. `sure_at`: the last time at which the queue
+    manager had counted no more events than the lake has.
 
-    A feed only grows, so a queue manager that counts fewer events than before runs on an earlier state of its
-    store (`rolled_back`): new events have the numbers of old ones, and the lake may have the new or the old
-    event of a number. Counts taken at about the same moment are not compared, because two archives may have
-    different clocks.
+    A feed only grows. A queue manager that counts fewer events than before therefore runs on an earlier state
+    of its store (`rolled_back`): new events have the numbers of old events, and for each such number the lake
+    may have the new or the old event. Counts taken at about the same moment are not compared, because two
+    archives may have different clocks.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -276,8 +277,9 @@ def _began_late(wanted: Wanted | None) -> Column:
 
 
 def _ended_early(wanted: Wanted | None) -> Column:
-    """Returns whether the lake may lack events of a queue manager before `wanted.until`: no event or count of
-    that time or later shows that the lake has all earlier events. False for a removed queue manager.
+    """Returns whether the lake may lack events of a queue manager from before `wanted.until`. This is so if
+    it has no event and no count of that time or a later one, which would show that it has all earlier events.
+    False for a removed queue manager.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F

@@ -88,8 +88,8 @@ def queue_minute(steps: DataFrame, bases: DataFrame, day: date) -> DataFrame:
 
 
 def _untold(steps: DataFrame, bases: DataFrame) -> DataFrame:
-    """Returns, per qm and queue, `untold`: the number of messages in the queue before its first change in the
-    lake.
+    """Returns `untold` for each queue (qm, queue): the number of messages that were in the queue before its
+    first change in the lake.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -237,9 +237,13 @@ def poison(lifecycle: DataFrame, messages: DataFrame, threshold: int) -> DataFra
 
 
 def bases(told: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Returns, for each queue, the point of the feed from which on its changes can be added up: qm,
-    incarnation, queue, base_seq (the number of the first event to add), base_count (the number of messages
-    before that event), base_at (the time of the count; null if no event precedes base_seq).
+    """Returns, for each queue, the point of the feed from which on the changes of the number of messages can
+    be added up. The columns are:
+
+    - qm, incarnation, queue
+    - base_seq: the number of the first event to add
+    - base_count: the number of messages before that event
+    - base_at: the time of the count; null if no event precedes base_seq
 
     If the lake has the whole feed, this point is the first event. Otherwise it is the first count of the
     queue manager (`told`) after the last hole of the feed; a queue that did not exist at that time was empty.
@@ -273,11 +277,11 @@ def bases(told: DataFrame, coverage: DataFrame) -> DataFrame:
 def counters(
     steps: DataFrame, told: DataFrame, coverage: DataFrame, bases: DataFrame, day: date
 ) -> DataFrame:
-    """Compares, for each queue, the number of messages that the queue manager counted with the number that
-    results from the events up to the same position of the feed.
+    """Compares, for each queue, two numbers of messages: `counted`, which the queue manager counted, and
+    `computed`, which results from the events up to the same position of the feed.
 
     The count is the first one taken after the day, else the last one taken on the day. `equal` is null if the
-    lake has no earlier number of messages of the queue to which its events could be added.
+    lake has no earlier number of messages of the queue to which the changes could be added.
     """
     from pyspark.sql import functions as F
 

@@ -47,7 +47,8 @@ class Landed(NamedTuple):
 
 @dataclass(frozen=True)
 class Landing:
-    """What the tasks of an archive run write, and into which lake. It is pickled to executors.
+    """The parameters of the tasks of an archive run: what they write, and into which lake. They are pickled
+    to executors.
 
     `events`: the rows are events, not messages. `bodies`: whether the bodies of messages are stored.
     `redacted`: columns that are written as null. The hash of a body is always stored, unless the column of

@@ -42,7 +42,9 @@ _BATCH: Final = re.compile(r"bronze/[^/]+/run=([^/]+)/batch=(\d+)")
 
 
 class Batch(NamedTuple):
-    """A complete directory of a bronze table: that of micro-batch `number` of an archive run."""
+    """A complete batch of a bronze table: the directory `path` with the files of micro-batch `number` of the
+    archive run `run`.
+    """
 
     run: str
     number: int
@@ -50,8 +52,8 @@ class Batch(NamedTuple):
 
 
 class Swap(NamedTuple):
-    """Directories to delete, and then directories to rename as (source, target). An existing target is
-    replaced.
+    """A replacement of directories: first `deletions` are deleted, then `moves`, pairs (source, target), are
+    renamed. An existing target is replaced.
     """
 
     deletions: list[str]

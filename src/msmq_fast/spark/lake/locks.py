@@ -42,16 +42,16 @@ class Store(Protocol):
 def claim(
     lake: Store, path: str, what: str, refusal: Callable[[str, str], str], *, renewed: bool = False
 ) -> Iterator[None]:
-    """Holds a lock while the context is open. The lock is the file `path`, which names this process and its
-    command `what`.
+    """Holds a lock while the context is open. The lock is the file `path`, which contains the id and host of
+    this process and the name `what` of its command.
 
-    A killed process leaves the file behind. Another process replaces the file if the process that it names
-    has ended. Whether a process on another host has ended is known only if the lock is `renewed`: its holder
-    then writes the time into the file every minute. Two processes that take the lock at the same moment
-    exclude each other only on a local disk, where files can be locked.
+    A process that is killed leaves the file behind. Another process replaces the file if the process that it
+    names has ended. Whether a process on another host has ended is known only if the lock is `renewed`: the
+    holder of the lock then writes the time into the file every minute. Two processes that take the lock at
+    the same moment exclude each other only on a local disk, where files can be locked.
 
-    Raises CommandError IN_USE if another process holds the lock. `refusal(what, holder)` returns the text of
-    this error from the command and the description of that process.
+    Raises CommandError IN_USE if another process holds the lock. The text of this error is `refusal(what,
+    holder)`, where `what` is the command of the other process, and `holder` its id and host.
     """
     mine = {"what": what, "pid": os.getpid(), "host": socket.gethostname(), "began": _began(os.getpid())}
 
@@ -85,8 +85,8 @@ def _renew(note: Callable[[], None], ended: threading.Event) -> None:
 
 @contextmanager
 def _alone(directory: Path | None) -> Iterator[None]:
-    """Excludes other processes while this one checks whether a lock is free and takes it. Has no effect if
-    `directory` is None.
+    """While the context is open, keeps other processes from checking or taking any lock of the lake. Has no
+    effect if `directory` is None.
     """
     if directory is None:
         yield

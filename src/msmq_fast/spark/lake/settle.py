@@ -40,8 +40,8 @@ def _add_arguments(parser: Parser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Acknowledges all messages up to the last batch in the `commits` of the checkpoint, which removes them
-    from their queues. Repeating it has no effect. Raises BulkError.
+    """Acknowledges all messages up to the last batch in the `commits` of the checkpoint; this removes the
+    messages from their queues. Repeating the command has no effect. Raises BulkError.
     """
     offset = committed(Path(arguments.checkpoint))
     if offset.subscription not in ("", arguments.subscription):

@@ -56,8 +56,9 @@ class Task:
 def table_columns(
     table: str, columns: str = "core", *, body: bool = True, raw: bool = False, security: bool = False
 ) -> tuple[Column, ...]:
-    """Returns the columns of a table. The arguments after `table` select columns of the table `messages`, as
-    those of protocol.columns.chosen do. Raises ValueError for an unknown column.
+    """Returns the columns of a table. The arguments after `table` only apply to the table `messages`: they
+    select its columns in the same way as the arguments of `protocol.columns.chosen`. Raises ValueError for an
+    unknown column.
     """
     if table == "messages":
         return (*chosen(columns, body=body, raw=raw, security=security), *STORED, CORRUPT)

@@ -33,7 +33,9 @@ PORTS: Final = {"frames": "1801,3527", "sessions": "1801", "packets": "1801,3527
 
 
 class CapturePartition(InputPartition):
-    """The partition that Spark passes to one task: one share of the connections of a capture."""
+    """The partition that Spark passes to one task: the files of a capture, and the share (a subset) of their
+    connections that the task processes.
+    """
 
     def __init__(self, scan: Scan) -> None:
         super().__init__(None)
@@ -43,8 +45,9 @@ class CapturePartition(InputPartition):
 class CaptureReader(DataSourceReader):
     """Divides the connections of each capture into shares, one for each task.
 
-    Every task reads all files of the capture, and processes only the connections of its share: it is cheap to
-    find the connection of a record, and expensive to put streams in order and decode them.
+    Every task reads all files of the capture, and processes only the connections of its share. This is
+    efficient because it takes little time to find the connection of a record, but much time to put streams in
+    order and decode them.
     """
 
     def __init__(self, scan: Scan, captures: list[tuple[str, ...]], shares: int) -> None:

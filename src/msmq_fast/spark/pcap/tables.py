@@ -1,4 +1,6 @@
-"""Reads the tables of a capture as record batches. Each task reads the rows of one share."""
+"""Reads the tables of a capture as record batches. Each task processes its share of the connections in the
+capture.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,10 @@ _STRETCH: Final = 4096  # consecutive records of a packet table that belong to t
 
 @dataclass(frozen=True)
 class Scan:
-    """The parameters with which a task reads a capture. `files` together form the capture, in this order. The
-    task reads the share with the number `share`, from 0, of `shares` shares.
+    """The parameters with which a task reads a capture.
+
+    `files` together form the capture, in this order. The connections of the capture are divided into `shares`
+    subsets, numbered from 0; the task processes the subset with the number `share`.
     """
 
     table: str
