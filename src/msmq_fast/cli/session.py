@@ -94,8 +94,8 @@ def converse(verb: Verb, arguments: argparse.Namespace) -> int:
 
 
 def _token(chosen: str | None) -> str | None:
-    """Return the token in the file `chosen`; else MSMQ_FAST_TOKEN; else the token in the file named by
-    MSMQ_FAST_TOKEN_FILE.
+    """Return the token: from the file `chosen`; else from the environment variable MSMQ_FAST_TOKEN; else from
+    the file that MSMQ_FAST_TOKEN_FILE names; else None. Raises CommandError if the file cannot be read.
     """
     token = os.environ.get(TOKEN_VARIABLE)
     file = chosen or os.environ.get(TOKEN_FILE_VARIABLE)

@@ -29,7 +29,9 @@ _HOME = "\x1b[H\x1b[J"
 
 
 class _Page(StringIO):
-    """Collects the output of one call of `look`, which formats it for a terminal."""
+    """Collects the output of one call of `look`. It claims to be a terminal, so that `look` formats its
+    output for one.
+    """
 
     def isatty(self) -> bool:
         return True

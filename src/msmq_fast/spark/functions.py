@@ -125,8 +125,8 @@ def _class_name(number: int) -> str:
 
 
 def _headers(extension: bytes) -> dict[str, str] | None:
-    """Return the headers that the extension of a message holds. For a message without headers it is None, not
-    an empty map, so that a query can test `is not null`.
+    """Return the headers that the extension of a message holds. For a message without headers, return None,
+    not an empty map, so that a query can test `is not null`.
     """
     return extension_headers(extension) or None
 

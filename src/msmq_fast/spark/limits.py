@@ -22,7 +22,9 @@ class Limits:
     partition_rows: int | None = None
 
     def parts(self, rows: int, total: int) -> int:
-        """Returns into how many ranges `rows` rows of one queue are split, if the batch has `total` rows."""
+        """Returns the number of ranges into which `rows` rows of one queue are split, if the batch has
+        `total` rows.
+        """
         parts = -(-self.min_partitions * rows // max(total, 1)) if self.min_partitions else 1
         if self.partition_rows:
             parts = max(parts, -(-rows // self.partition_rows))

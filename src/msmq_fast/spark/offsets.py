@@ -23,9 +23,9 @@ class Spot(NamedTuple):
     `begin` up to but not including `end`.
 
     The numbers are arrival numbers, delivery numbers or event numbers, depending on the mode of the query.
-    `rows` is how many rows were planned between them. `late` is the value of `QueueBounds.late` when
-    the batch was planned: how many messages, since the server started, had entered the queue at numbers that
-    readers may already have passed.
+    `rows` is the number of rows that the batch was planned to read. `late` is the value of `QueueBounds.late`
+    when the batch was planned: how many messages, since the server started, had entered the queue at numbers
+    that readers may already have passed.
     """
 
     path: str

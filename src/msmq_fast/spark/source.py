@@ -202,7 +202,7 @@ _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp")
 
 
 class MsmqReader(_Reader, DataSourceReader):
-    """Reads, as a batch, the rows between two positions that exist when the query is planned."""
+    """Reads, as a batch, the rows that exist between two positions when the query is planned."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         for name in _STREAM_ONLY:
@@ -216,7 +216,7 @@ class MsmqReader(_Reader, DataSourceReader):
         super().__init__(options, schema)
 
     def partitions(self) -> list[InputPartition]:
-        """Plans which rows that exist now are read, and returns one partition for each task."""
+        """Plans the query, which reads only rows that exist now, and returns one partition for each task."""
         options = self._options
         starting = Positions(options, "startingOffsets", "startingTimestamp", "earliest")
         ending = Positions(options, "endingOffsets", "endingTimestamp", "latest")
@@ -271,8 +271,8 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
         return RemoveMode(self._managers, subscription, options["lease"], self._limits, losses)
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Returns the limit that Spark passes to `latestOffset`. It only tells that the batch is limited;
-        `latestOffset` applies the limits of the options.
+        """Returns the limit that Spark passes to `latestOffset`. This limit only shows whether the batch is
+        limited; `latestOffset` applies the limits of the options.
         """
         if self._limits.max_rows:
             return ReadMaxRows(self._limits.max_rows)

@@ -23,7 +23,9 @@ __all__ = ["CHECK", "COMMAND"]
 
 
 def _add_file(parser: Parser) -> None:
-    """Add `--config` and `--data`, as other commands have them, and FILE, the former way to name the file."""
+    """Add `--config`, `--data` and the output options, and the positional argument FILE, which is the former
+    way to name the configuration file.
+    """
     parser.add_argument("file", nargs="?", help=argparse.SUPPRESS)
     add_configuration(parser)
     add_output(parser)

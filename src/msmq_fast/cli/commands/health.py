@@ -103,7 +103,9 @@ def _readyz(config: Config, host: str, port: int, timeout: float) -> str:
 
 
 def _ask_socket(config: Config, timeout: float) -> tuple[str, str]:
-    """Ask over the Unix socket for programs, if the admin port is off. Returns the same as `_ask_admin`."""
+    """Ask the server over the Unix socket for programs; used if the admin port is off. Returns the same as
+    `_ask_admin`.
+    """
     from msmq_fast.client.connection import connect
     from msmq_fast.protocol.errors import MSMQError
 

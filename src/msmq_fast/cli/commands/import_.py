@@ -50,8 +50,8 @@ _USER_KINDS = ("queue", "user")  # "user" in files that were written before
 
 
 class QueueMap:
-    """Maps queues of the file to queues of this computer. `words` are `OLD=NEW` for each queue to rename, or
-    only `NEW` for a file with one queue.
+    """Maps queues of the file to queues of this computer. `words` are such as `OLD=NEW`; for a file with one
+    queue, a single word `NEW` suffices. A queue without a word keeps its name.
     """
 
     def __init__(self, words: Iterable[str]) -> None:

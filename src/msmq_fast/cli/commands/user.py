@@ -140,7 +140,7 @@ def _changed(arguments: argparse.Namespace, change: Callable[[Users], User]) -> 
 
 @contextlib.contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn errors of the users file into CommandError."""
+    """While the context is open, turn errors of the users file `path` into CommandError."""
     try:
         yield
     except UsersFileError as error:

@@ -194,7 +194,7 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
 
 
 class _Tables:
-    """The tables of one day: written to a staging directory, and moved into place together at the end."""
+    """Writes the tables of one day to a staging directory, and moves them into place together at the end."""
 
     def __init__(self, spark: SparkSession, lake: Lake, day: date, done: Callable[[], None]) -> None:
         self._spark = spark

@@ -277,9 +277,9 @@ def _began_late(wanted: Wanted | None) -> Column:
 
 
 def _ended_early(wanted: Wanted | None) -> Column:
-    """Returns whether the lake may lack events of a queue manager from before `wanted.until`. This is so if
-    it has no event and no count of that time or a later one, which would show that it has all earlier events.
-    False for a removed queue manager.
+    """Returns whether the lake may lack events of a queue manager from before `wanted.until`. This is the
+    case if the lake has no event and no count of that time or a later one, which would show that the lake has
+    all earlier events. False for a removed queue manager.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F

@@ -47,8 +47,8 @@ class LandingSource(DataSource):
 
 
 class LandingReader(MsmqStreamReader):
-    """Plans batches as its base class does; its tasks write files. It is pickled to executors, without the
-    connections of the driver.
+    """Plans batches in the same way as its base class, but its tasks write the rows to files. It is pickled
+    to executors, without the connections of the driver.
     """
 
     def __init__(self, options: Options) -> None:

@@ -279,8 +279,8 @@ class Lake:
         return [Batch(run, number, self.path(path)) for path, run, number, done in self._found(table) if done]
 
     def recent(self, table: str, count: int) -> list[Batch]:
-        """Returns those `count` (or fewer) complete batches of a bronze table that were completed last, of
-        all runs together. It only looks at the last `count` directories of each run.
+        """Returns the `count` most recently completed batches of a bronze table, or all if there are fewer.
+        Batches of all runs are compared, but only the last `count` directories of each run are looked at.
         """
         marks = {}
         for run in self.names(f"bronze/{table}"):

@@ -10,15 +10,15 @@ _NAME: Final = "_COUNTS"
 
 
 def note(lake: Lake, directory: str, rows: dict[str, int]) -> None:
-    """Writes the manifest of a batch: `rows` are the numbers of rows by file name. Call it before the batch
-    is marked as complete.
+    """Writes the manifest of a batch; `rows` is the number of rows by file name. Call this function before
+    the batch is marked as complete.
     """
     lake.write_json(f"{directory}/{_NAME}", rows)
 
 
 def counted(lake: Lake, directory: str) -> dict[str, int]:
-    """Returns the numbers of rows in the existing files of a directory by file name, from the metadata of the
-    files. Raises pyarrow's exceptions.
+    """Returns, by file name, the number of rows in each existing file of a directory, from the metadata of
+    the files. Raises pyarrow's exceptions.
     """
     from pyarrow import parquet
 

@@ -58,8 +58,9 @@ def judged(lifecycle: DataFrame, coverage: DataFrame, grace_s: float) -> DataFra
 
 
 def _ways(lifecycle: DataFrame, coverage: DataFrame) -> DataFrame:
-    """Returns, per `sender` and address `sent_to`, the queue manager and queue at which most of these
-    messages arrive. If none has arrived, the queue manager is the one with the host name in the address.
+    """Returns, for each sender and address (`sender`, `sent_to`), the queue manager and queue at which most
+    messages from this sender to this address arrive. If none has arrived, the queue manager is the one with
+    the host name in the address.
     """
     from pyspark.sql import functions as F
 

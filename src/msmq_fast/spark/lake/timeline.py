@@ -39,9 +39,10 @@ def named(events: DataFrame) -> DataFrame:
     """Fills in `queue` and `queue_kind` in events of queues that were deleted before the events were
     archived.
 
-    It takes them from the event with which the message entered the queue: a message keeps its
-    LookupIdentifier while it is in a queue, and a copy in a journal or dead-letter queue has another one. The
-    type of that event gives the kind of the queue even if its name was never archived.
+    These values are taken from the event with which the message entered the queue. That event is found by the
+    LookupIdentifier: a message keeps it while it is in a queue, and a copy in a journal or dead-letter queue
+    has another one. The type of the event gives the kind of the queue even if the name of the queue was never
+    archived.
     """
     from pyspark.sql import functions as F
 

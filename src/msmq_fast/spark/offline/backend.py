@@ -52,11 +52,11 @@ class NativeBackend:
         self.scan = self.native.scan
 
     def transaction(self) -> int:
-        """See Backend."""
+        """Implements `Backend.transaction`."""
         return int(self.native.space()["last_transaction"])
 
     def copy(self, directory: Path) -> None:
-        """See Backend."""
+        """Implements `Backend.copy`."""
         target = os.open(directory / "data.mdb", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             self.native.copy(target)
@@ -64,7 +64,7 @@ class NativeBackend:
             os.close(target)
 
     def close(self) -> None:
-        """See Backend."""
+        """Implements `Backend.close`."""
         self.native.close()
 
 
@@ -86,7 +86,7 @@ class PlainBackend:
                 self._tables[table] = self._environment.open_db(table.name.lower().encode(), create=False)
 
     def get(self, table: int, key: bytes) -> bytes | None:
-        """See Backend."""
+        """Implements `Backend.get`."""
         if table not in self._tables:
             return None
         with self._environment.begin(self._tables[table]) as transaction:
@@ -96,7 +96,7 @@ class PlainBackend:
     def scan(
         self, table: int, lower: bytes = b"", upper: bytes | None = None, limit: int = 1000
     ) -> list[tuple[bytes, bytes]]:
-        """See Backend."""
+        """Implements `Backend.scan`."""
         found: list[tuple[bytes, bytes]] = []
         if table not in self._tables:
             return found
@@ -111,15 +111,15 @@ class PlainBackend:
         return found
 
     def transaction(self) -> int:
-        """See Backend."""
+        """Implements `Backend.transaction`."""
         return int(self._environment.info()["last_txnid"])
 
     def copy(self, directory: Path) -> None:
-        """See Backend."""
+        """Implements `Backend.copy`."""
         self._environment.copy(str(directory))
 
     def close(self) -> None:
-        """See Backend."""
+        """Implements `Backend.close`."""
         self._environment.close()
 
 

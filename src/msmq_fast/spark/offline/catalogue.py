@@ -198,7 +198,7 @@ def message_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
 
 def _parted(ordinal: int, first: int, end: int, expected: int, parts: int) -> Iterator[Stretch]:
     """Splits the key range from `first` to `end` into up to `parts` ranges. The keys before `expected` are
-    divided evenly; the last range also includes the keys from `expected` to `end`, of which none are
+    divided evenly. The last range also includes the keys from `expected` to `end`, at which no records are
     expected.
     """
     width = max(1, -(-max(0, expected - first) // parts))
@@ -222,8 +222,8 @@ def event_stretches(backend: Backend, parts: int) -> Iterator[Stretch]:
 
 
 def _last(backend: Backend, table: Table, first: bytes, end: bytes) -> int:
-    """Returns, as a big-endian number, the last key of a table from `first`, which must exist, up to but not
-    including `end`. It uses a binary search.
+    """Returns the last key of a table in the range from `first`, which must exist, up to but not including
+    `end`. The key is found by a binary search, and returned as a big-endian number.
     """
     low, high = int.from_bytes(first, "big"), int.from_bytes(end, "big")
     while high - low > 1:

@@ -23,8 +23,8 @@ _TRANSPORTS: Final = {int(transport): transport.name.lower() for transport in Tr
 def message_batches(
     tables: Any, catalogue: Catalogue, stretch: Stretch, columns: Sequence[Column]
 ) -> Iterator[tuple[pa.RecordBatch | None, list[bytes], int]]:
-    """Yields, in queue order, (batch or None if it has no rows, keys of the positions that cannot be decoded,
-    number of messages whose packets are unreadable).
+    """Yields, in queue order, tuples of three values: a batch, or None if it has no rows; the keys of the
+    positions that cannot be decoded; and the number of messages whose packets are unreadable.
 
     If `columns` includes `_corrupt`, messages with unreadable packets are in the batch; otherwise they are
     left out.

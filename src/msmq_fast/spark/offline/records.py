@@ -97,8 +97,8 @@ def _seconds(value: Any) -> int | None:
 
 
 def writer_rows(backend: Backend, catalogue: Catalogue) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yields (row about the last batch that it published, size of the record in bytes) for every writer that
-    publishes staged batches.
+    """Yields one pair for every writer that publishes staged batches: a row about the last batch that the
+    writer published, and the size of the stored record in bytes.
     """
     for name, value in metas(backend, MetaName.WRITER):
         row: dict[str, Any] = {

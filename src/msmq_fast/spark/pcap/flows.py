@@ -81,7 +81,8 @@ def endpoint_text(endpoint: Endpoint) -> str:
 
 def share_of(segment: Segment, shares: int) -> int:
     """The connections of a capture are divided into `shares` shares. Returns the number of the share, from 0,
-    to which the connection of a segment belongs. It is the same for both directions of the connection.
+    to which the connection of a segment belongs. The number is the same for both directions of the
+    connection.
     """
     ends = sorted(((segment.source, segment.source_port), (segment.destination, segment.destination_port)))
     key = b"".join(address + port.to_bytes(2, "big") for address, port in ends)

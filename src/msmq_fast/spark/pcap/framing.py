@@ -135,7 +135,9 @@ class Framing:
             self._hunting, self._reason = True, reason
 
     def _step(self, held: bytearray, at: int) -> int:
-        """Counts the byte at `at` as not part of a packet. Returns the offset of the next byte."""
+        """Adds the byte at the index `at` to the bytes that are not part of a packet. Returns the index of
+        the next byte.
+        """
         self._pass_over(held, at, at + 1)
         return at + 1
 

@@ -57,7 +57,9 @@ class SessionReader:
         self.last_ack: int | None = None
 
     def begin(self, *, whole: bool) -> None:
-        """See Framing.begin."""
+        """Implements `Reader.begin`: call this before the first call of `feed`. `whole`: the first bytes are
+        the beginning of the stream.
+        """
         self._framing.begin(whole=whole)
 
     def feed(self, data: bytes) -> list[None]:
@@ -65,11 +67,13 @@ class SessionReader:
         return self._count(self._framing.feed(data))
 
     def gap(self, missing: int) -> list[None]:
-        """See Framing.gap."""
+        """Counts the packets before a gap of `missing` bytes that were not captured, and the gap. Returns an
+        empty list.
+        """
         return self._count(self._framing.gap(missing))
 
     def end(self) -> list[None]:
-        """See Framing.end."""
+        """Counts the remaining packets at the end of the stream. Returns an empty list."""
         return self._count(self._framing.end())
 
     def _count(self, frames: list[Frame]) -> list[None]:

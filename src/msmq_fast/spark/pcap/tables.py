@@ -61,8 +61,8 @@ class Scan:
         return PACKET_COLUMNS if self.body else tuple(c for c in PACKET_COLUMNS if c.group != "body")
 
     def admits(self, malformed: str | None) -> bool:
-        """Returns whether the mode includes a row. `malformed` is the reason why the row is malformed, None
-        if it is not. Raises CaptureError if the row is malformed and the mode is FAILFAST.
+        """Returns whether a row is included in the mode of the scan. `malformed` is the reason why the row is
+        malformed, None if it is not. Raises CaptureError if the row is malformed and the mode is FAILFAST.
         """
         if malformed is None or self.mode == "PERMISSIVE":
             return True

@@ -55,8 +55,8 @@ class EventsMode:
         return Offset(MODE, managers)
 
     def whole(self, ending: Positions) -> Offset:
-        """Returns the offset of a single batch, from the starting positions to `ending`, with the events that
-        exist now.
+        """Returns the offset at the end of a batch query. Its only batch reads, of the events that exist now,
+        those from the starting positions to `ending`.
         """
         managers = {}
         for client, bounds in self._managers.look(tolerant=False):
@@ -72,8 +72,8 @@ class EventsMode:
         self._caps = {bounds.qm: bounds.feed_next for _, bounds in self._managers.look(tolerant=True)}
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
-        """Confirms `start`, and returns the end of the next batch; `start` itself if there is nothing to
-        read. `limited`: the limits of the options apply.
+        """Confirms to the subscription all events before the offset `start`, and returns the end of the next
+        batch; returns `start` itself if there is nothing to read. `limited`: the limits of the options apply.
         """
         self.confirm(start)
         looked = self._managers.look(tolerant=True)

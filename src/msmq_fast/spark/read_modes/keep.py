@@ -67,8 +67,8 @@ class KeepMode:
         return Offset(MODE, managers)
 
     def whole(self, ending: Positions) -> Offset:
-        """Returns the offset of a single batch, from the starting positions to `ending`, with the messages
-        that exist now.
+        """Returns the offset at the end of a batch query. Its only batch reads, of the messages that exist
+        now, those from the starting positions to `ending`.
         """
         standings = []
         for client, bounds in self._managers.look(tolerant=False):
