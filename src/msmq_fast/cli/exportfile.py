@@ -37,7 +37,7 @@ class BadFile(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The origin and the time of the export. `export` is an identifier that is unique to each file."""
+    """The origin and the time of the export. `export` is an identifier that is different in each file."""
 
     manager: str
     computer: str
@@ -48,8 +48,8 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A queue with its properties, as in the reply to GET_QUEUE. The records of its messages follow this
-    record.
+    """The record of a queue, with the properties that are in the reply to GET_QUEUE. The records of the
+    queue's messages follow it.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The number of queues, messages and packet bytes in the file."""
+    """The last record, with the number of queues, messages and packet bytes in the file."""
 
     queues: int
     messages: int

@@ -53,8 +53,8 @@ class Definition:
 
 @dataclass(slots=True)
 class Definitions:
-    """The contents of a file: the queues `found`, the `skipped` rows as (row, name, reason), and one line for
-    each of the `mistakes`.
+    """The contents of a file. `found`: the queues. `skipped`: the rows that define no queue to create, as
+    (row, name, reason). `mistakes`: one line for each mistake.
     """
 
     found: list[Definition] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Definitions:
 
 
 class _Mistake(ValueError):
-    """A row is invalid; the text begins with the name of the column."""
+    """Raised if a row is invalid; the text begins with the name of the column."""
 
 
 def read_definitions(data: bytes) -> Definitions:

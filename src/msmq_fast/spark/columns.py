@@ -29,7 +29,7 @@ class Gatherer:
         return len(self._rows) >= BATCH_ROWS or self._bytes >= BATCH_BYTES
 
     def take(self) -> pa.RecordBatch:
-        """Return the rows added since the last call of `take` as one batch."""
+        """Return one batch with the rows that were added since the last call of `take`."""
         rows, self._rows, self._bytes = self._rows, [], 0
         return record_batch(self.schema, rows)
 

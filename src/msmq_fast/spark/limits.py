@@ -10,8 +10,9 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a batch: its maximum number of rows and bytes, the minimum for which it waits, and the
-    maximum number of rows of a partition. None means no limit.
+    """The limits of a batch; None means no limit. `max_rows`, `max_bytes`: its maximum size. `min_rows`,
+    `max_delay_ms`: the number of rows for which it waits, and for how long. `min_partitions`: the minimum
+    number of partitions. `partition_rows`: the maximum number of rows of a partition.
     """
 
     max_rows: int | None = None

@@ -37,8 +37,8 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True)
 class ManagerSpot:
-    """The position of a query in one queue manager: the incarnation of its store, the start of its server,
-    and a position for each queue, by GUID.
+    """The position of a query in one queue manager. `incarnation`: that of its store. `started`: a number
+    that is new at each start of its server. `queues`: the position in each queue, by GUID.
     """
 
     name: str

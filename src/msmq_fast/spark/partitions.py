@@ -32,8 +32,8 @@ from msmq_fast.spark.selection import explain
 
 
 class RowsPartition(InputPartition):
-    """The range of numbers that one task reads: from `begin` up to but not including `end`. `rows` is how
-    many rows it should have.
+    """The range of numbers that one task reads: from `begin` up to but not including `end`. `rows`: how many
+    rows the range should have.
 
     The numbers depend on `mode`: in "keep" they are arrival numbers of a queue, in "remove" delivery numbers
     of `subscription`, in "events" numbers of the event feed.

@@ -95,10 +95,10 @@ def coverage(history: DataFrame, counters: DataFrame, wanted: Wanted | None = No
 
 
 def _holes(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> DataFrame:
-    """Returns, for each feed, `missing` (the number of events missing in the wanted days), `ranges` (where),
-    and `solid_from` (the event number from which on none is missing).
+    """Returns three values for each feed. `missing`: the number of events missing in the wanted days.
+    `ranges`: their numbers. `solid_from`: the event number from which on no event is missing.
 
-    It searches the whole feed for holes, because the events before and after a hole may be of days far from
+    The whole feed is searched for holes, because the events before and after a hole may be of days far from
     the wanted days.
     """
     from pyspark.sql import Window
@@ -148,8 +148,8 @@ def _holes(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> Data
 
 
 def _spans(bucket: DataFrame, buckets: DataFrame, wanted: Wanted | None) -> DataFrame:
-    """Returns, for each feed, its first and last event, and `restored`: whether the store was restored from a
-    backup in the wanted days or later.
+    """Returns the first and the last event of each feed, and `restored`: whether the store was restored from
+    a backup in the wanted days or later.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F

@@ -21,8 +21,8 @@ _LEAVES: Final = ("received", "removed", "expired", "purged")
 
 
 def steps(events: DataFrame) -> DataFrame:
-    """Returns the changes of the number of messages in queues, one row per event and queue: qm, queue,
-    event_time, incarnation, feed_seq, event, change (1, -1 or 0 messages), packet_size.
+    """Returns the changes of the number of messages in queues, one row per event and queue. The columns are
+    qm, queue, event_time, incarnation, feed_seq, event, change (1, -1 or 0 messages) and packet_size.
     """
     from pyspark.sql import functions as F
 

@@ -121,8 +121,8 @@ class Lake:
         """Locks the lake while the context is open: only one command at a time may change silver and gold, or
         clean up bronze. `what` is the name of the command.
 
-        First completes the renames of a killed command. Raises CommandError if another command that holds the
-        lock is running on this machine, or may be running on another one.
+        First completes the renames that a killed command left unfinished. Raises CommandError if the command
+        that holds the lock is running on this machine, or may be running on another one.
         """
 
         def refusal(what: str, holder: str) -> str:

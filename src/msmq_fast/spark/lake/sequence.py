@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 
 class Arrival(NamedTuple):
-    """A message that arrived, with its `number` in the sequence. `previous` is the number of the message
-    before it if the sender reported it, otherwise -1. `time_us` is in Unix microseconds.
+    """A message that arrived. `number`: its number in the sequence. `previous`: the number of the message
+    before it, as the sender reported it; otherwise -1. `time_us`: the arrival time in Unix microseconds.
     """
 
     number: int
@@ -19,8 +19,8 @@ class Arrival(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A finding of `kind` gap, duplicate or reorder about the numbers from `first` to `last`. `time_us` is
-    the time at which it was first seen, in Unix microseconds.
+    """An irregularity in a sequence that concerns the numbers from `first` to `last`. `kind`: gap, duplicate
+    or reorder. `time_us`: the time at which it was first seen, in Unix microseconds.
     """
 
     first: int
@@ -39,8 +39,8 @@ class Numbers:
         self.gaps = list(gaps)
 
     def arrive(self, arrivals: Iterable[Arrival]) -> Iterator[Finding]:
-        """Processes arrivals in order and yields the duplicates and reorders among them. Gaps are not yielded
-        here but by `missing`, because later arrivals may fill them.
+        """Processes arrivals in order, and yields the duplicates and reorders among them. Gaps are yielded by
+        `missing`, not here, because later arrivals may fill them.
         """
         for arrival in arrivals:
             if arrival.number >= self.expected:

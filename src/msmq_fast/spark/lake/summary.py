@@ -103,9 +103,12 @@ def verdict(rows: Rows, coverage: Rows, counters: Rows, gaps: int) -> str:
 
 
 def undelivered_by(lake: Lake, day: date) -> Rows:
-    """Counts the messages that no program received and none will receive. Returns rows with `arrived`
-    (whether they were in their queue), `reason`, `n` (their number) and `dead_lettered` (how many of them are
-    in a dead-letter queue); first those that did not arrive, and the most frequent reason first.
+    """Counts the messages that no program received and none will receive, and returns one row per `arrived`
+    and `reason`.
+
+    `arrived`: whether the messages were in their queue. `n`: their number. `dead_lettered`: how many of them
+    are in a dead-letter queue. Messages that did not arrive come first; within each group, the most frequent
+    reason is first.
     """
     sums: dict[tuple[bool, str], list[int]] = defaultdict(lambda: [0, 0])
     for row in _rows(lake, "undelivered", day):
@@ -205,8 +208,8 @@ def _part(lake: Lake, table: str, day: date, order: list[str], wanted: Any = Non
 
 
 def _sequences(lake: Lake, day: date) -> dict[str, Any]:
-    """Returns the number and the first findings about sequences. Restarts come last, because they may be
-    many, and are not faults.
+    """Returns the findings about sequences: their number `n`, and the first of them as `rows`. Restarts come
+    last, because they may be many, and are not faults.
     """
     from pyarrow import compute
 
@@ -230,9 +233,11 @@ r"""Matches the names of outgoing queues: `DIRECT=OS:HOST\private$\x`, but not `
 
 
 def _series(lake: Lake, day: date, names: dict[str, str | None]) -> dict[str, Any]:
-    """Returns `queues` (the number of queues), `depth` (points over time for the deepest queues), and
-    `throughput` (per minute, how many messages arrived and were received in all queues, and the bytes that
-    arrived).
+    """Returns the values over time for the plots of a report.
+
+    `queues`: the number of queues. `depth`: the points (minute, number of messages) of the deepest queues.
+    `throughput`: for each minute, how many messages arrived in all queues, how many were received from them,
+    and the bytes that arrived.
     """
     from pyarrow import compute
 
@@ -263,8 +268,8 @@ def _series(lake: Lake, day: date, names: dict[str, str | None]) -> dict[str, An
 def _depths(
     data: Any, shown: list[tuple[str, str]], names: dict[str, str | None]
 ) -> dict[str, list[tuple[datetime, int]]]:
-    """Returns the points (minute, depth) of the queues `shown`, by the name of the queue. If several of them
-    have the same name, the name of the queue manager is added to it.
+    """Returns the points (minute, number of messages) of the queues `shown`, by the name of the queue. If
+    several of these queues have the same name, the name of the queue manager is added.
     """
     from pyarrow import compute
 

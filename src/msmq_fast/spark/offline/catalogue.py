@@ -39,8 +39,8 @@ _DELETING: Final = 2  # QueueState
 
 
 class QueueEntry(NamedTuple):
-    """A queue of the store. `ordinal` is its number in the store. `record` is its stored record, None if that
-    is damaged or missing.
+    """A queue of the store. `ordinal`: its number in the store. `record`: its stored record; None if the
+    record is damaged or missing.
     """
 
     ordinal: int
@@ -56,8 +56,8 @@ class QueueEntry(NamedTuple):
 
     @property
     def purged_to(self) -> int:
-        """The arrival number up to which messages are being purged: 0 if the queue is not being purged, the
-        highest possible number if it is being deleted.
+        """The arrival number up to which messages are being purged. This is 0 if the queue is not being
+        purged, and the highest possible number if the queue is being deleted.
         """
         stated = 0 if self.record is None else self.record.get("purged_to")
         return SEQUENCES if self.deleting else stated if isinstance(stated, int) else 0
@@ -65,9 +65,7 @@ class QueueEntry(NamedTuple):
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The queues of one store by ordinal. `deleted` are queues that no longer exist, but to which events
-    refer.
-    """
+    """The queues of one store by ordinal. `deleted`: queues that were deleted, but to which events refer."""
 
     guid: str
     incarnation: int

@@ -28,7 +28,9 @@ class Reader(Protocol[Item]):
         """Processes the next bytes in stream order. Returns the items that they complete."""
 
     def gap(self, missing: int) -> list[Item]:
-        """Called when the next `missing` bytes of the stream were not captured. Returns completed items."""
+        """Called when the next `missing` bytes of the stream were not captured. Returns the items that are
+        complete by then.
+        """
 
     def end(self) -> list[Item]:
         """Called at the end of the stream. Returns the remaining items."""
@@ -92,9 +94,10 @@ def share_of(segment: Segment, shares: int) -> int:
 class Conversations(Generic[Item]):
     """Tracks all connections of a capture.
 
-    Memory is bounded: at most `flow_limit` bytes wait in one direction of a connection for missing segments,
-    `total_limit` bytes in all, and at most `max_connections` connections are known, closed ones included. If
-    the beginning of a connection was not captured, the side whose port is in `ports` is the server.
+    Memory is bounded. At most `flow_limit` bytes in one direction of a connection, and at most `total_limit`
+    bytes in all directions together, wait for missing segments. At most `max_connections` connections are
+    remembered, closed ones included. If the beginning of a connection was not captured, the side whose port
+    is in `ports` is the server.
     """
 
     def __init__(
@@ -218,7 +221,7 @@ class Conversations(Generic[Item]):
                 yield connection, side, item
 
     def _relieve(self) -> Iterator[tuple[Connection, int, Item]]:
-        """Frees memory: in the direction with the most waiting bytes, counts all missing segments as not
+        """Frees memory: treats all missing segments in the direction with the most waiting bytes as not
         captured, so that no bytes wait for them any longer.
         """
         connection, side = max(self._known.values(), key=lambda entry: entry[0].directions[entry[1]].waiting)

@@ -17,8 +17,8 @@ _HELD: Final = 128
 
 
 class Piece(NamedTuple):
-    """The next bytes of the stream; or, if `data` is empty, the number of `missing` bytes that were not
-    captured.
+    """The next bytes of the stream; or, if `data` is empty, a gap: the number of bytes (`missing`) that were
+    not captured.
     """
 
     data: bytes
@@ -28,8 +28,8 @@ class Piece(NamedTuple):
 class Direction:
     """Puts the segments of one direction in order. Ignores data that a retransmission repeats.
 
-    Bytes after a hole wait for the missing segment. If more than `limit` bytes wait, the segment counts as
-    not captured.
+    Bytes after a hole wait for the missing segment. If more than `limit` bytes wait, the missing segment is
+    treated as not captured.
     """
 
     __slots__ = ("_heap", "_limit", "_next", "duplicates", "reordered", "waiting")
