@@ -46,8 +46,9 @@ def configured(arguments: argparse.Namespace) -> Config:
 
 
 def configuration(file: str | None, flags: dict[str, str]) -> Config:
-    """Return the configuration that results from `file` (default: MSMQ_FAST_CONFIG), the environment and
-    `flags`, which are values by key. Raises CommandError with one line for each mistake.
+    """Return the configuration that results from `file` (default: the file in the environment variable
+    MSMQ_FAST_CONFIG), the environment, and `flags`, which are values by key. Raises CommandError with one
+    line for each mistake.
     """
     from msmq_fast.config.mistakes import ConfigError
 
@@ -59,7 +60,9 @@ def configuration(file: str | None, flags: dict[str, str]) -> Config:
 
 
 def load_configuration(file: str | None, flags: dict[str, str]) -> Config:
-    """Return the same configuration as `configuration`. Raises ConfigError."""
+    """Load the same configuration as `configuration` from the same arguments, but raise ConfigError for
+    mistakes.
+    """
     # Imported late: a command that is told its endpoint needs no configuration.
     from msmq_fast.config.loading import load
 

@@ -14,7 +14,7 @@ _IDENTIFIER = re.compile(r"\{?([0-9A-Fa-f-]{36})\}?\\([0-9]{1,10})")
 
 
 def message_id(text: str) -> bytes:
-    """Return the 20 bytes of an identifier. Raises ArgumentTypeError."""
+    """Return the 20 bytes of the message identifier that `text` spells. Raises ArgumentTypeError."""
     if re.fullmatch("[0-9A-Fa-f]{40}", text.strip()):
         return bytes.fromhex(text)
     matched = _IDENTIFIER.fullmatch(text.strip())

@@ -101,7 +101,7 @@ def check_choice(arguments: argparse.Namespace) -> None:
 
 
 def nothing_came() -> Exit:
-    """Return the exit code for "no message"; on a terminal, also print a line."""
+    """Return the exit code for "no message". On a terminal, also print a line."""
     if sys.stderr.isatty():
         print("no message", file=sys.stderr)
     return Exit.EMPTY

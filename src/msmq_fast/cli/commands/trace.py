@@ -165,8 +165,8 @@ async def _waiting(connection: Connection, name: str) -> str | None:
 
 
 async def _in_queue(connection: Connection, name: str, lookup_id: int, wanted: bytes) -> str | None:
-    """Return why the message cannot be read in the queue `name`: "" if it can be read, None if it is not in
-    the queue.
+    """Look for the message `wanted` in the queue `name`. Return "" if it can be read, None if it is not in
+    the queue, otherwise the reason why the queue cannot be read.
     """
     try:
         async with await connection.open(name, Access.PEEK) as queue:

@@ -68,7 +68,7 @@ def records(paths: tuple[str, ...]) -> Iterator[Record | CaptureError]:
 
 
 def segments(found: Iterator[Record | CaptureError]) -> Iterator[Segment | CaptureError]:
-    """Yields the segments of the records, and one error for each different reason of unreadable records."""
+    """Yields the segments of the records; and for unreadable records, one error for each distinct reason."""
     told: set[str] = set()
     for record in found:
         if isinstance(record, CaptureError):

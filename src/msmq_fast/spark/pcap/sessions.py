@@ -57,8 +57,8 @@ class SessionReader:
         self.last_ack: int | None = None
 
     def begin(self, *, whole: bool) -> None:
-        """Implements `Reader.begin`: call this before the first call of `feed`. `whole`: the first bytes are
-        the beginning of the stream.
+        """Implements `Reader.begin`. `whole`: the bytes of the first call of `feed` are the beginning of the
+        stream.
         """
         self._framing.begin(whole=whole)
 

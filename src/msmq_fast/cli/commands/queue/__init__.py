@@ -1,4 +1,4 @@
-"""`msmq-fast queue`: the queues of this queue manager."""
+"""`msmq-fast queue`: manages the queues of this queue manager."""
 
 from msmq_fast.terminal.commands import Group, Modules
 

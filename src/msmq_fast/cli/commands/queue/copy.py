@@ -1,4 +1,4 @@
-"""`msmq-fast queue copy`."""
+"""`msmq-fast queue copy`: copies messages to another queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msmq-fast queue create`."""
+"""`msmq-fast queue create`: creates a queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msmq-fast queue delete`."""
+"""`msmq-fast queue delete`: deletes a queue and its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msmq-fast queue list`."""
+"""`msmq-fast queue list`: lists queues."""
 
 from __future__ import annotations
 

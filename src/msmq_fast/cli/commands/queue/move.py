@@ -1,4 +1,4 @@
-"""`msmq-fast queue move`."""
+"""`msmq-fast queue move`: moves messages to another queue."""
 
 from __future__ import annotations
 

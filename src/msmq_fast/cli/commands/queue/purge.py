@@ -1,4 +1,4 @@
-"""`msmq-fast queue purge`."""
+"""`msmq-fast queue purge`: deletes the messages of a queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`msmq-fast queue set`."""
+"""`msmq-fast queue set`: changes properties of a queue."""
 
 from __future__ import annotations
 

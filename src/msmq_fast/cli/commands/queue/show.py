@@ -1,4 +1,4 @@
-"""`msmq-fast queue show`."""
+"""`msmq-fast queue show`: shows the properties of a queue."""
 
 from __future__ import annotations
 
