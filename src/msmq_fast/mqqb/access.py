@@ -19,7 +19,7 @@ _OPERATION = "send by message"
 
 
 class SenderGate:
-    """Decides whether the sender of a message may put it into its queue. Refusals are audited."""
+    """Decides whether the sender of a message may send to the destination queue. Refusals are audited."""
 
     def __init__(
         self, principals: Principals, authorizer: Authorizer, unsigned: UnsignedSid = UnsignedSid.ANONYMOUS

@@ -56,7 +56,7 @@ Route = Callable[[str, UUID | None], tuple[Target, ...]]
 
 
 def straight(host: str, manager: UUID | None) -> tuple[Target, ...]:
-    """Returns the destination itself as the only next hop: the `Route` of a queue manager without routing."""
+    """Returns the destination itself as the only next hop; used as the `Route` if messages are not routed."""
     return (Target(host.casefold(), NULL_GUID if manager is None else manager),)
 
 
@@ -84,9 +84,10 @@ class Carrier(Protocol):
 class ChannelContext:
     """The context that all channels share.
 
-    `unix_time` and `monotonic` return seconds; `touch` requests a turn of the commit loop. `last_address`
-    returns the assumed address of a queue manager, or an empty text: acknowledgments of streams are sent to
-    this address if no route to the queue manager is known.
+    `unix_time` and `monotonic` return seconds. `touch` announces work, which is submitted to the store at the
+    end of this iteration of the event loop. `last_address` returns the assumed address of a queue manager, or
+    an empty text: acknowledgments of streams are sent to this address if no route to the queue manager is
+    known.
     """
 
     carrier: Carrier
@@ -172,7 +173,8 @@ class OutgoingChannel:
         return _FIRST if self._carries_acks else self.queue.properties.base_priority
 
     def head(self) -> tuple[int, int]:
-        """Returns (priority, number): the highest priority that has messages to send, and how many it has.
+        """Returns (priority, number): the highest priority of the messages to send, and the number of
+        messages with this priority.
 
         Returns (-1, 0) if the queue is on hold, or has no messages to send.
         """
@@ -201,7 +203,7 @@ class OutgoingChannel:
             self._sequences.transmitted(self.core, now)
 
     def ended(self, owner: int, *, idle: bool) -> None:
-        """Make the messages that an ended session has sent ready to be sent again, unless the session ended
+        """Let the messages that an ended session has sent be sent again; do nothing if the session ended
         because it was `idle`.
 
         After an idle session, the resend timer decides when the messages are sent again. Without this rule, a

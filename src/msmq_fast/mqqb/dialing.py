@@ -32,8 +32,8 @@ class Purpose(Enum):
 
 
 class Dials:
-    """Limits concurrent connection attempts: at most `limit` for links with messages, and half as many for
-    links with answers only.
+    """Limits concurrent connection attempts: at most `limit` for links with messages of local programs, and
+    half as many for links with answers only.
     """
 
     def __init__(self, limit: int) -> None:
@@ -58,12 +58,12 @@ class Dials:
 
     @property
     def waiting(self) -> int:
-        """Number of links that wait for their turn to connect."""
+        """Number of links that wait for a slot to connect."""
         return sum(len(links) for links in self._waiting.values())
 
     def take(self, link: Link, purpose: Purpose) -> bool:
-        """Request a slot for a link; returns whether the link may connect now. If not, the link waits, and
-        `granted` returns it later.
+        """Request a slot for a link. Returns True if the link may connect now; False if it must wait until
+        `granted` returns it.
         """
         if self._active.get(link) is purpose:
             return True
@@ -102,9 +102,9 @@ class Backoff:
     """Pauses between attempts to a host that does not answer; they double from `first` to `most` seconds.
 
     The first pause is exact; later ones are up to a quarter shorter, so that hosts that failed together are
-    not all dialled together. When a host works again, the pause that remains is at most about as long as the
-    time for which it was down. `chance` returns random numbers from 0 to 1. In all methods, `way` identifies
-    the host, or the list of next hops that is tried as a whole.
+    not all dialled together. When a host works again, the rest of the pause is at most about as long as the
+    host was down. `chance` returns random numbers from 0 to 1. In all methods, `way` identifies the host, or
+    the list of next hops, to which attempts are made.
     """
 
     def __init__(self, first: float, most: float, chance: Callable[[], float]) -> None:
@@ -114,7 +114,7 @@ class Backoff:
         self._failures: dict[Hashable, tuple[int, float]] = {}  # (failed rounds, when the next one is due)
 
     def failed(self, way: Hashable, now: float) -> float:
-        """Note a failed attempt; returns when the next one is due, in monotonic seconds."""
+        """Note a failed attempt; returns the time of the next attempt in monotonic seconds."""
         rounds, _ = self._failures.pop(way, (0, 0.0))
         wait = min(self._first * 2.0 ** min(rounds, 32), self._most)
         if wait > self._first:

@@ -48,14 +48,16 @@ class _Part:
 
 
 class Endpoint:
-    """All sessions of one queue manager, sans-IO.
+    """All sessions of one queue manager, sans-IO. Times are monotonic seconds.
 
-    `execute` is called with each action that needs a socket: Resolve, Connect or SendPing.
+    - `execute` is called with each action that needs a socket: Resolve, Connect or SendPing.
+    - `trim_history(before, limit)` removes records of the duplicate history from the store: at most `limit`,
+      and only those with entries before the number `before`. It returns the number of removed records.
+    - `on_close` is called for every session that has ended, after the reason of its end was counted.
+    - `is_own` returns whether an address belongs to this computer.
+    - `cookie` returns 32 random bits.
 
-    `trim_history(before, limit)` removes from the store up to `limit` history records with entries before
-    number `before`, and returns how many it removed. `on_close` is called for every session that has ended,
-    after its reason was counted. `is_own` is as for `Transfer`, `cookie` as for `Inquirer`. Times are
-    monotonic seconds. Each session has a deadline of its own; `next_deadline` covers all other timers.
+    Each session has a deadline of its own; `next_deadline` covers all other timers.
     """
 
     def __init__(

@@ -76,8 +76,8 @@ class Forwarder:
         return self._routes()
 
     def __call__(self, receiver: Receiver, message: ParsedMessage, refuse: Refuse) -> CloseReason | None:
-        """Forward the current message of `receiver`, which then knows the route: native code forwards later
-        messages on the same route.
+        """Forward the current message of `receiver`. The receiver then knows the route, so native code
+        forwards later messages to the same destination.
         """
         receiver.hop_limit = self._hop_limit
         if message.user_flags & _HOPS >= self._hop_limit:

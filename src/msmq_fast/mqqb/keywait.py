@@ -10,7 +10,7 @@ __all__ = ["KeyWait"]
 
 
 class KeyWait:
-    """Keeps the bytes that arrive while a message waits for its turn.
+    """Keeps the bytes that arrive while a message waits for its turn to use a private key.
 
     The receive buffer contains that message and must not move. Few bytes arrive, since reading from the
     transport is paused.
@@ -23,7 +23,10 @@ class KeyWait:
         self._came = bytearray()
 
     def ask(self, turns: KeyTurns, address: str, act: Callable[[float], object], now: float) -> bool:
-        """Request a turn as in `KeyTurns.ask`; returns False if the message need not wait."""
+        """Request a turn to use a private key; returns False if the message need not wait.
+
+        If the message waits, `act(now)` is called when its turn has come. Raises TooManyWait.
+        """
         self.turn = turns.ask(address, act, now)
         return self.turn is not None
 
@@ -37,8 +40,8 @@ class KeyWait:
         self._came += memoryview(self._room)[:count]
 
     def end(self) -> bytes:
-        """End the wait, because the turn has come or is no longer wanted; returns the bytes that arrived
-        meanwhile.
+        """End the wait, because the message may use the key now or need no longer use it; returns the bytes
+        that arrived meanwhile.
         """
         if self.turn is not None:
             self.turn.cancel()

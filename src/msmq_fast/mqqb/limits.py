@@ -60,7 +60,7 @@ class KeyBudget:
 
 
 class PartialPackets:
-    """The large packets of all sessions that have not arrived in full, at most `limit` bytes of them.
+    """The incomplete large packets of all sessions; together they may have at most `limit` bytes.
 
     Above the limit, the session whose packet has been incomplete for the longest time must end.
     """
@@ -76,7 +76,7 @@ class PartialPackets:
     def note(self, session: PeerSession, size: int, *, anew: bool) -> None:
         """Note how many bytes of an incomplete packet a session holds.
 
-        `anew`: this packet is not the one of the previous call for the session.
+        `anew`: since the previous call for this session, another packet has begun.
         """
         before = self._held.pop(session, 0) if anew or size <= self.SMALL else self._held.get(session, 0)
         if size <= self.SMALL:

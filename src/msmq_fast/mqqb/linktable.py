@@ -52,7 +52,7 @@ class LinkTable:
         return list(self._by_session.get(session, ()))
 
     def leading_to(self, *peers: UUID | str) -> list[Link]:
-        """Returns the links with a hop that has one of these GUIDs or addresses."""
+        """Returns the links that lead to one of these GUIDs, hosts or addresses."""
         found: dict[Link, None] = {}
         for peer in peers:
             found |= self._by_peer.get(peer, {})

@@ -45,11 +45,12 @@ class _WayBack:
 class OrderAcks:
     """Acknowledges streams to their senders: how far each stream is complete, and how single messages ended.
 
-    `send(message, via, address)` puts a message into the outgoing queue with the name `via`, in the current
-    unit of work if there is one, and returns the place of the message in the queue; None if the queue did not
-    accept it. The message answers the peer at `address`. `has_route` returns whether static routes or the
-    directory have a route to a queue manager. `monotonic` returns monotonic seconds, the unit of all times
-    here. `peers` has the sessions of the queue managers that send the streams; None: no sessions are known.
+    - `send(message, via, address)` puts a message, which answers the peer at `address`, into the outgoing
+      queue with the name `via`, in the current unit of work if there is one. It returns the place of the
+      message in the queue; None if the queue did not accept the message.
+    - `has_route` returns whether static routes or the directory have a route to a queue manager.
+    - `monotonic` returns monotonic seconds, the unit of all times here.
+    - `peers` has the sessions of the queue managers that send the streams; None: no sessions are known.
     """
 
     def __init__(
@@ -82,8 +83,8 @@ class OrderAcks:
     # ---- OrderAcks
 
     def next_deadline(self) -> float | None:
-        """Monotonic seconds at which `expire` is due: now, if streams wait for an acknowledgment and have no
-        timer.
+        """Monotonic seconds at which `expire` is due: now if messages have arrived in streams whose timer has
+        not been started yet.
         """
         if self.streams.ack_due:
             return self._monotonic()
@@ -144,16 +145,17 @@ class OrderAcks:
     def _way_back(self, dest_type: int, source: bytes, stream: InStream | None) -> _WayBack | None:
         """Returns the destination of acknowledgments and their outgoing queue; None if they cannot be sent.
 
-        1. They are sent to the order queue of the sender, named in the form that the sender used (AMB-63,
-           AMB-64): by address if it used a direct name, by GUID otherwise. If several queue managers share
-           the address, it would be ambiguous, and the name has the GUID in either case.
-        2. If the sender itself delivered the stream, they return to it. If a router did, they follow routes
-           or the directory if these have a route; otherwise they return to the router, which has one. If one
-           sequence arrives from several addresses, each has its own stream. Then only the stream from the
-           address at which the sender is believed to be (`Peers.vouches`) is acknowledged: the sender must
-           not get acknowledgments of messages that another peer invented.
-        3. So each peer has one outgoing queue for them, however many senders it delivers for. The limits for
-           invented administration queues do not apply to this queue.
+        1. Acknowledgments are sent to the order queue of the sender, named in the form that the sender used
+           (AMB-63, AMB-64): by address if the sender used a direct name, by GUID otherwise. If several queue
+           managers share the address, the address is ambiguous, so the name has the GUID in either case.
+        2. If the sender itself delivered the stream, its acknowledgments return to it. If a router delivered
+           the stream, they follow static routes or the directory if these have a route; otherwise they return
+           to the router, which has a route. If one sequence arrives from several addresses, each address has
+           its own stream. Then only the stream from the address at which the sender is believed to be
+           (`Peers.vouches`) is acknowledged: the sender must not get acknowledgments of messages that another
+           peer invented.
+        3. So each peer has one outgoing queue for acknowledgments, however many senders it delivers for. The
+           limits for invented administration queues do not apply to this queue.
         """
         manager = UUID(bytes_le=source)
         if manager == self._guid:

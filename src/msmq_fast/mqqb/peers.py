@@ -61,10 +61,10 @@ _Claim = tuple[UUID, int, str]  # GUID, address family, the address that is not 
 
 @dataclass(slots=True)
 class _Answers:
-    """The answers received so far in one round of pings about a contested GUID.
+    """The answers received so far to the two pings about a GUID that peers at two addresses present.
 
-    `waiting` pings have no answer yet. `home` and `other` are True if the home of the GUID, or the other
-    address, has answered with the GUID.
+    `waiting` is the number of pings without an answer. `home`: the address at which the queue manager is
+    assumed to be has answered with the GUID. `other`: the other address has answered with the GUID.
     """
 
     waiting: int = 2
@@ -76,10 +76,13 @@ class Peers:
     """The sessions whose peer has named its GUID.
 
     A peer that presents our own GUID is refused: a restored or copied store may run on two machines under one
-    GUID. `several_addresses`: all addresses of a GUID are trusted, as for a host with several networks.
-    `pinned`: the configured addresses of GUIDs. `on_contest(guid, home, other)` is called for sessions from
-    another address than the home while the home is alive: they are impostors, or copies of a store.
-    `is_router` returns whether a peer is a router.
+    GUID.
+
+    - `several_addresses`: all addresses of a GUID are trusted, which suits hosts with several networks.
+    - `pinned`: the configured addresses of GUIDs.
+    - `on_contest(guid, home, other)` is called for a session from another address than the home, the assumed
+      address of the queue manager, while the home is alive: its peer is an impostor, or runs a copied store.
+    - `is_router` returns whether a peer is a router.
     """
 
     def __init__(
@@ -132,14 +135,14 @@ class Peers:
     def set_pinned(self, pinned: Mapping[UUID, frozenset[str]]) -> None:
         """Replace the configured addresses of GUIDs.
 
-        Sessions from other addresses stay open but no longer speak for the GUID.
+        Sessions from other addresses stay open, but are no longer trusted to be with the queue manager.
         """
         self._pinned = pinned
 
     # ---- which address is the home of a GUID
 
     def holds(self, session: PeerSession) -> bool:
-        """Whether a session speaks for the queue manager whose GUID its peer has presented."""
+        """Whether a session is trusted to be with the queue manager whose GUID its peer has presented."""
         guid = session.peer_guid
         pins = self._pinned.get(guid)
         if pins is not None:  # a session that is older than the pins may come from elsewhere
@@ -149,15 +152,16 @@ class Peers:
         return self._homes.get((guid, _family(session.peer_address))) == session.peer_address
 
     def is_home(self, guid: UUID, address: str) -> bool:
-        """Whether an address is the home of a queue manager."""
+        """Whether an address is the home of a queue manager: an address at which it is assumed to be."""
         pins = self._pinned.get(guid)
         if pins is not None:
             return address in pins
         return self._homes.get((guid, _family(address))) == address
 
     def vouches(self, source: bytes, address: str) -> bool:
-        """Whether `address` is the home of the queue manager with the GUID `source`, as on the wire, or the
-        address of a router.
+        """Whether messages of the queue manager with the GUID `source` may come from `address`: the queue
+        manager is assumed to be there, or a router is there. `source` has the 16 bytes of the GUID as on the
+        wire.
         """
         return self.is_home(UUID(bytes_le=source), address) or self.is_router(address, None)
 
@@ -192,7 +196,7 @@ class Peers:
     def remove(self, session: PeerSession) -> None:
         """Remove a session that has ended; a session that is not registered is ignored.
 
-        The home of its peer stays known.
+        The assumed address of its queue manager stays known.
         """
         guid = session.peer_guid
         sessions = self._sessions.get(guid, [])
@@ -221,9 +225,10 @@ class Peers:
                 self._questions.set(claim, now)
 
     def _settle(self, key: _Home, address: str) -> None:
-        """Make an address the home of a GUID, and note that this home was used last.
+        """Make an address the home of a GUID (the address at which its queue manager is assumed to be), and
+        note that this home was used last.
 
-        At a limit of homes, another one is forgotten: the oldest without a session, if one is found.
+        At a limit of homes, another home is forgotten: the oldest without a session, if one is found.
         """
         self._forget(key)
         for homes, most in (
@@ -295,10 +300,11 @@ class Peers:
         return self._questions.next_deadline()
 
     def expire(self, now: float, ask: Ask | None = None) -> None:
-        """Ping the home and the other address of each contested GUID that is due, with `ask`.
+        """Ping, with `ask`, both addresses of each contested GUID whose next pings are due: its home (the
+        address at which its queue manager is assumed to be) and the other address.
 
-        A GUID that stays contested is due again later. Without `ask`, nothing is pinged: only sessions show
-        whether a home is alive.
+        For a GUID that stays contested, the pings are repeated later. Without `ask`, nothing is pinged: only
+        sessions show whether a home is alive.
         """
         for_each(self._questions.take(now, _TURN), lambda claim: self._ask_about(claim, now, ask))
 

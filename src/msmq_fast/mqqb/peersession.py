@@ -13,7 +13,7 @@ __all__ = ["PeerSession"]
 
 
 class PeerSession(Protocol):
-    """The part of `session.Session` that is used by modules that the module `session` itself imports."""
+    """The members of `session.Session` that the modules use which `session` itself imports."""
 
     @property
     def peer_address(self) -> str:

@@ -120,7 +120,7 @@ class Pinger:
         self._timers: Deadlines[int] = Deadlines()
 
     def send(self, request: int, now: float) -> bytes:
-        """Returns the datagram to send for `request`; the answer is due within the Ping Response Timer."""
+        """Returns the datagram to send for `request`; the answer must come within the Ping Response Timer."""
         self._cookie = (self._cookie + 1) & 0xFFFFFFFF
         self._waiting[self._cookie] = request
         self._timers.set(self._cookie, now + self._timeout)

@@ -217,9 +217,9 @@ class SentProtection:
 
 
 def _algorithm(number: int) -> EncryptionAlgorithm | None:
-    """Returns the algorithm that the sender requested; None if it requested none, or an unknown one.
+    """Returns the encryption algorithm that the `number` in a message requests; None for an unknown number.
 
-    A message whose sender requested none contains the number of RC4.
+    RC4 also results in None: a message whose sender requested no algorithm contains the number of RC4.
     """
     known = number in tuple(EncryptionAlgorithm)
     return EncryptionAlgorithm(number) if known and number != EncryptionAlgorithm.RC4 else None

@@ -126,7 +126,7 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
             self._flush()
 
     def evict(self) -> None:
-        """End the session at once, because another connection needs its place."""
+        """End the session and its connection at once, to make room for another connection."""
         if self._session is not None:
             self._session.close(CloseReason.EVICTED, self._monotonic())
         if self._transport is not None:
@@ -191,7 +191,9 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
         self._listen()
 
     def _listen(self) -> None:
-        """Pause or resume reading, depending on the disk, the session and other sockets."""
+        """Read from the socket, or pause reading: if the store has no room for more from this socket, other
+        sockets have their turn, or the session must not be read.
+        """
         if self._session is None or self._transport is None:
             return
         self._read(not self._crowded and not self._yielding and not self._session.reading_paused)

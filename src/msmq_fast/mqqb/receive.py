@@ -358,10 +358,10 @@ class Pipeline:
         return True
 
     def refused(self, receiver: Receiver, result: int) -> CloseReason | None:
-        """Handle a message that a queue refused, or a duplicate that the native path found, as `refuse` does.
+        """Drop a message that a queue refused, or a duplicate that the native path found; see `refuse`.
 
         `result` is the result of the native code. If the quota of the queue manager is used up, the message
-        is not refused: returns CloseReason.QUOTA.
+        is not dropped: returns CloseReason.QUOTA, which ends the session.
         """
         if result == MACHINE_QUOTA:
             return CloseReason.QUOTA

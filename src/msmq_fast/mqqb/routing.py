@@ -132,7 +132,7 @@ class Router:
         self._static = dict(static)
 
     def refresh(self, now: float) -> bool:
-        """QueueManager Query Timer Event (MS-MQBR 3.1.6.1); returns whether routes have changed."""
+        """Read sites and links from the directory (MS-MQBR 3.1.6.1); returns whether routes changed."""
         self._due = now + self._interval
         before = self._table, self._gates
         links = list(self._enterprise.links())
@@ -151,7 +151,7 @@ class Router:
         return self._due
 
     def expire(self, now: float) -> bool:
-        """Run the timer if it is due; returns whether routes have changed."""
+        """Call `refresh` if its time has come; returns whether routes have changed."""
         return now >= self._due and self.refresh(now)
 
     # ------------------------------------------------------------------------------------------- next hops
@@ -187,7 +187,7 @@ class Router:
         return Target("" if machine is None else machine.host.casefold(), guid)
 
     def next_hops(self, destination: UUID) -> tuple[UUID, ...]:
-        """Returns the GUIDs of GetNextHops (3.1.5.1); empty if the routing attempt fails."""
+        """GetNextHops (3.1.5.1): returns the GUIDs of the next hops; empty if no route is found."""
         source, receiver = self._enterprise.machine(self._own), self._enterprise.machine(destination)
         if source is None or receiver is None:
             return ()
@@ -204,7 +204,7 @@ class Router:
         return tuple(guid for guid in dict.fromkeys(found) if guid != self._own)
 
     def _from_router(self, source: Machine, receiver: Machine) -> tuple[UUID, ...]:
-        """Returns the GUIDs of GetNextHopsForRouter or GetNextHopsForSiteGate (3.1.5.2, 3.1.5.3)."""
+        """GetNextHopsForRouter, GetNextHopsForSiteGate (3.1.5.2, 3.1.5.3): the next hops of a router."""
         if source.guid in receiver.in_routers:
             return (receiver.guid,)
         if source.shares_site(receiver):

@@ -15,7 +15,7 @@ SHARE = 16
 
 
 class Outbox:
-    """The sending half of one session; `owner` is the number under which it locks messages in the queues."""
+    """The sending half of one session. It locks messages in the queues under the number `owner`."""
 
     def __init__(self, owner: int, window: SendWindow, ledger: Ledger) -> None:
         self._owner = owner

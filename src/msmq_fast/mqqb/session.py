@@ -115,7 +115,7 @@ class Session:
 
     @property
     def reading_paused(self) -> bool:
-        """Whether the transport must not be read now: a message waits for a key, or the budget is empty."""
+        """Whether to stop reading now: a message waits to use a key, or too many session keys were used."""
         return self._reading_paused_until < NEVER or self._wait.turn is not None
 
     @property
@@ -222,7 +222,7 @@ class Session:
             self.close(CloseReason.OUT_OF_STATE, now)
 
     def _message(self, now: float) -> None:
-        """Process a message. If it needs a private key, it waits for its turn, and all later messages too."""
+        """Process a message. If it must wait for its turn to use a private key, later messages wait too."""
         hooks, turns = self.session_context.hooks, self.session_context.turns
         opened = hooks.keys_opened
         try:
@@ -246,7 +246,7 @@ class Session:
             turns.take(self.peer_address, lambda: self._message(now))
 
     def _turn_came(self, now: float) -> None:
-        """Process the waiting message from the start: queues, lists and routes may have changed meanwhile."""
+        """Process the message that waited to use a key again from its start: queues may have changed."""
         meanwhile = self._wait.end()
         self._message(now)
         if self.receiver.header_result != OK:
@@ -470,7 +470,7 @@ class Session:
             self._arm_acks(now)
 
     def _pump_lingering(self, now: float) -> None:
-        """Send waiting messages for one more retry interval, which frees quota; send no acknowledgments."""
+        """Send messages for one more retry interval, which frees quota; then end. Acknowledge nothing."""
         self.outbox.settle_removed()
         if now < self._lingers_to_send:
             self._send_messages(now)

@@ -42,7 +42,7 @@ class SessionContext:
     `order_acks` acknowledges arriving streams; without it they are not acknowledged.
     `hooks` are the hooks of routing, security, tracing and outgoing sequences; they may be set later.
     `turns` schedules the operations with private keys that arriving messages need (`ReceivedKeys`).
-    `peers` has the sessions by the GUID of their peer; `order_acks` uses the same object.
+    `peers` has the sessions by the GUID of their peer; it must be the object that `order_acks` uses.
     """
 
     def __init__(

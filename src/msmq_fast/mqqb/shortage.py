@@ -30,7 +30,7 @@ class WindowSizes:
         return self._deadline
 
     def expire(self, now: float) -> bool:
-        """Double the window if that is due; returns whether it has changed."""
+        """Double the window if the time has come; returns whether the window has changed."""
         if self._deadline is None or now < self._deadline:
             return False
         self.size = min(2 * self.size, self.full)

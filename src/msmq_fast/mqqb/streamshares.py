@@ -19,7 +19,7 @@ _ANEW = 60.0
 
 
 class StreamShares:
-    """Limits how many streams belong to one address group: at most `most`.
+    """Limits the number of streams that belong to one address group to `most`.
 
     A stream belongs to the group from which its latest message came. Times are monotonic seconds.
     """

@@ -23,9 +23,9 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 class Reports:
     """Sends a report about each traced message, if reports are enabled (EnableReportMessages).
 
-    `send` enqueues a report for a queue, and discards it if it cannot be delivered. `unix_time` returns
+    `send` enqueues a report for a queue, and discards a report that cannot be delivered. `unix_time` returns
     seconds; reports contain UTC. `usual` is the GUID of the public report queue for traced messages that name
-    no report queue, as all that arrive over HTTP (MC-MQSRM 2.2.6.6).
+    no report queue; messages that arrive over HTTP never name one (MC-MQSRM 2.2.6.6).
     """
 
     def __init__(

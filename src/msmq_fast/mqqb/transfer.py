@@ -195,7 +195,7 @@ class Transfer:
         """Whether a session whose peer claims a GUID leads to that queue manager.
 
         It does if it was dialled for that queue manager, at an address from the directory or a route, or if
-        its address is the home of the GUID.
+        its address is the one at which that queue manager is assumed to be (see `Peers.holds`).
         """
         return session.server_guid == guid or self._session_context.peers.holds(session)
 
@@ -218,10 +218,10 @@ class Transfer:
         self._grant(now)
 
     def _lasted(self, session: PeerSession, now: float) -> bool:
-        """Whether a session that the peer opened lasted long enough to reconnect at once.
+        """Whether a session that the peer opened lasted so long that its links may reconnect at once.
 
-        After a refusal, or if the session ended as soon as it was open, both sides would otherwise dial in
-        turn without a pause.
+        Without this check, after a refusal or a session that ended as soon as it was open, both sides would
+        dial in turn without a pause.
         """
         if session.opened_at is None or (session.reason is not None and session.reason.is_refusal):
             return False
@@ -256,8 +256,8 @@ class Transfer:
     # ----------------------------------------------------------------------------------------- connecting
 
     def _begin(self, link: Link, now: float, *, retry: bool = False) -> None:
-        """Start again: look up the hops, use a session that leads to one of them, or else try the first
-        hop.
+        """Start to connect a link again: look up its hops, use a session that leads to one of them, or else
+        try the first hop.
         """
         link.hop, link.attempt, link.retry = 0, 0, retry
         self._table.locate(link, ())
@@ -311,9 +311,10 @@ class Transfer:
             self._on_effect(Resolve(link.number, host), now)
 
     def _may_connect(self, link: Link, purpose: Purpose) -> bool:
-        """Whether a link has a slot for its next step.
+        """Whether a link may connect now; otherwise it waits for a slot (see `Dials`).
 
-        `purpose` applies to a link that is only for answers; the slots of all other links are for messages.
+        `purpose` is the purpose of the slot if the link is only for answers; all other links get slots for
+        messages.
         """
         if self.dials.take(link, purpose if link.answers_only else Purpose.MESSAGES):
             return True
@@ -321,7 +322,7 @@ class Transfer:
         return False
 
     def _grant(self, now: float) -> None:
-        """Let the links that have got a slot continue in the next turn of the loop."""
+        """Let the links that have got a slot continue: the next call of `expire` connects them."""
         for link in self.dials.granted():
             self._retries.set(link, now)
 
@@ -365,7 +366,7 @@ class Transfer:
                 self._go_on(link, allowed, now)
 
     def _go_on(self, link: Link, addresses: list[str], now: float) -> None:
-        """Try the first address, unless there is a session to one of them."""
+        """Connect to the first of the addresses of a hop, unless a session to one of them can be used."""
         self._table.locate(link, addresses)
         link.attempt = 0
         if not link.addresses:
