@@ -203,8 +203,8 @@ class OutgoingChannel:
             self._sequences.transmitted(self.core, now)
 
     def ended(self, owner: int, *, idle: bool) -> None:
-        """Let the messages that an ended session has sent be sent again; do nothing if the session ended
-        because it was `idle`.
+        """Make the messages that an ended session had sent ready to be sent again; do nothing if the session
+        ended because it was `idle`.
 
         After an idle session, the resend timer decides when the messages are sent again. Without this rule, a
         receiver that does not answer would get them over and over (AMB-17).

@@ -13,7 +13,7 @@ __all__ = ["PeerSession"]
 
 
 class PeerSession(Protocol):
-    """The members of `session.Session` that the modules use which `session` itself imports."""
+    """The members of `session.Session` for use by modules that `session` itself imports."""
 
     @property
     def peer_address(self) -> str:

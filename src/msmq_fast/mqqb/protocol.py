@@ -191,8 +191,8 @@ class SessionProtocol(Adapter, asyncio.BufferedProtocol):
         self._listen()
 
     def _listen(self) -> None:
-        """Read from the socket, or pause reading: if the store has no room for more from this socket, other
-        sockets have their turn, or the session must not be read.
+        """Pause reading from the socket if the store has no room for more of its data, other sockets have
+        their turn, or the session asks for a pause; otherwise read.
         """
         if self._session is None or self._transport is None:
             return

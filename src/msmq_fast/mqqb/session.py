@@ -246,7 +246,7 @@ class Session:
             turns.take(self.peer_address, lambda: self._message(now))
 
     def _turn_came(self, now: float) -> None:
-        """Process the message that waited to use a key again from its start: queues may have changed."""
+        """Process, from its start, the message that waited to use a key: queues may have changed."""
         meanwhile = self._wait.end()
         self._message(now)
         if self.receiver.header_result != OK:

@@ -31,7 +31,9 @@ def security_of(message: ParsedMessage) -> SecurityHeader | None:
 
 
 def unclaimed(message: ParsedMessage) -> bytes:
-    """Returns the packet with SecurityHeader.Flags.AS cleared, which only the receiver of a message sets."""
+    """Returns the packet with the bit SecurityHeader.Flags.AS (authenticated) cleared: only the receiver of a
+    message may set this bit.
+    """
     at = message.security_offset + 1
     if not message.security_offset or not message.packet[at] & _AUTHENTICATION:
         return message.packet

@@ -154,7 +154,7 @@ class SessionHeader:
 
 @dataclass(slots=True)
 class SessionAck:
-    """A packet that contains only a SessionHeader, which PacketSize includes (2.2.6)."""
+    """A packet that contains only a SessionHeader; PacketSize includes the SessionHeader (2.2.6)."""
 
     SIZE: ClassVar[int] = 36
 

@@ -29,8 +29,8 @@ _TOKEN: Final = re.compile(
 def soap_part(packet: UserMessagePacket, name: Literal["Header", "Body"]) -> str | None:
     """Returns the SOAP header or body of a message as XML text; None if the message has none.
 
-    If the message has an SRMP envelope, this is the element with this name in it, tags included. Otherwise it
-    is the text in the SoapHeader (MS-MQMQ 2.2.20.7).
+    If the message has an SRMP envelope, the result is the element `name` of the envelope, tags included.
+    Otherwise it is the text in the SoapHeader (MS-MQMQ 2.2.20.7).
     """
     if packet.envelope is not None:
         return child_of_root(packet.envelope.envelope, name)

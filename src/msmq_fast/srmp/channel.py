@@ -63,7 +63,8 @@ class Encode(Protocol[R_co]):
     """Builds an HTTP request from a message."""
 
     def __call__(self, packet: bytes, url: Url, place: Place) -> R_co:
-        """Return the request that sends a message to `url`; `place` is the message's place in its stream.
+        """Return the request that sends a message to `url`; `place` is the position of the message in its
+        stream.
 
         Raises Nonconforming if SRMP cannot express the message.
         """
@@ -98,9 +99,12 @@ class ChannelContext(Generic[R]):
         refused: Callable[[str, str], None],
         report: Report | None = None,
     ) -> None:
-        """`connect_to` returns the URL to whose host to connect for messages to a URL. `monotonic` and
-        `unix_time` return seconds. `touch` requests a turn of the commit loop. `refused(reason, description)`
-        is called for each message that cannot be sent, `report` for each traced message that is sent.
+        """- `connect_to` returns, for the URL of a queue, the URL to whose host to connect.
+        - `monotonic` and `unix_time` return seconds.
+        - `touch` announces work, which is submitted to the store at the end of this iteration of the event
+          loop.
+        - `refused(reason, description)` is called for each message that cannot be sent.
+        - `report` is called for each traced message that is sent.
         """
         self.carrier = carrier
         self.manager = manager
@@ -188,8 +192,10 @@ class HttpChannel(Generic[R]):
         )
 
     def may_continue(self, settled: Callable[[int], None]) -> bool:
-        """Return whether the next message may be sent now. If not, `settled(status)` is called when the
-        caller may ask again; if the status is not 0, the caller must wait for a timer before it asks.
+        """Return whether the next message may be sent now. If not, a commit must end first.
+
+        At the end of this commit, `settled(status)` is called. The status 0 means success: the caller may ask
+        again at once. After any other status, the caller must wait for a timer before it asks again.
         """
         sequence = self._core.sequence
         if sequence is None:

@@ -39,25 +39,26 @@ class Counters:
             self.on_refusal(reason, description)
 
     def refuse(self, reason: Reason, description: str) -> Completion[int]:
-        """Count a message as `count` does, and return the status of the answer to it."""
+        """Count a message that was not accepted, and return the HTTP status with which it is answered."""
         self.count(reason, description)
         return Completion.of(int(reason.status))
 
     def turn_away(
         self, reason: Reason, envelope: Envelope, size: int, queue: QueueCore | None = None
     ) -> Completion[int]:
-        """Count a message that has a valid envelope and was not accepted, and write an event as `tell` does.
-
-        Returns the status of the answer.
+        """Count a message that has a valid envelope and was not accepted, and write an event to the feed if
+        `tell` requires one. Returns the HTTP status with which the message is answered.
         """
         self.count(reason, described(envelope))
         self.tell(reason, envelope, size, queue)
         return Completion.of(int(reason.status))
 
     def tell(self, reason: Reason, envelope: Envelope, size: int, queue: QueueCore | None = None) -> None:
-        """Write an event for a duplicate, or for a message that will never be accepted. No event is written
-        for a message that its sender will send again, because there was no room for it, or an earlier message
-        of its stream is missing. `size` is in octets; `queue` is the local destination queue.
+        """Write an event to the feed for a duplicate, or for a message that will never be accepted.
+
+        No event is written if the sender will send the message again, because there was no room for the
+        message, or an earlier message of its stream is missing. `size` is in octets; `queue` is the local
+        destination queue.
         """
         if reason is Reason.DUPLICATE:
             kind, message_class = EventKind.DUPLICATE, 0

@@ -27,7 +27,9 @@ _BOUND = (QueueKind.PUBLIC, QueueKind.PRIVATE)
 
 
 class Place:
-    """A destination, and whether everyone may send to it. `internal`: the destination is order_queue$."""
+    """The destination of messages to a URL. `everybody`: every sender may send to it. `internal`: it is the
+    queue order_queue$.
+    """
 
     __slots__ = ("destination", "everybody", "internal", "queue")
 

@@ -46,8 +46,8 @@ class Forwarder:
         self._passed: OrderedDict[Pass, tuple[QueueCore, int] | None] = OrderedDict()
 
     def way_out(self, url: Url) -> OutgoingQueue:
-        """Return the outgoing queue to a URL. Raises MSMQError if there can be no queue to this URL, or if
-        the limit of outgoing queues is reached.
+        """Return the outgoing queue for messages to a URL. Raises MSMQError if no queue can have this URL, or
+        if the limit of outgoing queues is reached.
         """
         name = self._names.get(url.text)
         if name is None:
@@ -58,8 +58,8 @@ class Forwarder:
 
     @staticmethod
     def passage(url: Url, envelope: Envelope) -> Pass | None:
-        """Return the key under which a message is remembered. None: the message has no identifier, and so it
-        always counts as new.
+        """Return the key under which `passed` remembers that a message was forwarded to a URL; None if the
+        message has no identifier, so that it always counts as new.
         """
         identifier = identifier_of(envelope)
         part = envelope.stream
@@ -79,7 +79,7 @@ class Forwarder:
         return place is None or bool(place[0].positions.state(place[1]))
 
     def passed(self, passage: Pass, core: QueueCore, key: int) -> None:
-        """Remember a message that was put into its outgoing queue with the lookup id `key`."""
+        """Remember a forwarded message, which is in the outgoing queue `core` with the lookup id `key`."""
         in_stream = passage[-1] > 0
         self._passed[passage] = (core, key) if in_stream else None
         self._passed.move_to_end(passage)
@@ -87,5 +87,5 @@ class Forwarder:
             self._passed.popitem(last=False)
 
     def lost(self, passage: Pass) -> None:
-        """Forget a message that could not be stored."""
+        """Forget a message that was remembered as forwarded, because it could not be stored."""
         self._passed.pop(passage, None)

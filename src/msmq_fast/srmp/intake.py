@@ -114,7 +114,7 @@ class Intake:
         self, core: QueueCore, packet: bytes, envelope: Envelope, part: StreamPart, peer: str
     ) -> Completion[int]:
         """Store a message of a stream if it is the next one, and advance the stream (A-31). `peer` is the
-        address that sent it. Returns the status of the answer.
+        address that sent the message. Returns the HTTP status with which the message is answered.
         """
         streams = self._streams
         verdict, stream = streams.judge(part, core.ordinal, envelope.to)
@@ -162,7 +162,7 @@ class Intake:
         return completion
 
     def when_kept(self, kept: Callable[[], bool]) -> Completion[int]:
-        """Return the status of the answer to a duplicate whose first copy is not durable yet.
+        """Return the HTTP status with which a duplicate is answered while its first copy is not durable yet.
 
         The duplicate gets the answer of the first copy; `kept` returns whether the first copy was stored.
         """

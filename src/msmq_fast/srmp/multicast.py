@@ -47,10 +47,11 @@ class Feed:
         room: int,
         report: Report | None = None,
     ) -> None:
-        """`owner` is the number under which messages on their way are locked. `encode(packet, group)` builds
-        the APDU of a message to the group `address:port`. `room` limits the octets that wait in a source.
-        `refused(reason, description)` is called for each message that cannot be sent, `report` for each
-        traced message that is sent.
+        """- `owner` is the number under which messages stay locked until all sources have sent them.
+        - `encode(packet, group)` builds the APDU of a message to the group `address:port`.
+        - `refused(reason, description)` is called for each message that cannot be sent.
+        - `room` limits the octets that wait in a source.
+        - `report` is called for each traced message that is sent.
         """
         self.queue = queue
         self.sources: list[Source] = []
@@ -78,7 +79,9 @@ class Feed:
         return len(self._under_way)
 
     def begin(self, makers: list[MakeSource]) -> None:
-        """Begin a session with one source for each of `makers`. Call only while no message is under way."""
+        """Begin a session; each function in `makers` makes one source of it. Call only while no message is
+        under way.
+        """
         self._sent = [0] * len(makers)
         self._settled = 0
         self.sources = [make(self._left(index)) for index, make in enumerate(makers)]
@@ -150,8 +153,8 @@ class Feed:
     def end(self, now: float) -> list[Source]:
         """End the session and return its sources.
 
-        The sources answer NAKs for a while. If there are messages that not all of them have sent, they end
-        with RST instead and answer no NAKs; these messages become available in the queue again.
+        The sources answer NAKs for a while. But if there are messages that not all sources have sent, the
+        sources end with RST and answer no NAKs; these messages become available in the queue again.
         """
         ended, self.sources = self.sources, []
         for source in ended:

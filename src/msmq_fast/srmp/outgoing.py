@@ -94,7 +94,7 @@ class Requests:
         """Return the APDU for a message to the multicast group `address:port`: the bytes of an HTTP request
         (SR-008).
 
-        Raises as `__call__` does.
+        Raises Nonconforming if SRMP cannot express the message, PacketFault if the packet is malformed.
         """
         content_type, body = self._content(packet, MULTICAST_PREFIX + group, NO_STREAM)
         address = group.encode("ascii")

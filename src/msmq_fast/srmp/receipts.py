@@ -108,8 +108,8 @@ class Receipts:
     # ---- what AckPolicy asks for
 
     def acknowledge(self, packet: bytes, original: Message, reason: int) -> bool:
-        """Send the receipt that a message asks for when it reaches its queue or leaves it. Return whether a
-        receipt was sent (SR-065 … SR-070).
+        """Send the receipt, if any, that a message asks for when the message reaches its queue or leaves its
+        queue. Return whether a receipt was sent (SR-065 … SR-070).
 
         `original` is the message in `packet`, `reason` the class of its acknowledgment. Call only for
         messages whose destination queue is local (SR-211).
@@ -122,8 +122,8 @@ class Receipts:
         return self.decided(envelope, original, reason, peer_of(packet))
 
     def decided(self, envelope: Envelope, original: Message, reason: int, peer: str) -> bool:
-        """Send a commitment receipt if a message from the address `peer` asks for one in the case `reason`.
-        Return whether a receipt was sent.
+        """Send a commitment receipt if a message from the address `peer` asks for a receipt about the outcome
+        `reason`, a message class. Return whether a receipt was sent.
         """
         wanted = envelope.negative_only if is_negative(reason) else envelope.positive_only
         if not wanted or reason not in DECIDED:
@@ -185,10 +185,11 @@ class Receipts:
         return self._send("final", terms.receipts_to, receipt, peer_of(packet) or terms.peer) is not None
 
     def answer_to(self, name: FormatName) -> FormatName | None:
-        """Return the name of the outgoing queue for acknowledgments to the admin queue `name`, an HTTP name,
-        of a message that arrived over MS-MQQB. None if the acknowledgments must not be sent.
+        """Return the name of the queue into which acknowledgments of a message that arrived over MS-MQQB are
+        put, or None if they must not be sent. `name` is the admin queue of the message, a URL.
 
-        The configuration must allow the URL, since the sender has no HTTP address.
+        Unless the URL names this computer, the configuration must allow it, since the sender has no HTTP
+        address.
         """
         try:
             url = parse_url(name.text)
@@ -257,7 +258,7 @@ class Receipts:
         return sent
 
     def _to_ourselves(self, queue: Queue, receipt: Message) -> Place:
-        """Apply a receipt at once, because its stream is one that this computer sends to itself."""
+        """Apply a receipt at once, because this computer sends the stream of the receipt to itself."""
         sequences, now = self._sequences, self._manager.monotonic()
         ack = FinalAck.decode_body(receipt.body, receipt.message_class)
         sequence = ack.sequence_timestamp << 32 | ack.sequence_ordinal

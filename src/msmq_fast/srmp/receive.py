@@ -57,7 +57,7 @@ class Verify(Protocol):
 
 @dataclass(slots=True)
 class Parts:
-    """The parts from which a pipeline is built."""
+    """The objects and settings from which a `Pipeline` is built."""
 
     destinations: Destinations
     history: DuplicateHistory
@@ -79,13 +79,15 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """The permission to put a message into a queue; `signer` is None if no signature was verified."""
+    """The result of the check that a message may be put into a queue; `signer` is None if no signature was
+    verified.
+    """
 
     signer: Signer | None
 
 
 class Pipeline:
-    """Handles one message at a time and counts the outcomes in `counters`."""
+    """Handles arriving messages, one at a time, and counts their outcomes in `counters`."""
 
     def __init__(
         self, manager: QueueManager, parts: Parts, on_refusal: Callable[[Reason, str], None] | None = None
@@ -131,10 +133,10 @@ class Pipeline:
         self._decide(lambda: self._spread(compound, data, group), f"group {group}")
 
     def _decide(self, step: Callable[[], Completion[int]], source: str) -> Completion[int]:
-        """Return the status that `step` returns.
+        """Return the status that `step` returns; the status of a refusal if `step` raises an error.
 
-        If `step` needs an operation with a key, it has no effect, and is repeated when it is the turn of
-        `source`, an address or a multicast group, to use a key.
+        If `step` raises KeyNeeded, it has had no effect. It is then repeated when it is the turn of `source`
+        (an address or a multicast group) to use a key.
         """
         try:
             return step()
@@ -200,8 +202,8 @@ class Pipeline:
         return self._intake.insert([(queue.core, packet)], envelope)
 
     def _let_in(self, compound: Compound, size: int, queue: Queue, *, everybody: bool) -> _Admitted | None:
-        """Check whether a user message may be put into a queue; returns None, and counts the refusal, if it
-        may not. Called before the message has any effect, even if the message has expired.
+        """Check whether a user message may be put into a queue. If it may not, counts the refusal and returns
+        None. Called before the message has any effect, even for an expired message.
         """
         envelope = compound.envelope
         if queue.properties.privacy is Privacy.BODY:

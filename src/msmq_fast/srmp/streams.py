@@ -54,7 +54,7 @@ class StreamSettings:
 
 
 class Verdict(Enum):
-    """How a message relates to the progress of its stream."""
+    """What to do with a message of a stream, given the messages of the stream that have arrived."""
 
     ACCEPT = "next"
     DUPLICATE = "duplicate"
@@ -131,7 +131,7 @@ class IncomingStreams:
         """Returns (verdict, stream) for a message of a stream to the queue with the ordinal `queue` (SR-162).
 
         `destination` is the URL to which the message was sent: a sender has a stream for each URL, and
-        several URLs may lead to one queue. The stream may be None, except after ACCEPT. Then call `accept`
+        several URLs may lead to one queue. If the verdict is ACCEPT, the stream is not None: call `accept`
         in the unit of work that stores the message. Whatever the verdict, the sender gets a receipt with the
         progress of the stream (A-17).
         """
@@ -175,8 +175,8 @@ class IncomingStreams:
             self._write(stream, terms)
 
     def _follow(self, stream: InStream, sequence: int, queue: int, destination: str) -> None:
-        """Remember a stream as the one with the greatest streamId of its sender for a URL, and note that the
-        one before it is closed.
+        """Remember that a stream has the greatest streamId of its sender for a URL, and that the sender has
+        closed the stream that had the greatest streamId before.
         """
         greatest = self.streams.stream(stream.source, _GREATEST, _way(queue, destination))
         if greatest is None or greatest.identifier >= sequence:
@@ -212,8 +212,8 @@ class IncomingStreams:
     # ---- receipts
 
     def next_deadline(self) -> float:
-        """Return the time at which to call `expire`: now, if a stream needs an acknowledgment and has no
-        timer.
+        """Return the time at which to call `expire`: now if messages have arrived in streams whose timer has
+        not been started yet.
         """
         if self.streams.ack_due:
             return self._monotonic()
@@ -317,7 +317,8 @@ class IncomingStreams:
                 self._closed.pop(stream, None)
 
     def _forget(self, stream: InStream) -> bool:
-        """Forget a stream. Also forget its terms, unless a later stream names another URL for receipts.
+        """Forget a stream. Also forget the data for its receipts (`Terms`), unless a later stream names
+        another URL for receipts.
 
         Returns False if the stream cannot be forgotten now.
         """
@@ -338,9 +339,10 @@ class IncomingStreams:
             return self.streams.drop(stream)
 
     def load(self, scan: Scan, report_corrupt: Callable[[str, str], None]) -> None:
-        """Read the stored streams (A-19). `scan` reads stored records, as `Tables.scan` does;
-        `report_corrupt(kind, text)` is called for each damaged record. Streams with messages that were not
-        acknowledged become due for an acknowledgment.
+        """Read the stored streams (A-19). Streams with unacknowledged messages will be acknowledged.
+
+        `scan` reads stored records (see `Tables.scan`); `report_corrupt(kind, text)` is called for each
+        damaged record.
         """
         for key, value in _rows(scan, STREAM_PREFIX):
             try:

@@ -78,7 +78,7 @@ class Stage(Enum):
 
 
 class _Lane(Generic[R]):
-    """The transfer state of one outgoing queue."""
+    """The state of sending the messages of one outgoing queue."""
 
     __slots__ = (
         "connected",
@@ -107,8 +107,8 @@ class _Lane(Generic[R]):
 
 
 class Transfer(Generic[R]):
-    """The transfer of all outgoing HTTP queues. `on_effect` is called with each action that needs sockets:
-    Reach, Drop or Close. Times are monotonic seconds.
+    """Sends the messages of all outgoing HTTP queues. `on_effect` is called with each action that needs
+    sockets: Reach, Drop or Close. Times are monotonic seconds.
     """
 
     def __init__(self, on_effect: Callable[[Effect], None], timers: Timers) -> None:
@@ -186,11 +186,11 @@ class Transfer(Generic[R]):
         return lane.queue.may_continue(lambda status: self._settle(lane, status))
 
     def _settle(self, lane: _Lane[R], status: int) -> None:
-        """Let a queue continue after the end of a commit for which it waited; `status` is 0 if the commit
-        succeeded.
+        """Let a queue continue after the end of a commit for which the queue waited; `status` is 0 if the
+        commit succeeded.
 
-        This runs inside the commit, so it only sets a timer: the next call of `expire` continues, or a later
-        one if the commit failed.
+        The commit calls this function, so it only sets a timer. The next call of `expire` lets the queue
+        continue; if the commit failed, a call after the Retransmission Timer does.
         """
         if lane.stage is Stage.SETTLING and not lane.held and lane.number in self._by_number:
             self._retries.set(lane, lane.tried + (self._timers.retransmission if status else 0.0))
@@ -198,8 +198,8 @@ class Transfer(Generic[R]):
     # ----------------------------------------------------------------------------------------- connections
 
     def opened(self, number: int, address: str, now: float) -> R | None:
-        """Take the connection that the queue with this number has requested. Returns the request to write on
-        it; None if there is no message to send: then the connection is free again.
+        """Give the queue with this number the connection that it has requested. Returns the HTTP request to
+        write on the connection; None if there is no message to send: then the connection is free again.
         """
         lane = self._by_number.get(number)
         if lane is None or lane.stage is not Stage.REACHING:
@@ -221,8 +221,8 @@ class Transfer(Generic[R]):
         return request
 
     def answered(self, number: int, status: int, now: float) -> bool:
-        """Process the status of an answer. Returns whether the caller should keep the connection open; it
-        then calls `proceed`.
+        """Process the status of an answer. Returns whether the caller should keep the connection open; in
+        this case the caller must then call `proceed`.
         """
         lane = self._by_number.get(number)
         if lane is None or lane.stage is not Stage.SENDING:
@@ -241,7 +241,7 @@ class Transfer(Generic[R]):
         return not lane.held or self._shared(lane)
 
     def proceed(self, number: int, now: float) -> None:
-        """Continue with the next message, since the connection of the last answer is free again."""
+        """Send the next message of the queue with this number, since its latest request was answered."""
         lane = self._by_number.get(number)
         if lane is not None and lane.stage is Stage.IDLE:
             if lane.held:
@@ -250,8 +250,8 @@ class Transfer(Generic[R]):
                 self._begin(lane, now)
 
     def failed(self, number: int, progress: Progress, detail: str, now: float) -> None:
-        """Fail the attempt of the queue with this number, because no connection could be opened, or because
-        it was lost before the answer.
+        """Make the message of the queue with this number available again, and start the Retransmission Timer,
+        because no connection could be opened, or the connection was lost before the answer.
         """
         lane = self._by_number.get(number)
         if lane is not None and lane.stage in (Stage.REACHING, Stage.SENDING):

@@ -33,8 +33,11 @@ _AS_IT_IS: Final = "".join(map(chr, range(0x21, 0x7F)))  # of a path in a reques
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """The pieces of an http or https URL. `text` is the whole URL as written. `host` is in lower case, an
-    IPv6 address without brackets; `path` is as written, the query included, and never empty.
+    """The pieces of an http or https URL.
+
+    - `text` is the whole URL as written.
+    - `host` is in lower case; an IPv6 address has no brackets.
+    - `path` is as written, includes the query, and is never empty.
     """
 
     text: str
@@ -50,8 +53,8 @@ class Url:
 
     @property
     def target(self) -> str:
-        """The path for a request line: with `/` only, and percent escapes for spaces and non-ASCII
-        characters.
+        """The path for a request line: each backslash is replaced by `/`; spaces, control characters and
+        non-ASCII characters are replaced by percent escapes.
         """
         return quote(self.path.replace("\\", "/"), safe=_AS_IT_IS)
 
@@ -96,8 +99,8 @@ def parse_url(text: str) -> Url:
 def queue_parts(url: Url) -> tuple[QueuePart, ...]:
     """Return the names of the queues that the path of a URL may name, in the order in which to try them.
 
-    Names with the query come before those without it (A-87), and decoded percent escapes before the text as
-    written. Names of queues that take no messages are omitted.
+    Names that include the query come before names without the query (A-87), and names with decoded percent
+    escapes before names as written. Names of queues that take no messages are omitted.
     """
     found = _ROOT.fullmatch(url.path)
     if found is None:
@@ -144,8 +147,8 @@ class OwnUrls:
         return url.port == DEFAULT_PORTS[url.scheme] or url.port in self._ports.values()
 
     def queue(self, url: Url) -> Queue | None:
-        """Return the queue of this computer that the path of a URL names, whatever its host; None if there is
-        none.
+        """Return the queue of this computer that the path of a URL names; None if there is no such queue. The
+        host of the URL is ignored.
         """
         for part in queue_parts(url):
             found = self._registry.find(Target(None, key=part.key))

@@ -25,10 +25,11 @@ class Room:
 
 
 class Reception:
-    """One session. Its sequence numbers do not wrap.
+    """The receiver's side of one session. Its sequence numbers do not wrap.
 
-    All packets before `_expected` are delivered or given up; those from there to `_examined` are held,
-    missing or given up; `_lead` is the greatest known number.
+    - All packets before `_expected` are delivered or given up.
+    - The packets from `_expected` to `_examined` are held, missing or given up.
+    - `_lead` is the greatest known sequence number.
     """
 
     def __init__(

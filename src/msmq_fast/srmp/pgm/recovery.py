@@ -30,7 +30,7 @@ class _Missing:
 
 
 class Recovery:
-    """The missing packets, by sequence numbers that do not wrap. `len` returns the number of them."""
+    """The missing packets, by sequence numbers that do not wrap. `len` returns how many they are."""
 
     def __init__(self, settings: PgmSettings, random: Random) -> None:
         self._settings = settings

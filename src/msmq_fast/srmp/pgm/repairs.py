@@ -6,8 +6,8 @@ import heapq
 
 
 class Repairs:
-    """The requested sequence numbers. A packet is repaired only once, even if it is requested several times
-    before its repair is due.
+    """The sequence numbers of the packets that receivers have requested. A packet is repaired only once, even
+    if it is requested several times before its repair is due.
     """
 
     def __init__(self) -> None:
