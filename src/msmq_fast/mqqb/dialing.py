@@ -32,8 +32,8 @@ class Purpose(Enum):
 
 
 class Dials:
-    """Limits concurrent connection attempts: at most `limit` for links with messages of local programs, and
-    half as many for links with answers only.
+    """Limits concurrent connection attempts: at most `limit` for links with messages of programs or messages
+    in transit, and half as many for links with answers only.
     """
 
     def __init__(self, limit: int) -> None:

@@ -246,7 +246,9 @@ class Endpoint:
             self._history_deadline = now + self.session_context.timers.history_cleanup
 
     def _trim(self, now: float) -> None:
-        """Trim the stored history to the number of identifiers that the history in memory holds (3.1.1.3)."""
+        """Remove old identifiers from the stored duplicate history, so that it holds no more of them than the
+        history in memory can hold (3.1.1.3).
+        """
         before = (
             self.session_context.ledger.writer.next_entry(Table.HISTORY)
             - self.session_context.history.capacity

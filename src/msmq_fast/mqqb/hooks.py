@@ -69,8 +69,8 @@ class Forward(Protocol):
     def __call__(self, receiver: Receiver, message: ParsedMessage, refuse: Refuse) -> CloseReason | None:
         """Store the current message of `receiver` in an outgoing queue, or call `refuse` for it.
 
-        Returns None if that was possible. A returned CloseReason leaves the message undecided and ends the
-        session (AMB-21).
+        Returns None if one of the two was possible. Otherwise returns a CloseReason: the message stays
+        undecided, and the session must end (AMB-21).
         """
 
 

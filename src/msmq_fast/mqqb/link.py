@@ -56,9 +56,11 @@ class LinkState(Enum):
 class Link:
     """One list of next hops, and the outgoing queues that use it.
 
-    `addresses` are those of the current hop: the host name of a hop is resolved when the hop is tried. `hops`
-    and `addresses` are NextHopCollection of the specification; `hop` and `attempt`, the indexes into them,
-    are NextHopIndexer.
+    - `addresses` are the addresses of the hop that is being tried: the host name of a hop is resolved when
+      the hop is tried.
+    - `hop` is the index of this hop in `hops`; `attempt` is the index of the address that is being tried.
+
+    The specification calls `hops` with `addresses` NextHopCollection, and the two indexes NextHopIndexer.
     """
 
     number: int

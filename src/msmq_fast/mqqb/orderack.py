@@ -36,7 +36,7 @@ _TURN = 100
 
 @dataclass(frozen=True, slots=True)
 class _WayBack:
-    """The destination of an acknowledgment, and the name of its outgoing queue."""
+    """The destination of an acknowledgment, and the name `via` of the outgoing queue that it goes into."""
 
     destination: FormatName
     via: FormatName

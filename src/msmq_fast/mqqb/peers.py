@@ -168,7 +168,7 @@ class Peers:
     def addresses_of(self, session: PeerSession) -> frozenset[str]:
         """Returns the addresses for which the acknowledgments of a session count.
 
-        These are its own address, and all addresses to which its peer's GUID is pinned; with
+        These are the address of its peer, and all addresses to which the GUID of the peer is pinned; with
         `several_addresses`, also all other known addresses of the GUID.
         """
         guid = session.peer_guid

@@ -51,7 +51,9 @@ class SiteLink:
 
 
 class Enterprise(Protocol):
-    """The data of the directory (GetDirectoryData, MS-MQBR 3.1.5.9), without what is not available now."""
+    """Gives the data of the directory that routing needs (GetDirectoryData, MS-MQBR 3.1.5.9); omits the data
+    that is not available now.
+    """
 
     def machine(self, guid: UUID) -> Machine | None:
         """Returns the queue manager with this identifier; None if it is not available."""

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Each switch is named after the open question of the MS-MQQB rule inventory that it answers."""
+    """The switches and their defaults. Each switch has the name of the open question in the MS-MQQB rule
+    inventory that it answers.
+    """
 
     amb18_reuse_accepted: bool = True
     """Messages for a peer use a session that the peer opened, if there is one."""

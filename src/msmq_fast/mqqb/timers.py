@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Timers:
-    """All durations in seconds."""
+    """The durations of the timers of MS-MQQB sessions and links, all in seconds."""
 
     session_init: float = 60.0
     """Session Initialization Timer (3.1.2.1), without the round trips that are added to it."""

@@ -84,7 +84,9 @@ class QueueField:
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """The queue managers that the relative names of a packet refer to."""
+    """The source and the destination of a packet: the queue managers to which the names in the packet that
+    contain no computer refer.
+    """
 
     source: UUID
     destination: UUID

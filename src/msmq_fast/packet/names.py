@@ -36,7 +36,7 @@ _DOMAIN = re.compile(r"[\x21-\x7E]{1,255}")
 
 
 class NameKind(IntEnum):
-    """QUEUE_FORMAT_TYPE (2.2.6)."""
+    """The kind of a format name: QUEUE_FORMAT_TYPE (2.2.6)."""
 
     PUBLIC = 1
     PRIVATE = 2
@@ -49,7 +49,7 @@ class NameKind(IntEnum):
 
 
 class Suffix(IntEnum):
-    """QUEUE_SUFFIX_TYPE (2.2.11)."""
+    """The kind of the suffix of a format name: QUEUE_SUFFIX_TYPE (2.2.11)."""
 
     NONE = 0
     JOURNAL = 1
@@ -60,7 +60,7 @@ class Suffix(IntEnum):
 
 
 class Scope(IntEnum):
-    """The name space of a computer that a queue belongs to."""
+    """The group of queues of a computer to which a queue belongs."""
 
     PUBLIC = 0
     PRIVATE = 1

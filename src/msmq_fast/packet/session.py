@@ -33,7 +33,8 @@ def _internal(
 
 @dataclass(slots=True)
 class EstablishConnection:
-    """The first packet of each side: `client` is the initiator, `server` the acceptor (2.2.3).
+    """The first packet that each side of a session sends (2.2.3). `client` is the GUID of the initiator,
+    `server` the GUID of the acceptor.
 
     `timestamp` is the time in ms since the start of the initiator's computer.
     """
@@ -85,7 +86,7 @@ class EstablishConnection:
 
 @dataclass(slots=True)
 class ConnectionParameters:
-    """The second packet of each side: time-outs in ms, and the window in messages (2.2.2)."""
+    """The second packet that each side of a session sends: time-outs in ms, window in messages (2.2.2)."""
 
     SIZE: ClassVar[int] = 32
 

@@ -42,7 +42,7 @@ class UserHeader:
 
     @property
     def flags(self) -> int:
-        """UserHeader.Flags."""
+        """The value of UserHeader.Flags, computed from the other attributes."""
         return (
             (self.hops & 0x1F)
             | (self.delivery & 3) << 5

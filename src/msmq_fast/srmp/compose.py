@@ -47,8 +47,9 @@ class Spelling:
     """How to write elements for which the specification and MSMQ on Windows differ. The defaults follow
     Windows.
 
-    `stream`: the name of the stream element (A-05). `literal_expiry`: which time limit expiresAt holds. True:
-    the limit to reach the queue, which TTrq also holds; False: the limit to be received (A-07).
+    - `stream` is the name of the stream element (A-05).
+    - `literal_expiry` determines which time limit is written into expiresAt. True: the limit to reach the
+      queue, which is also in TTrq. False: the limit to be received (A-07).
     """
 
     stream: str = "Stream"
@@ -65,10 +66,12 @@ def to_envelope(
 ) -> Envelope:
     """Return the envelope of a message to the URL `to`, or to `MSMQ:MULTICAST=address:port`.
 
-    `place` is the place of the message in its stream. `receipts_to` returns the URL to which stream receipts
-    for messages to a URL are sent. A message with the class of an acknowledgment becomes a receipt: its
-    correlation identifier names the original message, and its body holds the place of the original in the
-    stream, in the layout of MS-MQQB acknowledgments. Raises Nonconforming if such a body is malformed.
+    `place` is the place of the message in its stream. `receipts_to` returns, for the URL of a destination,
+    the URL to which stream receipts are sent.
+
+    A message with the class of an acknowledgment becomes a receipt. Its correlation identifier names the
+    original message; its body holds the place of the original message in the stream, in the layout of MS-MQQB
+    acknowledgments. Raises Nonconforming if such a body is malformed.
     """
     sent = message.sent_time
     reached = _limit(sent, message.time_to_reach_queue)

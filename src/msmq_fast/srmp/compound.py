@@ -30,8 +30,10 @@ _VIA = re.compile(rb"^Via[ \t]*:([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)", re.IGNORECAS
 
 @dataclass(slots=True)
 class Compound:
-    """One message. `body_offset` and `size` locate the message body in the request or APDU: the message is in
-    its last `size` bytes, and the message body begins `body_offset` bytes after the start of these.
+    """One message with its envelope and attachments.
+
+    `size`: the message is in the last `size` bytes of the HTTP request or APDU. `body_offset`: the message
+    body begins this many bytes after the start of the message.
     """
 
     envelope: Envelope

@@ -49,11 +49,14 @@ _BOM: Final = "\ufeff"
 def to_packet(compound: Compound, raw: bytes, arrival_s: int, *, overdue: bool = False) -> bytes:
     """Return the packet of a message.
 
-    `raw` is the whole request or APDU, head included; `compound` was read from the last `compound.size` bytes
-    of `raw`. `arrival_s`, in Unix seconds, replaces a missing sentAt (A-09). `overdue`: time limits that
-    ended before the arrival are ignored, so that an expired message is kept like any other (A-08). Raises
-    Nonconforming if a name in the envelope is invalid, InsufficientResources if the packet would be larger
-    than 4 MiB.
+    - `raw` is the whole request or APDU, head included.
+    - `compound` is the message that was read from the last `compound.size` bytes of `raw`.
+    - `arrival_s` is the arrival time in Unix seconds; it replaces a missing sentAt (A-09).
+    - `overdue`: time limits that ended before the arrival are ignored, so that an expired message is kept
+      like any other (A-08).
+
+    Raises Nonconforming if a name in the envelope is invalid, InsufficientResources if the packet would be
+    larger than 4 MiB.
     """
     envelope = compound.envelope
     msmq = envelope.msmq or MsmqPart(NULL_GUID, envelope.expires_at)

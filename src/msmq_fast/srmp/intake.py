@@ -66,7 +66,7 @@ class Intake:
         effect: Callable[[], None] | None = None,
     ) -> Completion[int]:
         """Store a message in one queue, or in all queues of a multicast group, unless it is a duplicate.
-        `effect` runs in the same unit of work. Returns the status of the answer to the request.
+        `effect` runs in the same unit of work. Returns the HTTP status with which the request is answered.
         """
         history, now = self._history, self._ledger.now_s
         identifier = identifier_of(envelope)

@@ -129,7 +129,9 @@ class Pattern:
 
 
 class _Sender:
-    """The latest pattern of one sender, and how many of its envelopes in a row did not match it."""
+    """The latest pattern of one sender, and the number of envelopes of this sender since the latest one that
+    matched a pattern.
+    """
 
     __slots__ = ("_misses", "_pattern")
 
@@ -138,7 +140,7 @@ class _Sender:
         self._misses = 0
 
     def read(self, xml: bytes) -> Envelope:
-        """Return the envelope in `xml`. Raises Nonconforming as `read_envelope` does."""
+        """Return the envelope in `xml`. Raises Nonconforming if the envelope is invalid."""
         if self._pattern is not None:
             envelope = self._pattern.read(xml)
             if envelope is not None:
@@ -161,7 +163,7 @@ class EnvelopePatterns:
         """Return the envelope in `xml`. `key` identifies its sender and its destination.
 
         The key may be a hash: if two senders have the same key, the pattern of one does not match the
-        envelopes of the other, and the parser reads them. Raises Nonconforming as `read_envelope` does.
+        envelopes of the other, and the parser reads them. Raises Nonconforming if the envelope is invalid.
         """
         sender = self._senders.get(key)
         if sender is not None:

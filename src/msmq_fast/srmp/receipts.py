@@ -212,9 +212,10 @@ class Receipts:
         return self._streams.terms(sender.bytes_le, sequence, 0 if queue is None else queue.ordinal, to)
 
     def stream(self, sender: UUID, sequence: int, number: int, terms: Terms) -> Place | None:
-        """Send a stream receipt (4.6). Returns the receipt's place in its queue, None if it was not sent.
+        """Send a stream receipt (4.6). Returns its place in its queue; None if it was not sent.
 
-        The receipt is an express message: if it is lost, the sender repeats its messages and gets a new one.
+        The receipt is an express message: if it is lost, the sender of the stream repeats its messages and
+        gets a new receipt.
         """
         # As an OrderAck, with the GUID in the name of the stream where a FinalAck has it.
         ack = FinalAck(sequence & 0xFFFFFFFF, sequence >> 32, number, number - 1, sender, 0)

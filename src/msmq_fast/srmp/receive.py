@@ -286,12 +286,13 @@ class Pipeline:
         *,
         answers_to: str | None = None,
     ) -> Completion[int]:
-        """Drop an expired message; send the negative receipt (A-41) and store the dead letter it asks for.
+        """Drop an expired message; send the negative receipt (A-41) and store the dead letter, if the message
+        asks for these.
 
-        No dead letter is stored here for a message of a stream: its sender keeps it. The same holds if the
-        dead letters of `peer` would exceed their allowance here: then the answer is 400, after which the
-        sender stores the dead letter (SR-209). `answers_to` is the address to which receipts may be sent;
-        None: the address `peer`.
+        No dead letter is stored here for a message of a stream, since the sender keeps the message; nor if
+        the dead letters of `peer` would exceed their allowance here. In the second case the answer is 400,
+        after which the sender stores the dead letter (SR-209). `answers_to` is the address to which receipts
+        may be sent; None: the address `peer`.
         """
         envelope = compound.envelope
         deadletter = envelope.msmq is not None and envelope.msmq.deadletter and envelope.stream is None

@@ -61,10 +61,11 @@ class SignatureRefused(Nonconforming):
 class SignaturePolicy:
     """Which signatures are accepted (A-65).
 
-    `digests`: hash algorithms that are accepted for the references; all of them except MD5 are also accepted
-    for the signature itself. `unregistered`: a certificate in a message need not be registered; a message
-    with such a certificate is not `authenticated`, as anyone can create a certificate. `always`: verify
-    signatures even if neither the queue nor its access list requires a signature.
+    - `digests`: the hash algorithms that are accepted for the references; all of these algorithms except MD5
+      are also accepted for the signature itself.
+    - `unregistered`: whether the certificate in a message may be unregistered. A message with an unregistered
+      certificate is not marked as authenticated, as anyone can create a certificate.
+    - `always`: verify signatures even if neither the queue nor its access list requires a signature.
     """
 
     digests: frozenset[HashAlgorithm] = frozenset((HashAlgorithm.SHA256, HashAlgorithm.SHA512))

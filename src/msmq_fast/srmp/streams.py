@@ -45,7 +45,7 @@ _GUID, _NUMBER = 16, 8  # bytes
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """Durations in seconds."""
+    """When streams are acknowledged and deleted; all durations are in seconds."""
 
     coalescing: float = 0.5  # the pause after which a stream is acknowledged (SR-128)
     coalescing_max: float = 10.0  # a stream that does not pause is acknowledged that often
@@ -276,7 +276,7 @@ class IncomingStreams:
         self.receipts += 1
 
     def terms(self, sender: bytes, sequence: int, queue: int, destination: str) -> Terms | None:
-        """Return the data that receipts for a stream need, None if it is not known.
+        """Return the data that receipts for a stream need; None if this data is not known.
 
         A sender has one URL for receipts, so the data of its latest stream to the queue is also used for
         streams that were forgotten. `sender` is the GUID as on the wire.

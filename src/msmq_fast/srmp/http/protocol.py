@@ -29,8 +29,9 @@ _LINGER: Final = 5.0  # seconds in which further input is discarded, so that the
 class Shared:
     """The settings and functions that all connections of a server share.
 
-    `touch` is called before a request is passed to the handler, `fixed` returns the header lines that every
-    answer has, `monotonic` returns seconds.
+    - `touch` is called before a request is passed to the handler.
+    - `fixed` returns the header lines that every answer has.
+    - `monotonic` returns seconds.
     """
 
     handler: Handler
@@ -45,7 +46,7 @@ class Shared:
 
 
 class HttpProtocol(Adapter, asyncio.Protocol):
-    """One connection. It handles one request at a time, so answers have the order of the requests."""
+    """The server side of one connection. Handles one request at a time, so answers are in request order."""
 
     def __init__(self, shared: Shared, loop: asyncio.AbstractEventLoop, used: Callable[[], None]) -> None:
         """`used` is called when a request has been answered."""
@@ -193,8 +194,8 @@ class HttpProtocol(Adapter, asyncio.Protocol):
     # ---- time
 
     def _watch(self) -> None:
-        """Start the timer of the connection, which is started again when it has fired: the connection has one
-        timer, not one for each request.
+        """Start the timer of the connection. The timer is started again each time that it has fired: the
+        connection has one timer, not one for each request.
         """
         self._timer = self._loop.call_later(min(self._shared.keep_alive, self._shared.slow), self._check)
 

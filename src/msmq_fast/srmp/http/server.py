@@ -38,7 +38,9 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits in bytes. `spare(n)` returns whether the bodies of all connections may take n more bytes."""
+    """Limits of one connection, in bytes unless noted. `spare(n)` returns whether the bodies of all
+    connections together may take n more bytes of memory.
+    """
 
     head: int = 64 << 10
     fields: int = 200  # header lines
@@ -80,7 +82,9 @@ class _Head:
 
 
 class ServerConnection:
-    """One connection. After `next` has returned a request, it returns None until `answer` was called."""
+    """The server side of one connection. After `next` has returned a request, `next` returns None until
+    `answer` was called.
+    """
 
     def __init__(self, limits: Limits, peer: str = "", *, tls: bool = False) -> None:
         self._limits = limits

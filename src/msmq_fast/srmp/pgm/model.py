@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Tsi(NamedTuple):
-    """Transport session identifier (RFC 3208, 3.1)."""
+    """The transport session identifier, which identifies a session of a source (RFC 3208, 3.1)."""
 
     gsi: bytes
     """6 octets."""
@@ -18,7 +18,7 @@ class Tsi(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The destination of a session."""
+    """The multicast address and port to which the source of a session sends."""
 
     address: str
     """Dotted IPv4 multicast address."""

@@ -37,7 +37,7 @@ _CHECKSUM_AT = 6
 
 
 class Spm(NamedTuple):
-    """Source path message."""
+    """A source path message, by which a source announces its transmit window."""
 
     tsi: Tsi
     port: int
@@ -67,8 +67,8 @@ class Data(NamedTuple):
 
 
 class Nak(NamedTuple):
-    """A NAK, or an NCF if `confirmed` is True. `tsi` and `port` are those of the data packets, also in a NAK,
-    which goes in the opposite direction.
+    """A NAK, or an NCF if `confirmed` is True. `tsi` and `port` are those of the data packets, even in a NAK,
+    although a NAK goes in the opposite direction.
     """
 
     tsi: Tsi

@@ -202,7 +202,7 @@ class Source:
         return self._send_repair(now) if repair else None
 
     def _allowed(self, size: int, now: float, *, batch: bool) -> bool:
-        """Return whether a datagram of this size may be sent. If not, nothing else is sent until it may be.
+        """Return whether a datagram of this size may be sent now. If not, nothing is sent until it may be.
 
         `batch`: many more datagrams follow, so the source waits until several of them may be sent.
         """
