@@ -197,7 +197,9 @@ class Endpoint:
             self._execute(effect)
 
     def shortage(self, short: bool, now: float) -> None:
-        """Change the advertised window when resources run short or are sufficient again (AMB-20)."""
+        """Change the advertised window: resources run short (`short` is True) or are sufficient again
+        (AMB-20).
+        """
         if short:
             self.session_context.windows.short()
         else:

@@ -40,7 +40,7 @@ class Limits:
 
 
 class KeyBudget:
-    """The rate limit for session keys of one session.
+    """Limits the rate at which one session may use new session keys.
 
     The keys that the rate allows for one second may be used at once. If a session uses more, no bytes are
     read from its peer for a while. Times are monotonic seconds.

@@ -97,8 +97,8 @@ class OrderAcks:
             self._armed.set(stream, now + self._timers.order_ack - self._silence(stream))
 
     def _silence(self, stream: InStream) -> float:
-        """Returns the seconds since a message arrived in a stream, clamped in case the wall clock was set
-        meanwhile.
+        """Returns the seconds since the latest message of a stream, clamped to the range from 0 to the
+        duration of the Order Ack Send Timer, in case the wall clock was set meanwhile.
         """
         silent = (self._ledger.now_us - stream.heard_us) / 1e6
         return min(max(silent, 0.0), self._timers.order_ack)

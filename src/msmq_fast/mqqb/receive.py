@@ -116,7 +116,9 @@ _REASONS = {
 
 @dataclass(slots=True)
 class Counts:
-    """Outcomes of messages, for metrics; the native path keeps its own counts per session."""
+    """Counts the outcomes of messages that this pipeline handles, for metrics. The native path counts its own
+    messages, for each session.
+    """
 
     refused: Counter[Refusal] = field(default_factory=Counter)
     closed: Counter[CloseReason] = field(default_factory=Counter)
@@ -204,8 +206,8 @@ class Pipeline:
         return None
 
     def _may_go_on(self, message: ParsedMessage, address: str, now: float) -> bool:
-        """Whether a transactional message may continue its stream, or begin a stream within the limit of the
-        peer's address.
+        """Whether a transactional message may continue its stream, or begin a new stream. The number of
+        streams from the address of the peer is limited.
         """
         if self._shares is None:
             return True

@@ -1,5 +1,5 @@
-"""The transfer of outgoing messages: which queue needs which peer, and how it gets a session to that peer
-(3.1.5.2, 3.1.7.12).
+"""The transfer of outgoing messages: which queue needs which peer, and how the queue gets a session to that
+peer (3.1.5.2, 3.1.7.12).
 """
 
 from __future__ import annotations

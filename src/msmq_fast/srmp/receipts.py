@@ -212,7 +212,8 @@ class Receipts:
         return self._streams.terms(sender.bytes_le, sequence, 0 if queue is None else queue.ordinal, to)
 
     def stream(self, sender: UUID, sequence: int, number: int, terms: Terms) -> Place | None:
-        """Send a stream receipt (4.6). Returns its place in its queue; None if it was not sent.
+        """Send a stream receipt (4.6). Returns the place of the receipt in the outgoing queue; None if no
+        receipt was sent.
 
         The receipt is an express message: if it is lost, the sender of the stream repeats its messages and
         gets a new receipt.

@@ -36,7 +36,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Redirections:
-    """The redirections that the administrator has configured; in each list the first match counts."""
+    """The redirections that the administrator has configured; in each list, the first match applies."""
 
     inbound: tuple[Pair, ...] = ()
     outbound: tuple[Pair, ...] = ()

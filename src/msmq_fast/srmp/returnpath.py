@@ -37,7 +37,7 @@ _COMPOUND: Final = 16  # bytes in front of the request in a CompoundMessageHeade
 
 
 def bound(url: str, address: str) -> str:
-    """Return the name, without `DIRECT=`, of the outgoing queue for receipts to a URL at this address."""
+    """Return the name, without `DIRECT=`, of the outgoing queue for receipts to a URL at an address."""
     return f"{url}{_AT}{address}"
 
 

@@ -230,8 +230,8 @@ class IncomingStreams:
             self._armed.set(stream, stream.acknowledged_at + self._settings.coalescing)
 
     def _silence(self, stream: InStream) -> float:
-        """Return the seconds since the latest message of a stream, clamped in case the wall clock was set
-        meanwhile.
+        """Return the seconds since the latest message of a stream, clamped to the range from 0 to the setting
+        `coalescing`, in case the wall clock was set meanwhile.
         """
         silent = (self._ledger.now_us - stream.heard_us) / 1e6
         return min(max(silent, 0.0), self._settings.coalescing)

@@ -264,7 +264,9 @@ class ServerConnection:
             raise BadRequest(str(error)) from None
 
     def _more(self, connection: h11.Connection) -> Refused | None:
-        """Handle a request whose head has arrived and whose body is incomplete."""
+        """Check the size of a request whose body is incomplete. If it is within the limits, let a client that
+        waits for 100 Continue send the body; otherwise refuse the request.
+        """
         head, limits = self._head, self._limits
         if head is None:
             return None

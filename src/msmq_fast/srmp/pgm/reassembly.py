@@ -19,8 +19,8 @@ class Reassembly:
         """Take the packet with the 32-bit number `sequence`; return the APDU that ends with this packet, None
         if no APDU does.
 
-        If a fragment does not continue the incomplete APDU, both are dropped, and all data up to the
-        beginning of the next APDU.
+        If a fragment does not continue the incomplete APDU, both are dropped. Then all data up to the
+        beginning of the next APDU is dropped too.
         """
         if fragment is None:
             self.interrupt()

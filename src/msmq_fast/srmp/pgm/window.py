@@ -57,15 +57,15 @@ class TransmitWindow:
         return not self._kept or self._bytes + size <= self._limit
 
     def advance(self, sent_before: float, pending: Container[int]) -> None:
-        """Drop the oldest packets, if they were sent at `sent_before` or earlier; stop at a packet in
-        `pending`, which has a pending repair.
+        """Drop the oldest packets that were sent at `sent_before` or earlier. Stop at a packet whose number
+        is in `pending`: it must still be repaired.
         """
         while self._kept and self.trail not in pending and self._kept[self.trail].sent_at <= sent_before:
             self._drop()
 
     def make_room(self, size: int, pending: Container[int]) -> bool:
-        """Drop the oldest packets until a new packet of `size` octets fits. Return False if a packet in
-        `pending`, which has a pending repair, prevents this.
+        """Drop the oldest packets until a new packet of `size` octets fits. Return False if this would drop a
+        packet whose number is in `pending`: it must still be repaired.
         """
         while not self.has_room(size):
             if self.trail in pending:
