@@ -259,7 +259,7 @@ def _for_order_queue(dest_type: int, name: bytes) -> bool:
 
 
 def load_streams(streams: InStreams, scan: Scan, report_corrupt: Callable[[str, str], None]) -> None:
-    """Load the stored state of streams (REC-09); `scan` reads stored records, as `Tables.scan` does.
+    """Load the stored state of streams (REC-09); `scan` reads stored records (see `Tables.scan`).
 
     Calls `report_corrupt(kind, text)` for each record that cannot be used.
     """

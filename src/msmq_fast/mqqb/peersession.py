@@ -68,7 +68,7 @@ class PeerSession(Protocol):
         """Called when a queue that sends on the session was resumed after a call of `pause`."""
 
     def pump(self, now: float) -> None:
-        """Send everything that is due."""
+        """Send the acknowledgments and messages that may be sent now."""
 
     def wake(self) -> None:
         """Ask the transport to take the output."""

@@ -510,8 +510,8 @@ class Transfer:
         return self._retries.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Run the Session Retry Connect Timer (3.1.6.1): each link that is due tries its next address or next
-        hop; after the last hop, it starts again with the first.
+        """Run the Session Retry Connect Timer (3.1.6.1): each link whose pause is over tries its next address
+        or its next hop; after the last hop, the link starts again with the first.
         """
         try:
             for_each(self._retries.take(now, _TURN), lambda link: self._retry(link, now))
