@@ -72,8 +72,9 @@ class FanOut:
         transaction: Transaction | None = None,
         single: bool = False,
     ) -> None:
-        """Send as SendTarget.send does. If one queue refuses its copy, the client gets the error of that
-        queue for the message; in a transaction, or with `single`, no queue then gets a copy.
+        """Send a copy of each message of a SEND payload to every queue; the arguments are those of
+        SendTarget.send. If one queue refuses its copy, the client gets the error of that queue for the
+        message; in a transaction, or with `single`, no queue then gets a copy.
         """
         built = self._builder.packets(payload, count)
         dead_letters = iter(self._builder.dead_letters(built) or [0] * count)

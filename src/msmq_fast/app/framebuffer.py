@@ -70,7 +70,8 @@ class FrameBuffer:
         self._end += count
 
     def run(self, lane: SendLane) -> None:
-        """Let `lane` handle complete frames, up to the first frame that it does not handle.
+        """Let `lane`, the fast path of SEND frames, handle complete frames, up to the first frame that it
+        does not handle.
 
         An exception ends the connection, because it is not known which frames were handled.
         """

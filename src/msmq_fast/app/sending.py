@@ -98,7 +98,9 @@ class SendTarget:
 
     @property
     def queue(self) -> Queue:
-        """The queue, local or outgoing. Raises as OpenQueue.queue does."""
+        """The queue, local or outgoing. Raises InvalidHandle if it is closed, QueueNotAvailable if it was
+        deleted.
+        """
         return self._opened.queue
 
     def close(self) -> None:

@@ -192,7 +192,7 @@ class Session:
     def when(
         self, request_id: int, completion: Completion[T], answer: Callable[[T], Any] = lambda _: None
     ) -> None:
-        """When `completion` is done, write REPLY with `answer` of its value, or ERROR if it failed."""
+        """When `completion` is done, write REPLY with the result of `answer(value)`; ERROR if it failed."""
         self.pending.add(request_id)
         completion.add_done_callback(lambda done: self._done(request_id, done, answer))
 

@@ -53,7 +53,7 @@ class NetBinary(NamedTuple):
 
 
 class Class(NamedTuple):
-    """A class that the stream declares."""
+    """A class that the stream declares: its name, and the types and names of its members."""
 
     name: str
     members: tuple[int, ...] | None  # in reverse: primitive types, 0 for records; None: not told
@@ -61,7 +61,9 @@ class Class(NamedTuple):
 
 
 class Opaque(Exception):
-    """The stream does not contain the sizes of the records that follow."""
+    """Raised if the rest of a stream cannot be walked, because the stream does not contain the sizes of the
+    records that follow.
+    """
 
 
 class _Open:

@@ -38,9 +38,12 @@ def caller(request: web.Request) -> Token:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of the bulk API: `streams` that may be open and `uploads` that may run at the same time;
-    `slow_client`, the seconds for which a client may read or send nothing; `stage_bytes`, the bytes of a
-    stage.
+    """Limits of the bulk API.
+
+    - `streams`: the maximum number of open streams.
+    - `slow_client`: the seconds for which a client may read or send nothing.
+    - `stage_bytes`: the maximum size of a stage in bytes.
+    - `uploads`: the maximum number of uploads at the same time.
     """
 
     streams: int = 32

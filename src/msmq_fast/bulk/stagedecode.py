@@ -47,9 +47,12 @@ _SLICE_BYTES: Final = 1 << 20
 
 @dataclass(slots=True)
 class Rows:
-    """Rows that become packets together. `targets` holds, for each row, an index into `queues`, a list of
-    names; if it is None, all rows go to the default queue. In the same way, `responses` refers to
-    `response_names`, and `admins` to `admin_names`. A name of None stands for rows that give no name.
+    """Rows that become packets together.
+
+    `queues` is a list of queue names, and `targets` holds, for each row, the index of its destination in
+    `queues`. If `targets` is None, all rows go to the default queue. In the same way, `responses` holds
+    indices into `response_names`, and `admins` into `admin_names`. A name of None stands for rows that give
+    no name.
     """
 
     first: int  # number of the first row in its stream

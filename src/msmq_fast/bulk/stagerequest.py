@@ -31,11 +31,15 @@ _MOST_LABEL: Final = 249  # characters
 
 @dataclass(frozen=True, slots=True)
 class StageRequest:
-    """The parameters of POST /stage. `queue` is the destination of rows that name no queue. `transactional`:
-    whether messages are sent in transactions; None means as the queue requires, and True for a queue of
-    another computer. `whole`: whether all rows form one transaction; otherwise each row is a transaction of
-    its own. `replay` says how the column message_id is used, see RowBuilder. `strict`: whether an unknown
-    column is an error. `defaults` maps names of columns to values.
+    """The parameters of POST /stage.
+
+    - `queue`: the destination of rows that name no queue.
+    - `transactional`: whether messages are sent in transactions. None leaves the choice to the queue: a queue
+      of this computer requires or forbids transactions; for a queue of another computer, None means True.
+    - `whole`: whether all rows form one transaction; otherwise each row is a transaction of its own.
+    - `replay`: how the column message_id is used, see RowBuilder.
+    - `strict`: whether an unknown column is an error.
+    - `defaults`: the values, by column name, that replace missing or null ones.
     """
 
     part: Part

@@ -59,9 +59,10 @@ class StageUpload:
     """The upload of one stage. `workers` is the executor that decodes rows and builds packets; a server has
     one, with one thread.
 
-    Every method raises, with one line for the client, ValueError if the stream, a column or a value is
-    invalid, and MSMQError: QUEUE_NOT_FOUND, ACCESS_DENIED, INSUFFICIENT_RESOURCES (a message is too large or
-    a quota is exhausted), SERVICE_NOT_AVAILABLE, and others. After an error nothing is staged.
+    Every method raises ValueError if the stream, a column or a value is invalid. It raises MSMQError for
+    errors of the queue manager: QUEUE_NOT_FOUND, ACCESS_DENIED, INSUFFICIENT_RESOURCES (a message is too
+    large or a quota is exhausted), SERVICE_NOT_AVAILABLE, and others. The text of each error is one line for
+    the client. After an error nothing is staged.
     """
 
     def __init__(

@@ -65,8 +65,9 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of one batch: `count` and `size` of the messages that were moved, copied or sent again, and
-    `refusals`, the number of messages that stay, by reason.
+    """The result of one batch. `count` and `size` are the number and the size of the messages that were
+    moved, copied or sent again. `refusals` maps each reason to the number of messages that stay for
+    that reason.
     """
 
     next: int

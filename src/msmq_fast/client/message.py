@@ -356,7 +356,9 @@ class ReceivedMessage(_Content):
 
     @property
     def reason(self) -> int:
-        """For a dead letter, the message class that gives the reason; `message_class` has the same value."""
+        """For a dead letter, the message class that states why it became a dead letter; `message_class` has
+        the same value.
+        """
         return self._fields[25]  # type: ignore[no-any-return]
 
     @property

@@ -207,7 +207,7 @@ def _whole_number(described: str, text: str) -> int:
 
 
 def integer(low: int, high: int) -> Kind:
-    """Return the kind of whole numbers from `low` to `high`, both included."""
+    """Return the kind of keys whose value is a whole number from `low` to `high`, both included."""
     described = f"a whole number from {low} to {high}"
 
     def check(value: object) -> int:
@@ -226,8 +226,8 @@ class Preferred(int):
 
 
 def port(*, optional: bool = True) -> Kind:
-    """Return the kind of port numbers. 0 lets the system choose a port. With `optional`, "off" is also
-    allowed; its value is None.
+    """Return the kind of keys whose value is a port number. 0 lets the system choose a port. With `optional`,
+    "off" is also allowed; its value is None.
     """
     described = "a port number from 0 to 65535" + (' or "off"' if optional else "")
 
@@ -249,7 +249,9 @@ def port(*, optional: bool = True) -> Kind:
 
 
 def size(low: int, high: int) -> Kind:
-    """Return the kind of sizes from `low` to `high` bytes, written as a number or with a unit."""
+    """Return the kind of keys whose value is a size from `low` to `high` bytes, written as a number or with
+    a unit.
+    """
     described = f'a size from {shown_size(low)} to {shown_size(high)}, such as 1048576 or "64 MiB"'
 
     def check(value: object) -> int:
@@ -264,8 +266,8 @@ def size(low: int, high: int) -> Kind:
 
 
 def quota(*, auto: bool = False) -> Kind:
-    """Return the kind of quotas. A quota limits the bytes of messages; it is written as a size or
-    "unlimited", and with `auto` also as "auto".
+    """Return the kind of keys whose value is a quota. A quota limits the bytes of messages; it is written as
+    a size or "unlimited", and with `auto` also as "auto".
 
     The value is in KB (1024 bytes, rounded up), the unit of MSMQ; 4294967295 stands for "unlimited" and None
     for "auto".
@@ -294,8 +296,8 @@ def quota(*, auto: bool = False) -> Kind:
 
 
 def duration(low: float, high: float) -> Kind:
-    """Return the kind of durations from `low` to `high` seconds, written as a number or with a unit: ms, s,
-    m, h, d.
+    """Return the kind of keys whose value is a duration from `low` to `high` seconds, written as a number or
+    with a unit: ms, s, m, h, d.
     """
     described = f'a duration from {shown_duration(low)} to {shown_duration(high)}, such as 90 or "5m"'
 
@@ -311,7 +313,7 @@ def duration(low: float, high: float) -> Kind:
 
 
 def fraction() -> Kind:
-    """Return the kind of numbers from 0 to 1, both included."""
+    """Return the kind of keys whose value is a number from 0 to 1, both included."""
     described = "a number from 0 to 1"
 
     def check(value: object) -> float:
@@ -329,7 +331,7 @@ def fraction() -> Kind:
 
 
 def choice(*words: str) -> Kind:
-    """Return the kind of texts that must be one of `words`."""
+    """Return the kind of keys whose value must be one of `words`."""
     described = "one of " + ", ".join(f'"{word}"' for word in words)
 
     def check(value: object) -> str:
@@ -346,7 +348,7 @@ def choice(*words: str) -> Kind:
 
 
 def file_mode() -> Kind:
-    """Return the kind of permission bits of a socket file, written in octal as text."""
+    """Return the kind of keys whose value is the permissions of a socket file, in octal as text."""
     described = 'file permissions in octal such as "0600" or "0660"'
 
     def check(value: object) -> int:

@@ -30,7 +30,9 @@ LONGEST_COMPUTER_NAME: Final = 15  # as Windows has it: the directory and other 
 
 
 def _text(described: str, good: Callable[[str], bool]) -> Kind:
-    """Return the kind of texts that are empty or satisfy `good`; `described` completes "expected …"."""
+    """Return the kind of keys whose value is a text that is empty or satisfies `good`; `described` completes
+    the sentence "expected …".
+    """
 
     def check(value: object) -> str:
         text = str(TEXT.check(value))
@@ -42,8 +44,8 @@ def _text(described: str, good: Callable[[str], bool]) -> Kind:
 
 
 def _texts(described: str, good: Callable[[str], bool]) -> Kind:
-    """Return the kind of values that are a text or a list of texts, each of which satisfies `good`;
-    `described` completes "expected …".
+    """Return the kind of keys whose value is a text or a list of texts, each of which satisfies `good`;
+    `described` completes the sentence "expected …".
     """
 
     def check(value: object) -> tuple[str, ...]:

@@ -61,7 +61,8 @@ class AccessControl:
 
     def quarantine(self, manager: QueueManager) -> Callable[[], QueueCore | None] | None:
         """Create the queue for messages of refused senders if it is missing. Return a function that returns
-        the queue; None if such messages are dropped.
+        this queue, or None if the queue has been deleted. Return None instead of the function if the messages
+        of refused senders are dropped.
         """
         name = self._config.security.quarantine
         if not name:

@@ -161,7 +161,7 @@ class MessageSecurity:
     # ---- timers 10, 11 and 13 of MS-MQQB 3.1.2
 
     def next_deadline(self) -> float | None:
-        """Return when `expire` is due."""
+        """Return the time at which `expire` is due."""
         return self._timed.next_deadline()
 
     def expire(self, now: float) -> None:

@@ -358,8 +358,8 @@ def _rights(config: Config) -> Iterator[Opening]:
 def _choice(
     subject: str, chosen: bool, opened: tuple[str, str], closed: tuple[str, str], key: str, value: str
 ) -> Opening:
-    """Return the opening that one key controls. `opened` and `closed` are pairs (callers, what these callers
-    may do) for the two states; `value` is the value of the key that closes it.
+    """Return the opening of an operation that one key controls. `opened` and `closed` are pairs (callers,
+    what these callers may do) for the two states; with the value `value`, the key closes the operation.
     """
     to, what = opened if chosen else closed
     return Opening(

@@ -53,8 +53,9 @@ def named(title: str, name: str, computer: str) -> DirectoryObject:
 
 
 def _object(session: Session, title: str, name: str) -> Completion[DirectoryObject]:
-    """Return the object as `named` does, but also accept the format name of a queue. Fails with
-    ILLEGAL_FORMATNAME if the directory does not know the path of that queue.
+    """Return a directory object that holds only its key, as `named` does; `name` may also be the format name
+    of a queue. The completion fails with ILLEGAL_FORMATNAME if the directory does not know the path of that
+    queue.
     """
     computer = session.manager.name
     if name.partition("=")[0].upper() not in _FORMAT_NAMES or _kind(title) is not ObjectType.QUEUE:

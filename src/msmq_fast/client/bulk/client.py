@@ -77,9 +77,9 @@ _LONGEST_QUERY: Final = 6000  # characters; more names go in a body
 class QueueBounds:
     """The arrival numbers of one queue.
 
-    `first` is the lowest arrival number in the queue, or `Bounds.next` if the queue is empty. `late` counts
-    the messages that became readable after a `Bounds.next` above their arrival number was reported, since the
-    server started.
+    `first` is the lowest arrival number in the queue, or `Bounds.next` if the queue is empty. `late` is how
+    many messages, since the server started, became readable too late: the server had already reported a
+    `Bounds.next` above their arrival number.
     """
 
     name: str

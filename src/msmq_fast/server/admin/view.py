@@ -44,7 +44,7 @@ class Figures:
 
 
 class ServerView:
-    """Implements `admin.view.View`."""
+    """The data of one server for the admin port and `msmq-fast stats`; implements `admin.view.View`."""
 
     def __init__(
         self,

@@ -61,7 +61,9 @@ class AcceptedSession(_CountedSession):
 
 
 class DialledSession(_CountedSession):
-    """A connection to another queue manager, opened for the link `number` of the transfer engine."""
+    """A connection to another queue manager, opened because the transfer engine requested it for
+    its link number `link`.
+    """
 
     def __init__(self, context: SocketContext, slot: Slot, link: int) -> None:
         super().__init__(

@@ -42,7 +42,7 @@ this server.
 
 
 class Acceptors:
-    """All ports of one server."""
+    """Accepts the connections at all ports of one server."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, monotonic: Callable[[], float], table: ConnectionTable

@@ -7,11 +7,11 @@ others.
 2. A share is the part of a pool that one port may use. A pool and a share each have a limit on all
    connections and a limit on the connections of one address group (`security/addresses.py`).
 3. If a limit is reached, a new connection replaces an idle one: the connection that has been idle longest in
-   the address group, the share or the pool to which the limit applies. In a share, a group cannot replace a
-   connection of a group that has fewer. If no connection is idle, and the peers of the share lose nothing
-   when they must connect again (`resumes`), a busy connection of the group with the most connections is
-   closed to make room for a group that has fewer. A few addresses that keep all their connections busy
-   therefore cannot lock out others. Otherwise the new connection is refused.
+   the address group, the share or the pool to which the limit applies. In a share, a new connection of a
+   group cannot replace one of a group that has fewer connections. If no connection is idle, and the peers of
+   the share lose nothing when they must connect again (`resumes`), a busy connection of the group with the
+   most connections is closed to make room for a group that has fewer. A few addresses that keep all their
+   connections busy therefore cannot lock out others. Otherwise the new connection is refused.
 4. A connection is idle until its peer has finished the handshake, and later while it has no request in
    progress (over MS-MQQB and RPC: once it has had none for a minute). Peers that never finished a request are
    closed first. The activity of a connection is checked only when room is needed, so that it costs nothing

@@ -168,7 +168,7 @@ class PgmListener(FrontEnd):
     # -------------------------------------------------------------------------------- timers
 
     def next_deadline(self) -> float | None:
-        """Return when `expire` is due, in monotonic seconds."""
+        """Return the time, in monotonic seconds, at which `expire` is due."""
         if self._changed:
             return 0.0
         due = [at for each in self._receivers.values() if (at := each.next_deadline()) is not None]

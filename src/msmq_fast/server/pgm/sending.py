@@ -178,7 +178,7 @@ class PgmSending:
     # -------------------------------------------------------------------------------- timers
 
     def next_deadline(self) -> float | None:
-        """Return when `expire` is due, in monotonic seconds."""
+        """Return the time, in monotonic seconds, at which `expire` is due."""
         due = [at for source, _ in self._sources.values() if (at := source.next_deadline()) is not None]
         due += [feed.used + self._idle for feed in self._feeds.values() if feed.sources]
         due += self._retries.values()
@@ -244,8 +244,8 @@ class PgmSending:
 
 
 class _MulticastChannel:
-    """The channel of one outgoing queue. If the queue is paused, messages that its sources already hold are
-    still sent.
+    """The channel of one outgoing queue. If the queue is paused, messages that the queue has already passed
+    to its PGM sources are still sent.
     """
 
     def __init__(self, sending: PgmSending, queue: OutgoingQueue) -> None:

@@ -60,8 +60,8 @@ class PoolSettings:
 
 @dataclass(slots=True)
 class _Job:
-    """A queue that waits for a connection. `request` is the request that was lost with its previous
-    connection, None if there is none.
+    """A queue that waits for a connection. If the previous connection of the queue ended before the answer
+    to a request, `request` is that request, which is sent again; otherwise it is None.
     """
 
     number: int
@@ -70,7 +70,7 @@ class _Job:
 
 @dataclass(slots=True)
 class _Server:
-    """The connections to one server (endpoint), and the queues that wait for one."""
+    """The connections to one server (endpoint), and the queues that wait for a connection to it."""
 
     idle: list[_Connection] = field(default_factory=list)
     waiting: deque[_Job] = field(default_factory=deque)
@@ -90,8 +90,9 @@ class Pool:
         share: Share,
         make_transfer: Callable[[Callable[[Effect], None]], Transfer[Request]],
     ) -> None:
-        """`share` counts and limits the connections. `make_transfer` returns the engine; its argument is the
-        function with which the engine requests effects.
+        """`share` counts and limits the connections. `make_transfer(request)` returns the engine; the engine
+        calls `request` with each network operation, such as a connection to open, that this pool must
+        execute.
         """
         self._loop = loop
         self._settings = settings

@@ -85,9 +85,11 @@ class SrmpReceiving:
         self._refused.refuse("message", reason.text, description)
 
     def next_deadline(self) -> float:
-        """Return when `expire` is due, in monotonic seconds."""
+        """Return the time, in monotonic seconds, at which `expire` is due."""
         return self.streams.next_deadline()
 
     def expire(self, now: float) -> None:
-        """Acknowledge the streams that are due, such as those in which no message has arrived lately."""
+        """Acknowledge the streams whose acknowledgment is due, such as those in which no message has arrived
+        lately.
+        """
         self.streams.expire(now, self.receipts.stream)

@@ -46,9 +46,9 @@ class SrmpSending:
         refused: RefusalCounters,
         share: Share,
     ) -> None:
-        """`encode` makes a request from a message. `connect_to` returns the URL whose host is connected to
-        for a destination URL. `report` is called for traced messages. `share` counts and limits the
-        connections.
+        """`encode` makes a request from a message. `connect_to(url)` returns the URL with the host and port
+        to which the server connects to send a message to `url`. `report` is called for traced messages.
+        `share` counts and limits the connections.
         """
         settings = config.srmp
         self._refused = refused
@@ -107,7 +107,7 @@ class SrmpSending:
     # -------------------------------------------------------------------------------- timers
 
     def next_deadline(self) -> float | None:
-        """Return when `expire` is due, in monotonic seconds."""
+        """Return the time, in monotonic seconds, at which `expire` is due."""
         return self.transfer.next_deadline()
 
     def expire(self, now: float) -> None:
