@@ -118,7 +118,9 @@ class _Outcome:
         self._end()
 
     def wait(self, index: int, sending: Completion[T], ordinal: Callable[[T], int]) -> None:
-        """Wait for the outcome of a message that is being sent."""
+        """Record the outcome of message `index` in one queue when `sending` is done; `ordinal` returns the
+        ordinal of the message from the result of `sending`.
+        """
 
         def ended(sending: Completion[T]) -> None:
             failure = sending.exception()

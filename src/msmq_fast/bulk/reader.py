@@ -92,9 +92,10 @@ class Figures:
 class BulkReader:
     """Reads queues and events in bulk. A queue manager has one; call its methods on the event loop.
 
-    `settle` requests a commit of the pending writes and waits for `Bounds.settled`. `share` is the share of
-    one core that reads may use; 0 means no limit. `holders` returns the name of each lease holder by the
-    number with which it locks messages.
+    `settle` requests a commit of the pending writes, and returns a watermark above every message that has
+    arrived by now, once all of these are durable. `share` is the share of one core that reads may use; 0
+    means no limit. `holders` returns the name of each lease holder by the number with which it locks
+    messages.
     """
 
     def __init__(

@@ -180,8 +180,8 @@ class TransactionAdmin(Subject):
         ]
 
     async def commit(self, identifier: str) -> None:
-        """Commit a prepared transaction whose program no longer can. Raises TransactionSequence if there is
-        no such prepared transaction; AccessDenied.
+        """Commit a prepared transaction whose program can no longer commit it. Raises TransactionSequence if
+        there is no such prepared transaction; AccessDenied.
         """
         await self._link.request(Frame.END_TRANSACTION, [identifier, "commit"])
 

@@ -26,8 +26,8 @@ from msmq_fast.protocol.errors import MSMQError, ServiceNotAvailable
 from msmq_fast.protocol.frames import Frame
 
 Dial = Callable[[Callable[[], None]], Awaitable[tuple[Link, dict[str, Any]]]]
-"""A function that connects and sends the hello. Its argument is called when the link ends; it returns (link,
-reply to the hello).
+"""A function that connects and sends the hello. It returns (link, reply to the hello). Its argument is a
+function that is called when the link ends.
 """
 
 _REPEATABLE: Final = frozenset(  # requests that change nothing

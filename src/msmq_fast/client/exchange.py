@@ -135,7 +135,7 @@ class MessageAdmin(Subject):
         *,
         job: bytes | None = None,
     ) -> Done:
-        """Copy the next batch, like `move`.
+        """Copy the next batch from one queue to another; the arguments are those of `move`, and `job`.
 
         `job` is 16 bytes that identify the whole copy operation. With it, the queue manager stores the
         progress of the operation, and an `after` of None continues from that progress, also after a crash.

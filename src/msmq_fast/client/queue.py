@@ -330,8 +330,8 @@ class Queue:
                 messages.acknowledge_soon(message)
 
     async def purge(self) -> int | None:
-        """Remove all messages; returns their number, or None for a queue of another computer, which does not
-        report it.
+        """Remove all messages; returns their number, or None for a queue of another computer, because that
+        computer does not report the number.
         """
         removed = await self.request(Frame.PURGE)
         return None if removed is None else int(removed)

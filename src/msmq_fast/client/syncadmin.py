@@ -66,7 +66,7 @@ class MessageAdmin(Wrapper[_exchange.MessageAdmin]):
         *,
         job: bytes | None = None,
     ) -> Done:
-        """Copy the next batch, like `move`.
+        """Copy the next batch from one queue to another; the arguments are those of `move`, and `job`.
 
         `job` is 16 bytes that identify the whole copy operation. With it, the queue manager stores the
         progress of the operation, and an `after` of None continues from that progress, also after a crash.
@@ -348,8 +348,8 @@ class TransactionAdmin(Wrapper[_admin.TransactionAdmin]):
         return run(self._inner.all())
 
     def commit(self, identifier: str) -> None:
-        """Commit a prepared transaction whose program no longer can. Raises TransactionSequence if there is
-        no such prepared transaction; AccessDenied.
+        """Commit a prepared transaction whose program can no longer commit it. Raises TransactionSequence if
+        there is no such prepared transaction; AccessDenied.
         """
         run(self._inner.commit(identifier))
 

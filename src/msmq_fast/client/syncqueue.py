@@ -377,7 +377,7 @@ class Queue(ClosingWrapper[_queue.Queue]):
         return iterate(self._inner)
 
     def purge(self) -> int | None:
-        """Remove all messages; returns their number, or None for a queue of another computer, which does not
-        report it.
+        """Remove all messages; returns their number, or None for a queue of another computer, because that
+        computer does not report the number.
         """
         return run(self._inner.purge())

@@ -51,8 +51,8 @@ class Requester(Protocol):
 
 
 class Link(asyncio.Protocol):
-    """One connection. A reply resolves the future of its request. The frames of a request that gets many,
-    such as a subscription, go to the sink that `next_id` registered for its id.
+    """One connection. A reply resolves the future of its request. If a request, such as a subscription, gets
+    many frames, they go to the function (sink) that `next_id` registered for the id of the request.
 
     `ended` is called once, when the connection has ended and its pending calls have failed; not in a forked
     child.

@@ -122,8 +122,8 @@ class AdminListener:
 
     @web.middleware
     async def _count(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Handle a request. Until the request is answered, its connection is not closed to make room for
-        another connection.
+        """Handle a request, and count it as in progress until it is answered. Until then, its connection is
+        not closed to make room for another connection.
         """
         connection = self._connections.get(request.protocol)
         if connection is None:

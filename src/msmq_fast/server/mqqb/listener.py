@@ -427,8 +427,9 @@ def _limits(config: Config) -> Limits:
 
 
 def _own_addresses(config: Config) -> Callable[[str], bool]:
-    """Return a function that tests whether a connection to an address would reach this server itself. It
-    returns False if this server connects to other queue managers at a port other than its own.
+    """Return a function that tests whether a connection to an address would reach this server itself. The
+    function always returns False if this server connects to other queue managers at a port other than its
+    own.
     """
     if config.mqqb.peer_port not in (0, config.listen.mqqb.port):
         return lambda _: False

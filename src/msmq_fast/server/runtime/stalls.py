@@ -18,7 +18,7 @@ _REMEMBERED: Final = 10.0  # seconds in which a stall makes the server not ready
 
 
 class StallWatch:
-    """A `Timed` that checks the processor time of its thread every second.
+    """Checks every second how much processor time its thread has used; the commit loop calls it (`Timed`).
 
     If the thread has used more than `LONGEST` since the last check, one callback has kept the event loop
     busy: otherwise the check would have run after a second. Processor time does not include the time that
