@@ -46,8 +46,8 @@ BYTES: Final = 1 << 20
 """Maximum size of the packets in one batch, in bytes."""
 
 UNLIMITED_BYTES: Final = 2 << 20
-"""The same, if the share of a core that the reader may use is not limited: larger batches mean fewer
-hand-overs between threads.
+"""Maximum size of the packets in one batch, in bytes, if the share of a core that the reader may use is not
+limited: larger batches mean fewer hand-overs between threads.
 """
 
 HEADS_BYTES: Final = 16 << 20  # of packets that are looked at for a batch without bodies

@@ -187,7 +187,7 @@ class OutgoingQueueInfo(Resource):
     no_read_count: int = 0
     resend_count: int = 0
     resend_interval: int = 0
-    """In seconds."""
+    """The resend interval in seconds."""
     resend_time: int = 0
 
 
@@ -257,7 +257,7 @@ class SnapshotInfo(Resource):
 
     schema_version: int = 0
     qm_guid: str = ""
-    """In hexadecimal."""
+    """GUID of the queue manager whose store was copied, in hexadecimal."""
     incarnation: int = 0
     feed_next: int = 0
     """The number of the first event that the copy does not contain."""

@@ -73,7 +73,7 @@ class AccessDecision(Resource):
     reason: str = ""
     missing: tuple[str, ...] = ()
     entry: AccessEntry | None = field(default=None, metadata={"of": AccessEntry})
-    """The entry that decides."""
+    """The access entry that decides; None if no entry does: `reason` then names the rule."""
     owner: AccountInfo = field(default=AccountInfo(), metadata={"of": AccountInfo})
 
 

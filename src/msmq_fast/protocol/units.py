@@ -36,7 +36,9 @@ _SIZES: Final = {
     "gib": 1 << 30,
     "tib": 1 << 40,
 }
-"""Bytes. One letter is a binary unit, as for Docker, Java and systemd."""
+"""The bytes of each unit. The letters k, m, g and t alone are powers of 1024, as for Docker, Java
+and systemd.
+"""
 _MILLISECONDS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 # The lengths are bounded: the number of digits decides how long the arithmetic below takes.
 _QUANTITY: Final = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,20}))?\s{0,8}([A-Za-z]{0,8})")

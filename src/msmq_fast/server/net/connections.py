@@ -46,7 +46,7 @@ flood.
 _ENDING: Final = 32
 """Maximum number of connections that were closed to make room but whose descriptors are still open."""
 _CONGESTION: Final = 5.0
-"""Seconds within which the event loop must close these descriptors."""
+"""Seconds within which the event loop must close the descriptors of connections closed to make room."""
 
 _UNLIMITED: Final = 1 << 62
 
