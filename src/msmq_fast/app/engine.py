@@ -85,7 +85,7 @@ class AppEngine:
 
     @property
     def reading(self) -> bool:
-        """False while the peer must wait: it does not read its replies, or it has too many requests under
+        """False while the peer must wait, because it does not read its replies or has too many requests under
         way.
         """
         return not self.closing and not self._blocked()

@@ -64,8 +64,8 @@ class LineIndex:
         return bare.count("[") + bare.count("{") - bare.count("]") - bare.count("}")
 
     def line(self, table: str, key: str = "", index: int = 0) -> int | None:
-        """Return the line number of a key; that of its table if the line of the key is not known; None if
-        neither is known.
+        """Return the line number of a key. If that is not known, return the line number of the table of the
+        key, or None if that is not known either.
         """
         return self._lines.get((table, index, key)) or self._lines.get((table, index, ""))
 

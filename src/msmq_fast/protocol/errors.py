@@ -28,7 +28,7 @@ class MSMQError(Exception):
 
 
 class BufferTooSmall(MSMQError):
-    """A message exceeds the sizes that its reader accepts. It stays in its queue.
+    """A message exceeds the sizes that its reader accepts; the message stays in its queue.
 
     `needed` holds the sizes of the message: see `protocol.frames.MessageSizes`. The code says which part
     exceeded its limit first.

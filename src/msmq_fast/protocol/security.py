@@ -73,7 +73,7 @@ class AccessDecision(Resource):
     reason: str = ""
     missing: tuple[str, ...] = ()
     entry: AccessEntry | None = field(default=None, metadata={"of": AccessEntry})
-    """The access entry that decides; None if no entry does: `reason` then names the rule."""
+    """The access entry that decides; None if no entry does: `reason` then says why."""
     owner: AccountInfo = field(default=AccountInfo(), metadata={"of": AccountInfo})
 
 

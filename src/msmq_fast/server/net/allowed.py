@@ -10,8 +10,8 @@ __all__ = ["allowed_addresses"]
 
 
 def allowed_addresses(networks: Iterable[str]) -> Callable[[str], bool]:
-    """Return a function that tests whether an address is in one of the networks. It returns True if there are
-    no networks.
+    """Return a function that tests whether an address is in one of the networks. If there are no networks,
+    the function returns True for every address.
 
     An IPv4 address that arrives on an IPv6 socket counts as IPv4.
     """

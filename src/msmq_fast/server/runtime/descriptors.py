@@ -116,7 +116,8 @@ def divide(wanted: ConnectionLimits, descriptors: int) -> ConnectionScale:
 
 def connection_limits(config: Config) -> tuple[ConnectionLimits, ConnectionScale]:
     """Return (limits of a configuration, fraction of each that the descriptors of this process allow). Logs a
-    warning if a limit must be reduced. Raises ValueError as `divide` does.
+    warning if a limit must be reduced. Raises ValueError, with one line for people, if there are too few
+    descriptors.
     """
     limits = ConnectionLimits.configured(config)
     descriptors = raise_limit()

@@ -482,7 +482,7 @@ class _Unresolved(OSError):
 
 
 def _admitted(addresses: list[str], peer: str, host: str, paths: ReturnPaths) -> list[str]:
-    """Return those of the addresses of `host` to which receipts for messages from `peer` may be sent."""
+    """Return the addresses of `host`, among `addresses`, to which receipts for messages from `peer` may go."""
     admitted = [each for each in addresses if paths.admits(peer, host, each)]
     if addresses and not admitted:
         shown = ", ".join(addresses[:4])
