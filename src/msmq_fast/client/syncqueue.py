@@ -264,8 +264,9 @@ class Queue(ClosingWrapper[_queue.Queue]):
 
         `message` may also be a body. Keyword arguments are properties of Message and take precedence over
         those of `message`. In a `transaction`, the message is sent at the commit; SINGLE_MESSAGE sends it in
-        a transaction of its own. Raises the queue manager's error if it refuses the message: LabelTooLong,
-        InsufficientResources, IllegalFormatName, AccessDenied, TransactionUsage.
+        a transaction of its own. If the queue manager refuses the message, raises the error that the queue
+        manager reports: LabelTooLong, InsufficientResources, IllegalFormatName, AccessDenied,
+        TransactionUsage.
         """
         return run(self._inner.send(message, transaction=unwrap(transaction), **properties))
 
@@ -342,7 +343,7 @@ class Queue(ClosingWrapper[_queue.Queue]):
     def move(
         self, message: ReceivedMessage | int, target: Queue, *, transaction: Transaction | None = None
     ) -> None:
-        """Move a message, given as a message or its lookup id, to `target`; it keeps its lookup id.
+        """Move a message, given as a message or its lookup id, to `target`. The lookup id does not change.
 
         `target` must be open with Access.MOVE. It must be a subqueue of this queue (`orders;later`), or, if
         this queue is a subqueue, the queue to which it belongs. Raises MessageNotFound, MessageLocked;

@@ -482,7 +482,9 @@ class _Unresolved(OSError):
 
 
 def _admitted(addresses: list[str], peer: str, host: str, paths: ReturnPaths) -> list[str]:
-    """Return the addresses of `host`, among `addresses`, to which receipts for messages from `peer` may go."""
+    """Return the addresses to which receipts for messages from `peer` may be sent; `addresses` are all those
+    of `host`. Raises _Unresolved if receipts may be sent to none of them.
+    """
     admitted = [each for each in addresses if paths.admits(peer, host, each)]
     if addresses and not admitted:
         shown = ", ".join(addresses[:4])

@@ -40,8 +40,9 @@ def https_context(config: Config, files: TlsFiles) -> ssl.SSLContext | None:
     if others:
 
         def choose(connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> None:
-            """Select the certificate for the name that the client sends: the certificate for exactly this name
-            or, if there is none, the one for the name with a wildcard as its first label (RFC 6125 6.4.3).
+            """Select the certificate for the name that the client sends: the certificate for exactly this
+            name or, if there is none, the one for the name with a wildcard as its first label (RFC 6125
+            6.4.3).
             """
             asked = (name or "").lower()
             found = others.get(asked) or others.get(f"*.{asked.partition('.')[2]}")
