@@ -52,17 +52,17 @@ class Changes(Protocol):
 
 
 def entry_of(item: DirectoryObject) -> dict[str, Any]:
-    """Return the entry of one object in a document."""
+    """Return the entry that describes `item` in a document."""
     return {_TYPE: item.kind.title} | item.to_json()
 
 
 def document_of(items: Iterable[DirectoryObject]) -> dict[str, Any]:
-    """Return the whole document."""
+    """Return the document that has an entry for each of `items`."""
     return {FORMAT: VERSION, "objects": [entry_of(item) for item in items]}
 
 
 def object_of(entry: object) -> DirectoryObject:
-    """Return the object of one entry. Raises ValueError; its text says what is wrong with the entry."""
+    """Return the object that `entry` describes. Raises ValueError, whose text says what is wrong with it."""
     if not isinstance(entry, Mapping):
         raise ValueError("expected a JSON object with the attributes of a directory object")
     title = entry.get(_TYPE)

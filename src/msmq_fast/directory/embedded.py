@@ -55,9 +55,9 @@ class DirectoryEnvironment:
 class EmbeddedDirectory(SearchableDirectory):
     """Implements `DirectoryProvider`. All objects are in memory; the store has one record for each.
 
-    Do not call an operation inside another unit of work. A caller that wants to write in the same unit passes
-    a function `join`, which is called inside the unit. Reads see a change at once; the change is undone if
-    its commit fails.
+    Each operation that changes an object is a unit of work of its own: do not call it inside another unit. To
+    write other data in the unit of an operation, pass a function `join`, which is called inside that unit.
+    Reads see a change at once; the change is undone if its commit fails.
     """
 
     integrated = True
@@ -191,8 +191,8 @@ class EmbeddedDirectory(SearchableDirectory):
     def _keep(
         self, kind: ObjectType, identifier: UUID, item: DirectoryObject | None, join: Join | None
     ) -> Completion[None]:
-        """Write an object into memory and store, or delete it if `item` is None; `join` is called in the same
-        unit.
+        """Write an object into memory and store, or delete it if `item` is None. `join` is called in the same
+        unit of work.
         """
         done: Completion[None] = Completion()
         key = _key(kind, identifier)

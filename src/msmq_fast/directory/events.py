@@ -300,8 +300,8 @@ class DirectoryEvents:
             self._notify(change, item)
 
     def _notify(self, change: Change, item: DirectoryObject) -> None:
-        """Notify the owner of a changed object, if it is another queue manager that has an object in the
-        directory.
+        """Notify the owner of the changed object `item`, if the owner is another queue manager and has an
+        object in the directory.
         """
         notice = Notice(change, item[IDENTIFIER], self.provider.server)
         if item.kind is ObjectType.QUEUE_MANAGER:

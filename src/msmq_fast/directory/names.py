@@ -115,7 +115,7 @@ def expand_format_name(text: str, events: DirectoryEvents) -> Completion[str]:
 
 
 class _Expansion:
-    """One expansion in progress."""
+    """An `expand_format_name` in progress: the expansion of distribution lists into their members."""
 
     def __init__(self, events: DirectoryEvents) -> None:
         self._events = events

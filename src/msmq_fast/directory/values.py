@@ -22,7 +22,7 @@ class Kind:
 
     `order` returns the sort key of a value; the members of a list are compared one by one. `to_json` and
     `from_json` convert for people and files, `to_store` and `from_store` for records. Functions that take
-    unchecked data raise ValueError with this sentence.
+    unchecked data raise ValueError with the sentence "expected …".
     """
 
     described: str
@@ -172,7 +172,7 @@ def integer(low: int, high: int) -> Kind:
 
 
 def choice(**words: int) -> Kind:
-    """Return the kind of a number that is one of `words`; JSON shows its name."""
+    """Return the kind for numbers that have a name in `words` (name=number). JSON has the name."""
     described = f"one of {', '.join(words)}"
     names = {number: word for word, number in words.items()}
     folded = {word.casefold(): number for word, number in words.items()}

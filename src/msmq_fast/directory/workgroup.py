@@ -18,7 +18,10 @@ from msmq_fast.store.completion import Completion
 
 
 class WorkgroupDirectory(SearchableDirectory):
-    """Implements `DirectoryProvider` as MSMQ in workgroup mode does: direct and private names only."""
+    """Implements `DirectoryProvider` for a workgroup, where queues have only direct and private names.
+
+    Reads find only the objects of this queue manager; no object can be created, changed or deleted.
+    """
 
     integrated = False
     server = ""

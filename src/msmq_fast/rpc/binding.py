@@ -26,10 +26,12 @@ def negotiate(
     *,
     features: bool,
 ) -> tuple[tuple[ContextResult, ...], dict[int, PresentationContext], BindTimeFeatures | None]:
-    """Returns (results in the order of the elements, accepted contexts by identifier, bind-time features that
-    both sides support, or None if the client offered none).
+    """Returns (results, accepted contexts, features).
 
-    `features` is whether the client may offer features, as in a bind. If several elements propose the same
+    The results are in the order of `elements`. The accepted contexts are mapped from their identifiers. The
+    features are the bind-time features that both sides support; None if the client offered none.
+
+    `features` is whether the client may offer features: True for a bind. If several elements propose the same
     interface, only one of them is accepted: the one with NDR64, otherwise the first one with NDR. Raises
     NegotiationError.
     """

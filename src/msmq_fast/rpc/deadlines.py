@@ -59,7 +59,11 @@ class Deadlines:
         self._blocked_at = None
 
     def next(self, *, bound: bool, idle: bool) -> float | None:
-        """Returns the first deadline in monotonic seconds, and sets the attribute `due` to its name."""
+        """Returns the first deadline in monotonic seconds, and sets the attribute `due` to its name.
+
+        `bound` is whether the handshake is complete: without it, its deadline counts. `idle` is whether the
+        client has no calls, output or handles: the deadline for silence then counts.
+        """
         limits = self._limits
         deadline, self.due = (self.heard_at + limits.idle, "idle") if idle else (float("inf"), "")
         if not bound and self._handshake_at + limits.handshake < deadline:

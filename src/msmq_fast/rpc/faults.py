@@ -78,9 +78,9 @@ class RpcFault(Exception):
 
 
 def wire_status(status: int) -> int:
-    """Returns the status that is sent for `status`.
+    """Returns the status to send for `status`, as an unsigned number.
 
-    If a server must not send it, that is nca_s_fault_unspec (MS-RPCE 3.3.3.5.1).
+    It is `status` itself, or nca_s_fault_unspec if a server must not send `status` (MS-RPCE 3.3.3.5.1).
     """
     status &= 0xFFFFFFFF
     return UNSPECIFIED if status in _NEVER_SENT else status

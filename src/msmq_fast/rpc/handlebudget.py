@@ -24,11 +24,13 @@ class HandleBudget:
         self._taken: Counter[str] = Counter()
 
     def share(self, address: str) -> HandleShare:
-        """Returns the share of a new association in the budget of the clients at this address."""
+        """Returns the object that counts the handles of a new association with a client at `address`."""
         return HandleShare(self, address_group(address))
 
     def take(self, group: str) -> bool:
-        """Counts one more handle of the group. Returns False if the group has reached its limit."""
+        """Counts one more handle of the group. Returns False, and does not count it, if the group has reached
+        its limit.
+        """
         if self._taken.get(group, 0) >= min(self._per_group, self._left):
             return False
         self._taken[group] += 1
@@ -44,7 +46,7 @@ class HandleBudget:
 
 
 class HandleShare:
-    """The handles of one association, counted in the budget of its address."""
+    """Counts the handles of one association in the budget of the client's address group."""
 
     __slots__ = ("_budget", "_group")
 
@@ -53,7 +55,7 @@ class HandleShare:
         self._group = group
 
     def take(self) -> bool:
-        """Counts one more handle. Returns False if the limit is reached."""
+        """Counts one more handle. Returns False, and does not count it, if the limit is reached."""
         return self._budget.take(self._group)
 
     def release(self, count: int = 1) -> None:

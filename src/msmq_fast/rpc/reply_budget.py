@@ -67,8 +67,10 @@ class ReplyBudget:
         return True
 
     def leave(self, size: int) -> None:
-        """Frees the place of a read that has ended. `size` is the size of its message in bytes, 0 if it ended
-        without a message.
+        """Called when a read has ended: no longer counts it, and serves waiting calls again as far as the
+        budget allows.
+
+        `size` is the size of the read's message in bytes, 0 if the read ended without a message.
         """
         busy = self.busy
         self.under_way -= 1

@@ -31,7 +31,9 @@ def address_group(address: str) -> str:
 
 
 def within_share(held: int, per_address: int, taken: int, limit: int) -> bool:
-    """Whether an address group with `held` places of a table may take one more.
+    """Whether an address group that has `held` places of a table may take one more.
+
+    The table has `limit` places, of which all groups together have `taken`.
 
     1. The group must hold fewer than `per_address`.
     2. When a quarter of `limit` or less is left, the group must also hold fewer places than are left. Each

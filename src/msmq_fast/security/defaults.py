@@ -60,9 +60,10 @@ def queue_descriptor(
 
     The parts that `supplied` has are kept byte for byte. Unless an owner is supplied, it is the caller, or
     the Administrators group if the queue manager itself creates the queue. The group is the primary group of
-    the owner, or the owner if it has none. Rights are granted as if an owner that is not a domain user were
-    S-1-5-7 (DM-047), but S-1-5-7 is not written as the owner: every anonymous caller could then change the
-    descriptor.
+    the owner, or the owner if it has none.
+
+    If the owner is not a domain user, the rights are those of a queue with the owner S-1-5-7 (DM-047). But
+    S-1-5-7 is not written as the owner: every anonymous caller could then change the descriptor.
     """
     owner = caller.user if caller is not None else ADMINISTRATORS
     group = caller.primary_group if caller is not None else None

@@ -206,7 +206,7 @@ class SentKeys:
         return SessionKey(provider, algorithm, blob, _cipher(provider, algorithm, key, self._switches), weak)
 
     def next_deadline(self) -> float | None:
-        """Return the time at which `expire` is due, None if it is not."""
+        """Return the time at which `expire` is due, None if no timer is running."""
         return earliest(self.cache.next_deadline(), self._remote.next_deadline())
 
     def expire(self, now: float) -> None:
@@ -305,7 +305,7 @@ class ReceivedKeys:
             raise EncryptionError(Failure.BAD_BODY) from None
 
     def next_deadline(self) -> float | None:
-        """Return the time at which `expire` is due, None if it is not."""
+        """Return the time at which `expire` is due, None if no timer is running."""
         return earliest(self.cache.next_deadline(), self._unusable.next_deadline())
 
     def expire(self, now: float) -> None:

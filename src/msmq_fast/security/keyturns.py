@@ -48,7 +48,11 @@ class TooManyWait(Exception):
 
 
 class Turn:
-    """A queued request for a turn."""
+    """A queued request for the permission to do one operation with a private key.
+
+    `act` is called when the permission is granted; it is None after the request was cancelled. `address` is
+    the address of the peer that causes the operation.
+    """
 
     __slots__ = ("act", "address")
 
@@ -169,7 +173,9 @@ class KeyTurns:
     # ---- giving turns
 
     def next_deadline(self) -> float | None:
-        """Return the time at which `expire` is due, None if it is not."""
+        """Return the time at which `expire` is due. Return None if no request waits and no turn was taken
+        since the last call of `expire`.
+        """
         if not self._good and not self._bad:
             return self._at if self._taken else None
         return self._at + max(-self._left, 0.0) / self._share

@@ -83,7 +83,7 @@ class SenderCertificates:
         return True
 
     def next_deadline(self) -> float | None:
-        """Return the time at which `expire` is due, None if it is not."""
+        """Return the time at which `expire` is due, None if the timer is not running."""
         return self.cache.next_deadline()
 
     def expire(self, now: float) -> None:

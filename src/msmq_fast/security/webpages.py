@@ -21,15 +21,15 @@ _OWN: Final = ("none", "same-origin")  # none: entered by the user; same-origin:
 
 
 class Ends(NamedTuple):
-    """Both ends of a connection over the loopback interface."""
+    """The addresses of both ends of a connection over the loopback interface."""
 
     server: Address
     client: Address
 
 
 def loopback_ends(server: tuple[Any, ...] | None, client: tuple[Any, ...] | None) -> Ends | None:
-    """Return both ends of a connection, without zones, and with IPv4 addresses in IPv4 form. Return None if
-    it is not a loopback connection.
+    """Return the addresses of both ends of a connection, without zones, and with IPv4 addresses in IPv4 form.
+    Return None if it is not a loopback connection.
     """
     if not server or not client:
         return None

@@ -40,7 +40,10 @@ class AcceptorPolicy:
 
 
 class Acceptors:
-    """An AcceptorFactory. `host` is the name of this computer, `now` returns seconds since 1970."""
+    """Makes the server's side of security contexts (implements AcceptorFactory).
+
+    `host` is the name of this computer, `now` returns seconds since 1970.
+    """
 
     def __init__(
         self,

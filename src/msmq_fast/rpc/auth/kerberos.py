@@ -213,7 +213,7 @@ class KerberosServer:
 
 
 class KerberosAcceptor(_KerberosMechanism):
-    """The server's side."""
+    """The server's side of a log-on with Kerberos."""
 
     blocking = False
 
@@ -288,7 +288,7 @@ class KerberosUser:
 
 
 class KerberosInitiator(_KerberosMechanism):
-    """The client's side. `target` is an SPN, `service/host`."""
+    """The client's side of a log-on with Kerberos. `target` is an SPN, `service/host`."""
 
     def __init__(self, user: KerberosUser, level: AuthLevel, target: str) -> None:
         self._user = user

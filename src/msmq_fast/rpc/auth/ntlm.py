@@ -148,7 +148,7 @@ class _NtlmMechanism:
         return self._session is not None
 
     def signature_size(self, *, privacy: bool) -> int:
-        """Return the size, which is always 16 bytes."""
+        """Return the size of a signature, which is always 16 bytes."""
         return SIGNATURE_SIZE
 
     @property
@@ -201,8 +201,8 @@ class _NtlmMechanism:
 
 
 class NtlmAcceptor(_NtlmMechanism):
-    """The server's side. A rejected client does not learn the reason, not even from the duration of the
-    log-on.
+    """The server's side of a log-on with NTLM. A rejected client does not learn the reason, not even from the
+    duration of the log-on.
     """
 
     def __init__(self, server: NtlmServer, level: AuthLevel, address: str) -> None:
@@ -333,7 +333,10 @@ class NtlmUser:
 
 
 class NtlmInitiator(_NtlmMechanism):
-    """The client's side. `target` is the SPN of the server if it is known; the proof covers it."""
+    """The client's side of a log-on with NTLM.
+
+    `target` is the SPN of the server if the SPN is known; the client's proof covers `target`.
+    """
 
     def __init__(
         self,

@@ -76,7 +76,7 @@ class AvId(IntEnum):
 
 
 class AvFlags(IntFlag):
-    """MsvAvFlags."""
+    """The bits of MsvAvFlags."""
 
     MIC = 2
     UNTRUSTED_TARGET = 4
@@ -285,7 +285,7 @@ class NtlmV2Response:
 
     @property
     def flags(self) -> AvFlags:
-        """MsvAvFlags."""
+        """The value of the AV pair MsvAvFlags, 0 if there is none."""
         return AvFlags(int.from_bytes(self.pairs.get(AvId.FLAGS, b""), "little"))
 
     @staticmethod

@@ -14,7 +14,10 @@ __all__ = ["Logon"]
 
 @dataclass(frozen=True, slots=True)
 class Logon:
-    """Implements connection.Credentials. `service` is the first part of a server's SPN (`service/host`)."""
+    """The account, and how it logs on (implements connection.Credentials).
+
+    `service` is the first part of a server's SPN (`service/host`).
+    """
 
     auth_type: AuthType
     level: AuthLevel

@@ -45,7 +45,7 @@ class _Handles:
 
 
 class Qm2QmSession:
-    """Implements sessions.QueueSession.
+    """An open queue of another computer over qm2qm (implements sessions.QueueSession).
 
     The binding `qmcomm` stays open: cursors need it, and the open queue belongs to it until RemoteQMOpenQueue
     assigns the queue to `qm2qm`.

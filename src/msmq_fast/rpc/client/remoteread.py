@@ -80,7 +80,7 @@ def failed(failure: Exception) -> Completion[Any]:
 
 
 class RemoteReadSession:
-    """Implements sessions.QueueSession."""
+    """An open queue of another computer over RemoteRead (implements sessions.QueueSession)."""
 
     absolute = True
     identifies = True

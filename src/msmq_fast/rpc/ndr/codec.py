@@ -30,7 +30,9 @@ class Codec(ABC):
 
     @abstractmethod
     def read(self, reader: Reader, scope: Any) -> Any:
-        """Reads the flat part. Returns the value, or what the flat part has of it. Raises RpcFault."""
+        """Reads the flat part. Returns the value; if the value also has a deferred part, returns what
+        `read_deferred` needs to complete it. Raises RpcFault.
+        """
 
     def read_deferred(self, reader: Reader, value: Any, scope: Any) -> Any:
         """Reads the deferred part and returns the complete value; `value` is the result of `read`. Raises

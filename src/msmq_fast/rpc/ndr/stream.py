@@ -47,7 +47,7 @@ class Reader:
         """Targets of full pointers, by the referent identifier and the codec that reads the target."""
 
     def claim(self, mask: int, size: int) -> int:
-        """Returns the position of the next `size` bytes, and advances behind them.
+        """Returns the position of the next `size` bytes, and moves `pos` behind them.
 
         First skips the gap to a multiple of `mask` + 1. Raises RpcFault if fewer bytes are left.
         """

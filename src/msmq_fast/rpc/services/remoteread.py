@@ -126,13 +126,13 @@ class EntryRead(RemoteRead):
         self._timed = timed
 
     def end(self, ack: int) -> Completion[None]:
-        """Ends the read as RemoteRead.end does, and stops its Pending Request Cleanup Timer."""
+        """Stops the Pending Request Cleanup Timer of the read, and ends the read (see RemoteRead.end)."""
         self._timed.pop(self, None)
         return super().end(ack)
 
 
 class RemoteReadService:
-    """Serves RemoteRead. Run `expire` when `next_deadline` is due."""
+    """Serves RemoteRead. Call `expire` at the time that `next_deadline` returns."""
 
     table = REMOTE_READ
 
@@ -168,7 +168,7 @@ class RemoteReadService:
     # ---- time
 
     def next_deadline(self) -> float | None:
-        """Returns the time at which `expire` is due, in monotonic seconds; None if it is not."""
+        """Returns the time, in monotonic seconds, at which `expire` is due; None if no time-out runs."""
         return next(iter(self._timed.values()), None)
 
     def expire(self, now: float) -> None:
@@ -265,7 +265,9 @@ class RemoteReadService:
         return read
 
     def start_transactional_receive(self, call: Call, args: StartTransactionalReceiveArgs) -> Pending:
-        """R_StartTransactionalReceive (3.1.4.13); without a transaction it is R_StartReceive."""
+        """R_StartTransactionalReceive (3.1.4.13). If the client names no transaction, the call has the effect
+        of R_StartReceive.
+        """
         read, cursor = self._read(call, args)
         identifier = bytes(args.pTransactionId)
         own = None if identifier == _NO_TRANSACTION else self._join(read, UUID(bytes_le=identifier))
@@ -420,8 +422,8 @@ class RemoteReadService:
     ) -> EnlistRemoteTransactionResults:
         """R_QMEnlistRemoteTransaction (3.1.4.12).
 
-        This server has no transaction coordinator, which would use the token, so the call succeeds only for a
-        transaction that this queue manager already knows.
+        The call succeeds only for a transaction that this queue manager already knows. To join any other one,
+        this server would need a transaction coordinator; therefore it ignores the client's propagation token.
         """
         try:
             self._manager.transactions.find(UUID(bytes_le=bytes(args.pTransactionId)))

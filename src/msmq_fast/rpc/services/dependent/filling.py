@@ -179,8 +179,10 @@ def _all(one: FormatName | None, several: tuple[FormatName, ...]) -> str:
 
 
 def _put_wide(record: Record, place: _Place, content: bytes) -> int:
-    """Puts a text into an array of characters, whose size becomes that of the text. The length member has the
-    client's room for the text at first. Returns 0, or the HRESULT if the array is too small.
+    """Puts a text into an array of characters. The size of the array becomes the number of characters put.
+
+    Before the call, the length member is the number of characters for which the client has room; after the
+    call, it is the length of the whole text. Returns 0, or the HRESULT if the array is too small.
     """
     needed = len(content) // _WIDE
     room = getattr(record, place.length)

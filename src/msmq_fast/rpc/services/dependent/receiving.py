@@ -110,7 +110,9 @@ class DependentRead(Pending):
             self._ended(error.code)
 
     def _decide(self, key: int, problem: int) -> None:
-        """Remove the locked message, or put it back."""
+        """Remove the locked message if `problem` is 0, otherwise put it back. `problem` is the HRESULT of
+        `fill`.
+        """
         if problem:
             if self._transaction is not None:
                 self._transaction.unlocked(self._opened.queue.core, key)

@@ -27,7 +27,7 @@ _ORDER: Final = 0
 
 
 class InternalTransaction:
-    """TransactionHandle (3.1.1.10)."""
+    """A transaction that a client has begun, and the client's association: TransactionHandle (3.1.1.10)."""
 
     def __init__(self, transaction: Transaction, association: Association) -> None:
         self.transaction = transaction
@@ -35,7 +35,7 @@ class InternalTransaction:
 
 
 class DependentTransactions:
-    """TransactionHandleTable (3.1.1.9)."""
+    """The open transactions of all clients, by identifier: TransactionHandleTable (3.1.1.9)."""
 
     def __init__(self, manager: QueueManager) -> None:
         self._transactions = manager.transactions
