@@ -62,7 +62,7 @@ def document_of(items: Iterable[DirectoryObject]) -> dict[str, Any]:
 
 
 def object_of(entry: object) -> DirectoryObject:
-    """Return the object that `entry` describes. Raises ValueError, whose text says what is wrong with it."""
+    """Return the object that `entry` describes. Raises ValueError, whose text says what is wrong."""
     if not isinstance(entry, Mapping):
         raise ValueError("expected a JSON object with the attributes of a directory object")
     title = entry.get(_TYPE)

@@ -30,7 +30,8 @@ class DirectoryProvider(Protocol):
     """The seven operations of MS-MQDMPR 3.1.7.1.18 to 3.1.7.1.24, and two of MS-MQDSSM.
 
     `attributes` limits an operation to the attributes with these names; None means all attributes that are
-    set. An operation fails with GenericError if a value does not fit its attribute.
+    set. `join` makes the change of this queue manager that belongs to a change of the directory; see `Join`.
+    An operation fails with GenericError if a value does not fit its attribute.
     """
 
     @property

@@ -16,7 +16,7 @@ __all__ = ["SearchableDirectory", "as_directory_error"]
 
 
 class SearchableDirectory(ABC):
-    """The reading half of a `DirectoryProvider`."""
+    """The base of a `DirectoryProvider`: reads and enumerations. A subclass adds the other operations."""
 
     def __init__(self, max_handles: int = MAX_HANDLES) -> None:
         self._enumerations = Enumerations(max_handles)

@@ -26,10 +26,10 @@ def negotiate(
     *,
     features: bool,
 ) -> tuple[tuple[ContextResult, ...], dict[int, PresentationContext], BindTimeFeatures | None]:
-    """Returns (results, accepted contexts, features).
+    """Returns (results, accepted contexts, common features).
 
     The results are in the order of `elements`. The accepted contexts are mapped from their identifiers. The
-    features are the bind-time features that both sides support; None if the client offered none.
+    common features are the bind-time features that both sides support; None if the client offered none.
 
     `features` is whether the client may offer features: True for a bind. If several elements propose the same
     interface, only one of them is accepted: the one with NDR64, otherwise the first one with NDR. Raises

@@ -61,8 +61,8 @@ class Deadlines:
     def next(self, *, bound: bool, idle: bool) -> float | None:
         """Returns the first deadline in monotonic seconds, and sets the attribute `due` to its name.
 
-        `bound` is whether the handshake is complete: without it, its deadline counts. `idle` is whether the
-        client has no calls, output or handles: the deadline for silence then counts.
+        `bound` is whether the handshake is complete; if not, the deadline of the handshake counts. `idle` is
+        whether the client has no calls, output or handles; if so, the deadline for silence counts.
         """
         limits = self._limits
         deadline, self.due = (self.heard_at + limits.idle, "idle") if idle else (float("inf"), "")

@@ -46,9 +46,9 @@ def _ignore(pdu: Pdu, refusal: PduRefused | BindRefused | None) -> None:
 class Negotiation:
     """The negotiation of one connection.
 
-    It stores its results in `requests`, and puts its answers into `outbox`. A leg of a security context may
-    run on a thread; meanwhile `parked` is True, and the connection must not process PDUs. `resume(pdu,
-    refusal)` is called when the thread has finished the leg.
+    It stores its results in `requests`, and puts its answers into `outbox`. A leg of a security context (the
+    processing of one token of the client) may run on a thread; meanwhile `parked` is True, and the connection
+    must not process PDUs. `resume(pdu, refusal)` is called when the thread has finished the leg.
     """
 
     def __init__(

@@ -20,8 +20,8 @@ def _ignore() -> None:
 
 
 class ReplyBudget:
-    """The budget of one connection. Implements qm.reading.Gate: a waiting call gets no message while the
-    client does not read its replies.
+    """The budget of one connection. Implements qm.reading.readers.Gate: a waiting call gets no message while
+    the client does not read its replies.
     """
 
     def __init__(self, outbox: Outbox, limit: int, freed: Callable[[], None]) -> None:

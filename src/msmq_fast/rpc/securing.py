@@ -1,5 +1,7 @@
-"""The security contexts of one connection: establishes them in legs, finds them by auth_context_id, and
-protects PDUs with them (MS-RPCE 3.3.1.5.2, 3.3.1.5.4).
+"""The security contexts of one connection: establishes them, finds them by auth_context_id, and protects PDUs
+with them (MS-RPCE 3.3.1.5.2, 3.3.1.5.4).
+
+A security context is established in legs; each leg processes one token of the client.
 """
 
 from __future__ import annotations

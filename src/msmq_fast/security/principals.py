@@ -34,7 +34,7 @@ class SenderType(IntEnum):
 
 
 class UnsignedSid(StrEnum):
-    """How far the SID in an unsigned message is trusted as that of its sender (AMB-23)."""
+    """How far the SID in an unsigned message is trusted as the SID of the sender (AMB-23)."""
 
     USE = "use"
     ANONYMOUS = "anonymous"

@@ -49,9 +49,11 @@ class SenderCertificates:
 
     def belongs(self, kind: int, sender: bytes, certificate: bytes, key: RSAPublicKey, now: float) -> bool:
         """Whether the certificate belongs to the sender; `kind` and `sender` are from the SecurityHeader,
-        `key` is from the certificate. A message that names no sender (QB-243) is not authenticated, and its
-        certificate need not be registered. In this case, returns whether an operation with the key is cheap,
-        since each such message costs one operation.
+        `key` is from the certificate.
+
+        A message that names no sender (QB-243) is not authenticated, and its certificate need not be
+        registered. For such a message, returns whether an operation with the key is cheap, since each such
+        message costs one operation.
         """
         match kind:
             case SenderType.NONE:

@@ -92,9 +92,10 @@ def is_valid(
     value: bytes,
     accepted: Collection[HashAlgorithm] = (HashAlgorithm.SHA1,),
 ) -> bool:
-    """Whether `value` is a signature over one of `spellings`, the possible forms of the signed octets, by the
-    private half of `key`, with one of the hash algorithms `accepted`. An RSA signature may also be
-    byte-reversed, as in CryptoAPI.
+    """Whether `value` is a signature that the private half of `key` has made over one of `spellings`.
+
+    `spellings` are the possible forms of the signed octets, `accepted` the hash algorithms that are accepted.
+    An RSA signature may also be byte-reversed, as in CryptoAPI.
 
     RSA takes at most two operations, however many spellings there are. The spellings after the first are
     computed only if `value` is a signature by `key`, but not over the first one.

@@ -32,7 +32,9 @@ class Identity:
 
 
 class Mechanism(Protection, Protocol):
-    """One side of a GSS mechanism: first it authenticates in legs, then it protects messages.
+    """One side of a GSS mechanism: first it authenticates the peer, then it protects messages.
+
+    It authenticates in legs; each leg is one `step`, which processes one token of the peer.
 
     All methods raise AuthError for an error of the peer.
     """

@@ -469,8 +469,8 @@ class ClientConnection:
 
 
 def _ignore() -> None:
-    """The default listener, which does nothing."""
+    """Does nothing. Replaces the listener for the opening of a connection once the connection has ended."""
 
 
 def _ignore_error(_: Exception) -> None:
-    """The default listener for errors, which does nothing."""
+    """Does nothing. Replaces the listener for the end of a connection once the connection has ended."""

@@ -57,7 +57,7 @@ class ReaderSettings:
 
 
 class RemoteQueues:
-    """Opens queues of other computers for reading (implements qm.remote.RemoteReader)."""
+    """Opens queues of other computers for reading (implements qm.reading.remote.RemoteReader)."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""An open queue of another computer, as front ends use it (implements qm.remote.RemoteQueue)."""
+"""An open queue of another computer, as front ends use it (implements qm.reading.remote.RemoteQueue)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Phase(Enum):
 
 
 class Read:
-    """PendingRemoteReadEntry: one read (implements qm.remote.RemoteRead).
+    """PendingRemoteReadEntry: one read (implements qm.reading.remote.RemoteRead).
 
     A receive returns its message after the other computer has confirmed the removal. With `hold`, the read
     returns the message while it is still locked; `end` then removes it or puts it back.
@@ -217,7 +217,7 @@ class Read:
 
 
 class Cursor:
-    """A program's cursor (implements qm.remote.RemoteCursor).
+    """A program's cursor (implements qm.reading.remote.RemoteCursor).
 
     It uses a cursor of the other computer, which is created in the background.
     """
@@ -268,7 +268,9 @@ class Cursor:
 
 
 class QueueReader:
-    """RemoteOpenQueueEntry: implements qm.remote.RemoteQueue over one session with the other computer."""
+    """RemoteOpenQueueEntry: an open queue (implements qm.reading.remote.RemoteQueue) over one session with
+    the other computer.
+    """
 
     def __init__(
         self,

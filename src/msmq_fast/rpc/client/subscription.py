@@ -1,4 +1,7 @@
-"""Delivers messages of another computer's queue as they arrive (implements qm.remote.RemoteSubscription)."""
+"""Delivers messages of another computer's queue as they arrive.
+
+Implements qm.reading.remote.RemoteSubscription.
+"""
 
 from __future__ import annotations
 

@@ -60,10 +60,11 @@ class Codec(ABC):
 
 
 def correlated(correlation: Correlation, scope: Any) -> int | None:
-    """Returns the count that `correlation` gives in `scope`.
+    """Returns the count that `correlation` gives: a number, or the value of the field of `scope` with this
+    name.
 
-    Returns None if it gives no count, or if the count is in the request and a response is read without its
-    request.
+    Returns None if `correlation` is None, or if the count is in the request and a response is read without
+    its request.
     """
     if correlation.__class__ is str:
         count: int | None = getattr(scope, correlation)

@@ -122,8 +122,8 @@ class Parameters:
         self._only = only if isinstance(only, _Scalars) and only.pointer is None else None
 
     def read(self, stub: Buffer, make: type[Record]) -> Record:
-        """Decodes the parameters as `decode` does, into a new record, which has exactly these fields. Returns
-        the record.
+        """Decodes a stub (see `decode`) and returns the parameters in a new record of the class `make`, which
+        has exactly these fields.
         """
         if self._only is None:
             return self.decode(stub, make())

@@ -94,7 +94,7 @@ def message_packet(received: Received, queue: Queue, path_of: Callable[[int], st
 
 
 def sections(stored: bytes, packet: bytes, max_body: int, max_compound: int) -> list[Section]:
-    """Returns the sections of `packet`, the message packet of a `stored` one.
+    """Returns the sections of `packet`, which `message_packet` has made from the packet `stored`.
 
     The reader limits the bytes of the body (dwMaxBodySize) or, for a message that arrived by HTTP, of the
     compound message (dwMaxCompoundMessageSize). The first section has everything before the body and the
