@@ -6,7 +6,10 @@ PROBE_SECONDS = 60.0  # the Directory Online Timer (X-05)
 
 
 class OnlineState:
-    """DirectoryOffline and the Directory Online Timer. The caller passes times in monotonic seconds."""
+    """Whether the directory is offline (DirectoryOffline), and the Directory Online Timer.
+
+    The caller passes times in monotonic seconds.
+    """
 
     def __init__(self, interval: float = PROBE_SECONDS) -> None:
         self.offline = False

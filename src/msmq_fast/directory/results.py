@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class DirectoryOperationResult(IntEnum):
-    """DirectoryOperationResult (MS-MQDMPR 3.1.1)."""
+    """The result of a directory operation: DirectoryOperationResult (MS-MQDMPR 3.1.1)."""
 
     SUCCESS = 0
     GENERIC_ERROR = 1

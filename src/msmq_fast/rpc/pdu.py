@@ -48,7 +48,7 @@ FAULT_HEADER = 32  # of a fault PDU without stub data; includes its alloc_hint (
 
 
 class PduType(IntEnum):
-    """PTYPE (C706 12.1, MS-RPCE 2.2.2.10)."""
+    """The types of PDUs: PTYPE (C706 12.1, MS-RPCE 2.2.2.10)."""
 
     REQUEST = 0
     RESPONSE = 2
@@ -65,7 +65,7 @@ class PduType(IntEnum):
 
 
 class Flag(IntFlag):
-    """pfc_flags (C706 12.6.3.1, MS-RPCE 2.2.2.3)."""
+    """The flags in the header of a PDU: pfc_flags (C706 12.6.3.1, MS-RPCE 2.2.2.3)."""
 
     FIRST = 0x01
     LAST = 0x02
@@ -92,7 +92,7 @@ class PduFault(IntEnum):
 
 
 class NakReason(IntEnum):
-    """provider_reject_reason (C706 12.6.3.1, MS-RPCE 2.2.2.5)."""
+    """Why a bind was rejected: provider_reject_reason (C706 12.6.3.1, MS-RPCE 2.2.2.5)."""
 
     NOT_SPECIFIED = 0
     LOCAL_LIMIT_EXCEEDED = 2
@@ -102,7 +102,7 @@ class NakReason(IntEnum):
 
 
 class Result(IntEnum):
-    """p_cont_def_result_t (MS-RPCE 2.2.2.4)."""
+    """The decision on a proposed context: p_cont_def_result_t (MS-RPCE 2.2.2.4)."""
 
     ACCEPTANCE = 0
     USER_REJECTION = 1
@@ -111,7 +111,7 @@ class Result(IntEnum):
 
 
 class ResultReason(IntEnum):
-    """p_provider_reason_t (C706 12.6.3.1)."""
+    """Why a proposed context was rejected: p_provider_reason_t (C706 12.6.3.1)."""
 
     NOT_SPECIFIED = 0
     ABSTRACT_SYNTAX_NOT_SUPPORTED = 1
@@ -143,7 +143,7 @@ class ContextResult(NamedTuple):
 
 
 class Bind(NamedTuple):
-    """The body of bind and alter_context."""
+    """The body of a bind or alter_context PDU."""
 
     max_xmit: int
     max_recv: int
@@ -152,7 +152,7 @@ class Bind(NamedTuple):
 
 
 class BindAck(NamedTuple):
-    """The body of bind_ack and alter_context_resp."""
+    """The body of a bind_ack or alter_context_resp PDU."""
 
     max_xmit: int
     max_recv: int
@@ -162,14 +162,14 @@ class BindAck(NamedTuple):
 
 
 class BindNak(NamedTuple):
-    """The body of bind_nak: the reason, and the supported versions of the protocol."""
+    """The body of a bind_nak PDU: the reason, and the supported versions of the protocol."""
 
     reason: int
     versions: tuple[tuple[int, int], ...]
 
 
 class Fault(NamedTuple):
-    """The body of a fault."""
+    """The body of a fault PDU: the context identifier and the status of the failed call."""
 
     context_id: int
     status: int

@@ -26,7 +26,7 @@ fields.
 
 
 class AceType(IntEnum):
-    """ACE_HEADER.AceType (2.4.4.1)."""
+    """The types of access control entries: ACE_HEADER.AceType (2.4.4.1)."""
 
     ACCESS_ALLOWED = 0x00
     ACCESS_DENIED = 0x01
@@ -48,7 +48,7 @@ class AceType(IntEnum):
 
 
 class AceFlag(IntFlag):
-    """ACE_HEADER.AceFlags (2.4.4.1)."""
+    """The flags of an access control entry: ACE_HEADER.AceFlags (2.4.4.1)."""
 
     OBJECT_INHERIT = 0x01
     CONTAINER_INHERIT = 0x02

@@ -19,7 +19,7 @@ MAX_KEYS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """One refusal. `detail` describes this occurrence only, for example with the id of a message."""
+    """One refused access. `detail` describes this occurrence only, for example with the id of a message."""
 
     caller: str
     caller_sid: str

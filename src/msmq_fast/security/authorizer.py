@@ -31,7 +31,7 @@ MAX_CACHED: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class ObjectKind:
-    """What access checks need to know of a kind of objects: its generic mapping and its rights."""
+    """The facts about a kind of objects that access checks need: its generic mapping and its rights."""
 
     mapping: GenericMapping
     rights: Rights

@@ -39,7 +39,7 @@ _DENY: Final = frozenset(
 
 
 class Reason(StrEnum):
-    """The reason of a decision."""
+    """The reason why an access check granted or refused access."""
 
     ENTRY = "an entry of the list"
     NO_LIST = "the object has no access list"

@@ -21,7 +21,10 @@ _PADDING: Final = PKCS7(8 * _BLOCK)
 
 
 class BodyCipher(Protocol):
-    """AES and RC2 run in CBC mode with a zero initialisation vector and PKCS #5 padding."""
+    """Encrypts and decrypts bodies with one session key.
+
+    AES and RC2 run in CBC mode with a zero initialisation vector and PKCS #5 padding.
+    """
 
     def encrypt(self, body: bytes) -> bytes:
         """Return the encrypted body, which is up to 16 bytes longer."""

@@ -20,7 +20,7 @@ MAX_DESCRIPTOR: Final = _HEAD.size + 2 * 0xFFFF + 2 * 68 + 6
 
 
 class Control(IntFlag):
-    """SECURITY_DESCRIPTOR.Control."""
+    """The control flags of a security descriptor: SECURITY_DESCRIPTOR.Control."""
 
     OWNER_DEFAULTED = 0x0001
     GROUP_DEFAULTED = 0x0002

@@ -57,7 +57,7 @@ class Failure(StrEnum):
 
 
 class EncryptionError(Exception):
-    """A message cannot be encrypted or decrypted."""
+    """Raised if a message cannot be encrypted or decrypted; `failure` is the reason."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.value)
@@ -66,7 +66,7 @@ class EncryptionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class EncryptionPolicy:
-    """The settings for encryption of 3.1.1.3. Lifetimes are in seconds."""
+    """The settings for encryption that MS-MQQB 3.1.1.3 names. Lifetimes are in seconds."""
 
     preferred: Mapping[Provider, EncryptionAlgorithm] = field(
         default_factory=lambda: {

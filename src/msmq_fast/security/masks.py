@@ -41,7 +41,7 @@ class Standard(IntFlag):
 
 
 class QueueRight(IntFlag):
-    """MQQUEUEACCESSMASK (2.2.24)."""
+    """The rights to a queue: MQQUEUEACCESSMASK (2.2.24)."""
 
     DELETE_MESSAGE = 0x01
     PEEK_MESSAGE = 0x02
@@ -61,7 +61,7 @@ class QueueRight(IntFlag):
 
 
 class MachineRight(IntFlag):
-    """MQQMACCESSMASK (2.2.23)."""
+    """The rights to a queue manager: MQQMACCESSMASK (2.2.23)."""
 
     DELETE_DEADLETTER_MESSAGE = 0x01
     PEEK_DEADLETTER_MESSAGE = 0x02
@@ -83,7 +83,7 @@ class MachineRight(IntFlag):
 
 
 class SiteRight(IntFlag):
-    """MQSITEACCESSMASK (2.2.25)."""
+    """The rights to a site: MQSITEACCESSMASK (2.2.25)."""
 
     CREATE_FRS = 0x1
     CREATE_BSC = 0x2
@@ -100,7 +100,7 @@ class SiteRight(IntFlag):
 
 
 class EnterpriseRight(IntFlag):
-    """MQENTACCESSMASK (2.2.26)."""
+    """The rights to an Enterprise object: MQENTACCESSMASK (2.2.26)."""
 
     CREATE_USER = 0x1
     CREATE_SITE = 0x2
@@ -117,7 +117,7 @@ class EnterpriseRight(IntFlag):
 
 
 class ConnectedNetworkRight(IntFlag):
-    """MQCNACCESSMASK (2.2.27)."""
+    """The rights to a connected network: MQCNACCESSMASK (2.2.27)."""
 
     CN_OPEN_CONNECTOR = 0x1
     SET_CN_PROPERTIES = 0x10

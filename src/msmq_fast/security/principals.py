@@ -26,7 +26,7 @@ _UNIX_USER, _UNIX_GROUP, _PROGRAM = 1, 2, 3
 
 
 class SenderType(IntEnum):
-    """SecurityHeader.Flags.ST (MS-MQMQ 2.2.20.6)."""
+    """How a message names its sender: SecurityHeader.Flags.ST (MS-MQMQ 2.2.20.6)."""
 
     NONE = 0
     SID = 1

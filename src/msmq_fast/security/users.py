@@ -39,7 +39,7 @@ is revoked.
 
 
 class UsersFileError(ValueError):
-    """The users file, or a change to it, is invalid; the text is one line for people."""
+    """Raised if the users file, or a change to it, is invalid; the text is one line for people."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class Flags(IntFlag):
 
 
 class AvId(IntEnum):
-    """The attributes that are used here (MS-NLMP 2.2.2.1)."""
+    """The identifiers of AV pairs that are used here (MS-NLMP 2.2.2.1)."""
 
     EOL = 0
     NB_COMPUTER_NAME = 1
@@ -76,7 +76,7 @@ class AvId(IntEnum):
 
 
 class AvFlags(IntFlag):
-    """The bits of MsvAvFlags."""
+    """The bits of the AV pair MsvAvFlags."""
 
     MIC = 2
     UNTRUSTED_TARGET = 4

@@ -22,7 +22,7 @@ _MAX_MECHANISMS: Final = 32
 
 
 class NegState(IntEnum):
-    """negState (RFC 4178 4.2.2)."""
+    """The state of a negotiation: negState (RFC 4178 4.2.2)."""
 
     ACCEPT_COMPLETED = 0
     ACCEPT_INCOMPLETE = 1

@@ -25,7 +25,7 @@ Waiting reads may use all but one of them, so that the end of a read need not wa
 
 
 class Dialer(Protocol):
-    """Opens transports."""
+    """Opens connections to other computers."""
 
     def dial(self, host: str, port: int, connection: ClientConnection) -> None:
         """Connects to a host name or address, and serves `connection`: calls its `connected` method, or its
@@ -35,7 +35,7 @@ class Dialer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BindingEnvironment:
-    """The functions and objects of the process that bindings use."""
+    """What all bindings of the process share. `offload` runs work that may wait for files or the network."""
 
     dialer: Dialer
     offload: Offload

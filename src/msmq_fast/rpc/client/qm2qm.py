@@ -36,7 +36,7 @@ _IGNORED: Final = TRANSFER_BUFFER_V1(uTransferType=2, transfer=CREATE_REMOTE_CUR
 
 @dataclass(frozen=True, slots=True)
 class _Handles:
-    """The result of R_QMOpenRemoteQueue."""
+    """The handles of an open queue that R_QMOpenRemoteQueue has returned."""
 
     context: bytes  # PCTX_OPENREMOTE_HANDLE_TYPE
     descriptor: int  # pdwContext

@@ -39,7 +39,7 @@ class RegisteredEndpoint(NamedTuple):
 
 
 class _Inquiry(IntEnum):
-    """RPC_C_EP_…; as on Windows, any other value counts as ALL_ELTS."""
+    """The elements for which a lookup asks: RPC_C_EP_…. As on Windows, any other value counts as ALL_ELTS."""
 
     ALL_ELTS = 0
     MATCH_BY_IF = 1

@@ -9,7 +9,9 @@ __all__ = ["PortType", "RpcPorts"]
 
 
 class PortType(IntEnum):
-    """dwPortType of the port methods (MS-MQMP 3.1.4.24, MS-MQQP 3.1.4.8)."""
+    """The protocol and the purpose for which a port is requested: dwPortType of the port methods (MS-MQMP
+    3.1.4.24, MS-MQQP 3.1.4.8).
+    """
 
     IP_HANDSHAKE = 0
     IP_READ = 1

@@ -58,7 +58,9 @@ SEQUENTIAL = 0x00FF_FFFF_FFFF_FFFF
 
 
 class Action(IntEnum):
-    """ulAction (MS-MQQP 2.2.2.1, MS-MQRR 3.1.4.7)."""
+    """Which message a read returns, and whether it removes the message: ulAction (MS-MQQP 2.2.2.1, MS-MQRR
+    3.1.4.7).
+    """
 
     RECEIVE = 0x00000000
     PEEK_CURRENT = 0x80000000
@@ -85,7 +87,7 @@ LOOKUPS = {
 
 
 class Ack(IntEnum):
-    """REMOTEREADACK."""
+    """Whether the reader accepts (ACK) or rejects (NACK) a received message: REMOTEREADACK."""
 
     NACK = 1
     ACK = 2

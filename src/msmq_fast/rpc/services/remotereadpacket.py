@@ -28,7 +28,7 @@ _ADDRESS = struct.pack("<IHHI16x", 28, 0, 0, 0)  # an ExtendedAddressHeader to b
 
 
 class SectionType(IntEnum):
-    """SectionType (2.2.7)."""
+    """The part of a message packet that a section contains: SectionType (2.2.7)."""
 
     FULL_PACKET = 0
     BINARY_FIRST = 1

@@ -21,7 +21,7 @@ __all__ = ["DependentPolicy", "SupportingServer"]
 
 @dataclass(frozen=True, slots=True)
 class DependentPolicy:
-    """The policy for dependent clients."""
+    """The settings for dependent clients: what they are allowed to do."""
 
     enabled: bool = True
     """LocalQueueManager.SupportingServer: False rejects all operations for dependent clients (MS-MQMP
