@@ -184,7 +184,7 @@ class DirectoryObject:
 
     @classmethod
     def trusted(cls, kind: ObjectType, values: dict[str, Value]) -> DirectoryObject:
-        """Return an object with these values, without checking them; the caller has already done so."""
+        """Return an object with the attributes `values`, which the caller has already checked."""
         made = cls.__new__(cls)
         made.kind = kind
         made._values = values
@@ -212,12 +212,12 @@ class DirectoryObject:
         return self._values[name]
 
     def changed(self, values: Mapping[str, Any]) -> DirectoryObject:
-        """Return a copy in which these values replace the old ones."""
+        """Return a copy in which `values` replace the old values of their attributes."""
         checked = {name: _checked(self.kind, name, value) for name, value in values.items()}
         return DirectoryObject.trusted(self.kind, self._values | checked)
 
     def only(self, names: Collection[str] | None) -> DirectoryObject:
-        """Return a copy with the identifier and these attributes only; the object itself if `names`
+        """Return a copy with only the identifier and the attributes `names`; the object itself if `names`
         is None.
         """
         if names is None:

@@ -52,7 +52,9 @@ class Pending(ABC):
 
     @abstractmethod
     def abandon(self) -> None:
-        """Called when the caller no longer waits for the reply. The reply may already be in transit."""
+        """Cancels the operation, because the caller no longer waits for the reply. The reply may already be
+        in transit.
+        """
 
 
 class Call:

@@ -60,7 +60,7 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
     # ----------------------------------------------------------------------------------- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by asyncio when the connection is established."""
+        """Opens a ServerConnection for the new transport, or aborts the transport if there are too many."""
         super().connection_made(transport)
         stream = cast(asyncio.Transport, transport)
         stream.set_write_buffer_limits(high=_WRITE_HIGH)
@@ -73,20 +73,20 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
         self._timer.arm(connection.next_deadline())
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Called by asyncio: returns the free part of the connection's receive buffer."""
+        """Returns the free part of the receive buffer, into which asyncio must write received bytes."""
         if self._connection is None or self._connection.closing:
             return NOWHERE
         return self._connection.buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Called by asyncio after `nbytes` bytes were received into the buffer."""
+        """Processes the `nbytes` bytes that asyncio has received into the buffer, and writes the answers."""
         if self._connection is not None and not self._connection.closing:
             self._touch()
             self._connection.received(nbytes, self._monotonic())
             self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Called by asyncio when the connection is closed."""
+        """Abandons the calls of the connection; asyncio calls this when the transport is closed."""
         self._transport = None
         self._timer.close()
         if self._connection is not None:
@@ -95,14 +95,14 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
             self._connection = None
 
     def pause_writing(self) -> None:
-        """Called by asyncio when the transport's buffer is full, because the client reads too slowly."""
+        """Stops the output: the buffer of the transport is full, because the client reads too slowly."""
         self._paused = True
         if self._connection is not None:
             self._connection.pause_sending(self._monotonic())
             self._timer.arm(self._connection.next_deadline())
 
     def resume_writing(self) -> None:
-        """Called by asyncio when the transport's buffer has room again."""
+        """Resumes the output: the buffer of the transport has room again."""
         self._paused = False
         if self._connection is not None:
             self._touch()

@@ -66,8 +66,8 @@ class LogonLimits:
         self._budget = Allowance(RATE * _BURST, _BURST)
 
     def admit(self, account: str, address: str, *, proven: bool) -> str | None:
-        """Decide on a log-on; `proven` is whether its secret is right. Return None if it is accepted,
-        otherwise the reason for the log.
+        """Decide on a log-on; `proven` is whether its secret is right. Return None if the log-on is accepted,
+        otherwise the reason of the refusal, for the log.
 
         Call it once for each attempt, and only after the secret was compared, so that the duration of an
         attempt reveals nothing.

@@ -136,8 +136,8 @@ def verify(
     key: RSAPublicKey,
     switches: SecuritySwitches,
 ) -> SignatureType:
-    """Verify the signature of an unencrypted message (3.1.5.8.3). Return the version of hash for which it is
-    valid; NONE if it is valid for no version.
+    """Verify the signature of an unencrypted message (3.1.5.8.3). Return the version of hash for which the
+    signature is valid; NONE if there is no such version.
     """
     start = message.signature_offset
     signature = message.packet[start : start + message.signature_length]

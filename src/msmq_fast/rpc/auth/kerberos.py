@@ -82,7 +82,7 @@ def _check_strength(flags: int, level: AuthLevel) -> None:
 
 
 class _KerberosMechanism:
-    """The part that acceptor and initiator share: the protection of messages after the last leg."""
+    """The base of acceptor and initiator: protects messages after the last leg of the authentication."""
 
     _context: Any = None  # gss.SecurityContext; what python-gssapi declares for it differs by function
     _done = False

@@ -135,9 +135,7 @@ class NtlmServer:
 
 
 class _NtlmMechanism:
-    """The part that acceptor and initiator share: the protection of messages once the session key is
-    known.
-    """
+    """The base of acceptor and initiator: protects messages once the session key is known."""
 
     _session: NtlmSession | None = None
     blocking = False

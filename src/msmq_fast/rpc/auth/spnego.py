@@ -36,8 +36,8 @@ def _unexpected(what: str) -> NoReturn:
 
 
 class _Negotiation:
-    """The part that acceptor and initiator share: passes messages to the chosen mechanism, and signs the
-    mechanism list.
+    """The base of acceptor and initiator: passes messages to the chosen mechanism, and signs the mechanism
+    list.
     """
 
     _chosen: Mechanism | None = None

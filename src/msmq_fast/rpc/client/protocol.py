@@ -24,24 +24,24 @@ class ClientProtocol(Adapter, asyncio.BufferedProtocol):
         self._touch = touch
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by asyncio when the connection is established."""
+        """Sends the bind of the connection; asyncio calls this when the transport is open."""
         super().connection_made(transport)
         self._connection.wake.connect(self._wake)
         self._connection.connected()
         self._wake()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Called by asyncio: return the buffer for received bytes."""
+        """Returns the buffer into which asyncio must write received bytes."""
         return NOWHERE if self._connection.closing else self._connection.buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Called by asyncio after `nbytes` bytes were received into the buffer."""
+        """Processes the `nbytes` bytes that asyncio has received into the buffer."""
         if not self._connection.closing:
             self._touch()
             self._connection.received(nbytes)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Called by asyncio when the connection has ended."""
+        """Tells the ClientConnection that the transport is lost; asyncio calls this."""
         self._transport = None
         self._touch()
         self._connection.lost(str(exc) if exc is not None else "the connection was closed")

@@ -36,7 +36,7 @@ class Source(Protocol):
         """Receives the first message, waiting without a limit, and keeps it locked."""
 
     def unsubscribed(self, subscription: RemoteReadSubscription) -> None:
-        """Called when the subscription has ended."""
+        """Forgets a subscription that has ended."""
 
 
 class RemoteReadSubscription:

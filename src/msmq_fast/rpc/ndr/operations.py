@@ -99,9 +99,9 @@ class Op:
     def results(self, args: Any, **outs: Any) -> Record:
         """Returns the response to a request.
 
-        [in, out] parameters keep the values of the request. The parameters in `outs` get these values, and
-        all other parameters are zero. An array of bytes that is zero has the length that an [in] parameter
-        requires.
+        `outs` gives the values of parameters by name. Of the other parameters, [in, out] parameters keep the
+        values of the request, and [out] parameters are zero. An array of bytes that is zero has the length
+        that an [in] parameter requires.
         """
         values = {name: getattr(args, name) for name in self.inputs} | outs
         for name, kind in self.outputs.items():

@@ -35,8 +35,8 @@ class Record:
 
 
 def record_class(name: str, defaults: Mapping[str, Any]) -> type[Record]:
-    """Returns a new class of records with these fields and default values. Its constructor takes values in
-    order or by name.
+    """Returns a new class of records. `defaults` has its fields and their default values. Its
+    constructor takes values in order or by name.
     """
     # A data class, because its generated __init__ is the fastest way to create instances. Setting the
     # docstring saves dataclasses the time to generate one.

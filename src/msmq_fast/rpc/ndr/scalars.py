@@ -174,7 +174,7 @@ class Run:
         writer.put(self._pack(*values))
 
     def write_all(self, values: Sequence[Any]) -> bytes:
-        """Returns a stub that has only these values. Raises what `write` raises."""
+        """Returns a stub that contains only `values`. Raises what `write` raises."""
         return self._pack(*(self._lowered(Writer(), values) if self._conversions else values))
 
     def _lowered(self, writer: Writer, values: Sequence[Any]) -> Sequence[Any]:

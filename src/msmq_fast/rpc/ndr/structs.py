@@ -245,7 +245,7 @@ def _steps(
 
 
 def _values_of(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
-    """Returns a function that returns the values of these fields of a record."""
+    """Returns a function that returns the values of the fields `names` of a record."""
     if len(names) == 1:
         only = attrgetter(names[0])
         return lambda record: (only(record),)

@@ -104,7 +104,7 @@ class DependentObjects:
     # ---- permissions
 
     def permissions(self, token: Token, name: FormatName, parts: int) -> bytes:
-        """R_QMGetObjectSecurityInternal: returns a self-relative descriptor with these parts of a queue's
+        """R_QMGetObjectSecurityInternal: returns the `parts` of a queue's descriptor, as a self-relative
         descriptor.
 
         Raises INVALID_PARAMETER if `parts` is invalid, PRIVILEGE_NOT_HELD if it includes the SACL and the
@@ -120,7 +120,7 @@ class DependentObjects:
     def set_permissions(
         self, token: Token, name: FormatName, parts: int, descriptor: bytes | None
     ) -> Completion[None]:
-        """R_QMSetObjectSecurityInternal: replaces these parts of a queue's descriptor; resolved when durable.
+        """R_QMSetObjectSecurityInternal: replaces the `parts` of a queue's descriptor; resolved when durable.
 
         Raises ILLEGAL_SECURITY_DESCRIPTOR if the given descriptor is invalid, or lacks one of the parts.
         """
@@ -180,7 +180,7 @@ def _descriptor(data: bytes) -> SecurityDescriptor:
 
 
 def _selected(whole: SecurityDescriptor, parts: SecurityInformation) -> SecurityDescriptor:
-    """Returns a descriptor with only these parts."""
+    """Returns a copy of the descriptor `whole` that has only its `parts`."""
     dacl, sacl = bool(parts & SecurityInformation.DACL), bool(parts & SecurityInformation.SACL)
     return replace(
         whole,
