@@ -32,9 +32,10 @@ class ReadAhead:
 
 
 class ReadBudget:
-    """Admits the RECEIVE and LOOKUP requests of one connection (a qm.reading.Gate). Any number of requests
-    may wait for a message, but only a few may have taken one and not yet written it; none is admitted while
-    the client does not read.
+    """Admits the RECEIVE and LOOKUP requests of one connection (a qm.reading.readers.Gate).
+
+    Any number of requests may wait for a message, but only a few may have taken one and not yet written it;
+    none is admitted while the client does not read.
     """
 
     def __init__(self, congested: Callable[[], bool], opened: Callable[[], None]) -> None:

@@ -138,7 +138,7 @@ class BulkReader:
         parts: int = 1,
     ) -> Planned:
         """Count the messages with arrival numbers from `start` up to but not including `stop`, and split them
-        into about `parts` ranges (`qm.bounds.Plan`).
+        into about `parts` ranges (`qm.bulk.bounds.Plan`).
 
         Yields to the event loop while it counts a large queue.
         """

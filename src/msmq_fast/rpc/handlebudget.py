@@ -16,7 +16,7 @@ __all__ = ["HandleBudget", "HandleShare"]
 
 
 class HandleBudget:
-    """The handles that are open at an endpoint, by address group."""
+    """Counts the handles that are open at an endpoint, in total and by address group."""
 
     def __init__(self, per_group: int) -> None:
         self._per_group = per_group

@@ -60,7 +60,9 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
     # ----------------------------------------------------------------------------------- called by the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Opens a ServerConnection for the new transport, or aborts the transport if there are too many."""
+        """Opens a ServerConnection for the new transport. Aborts the transport if there are too many
+        connections or the peer has already disconnected.
+        """
         super().connection_made(transport)
         stream = cast(asyncio.Transport, transport)
         stream.set_write_buffer_limits(high=_WRITE_HIGH)

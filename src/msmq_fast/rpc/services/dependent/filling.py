@@ -26,7 +26,9 @@ _WIDE: Final = 2  # bytes of a character
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The names of the members of a buffer that describe one array: the array itself, its size, and the
+    """The names of the members of a buffer that describe one array.
+
+    `array` is the member with the array itself, `size` the one with its size, `length` the one with the
     length of its content. Size and length count units of `unit` bytes. `too_small` is the HRESULT if the
     content does not fit.
     """
@@ -153,8 +155,8 @@ def _set_values(record: Record, values: dict[str, Any]) -> None:
 
 
 def _put(old: Record, place: _Place, content: bytes) -> int:
-    """Puts `content` into an array without changing the size of the array. Returns 0, or the HRESULT if it is
-    too small.
+    """Puts `content` into an array without changing the size of the array. Returns 0, or the HRESULT if the
+    array is too small.
     """
     _set_values(old, {place.length: len(content) // place.unit})
     if getattr(old, place.array) is None:
