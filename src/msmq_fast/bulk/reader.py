@@ -81,7 +81,7 @@ class Figures:
     damaged: int = 0
 
     def count(self, encoded: Encoded) -> None:
-        """Count one batch of messages."""
+        """Add the rows, bytes and losses of one encoded batch to the counters."""
         self.rows += encoded.rows
         self.batches += 1
         self.bytes += encoded.bytes

@@ -127,7 +127,9 @@ class Transfer:
             link.session.detach(queue)
 
     def hold(self, queue: OutgoingChannel) -> None:
-        """Pause Queue (3.1.7.13): the peer is notified if its session served no other queue (AMB-68)."""
+        """Pause a queue (3.1.7.13). If its session serves no other queue, the peer of the session is notified
+        (AMB-68).
+        """
         link = self._table.find(queue.hops)
         served = link is not None and queue in link.queues
         self.withdraw(queue)

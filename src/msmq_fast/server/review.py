@@ -27,7 +27,7 @@ _ALL: Final = "all addresses"
 
 
 class State(StrEnum):
-    """How far an operation is open to callers."""
+    """Which callers the configuration lets perform an operation."""
 
     OPEN = "open"  # to unauthenticated callers, to all users of this computer, or by a broken method
     LIMITED = "limited"  # to callers that the configuration names, or up to a limit

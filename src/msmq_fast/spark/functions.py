@@ -68,7 +68,7 @@ class BodyFunction:
 
     @cached_property
     def value_udf(self) -> Any:
-        """The UDF that returns the values."""
+        """The Spark UDF that computes the values of this function from its argument columns."""
         plain, required, kind = self.plain, self.required, to_arrow_type(self.result, timezone="UTC")
 
         def value(*arguments: pa.Array) -> pa.Array:

@@ -152,7 +152,9 @@ def _children(parent: Any, names: dict[str, str]) -> _Found:
 
 
 def _texts(parent: Any, names: dict[str, str]) -> _Texts:
-    """Return the texts of the child elements with these tags by name, as `_children` returns elements."""
+    """Return the texts of child elements, by the names that `names` has for their tags. Other elements are
+    passed over.
+    """
     found: _Texts = {}
     for child in parent:
         name = names.get(child.tag)

@@ -281,8 +281,8 @@ class QueueReader:
         settle: Callable[[int], Completion[bool]],
     ) -> None:
         """`settle(LookupIdentifier)` is called if the connection ended before a removal was confirmed. It
-        finds out whether the message was removed, and never fails. 0 means that the LookupIdentifier is
-        unknown.
+        finds out whether the message was removed, and never raises. Its argument is 0 if the
+        LookupIdentifier is unknown.
         """
         self.session = session
         self.host = host

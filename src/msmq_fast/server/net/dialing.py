@@ -218,7 +218,7 @@ def _same_family(first: str, second: str) -> bool:
 
 
 class Unreachable(Exception):
-    """The ping cannot be sent; the text is one line for people."""
+    """Raised if the ping cannot be sent. Its text is a single line for the user."""
 
 
 async def ask(host: str, port: int, own: UUID, seconds: float) -> tuple[str, UUID, bool] | None:

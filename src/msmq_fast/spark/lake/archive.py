@@ -72,9 +72,9 @@ class Source:
             raise CommandError(Exit.USAGE, f"--url: {error}") from None
 
     def stream(self, spark: SparkSession, content: str, lake: Lake, run: str) -> DataFrame:
-        """Return a streaming DataFrame for one kind of content, whose rows are the files that its tasks
-        write. The stream continues if rows were lost: the coverage of the lake shows which events are
-        missing.
+        """Return a streaming DataFrame for one kind of content. Its tasks write the content to files, and
+        each of its rows describes one of these files. If events were lost, the stream does not fail:
+        the coverage of the lake shows which ones are missing.
         """
         from msmq_fast.spark.lake.landingsource import NAME, LandingSource
 
