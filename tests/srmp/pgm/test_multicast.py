@@ -317,7 +317,18 @@ def test_mistakes_are_explained_in_one_line(tmp_path: Path) -> None:
         ("ttl", "0", "expected a whole number from 1 to 255"),
     ):
         done = command(
-            *("serve", "--data", str(tmp_path / "x"), "--port", "0", "--ping-port", "0"),
+            *(
+                "serve",
+                "--data",
+                str(tmp_path / "x"),
+                "--port",
+                "0",
+                "--ping-port",
+                "0",
+                "--admin-port",
+                "off",
+            ),
+            *("--rpc-port", "off", "--qm2qm-port", "off", "--epm-port", "off"),
             environment=pgm("127.0.0.1", 0, **{key: value}),
         )
         assert done.returncode != 0
