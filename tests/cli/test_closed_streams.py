@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from msmq_fast.protocol.exits import Exit
 from tests.support.processes import forking
-from tests.support.processes.servers import Server, data_directory, inherited, until
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with data_directory() as data:
-        running = Server(data, "--name", "ALPHA").start()
-        try:
-            yield running
-        finally:
-            running.kill()
+from tests.support.processes.servers import Server, inherited, until
 
 
 def closed(server: Server, streams: str, *arguments: str) -> tuple[int, str]:

@@ -7,24 +7,13 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
 from msmq_fast.protocol.exits import Exit
-from tests.support.processes.servers import Server, data_directory
+from tests.support.processes.servers import Server
 
 FAR = r"DIRECT=TCP:127.0.0.90\private$\far"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with data_directory() as data:
-        running = Server(data, "--name", "ALPHA").start()
-        try:
-            yield running
-        finally:
-            running.kill()
 
 
 def typed(server: Server, answer: bytes, *words: str) -> tuple[int, str]:

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from msmq_fast.protocol.exits import Exit
-from tests.support.processes.servers import Server, data_directory
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with data_directory() as data:
-        running = Server(data, "--name", "ALPHA").start()
-        try:
-            yield running
-        finally:
-            running.kill()
+from tests.support.processes.servers import Server
 
 
 def test_peek_shows_different_messages_and_leaves_them(server: Server) -> None:

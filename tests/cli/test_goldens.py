@@ -9,7 +9,6 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from msmq_fast.cli.tree import ROOT
 from msmq_fast.client import sync
 from msmq_fast.protocol.errors import TransactionSequence
 from msmq_fast.terminal.commands import Command, parse, walk
-from tests.support.processes.servers import Server, command, data_directory
+from tests.support.processes.servers import Server, command
 
 GOLDENS = Path(__file__).parent / "goldens"
 GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -39,16 +38,6 @@ VOLATILE = {
 WITHOUT = {"serve", "help", "completion", "config schema"}
 """Commands without JSON. The goldens of all but `serve` are text files, or the published schema."""
 SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "msmq-fast.schema.json"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with data_directory() as data:
-        running = Server(data, "--name", "ALPHA").start()
-        try:
-            yield running
-        finally:
-            running.kill()
 
 
 def plain(value: Any, key: str = "", *, counters: bool = False) -> Any:

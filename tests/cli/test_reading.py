@@ -5,26 +5,15 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
 
 import pytest
 
 from msmq_fast.protocol.exits import Exit
 from tests.cli.operators import on_terminal
 from tests.support.processes import forking
-from tests.support.processes.servers import Server, data_directory, inherited
+from tests.support.processes.servers import Server, inherited
 
 BODIES = (b"one", b"\x00\xff two\n", b"")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with data_directory() as data:
-        running = Server(data, "--name", "ALPHA").start()
-        try:
-            yield running
-        finally:
-            running.kill()
 
 
 @pytest.fixture

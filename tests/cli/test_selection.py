@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from msmq_fast.protocol.exits import Exit
 from tests.support.processes import forking
-from tests.support.processes.servers import Server, data_directory, inherited
+from tests.support.processes.servers import Server, inherited
 
 FILLED = (("red 1", 3), ("blue 1", 3), ("red 2", 7), ("Red 3", 0), ("blue 2", 3), ("red 4", 3))
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with data_directory() as data:
-        running = Server(data, "--name", "ALPHA").start()
-        try:
-            yield running
-        finally:
-            running.kill()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import base64
 import json
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,6 @@ from msmq_fast import Access, errors, sync
 from msmq_fast.protocol.exits import Exit
 from tests.support.processes.contract import JSON_KEYS
 from tests.support.processes.servers import Server, command, data_directory
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with data_directory() as data:
-        running = Server(data, "--name", "ALPHA").start()
-        try:
-            yield running
-        finally:
-            running.kill()
 
 
 @pytest.fixture

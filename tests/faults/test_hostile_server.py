@@ -47,10 +47,12 @@ def test_every_hostile_packet_once() -> None:
 @pytest.mark.long(seconds=420)
 @pytest.mark.timeout(1500)
 def test_memory_after_a_million_hostile_packets() -> None:
-    """Each packet in a session of its own, again and again: after 10^6 no larger than after 10^4."""
+    """Each packet in a session of its own, again and again: memory fills up in the first 10^5 packets, by a
+    few megabytes, and then stays as it is: the next 900,000 packets cost less than five bytes each.
+    """
     now = int(time.time())
     cases = corpus(now)
-    early, many, slice_size = 10_000, 1_000_000, 10_000
+    early, full, many, slice_size = 10_000, 100_000, 1_000_000, 10_000
     # The witness brings a new peer every half second; the queues for their OrderAcks must not stay for a day.
     with target(MSMQ_FAST_QUEUE_MANAGER__OUTGOING_IDLE="5") as server:
         resident: dict[int, int] = {}
@@ -61,7 +63,7 @@ def test_memory_after_a_million_hostile_packets() -> None:
             for sent in range(slice_size, many + 1, slice_size):
                 await attack.run(itertools.islice(endless, slice_size))
                 await attack.settle()
-                if sent == early or sent % 100_000 == 0:
+                if sent == early or sent % full == 0:
                     resident[sent] = await asyncio.to_thread(server.resident)
                 assert not attack.complaints, attack.complaints[:20]
             return attack.complaints
@@ -71,7 +73,10 @@ def test_memory_after_a_million_hostile_packets() -> None:
         took = time.monotonic() - began
         print({count: f"{size / MIB:.1f} MiB" for count, size in resident.items()}, f"in {took:.0f} s")
         server.settled()
-        assert resident[many] - resident[early] < 10 * MIB
+        # Measured: 71 MiB, 80 to 82, 81 to 83. The heaps of the allocators and the connection histories of the
+        # witness's queues have reached their size after some 40,000 packets.
+        assert resident[full] - resident[early] < 16 * MIB
+        assert resident[many] - resident[full] < 4 * MIB
         rounds, rest = divmod(many, len(cases))
         expected = totals([case.expected for case in cases * rounds + cases[:rest]])
         assert server.refusals() == expected

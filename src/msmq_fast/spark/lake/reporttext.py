@@ -40,7 +40,7 @@ def _reasons(found: dict[str, Any]) -> Iterator[str]:
     for row in found["coverage"]:
         yield from _holes(row)
     if not found["coverage"]:
-        yield "there is no record of which events the lake has"
+        yield "the lake does not record which events it contains"
     if found["counters_differing"]:
         yield f"{len(found['counters_differing'])} queues differ from the sum of their events"
     if found["counters_unproven"]:
