@@ -236,17 +236,22 @@ static int compare_items(const void *left, const void *right) {
     return compare_keys(a->key, a->key_len, b->key, b->key_len);
 }
 
-static MemItem *view_next(MemView *view) {
-    if (view->count == view->room) {
-        size_t room = view->room ? view->room * 2 : 64;
-        void *moved = realloc(view->items, room * sizeof(MemItem));
-        if (!moved)
-            return NULL;
-        view->items = moved;
-        view->room = room;
-    }
-    return &view->items[view->count];
+/* Room for `wanted` items. 0, or ENOMEM. */
+static int view_reserve(MemView *view, size_t wanted) {
+    size_t room = view->room ? view->room : 64;
+    if (wanted <= view->room)
+        return 0;
+    while (room < wanted)
+        room *= 2;
+    void *moved = realloc(view->items, room * sizeof(MemItem));
+    if (!moved)
+        return ENOMEM;
+    view->items = moved;
+    view->room = room;
+    return 0;
 }
+
+static MemItem *view_next(MemView *view) { return view_reserve(view, view->count + 1) ? NULL : &view->items[view->count]; }
 
 /* Adds the entries of `table` with lower <= key < upper (upper NULL: no end) that `above` does not shadow. 0, or ENOMEM. */
 static int view_collect(MemView *view, const Generation *gen, const Generation *above, int table, const uint8_t *lower, size_t lower_len,
@@ -267,23 +272,38 @@ static int view_collect(MemView *view, const Generation *gen, const Generation *
     return 0;
 }
 
-static void view_sort(MemView *view) {
-    if (view->count > 1)
-        qsort(view->items, view->count, sizeof(MemItem), compare_items);
+static void sort_items(MemItem *items, size_t count) {
+    for (size_t i = 1; i < count; i++) {
+        if (compare_items(&items[i - 1], &items[i]) > 0) {
+            qsort(items, count, sizeof(MemItem), compare_items);
+            return;
+        }
+    }
 }
 
-/* Collects every entry, in the order in which LMDB stores them fastest. Returns 0, or ENOMEM. */
+static void view_sort(MemView *view) { sort_items(view->items, view->count); }
+
+/* Collects every entry, in the order in which LMDB stores them fastest. Returns 0, or ENOMEM.
+ * The entries are dealt out to their tables first: most tables got their keys in ascending order, and need no sorting. */
 static int view_all(MemView *view, const Generation *gen) {
-    for (size_t i = 0; i < gen->count; i++) {
-        MemItem *item;
-        if (gen->entries[i].state == MEM_GONE)
-            continue;
-        if (!(item = view_next(view)))
-            return ENOMEM;
-        fill_item(gen, &gen->entries[i], item);
-        view->count++;
+    size_t end[MEM_TABLES] = {0}, total = 0;
+    for (size_t i = 0; i < gen->count; i++)
+        end[gen->entries[i].table] += gen->entries[i].state != MEM_GONE;
+    for (int table = 0; table < MEM_TABLES; table++) {
+        size_t count = end[table];
+        end[table] = total;
+        total += count;
     }
-    view_sort(view);
+    if (view_reserve(view, total))
+        return ENOMEM;
+    for (size_t i = 0; i < gen->count; i++) {
+        const MemEntry *entry = &gen->entries[i];
+        if (entry->state != MEM_GONE)
+            fill_item(gen, entry, &view->items[end[entry->table]++]);
+    }
+    view->count = total;
+    for (size_t table = 0, start = 0; table < MEM_TABLES; start = end[table++])
+        sort_items(view->items + start, end[table] - start);
     return 0;
 }
 
