@@ -14,8 +14,10 @@
 
 cimport cython
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint64_t
+from libc.string cimport memcpy
 
 
 cdef struct UndoEntry:
@@ -40,8 +42,32 @@ cdef class UndoLog:
     cdef size_t _used, _data_room
     cdef int depth              # of the writer's units; 0: nothing is logged
     cdef bint _rolling
-    # Copies `size` bytes at `data`; `kept` may be None. Call it before the change, or directly after it.
-    cdef int add(self, Undoable owner, uint64_t token, const void* data, size_t size, object kept) except -1
+
+    # Copies `size` bytes at `data`; `kept` may be None. Call it before the change, or directly after it. Inline: a message adds several
+    # entries of constant sizes, for which a call of memcpy would cost more than the rest.
+    cdef inline int add(self, Undoable owner, uint64_t token, const void* data, size_t size, object kept) except -1:
+        cdef UndoEntry* entry
+        if self.depth == 0 or self._rolling:
+            return 0
+        if self.count == self._room or self._used + size > self._data_room:
+            self._grow(size)
+        entry = &self._entries[self.count]
+        entry.owner = <PyObject*>owner
+        entry.kept = NULL
+        entry.token = token
+        entry.at = self._used
+        entry.size = size
+        memcpy(self._data + self._used, data, size)
+        Py_INCREF(owner)
+        if kept is not None:
+            Py_INCREF(kept)
+            entry.kept = <PyObject*>kept
+        self._used += (size + 7) & ~<size_t>7
+        self.count += 1
+        return 0
+
+    # Makes room for one more entry with `size` bytes.
+    cdef int _grow(self, size_t size) except -1
     # Undoes the entries after the first `count`. Raises what entries raised, after all have run.
     cdef int roll_back(self, size_t count) except -1
     cdef void clear(self) noexcept

@@ -1,8 +1,7 @@
 """The undo log of units of work, see undo.pxd."""
 
-from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
+from cpython.ref cimport Py_DECREF, Py_XDECREF
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy
 
 
 cdef class Undoable:
@@ -33,12 +32,9 @@ cdef class UndoLog:
     def __len__(self) -> int:
         return self.count
 
-    cdef int add(self, Undoable owner, uint64_t token, const void* data, size_t size, object kept) except -1:
+    cdef int _grow(self, size_t size) except -1:
         cdef size_t room
         cdef void* grown
-        cdef UndoEntry* entry
-        if self.depth == 0 or self._rolling:
-            return 0
         if self.count == self._room:
             room = self._room * 2 if self._room else 64
             grown = realloc(self._entries, room * sizeof(UndoEntry))
@@ -53,18 +49,6 @@ cdef class UndoLog:
                 raise MemoryError("no memory to undo a unit of work")
             self._data = <uint8_t*>grown
             self._data_room = room
-        entry = &self._entries[self.count]
-        entry.owner = <PyObject*>owner
-        entry.kept = NULL if kept is None else <PyObject*>kept
-        entry.token = token
-        entry.at = self._used
-        entry.size = size
-        memcpy(self._data + self._used, data, size)
-        Py_INCREF(owner)
-        if kept is not None:
-            Py_INCREF(kept)
-        self._used += (size + 7) & ~<size_t>7
-        self.count += 1
         return 0
 
     cdef int roll_back(self, size_t count) except -1:
