@@ -6,6 +6,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.stddef cimport size_t
 from libc.stdint cimport uint16_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp
 from msmq_fast._native.batch cimport STATUS_OK, CommitListener, in_unit
 from msmq_fast._native.framing cimport SOURCE_OFFSET, UserMessage, parse_user_message
 from msmq_fast._native.ledgerbase cimport (
@@ -59,37 +60,111 @@ cdef class Withdrawal(CommitListener):
         return 0
 
 
-def survey(QueueCore core not None, uint64_t after, uint64_t upto, size_t count) -> list:
-    """Returns available messages in the order of their arrival, as (lookup id, packet size in bytes, arrival in Unix microseconds,
-    MessageClass).
+cdef enum:
+    EXAMINED = 32768                # slots that one call of `survey` looks at
 
-    The MessageClass of a dead letter is the reason why it became one; that of any other message is its own class. Returns at most `count`
-    messages, whose arrival sequence is greater than `after` and not greater than `upto`.
+cdef struct Wanted:
+    uint64_t since, until           # arrival in Unix microseconds, both included
+    int message_class               # -1: any
+    const uint8_t* identifier       # source GUID and ordinal, 20 bytes; NULL: any
+
+
+def survey(
+    QueueCore core not None,
+    uint64_t after,
+    uint64_t upto,
+    size_t count,
+    *,
+    int priority=-1,
+    int message_class=-1,
+    uint64_t since=0,
+    uint64_t until=0xFFFFFFFFFFFFFFFF,
+    bytes identifier=None,
+    list keys=None,
+) -> tuple:
+    """Finds available messages whose arrival sequence is greater than `after` and not greater than `upto`, in the order of their arrival.
+
+    The other arguments select messages: by `priority`, by MessageClass (that of a dead letter is the reason why it became one; that of any
+    other message is its own class), by arrival in Unix microseconds (both ends included), by message identifier (20 bytes: source GUID,
+    ordinal as u32 little-endian), or those of `keys`, lookup ids sorted by arrival sequence. -1 and None select all.
+
+    Returns (messages, reached, finished): at most `count` messages, as (lookup id, packet size in bytes); the arrival sequence up to which
+    the queue was examined, where the next call continues; and whether no message is left behind it. Raises ValueError for an identifier
+    that does not have 20 bytes.
     """
     cdef Slot* heads[BANDS]
     cdef Slot* slot = NULL
-    cdef size_t number, best
+    cdef Wanted wanted = Wanted(since, until, message_class, NULL)
+    cdef size_t band, best = BANDS, examined = 0, given = 0
     cdef uint64_t key
     cdef list result = []
+    if identifier is not None:
+        if len(identifier) != 20:
+            raise ValueError("a message identifier has 20 bytes")
+        wanted.identifier = <const uint8_t*>PyBytes_AS_STRING(identifier)
     after = min(after, SEQUENCE_MASK)
-    for number in range(BANDS):
-        heads[number] = _next_in_band(core.positions, <uint64_t>number << 56 | after)
-    while <size_t>len(result) < count:
-        best = BANDS
-        for number in range(BANDS):
-            if heads[number] != NULL and (
-                best == BANDS or heads[number].key & SEQUENCE_MASK < heads[best].key & SEQUENCE_MASK
-            ):
-                best = number
-        if best == BANDS:
-            break
-        slot = heads[best]
+    for band in range(BANDS):
+        heads[band] = NULL
+        if keys is None and (priority < 0 or band == <size_t>(7 - priority)):
+            heads[band] = _next_in_band(core.positions, <uint64_t>band << 56 | after)
+    while True:
+        if keys is None:
+            best = _earliest(heads)
+            slot = heads[best] if best < BANDS else NULL
+        else:
+            slot = _next_of_keys(core.positions, keys, &given, after, priority)
+        if slot == NULL or slot.key & SEQUENCE_MASK > upto:
+            return result, after, True
+        if <size_t>len(result) == count or examined == EXAMINED:
+            return result, after, False
         key = slot.key
-        if key & SEQUENCE_MASK > upto:
-            break
-        result.append((key, slot.size, slot.arrived, slot.reason or slot.message_class))
-        heads[best] = _next_in_band(core.positions, key)
-    return result
+        after = key & SEQUENCE_MASK
+        examined += 1
+        if _fits(core, slot, &wanted):
+            result.append((key, slot.size))
+        if keys is None:
+            heads[best] = _next_in_band(core.positions, key)
+
+
+cdef inline size_t _earliest(Slot** heads) noexcept:
+    """Returns the number of the band whose head arrived first; BANDS if all are NULL."""
+    cdef size_t band, best = BANDS
+    for band in range(BANDS):
+        if heads[band] != NULL and (best == BANDS or heads[band].key & SEQUENCE_MASK < heads[best].key & SEQUENCE_MASK):
+            best = band
+    return best
+
+
+cdef Slot* _next_of_keys(PositionList positions, list keys, size_t* given, uint64_t after, int priority) except? NULL:
+    """Returns the first available message of `keys`, from the index `given` on, that arrived after `after`, and increases `given` beyond it.
+    NULL if there is none.
+    """
+    cdef Slot* slot = NULL
+    cdef uint64_t key
+    while given[0] < <size_t>len(keys):
+        key = keys[given[0]]
+        given[0] += 1
+        if key & SEQUENCE_MASK <= after or (priority >= 0 and key >> 56 != <uint64_t>(7 - priority)) or key >> 56 >= BANDS:
+            continue
+        slot = positions.find(key)
+        if slot != NULL and slot.state == STATE_AVAILABLE:
+            return slot
+    return NULL
+
+
+cdef inline bint _fits(QueueCore core, const Slot* slot, const Wanted* wanted) noexcept:
+    cdef int message_class = slot.reason or slot.message_class
+    return (
+        wanted.since <= slot.arrived <= wanted.until
+        and wanted.message_class in (-1, message_class)
+        and (
+            wanted.identifier == NULL
+            or (
+                memcmp(&slot.ordinal, wanted.identifier + 16, 4) == 0
+                and memcmp(core.ledger.sources.guid(slot.source), wanted.identifier, 16) == 0
+            )
+        )
+    )
 
 
 cdef Slot* _next_in_band(PositionList positions, uint64_t key) noexcept:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import msmq_fast
 from msmq_fast import Access, Connection, Message, errors
 from msmq_fast.app.handlers import administration
+from msmq_fast.cli.messageid import message_id
 from msmq_fast.client.exchange import Filter
 from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo, QueueProperties, TransactionInfo
 from msmq_fast.protocol.security import AccessDecision, AccessEntry, AccessList
@@ -60,6 +62,54 @@ async def test_messages_in_batches(server: Server, connection: Connection) -> No
         incoming = await messages.open_import(bytes(15) + b"1")
         assert await incoming.put("later", rest.messages, skip=True) == (0, 3)
         await incoming.end()
+
+
+@connected
+async def test_fields_of_a_filter(server: Server, connection: Connection) -> None:
+    await connection.admin.queues.create("orders")
+    browse = connection.admin.messages.browse
+    async with connection.open("orders") as orders:
+        sent = [
+            await orders.send(b"", label=str(number), priority=number, correlation_id=bytes([number]) * 20)
+            for number in range(5)
+        ]
+
+        async def labels(**fields: Any) -> list[str]:
+            page = await browse(orders, Filter(**fields))
+            ids = [message.lookup_id for message in page.messages]
+            return [(await orders.lookup(lookup_id)).label for lookup_id in ids]
+
+        assert await labels(id=message_id(sent[3])) == ["3"]
+        assert await labels(correlation_id=b"\2" * 20) == ["2"]
+        assert await labels(priority=4) == ["4"]
+        assert await labels(priority=4, label="[0-3]") == []
+        everything = await browse(orders)
+        ids = tuple(message.lookup_id for message in everything.messages)
+        assert await labels(lookup_ids=(ids[4], ids[1], ids[1], 2**64 - 1)) == ["1", "4"]
+        assert await labels(lookup_ids=()) == []
+        assert await labels(lookup_ids=tuple(range(10_000))) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"id": b"short"}, "id must have 20 bytes, not 5"),
+        ({"correlation_id": bytes(21)}, "correlation_id must have 20 bytes, not 21"),
+        ({"priority": 8}, "priority must be a whole number from 0, at most 7"),
+        ({"lookup_ids": tuple(range(10_001))}, "lookup_ids may have at most 10000 entries, not 10001"),
+        ({"lookup_ids": (1, "2")}, "a lookup id must be a whole number from 0"),
+        ({"lookup_ids": (1, True)}, "a lookup id must be a whole number from 0"),
+    ],
+)
+def test_a_filter_that_is_not_valid(tmp_path: Path, fields: dict[str, Any], expected: str) -> None:
+    @connected
+    async def check(server: Server, connection: Connection) -> None:
+        await connection.admin.queues.create("orders")
+        async with connection.open("orders") as orders:
+            with pytest.raises(errors.InvalidParameter, match=expected):
+                await connection.admin.messages.browse(orders, Filter(**fields))
+
+    check(tmp_path)
 
 
 @connected

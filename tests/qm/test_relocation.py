@@ -95,12 +95,18 @@ def test_what_was_verified_when_it_came_may_go_where_that_is_demanded(world: Wor
 def test_batches_follow_arrival_and_end_at_the_bound(world: World) -> None:
     fill(world, 20)
     core = world.manager.find("source").core
-    keys = [key for key, *_ in survey(core, 0, SEQUENCE_MASK, 100)]
+
+    def examined(after: int, upto: int) -> list[int]:
+        found, _, finished = survey(core, after, upto, 100)
+        assert finished
+        return [key for key, _ in found]
+
+    keys = examined(0, SEQUENCE_MASK)
     assert [key & SEQUENCE_MASK for key in keys] == sorted(key & SEQUENCE_MASK for key in keys)
     assert len(keys) == 20
     middle = keys[9] & SEQUENCE_MASK
-    assert [key for key, *_ in survey(core, 0, middle, 100)] == keys[:10]
-    assert [key for key, *_ in survey(core, middle, SEQUENCE_MASK, 100)] == keys[10:]
+    assert examined(0, middle) == keys[:10]
+    assert examined(middle, SEQUENCE_MASK) == keys[10:]
     page = world.finish(browse(core, Stretch(Selection(), limit=7)))
     assert (len(page.messages), page.finished, page.next) == (7, False, keys[6] & SEQUENCE_MASK)
 

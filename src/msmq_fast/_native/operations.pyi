@@ -13,7 +13,19 @@ class Identifiers:
 
 class Withdrawal(CommitListener): ...
 
-def survey(core: QueueCore, after: int, upto: int, count: int) -> list[tuple[int, int, int, int]]: ...
+def survey(
+    core: QueueCore,
+    after: int,
+    upto: int,
+    count: int,
+    *,
+    priority: int = -1,
+    message_class: int = -1,
+    since: int = 0,
+    until: int = 0xFFFF_FFFF_FFFF_FFFF,
+    identifier: builtins.bytes | None = None,
+    keys: list[int] | None = None,
+) -> tuple[list[tuple[int, int]], int, bool]: ...
 def is_transactional(packet: builtins.bytes) -> bool: ...
 def place(core: QueueCore, entries: list[tuple[builtins.bytes, int, int, int, int]]) -> list[int]: ...
 def withdraw(core: QueueCore, keys: list[int], event: int) -> int: ...

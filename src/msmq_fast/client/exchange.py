@@ -17,12 +17,19 @@ from msmq_fast.protocol.frames import Frame
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Selects messages: a pattern for the label, a message class, arrival times in Unix microseconds."""
+    """Selects messages; each must match all that is not None: a pattern for the label, the message class,
+    arrival times in Unix microseconds, the message identifier and the correlation identifier (20 bytes each),
+    the priority, or at most 10,000 lookup ids.
+    """
 
     label: str | None = None
     message_class: int | None = None
     since_us: int | None = None
     until_us: int | None = None
+    id: bytes | None = None
+    correlation_id: bytes | None = None
+    priority: int | None = None
+    lookup_ids: tuple[int, ...] | None = None
 
     def to_wire(self) -> dict[str, Any]:
         """Return the filter as a map in the form of the application protocol."""
@@ -31,6 +38,10 @@ class Filter:
             "class": self.message_class,
             "since": self.since_us,
             "until": self.until_us,
+            "id": self.id,
+            "correlation_id": self.correlation_id,
+            "priority": self.priority,
+            "lookup_ids": self.lookup_ids,
         }
         return {name: value for name, value in given.items() if value is not None}
 

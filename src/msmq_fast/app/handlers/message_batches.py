@@ -17,7 +17,16 @@ from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.operator.importing import Entry, Import
 from msmq_fast.qm.operator.jobs import Progress, check_job
 from msmq_fast.qm.operator.relocation import Outcome, relocate
-from msmq_fast.qm.queues.browse import EVER, SEQUENCE_MASK, Page, Selection, Stretch, browse
+from msmq_fast.qm.queues.browse import (
+    EVER,
+    MAX_LOOKUP_IDS,
+    SEQUENCE_MASK,
+    Page,
+    Selection,
+    Stretch,
+    browse,
+    lookup_order,
+)
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
 
 MAX_IMPORTS: Final = 16  # of one connection at once
 _MAX_PATTERN: Final = 249  # characters, as a label
+_NO_ID: Final = bytes(20)  # the length of message identifiers
 _U64: Final = 0xFFFF_FFFF_FFFF_FFFF
 _HANDLE = Field("handle", int)
 _FILTER = Field("filter", dict, default={})
@@ -36,7 +46,12 @@ _FILTER_FIELDS = {
     "class": Field("class", int, maximum=0xFFFF),
     "since": Field("since", int, maximum=_U64),
     "until": Field("until", int, maximum=_U64),
+    "id": Field("id", bytes),
+    "correlation_id": Field("correlation_id", bytes),
+    "priority": Field("priority", int, maximum=7),
+    "lookup_ids": Field("lookup_ids", list),
 }
+_LOOKUP_ID = Field("a lookup id", int, maximum=_U64)
 
 
 def _selection(given: dict[Any, Any]) -> Selection:
@@ -47,7 +62,25 @@ def _selection(given: dict[Any, Any]) -> Selection:
     label = checked.get("label")
     if label is not None and len(label) > _MAX_PATTERN:
         raise InvalidParameter(f"label: a pattern may have at most {_MAX_PATTERN} characters")
-    return Selection(label, checked.get("class"), checked.get("since", 0), checked.get("until", EVER))
+    for name in ("id", "correlation_id"):
+        if len(checked.get(name, _NO_ID)) != len(_NO_ID):
+            raise InvalidParameter(f"{name} must have {len(_NO_ID)} bytes, not {len(checked[name])}")
+    return Selection(
+        label,
+        checked.get("class"),
+        checked.get("since", 0),
+        checked.get("until", EVER),
+        checked.get("id"),
+        checked.get("correlation_id"),
+        checked.get("priority"),
+        _lookup_ids(checked["lookup_ids"]) if "lookup_ids" in checked else None,
+    )
+
+
+def _lookup_ids(given: list[Any]) -> tuple[int, ...]:
+    if len(given) > MAX_LOOKUP_IDS:
+        raise InvalidParameter(f"lookup_ids may have at most {MAX_LOOKUP_IDS} entries, not {len(given)}")
+    return lookup_order(map(_LOOKUP_ID.check, given))
 
 
 def _stretch(session: Session, given: dict[Any, Any], after: int, upto: int, limit: int) -> Stretch:
