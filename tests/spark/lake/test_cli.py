@@ -17,8 +17,8 @@ from msmq_fast.spark.lake import session
 from msmq_fast.spark.lake.failures import explained
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.main import COMMAND, main
-from tests.spark.fakequeues import Queue
-from tests.spark.fakeserver import FakeServer, serving
+from tests.spark.fakeserver import serving
+from tests.spark.lake.leases import leased
 
 
 @pytest.fixture(autouse=True)
@@ -170,28 +170,6 @@ def test_a_file_that_is_no_parquet_is_one_line(tmp_path: Path, capsys: pytest.Ca
     assert code == Exit.FAILURE
     assert "part.parquet" in text
     assert "msmq-lake verify" in text
-
-
-def leased(server: FakeServer, checkpoint: Path) -> tuple[Queue, tuple[str, ...]]:
-    """A queue of five messages of which a query leased four and planned a batch of three; the verb that
-    settles it. A file in `commits` commits the batch.
-    """
-    manager = server.manager
-    queue = manager.create("leased")
-    for number in range(5):
-        manager.send("leased", b"%d" % number)
-    manager.lease("job", "leased", 4, 0, 600.0)
-    spot = {"path": queue.path, "from": 1, "to": 4, "rows": 3, "late": 0}
-    offset = {
-        "v": 1,
-        "mode": "remove",
-        "qms": {manager.guid: {"name": "fake", "inc": 1, "start": 1, "q": {queue.guid: spot}}},
-    }
-    for name in ("offsets", "commits"):
-        (checkpoint / name).mkdir(parents=True)
-    (checkpoint / "offsets" / "0").write_text(f"v1\n{{}}\n{json.dumps(offset)}")
-    settle = ("settle", "--checkpoint", str(checkpoint), "--url", server.url, "--subscription", "job")
-    return queue, settle
 
 
 def test_settle_takes_what_is_committed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

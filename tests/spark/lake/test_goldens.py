@@ -9,14 +9,20 @@ import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import session, silver
 from msmq_fast.spark.lake.layout import Lake
-from msmq_fast.spark.lake.main import main
+from msmq_fast.spark.lake.main import COMMAND, main
+from msmq_fast.terminal.commands import Command
+from msmq_fast.terminal.parser import Parser
+from tests.spark import realserver
+from tests.spark.fakeserver import serving
 from tests.spark.lake.lakes import write_batch
+from tests.spark.lake.leases import leased
 from tests.spark.lake.undelivered import Traffic
 
 if TYPE_CHECKING:
@@ -40,6 +46,28 @@ def kinds(value: Any) -> Any:
     return None if value is None else f"<{type(value).__name__}>"
 
 
+class Runner:
+    """Runs commands and compares their JSON with the files."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.wrong: list[str] = []
+
+    def check(self, verb: str, *words: str) -> None:
+        """Run one command, whose audit may fail, and note in `wrong` if its JSON differs from its file."""
+        self._capsys.readouterr()
+        assert main([verb, *words, "--json"]) in (Exit.OK, Exit.FAILURE)
+        lines = self._capsys.readouterr().out.splitlines()
+        text = "".join(json.dumps(kinds(json.loads(line)), indent=1) + "\n" for line in lines)
+        assert text, f"{verb} printed no JSON"
+        file = GOLDENS / f"{verb}.json"
+        if os.environ.get("MSMQ_FAST_WRITE_GOLDENS"):
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+        elif file.read_text() != text:
+            self.wrong.append(f"{file.name}:\n{text}")
+
+
 def test_the_json_of_the_lake(
     small: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -49,16 +77,44 @@ def test_the_json_of_the_lake(
     write_batch(lake, "events", 0, traffic.rows())
     write_batch(lake, "counters", 0, traffic.told())
     silver.merge(small, lake)
-    wrong = []
+    goldens = Runner(capsys)
     for verb in ("audit", "report", "compact", "verify"):
-        capsys.readouterr()
-        assert main([verb, "--lake", lake.root, "--json"]) in (Exit.OK, Exit.FAILURE)
-        lines = capsys.readouterr().out.splitlines()
-        text = "".join(json.dumps(kinds(json.loads(line)), indent=1) + "\n" for line in lines)
-        file = GOLDENS / f"{verb}.json"
-        if os.environ.get("MSMQ_FAST_WRITE_GOLDENS"):
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(text)
-        elif file.read_text() != text:
-            wrong.append(f"{file.name}:\n{text}")
-    assert not wrong, "\n".join(wrong)
+        goldens.check(verb, "--lake", lake.root)
+    assert not goldens.wrong, "\n".join(goldens.wrong)
+
+
+def test_the_json_of_commands_that_read_or_write_queues(
+    small: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session, "start", lambda name: small)
+    goldens = Runner(capsys)
+    root = str(tmp_path / "lake")
+    with realserver.running() as server:
+        for name in ("orders", "again", "imported"):
+            server.create(name)
+        server.send("orders", [b"one", b"two"], label="order")
+        goldens.check("archive", "--lake", root, "--url", server.url)
+        wanted = ("--url", server.url, "--to", "again", "--where", "queue like '%orders%'")
+        goldens.check("replay", "--lake", root, *wanted)
+        assert server.count("again") == 2
+        rows = tmp_path / "rows.jsonl"
+        message = {"message_id": f"{{{UUID(int=10)}}}\\1", "label": "L", "body_b64": "YQ=="}
+        rows.write_text(json.dumps(message) + "\n")
+        goldens.check("import", str(rows), "--url", server.url, "--to", "imported", "--apply")
+        assert server.count("imported") == 1
+    with serving() as fake:
+        queue, (verb, *settle) = leased(fake, tmp_path / "checkpoint")
+        (tmp_path / "checkpoint" / "commits" / "0").write_text("v1\n{}")
+        goldens.check(verb, *settle)
+        assert len(queue.held) == 2
+    assert not goldens.wrong, "\n".join(goldens.wrong)
+
+
+def test_every_command_of_the_lake_has_a_golden() -> None:
+    """Each command of the group has --json, and a file that a test above compares."""
+    for name, command in COMMAND.commands.items():
+        assert isinstance(command, Command)
+        parser = Parser(prog=name)
+        command.add_arguments(parser)
+        assert "--json" in parser.format_help(), name
+    assert {file.stem for file in GOLDENS.glob("*.json")} == set(COMMAND.commands)
