@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from msmq_fast.server.runtime.stalls import LONGEST
 from tests.support.processes import forking
 from tests.support.processes.servers import Server, data_directory
 
@@ -74,19 +75,37 @@ def test_the_page_shows_the_unit() -> None:
 
 
 def test_the_server_is_started_as_it_behaves() -> None:
-    """It does not notify systemd, and stays in the foreground."""
-    assert directives()["Type"] == ["exec"]
+    """It notifies systemd (tests/server/test_service_manager.py), and stays in the foreground."""
+    found = directives()
+    assert found["Type"] == ["notify"]
+    assert found["ExecReload"] == ["/bin/kill -HUP $MAINPID"]
+    # A stall of the loop is a warning long before it is a reason to end the process.
+    assert int(found["WatchdogSec"][0]) >= 10 * LONGEST
 
 
-@pytest.mark.needs("systemd-analyze")
-def test_systemd_understands_the_unit(tmp_path: Path) -> None:
-    there = tmp_path / UNIT.name
+def analyzed(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """What `systemd-analyze` says of the unit."""
+    there = folder / UNIT.name
     program = r"(?m)^ExecStart=\S+"  # systemd looks whether it can be executed
     there.write_text(re.sub(program, f"ExecStart={sys.executable}", UNIT.read_text(encoding="utf-8")))
-    done = subprocess.run(
-        ["systemd-analyze", "verify", str(there)], capture_output=True, text=True, timeout=60, check=False
-    )
+    command = ["systemd-analyze", *arguments, str(there)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.long(seconds=2)
+@pytest.mark.needs("systemd-analyze")
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    done = analyzed(tmp_path, "verify")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.long(seconds=2)
+@pytest.mark.needs("systemd-analyze")
+def test_systemd_finds_the_unit_little_exposed(tmp_path: Path) -> None:
+    """2.0 of 10 at most."""
+    done = analyzed(tmp_path, "security", "--offline=true", "--threshold=20", "--no-pager")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Overall exposure level for msmq-fast.service: 1." in done.stdout
 
 
 @pytest.mark.needs(rights=["memory deny write execute"])

@@ -21,6 +21,7 @@ from msmq_fast.app.service import Counters
 from msmq_fast.config.sections import Config
 from msmq_fast.protocol.errors import InvalidParameter
 from msmq_fast.qm.manager import QueueManager
+from msmq_fast.qm.timed import Timed
 from msmq_fast.server.access import AccessControl
 from msmq_fast.server.admin.front_end import ADMIN, AdminFrontEnd
 from msmq_fast.server.admin.view import Figures, ServerView
@@ -319,7 +320,7 @@ class Assembly:
                 messages_in=lambda: mqqb.messages_in,
                 messages_out=lambda: outgoing.messages_out,
                 space=lambda: self._disk.space,
-                not_ready=self._why_not_ready,
+                not_ready=self.why_not_ready,
                 denied=lambda: runtime.access.audit.total,
                 streams=lambda: mqqb.streams,
                 order_acks=lambda: mqqb.order_acks,
@@ -398,6 +399,10 @@ class Assembly:
 
     # --------------------------------------------------------------------------------------------------- run
 
+    def add_timed(self, timed: Timed) -> None:
+        """Handle the deadlines of `timed` in the commit loop, from now on. Call it after `start`."""
+        self._runtime.commit_loop.add(timed)
+
     def _tick(self) -> None:
         self._manager.ledger.tick(self._clock.wall_us())
 
@@ -422,7 +427,8 @@ class Assembly:
         if self._load is not None:
             yield from self.reload().labelled()
 
-    def _why_not_ready(self) -> str | None:
+    def why_not_ready(self) -> str | None:
+        """Return the reason that `/readyz` gives; None while the server is ready."""
         stalled = self._stalls.why_not_ready if self._stalls is not None else None
         return self._not_ready or self._manager.flow.why or self._acceptors.why_failing or stalled
 

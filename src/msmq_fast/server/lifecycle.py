@@ -1,5 +1,5 @@
 """Starts a server (store, recovery, queues, listeners, ready line), runs it, and stops it in the reverse
-order.
+order. The service manager learns of each step.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from enum import Enum
 
 from msmq_fast.config.sections import Config
 from msmq_fast.server.assembly import Assembly
+from msmq_fast.server.runtime.notify import ServiceManager
 
 __all__ = ["Ending", "serve"]
 
@@ -75,11 +77,15 @@ async def serve(
     loop = asyncio.get_running_loop()
     stop = _Stop(loop, force)
     assembly = Assembly(config, loop, on_store_failure=lambda: stop.because(Ending.STORE_FAILED), load=load)
+    service_manager = ServiceManager(os.environ, time.monotonic, assembly.why_not_ready)
     try:
+        service_manager.starting()
         await assembly.start()
         _quieten_collector()
-        loop.add_signal_handler(signal.SIGHUP, assembly.reload().on_signal)
+        loop.add_signal_handler(signal.SIGHUP, service_manager.reload, assembly.reload().on_signal)
         announce(assembly.ready_line())
+        service_manager.ready()
+        assembly.add_timed(service_manager)
         _log.info("ready")
         ending = await stop.wait()
     except BaseException:
@@ -89,6 +95,7 @@ async def serve(
         # The content of the disk is unknown: acknowledge nothing more, write nothing more.
         assembly.abandon()
         return ending
+    service_manager.stopping()
     overdue = loop.call_later(config.server.drain_timeout, _overdue, force)
     try:
         await assembly.stop()
