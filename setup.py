@@ -47,6 +47,7 @@ INTERNAL = frozenset(
         "recovery",
         "removal",
         "seek",
+        "series",
         "sources",
         "staging",
         "tables",

@@ -109,6 +109,7 @@ cdef enum:
     SEQUENCE_MARGIN = 1 << 19   # a new block is reserved when fewer numbers are left
     COUNT_LIMIT = 0xFFFF        # of AbortCount and MoveCount in memory
     EVERY_STATE = 1 << STATE_AVAILABLE | 1 << STATE_LOCKED | 1 << STATE_PENDING | 1 << STATE_PURGE_PENDING
+    LATENCY_BINS = 36           # bin i: times below 2**i microseconds that no lower bin counts; the last bin has all longer ones
     MDB_CORRUPTED = -30796      # the status of bytes that cannot be a packet; lmdbapi.pxd has it for modules that call liblmdb
 
 
@@ -185,6 +186,8 @@ cdef class LedgerBase(Undoable):
     cdef readonly uint64_t discarded        # journal copies and dead letters that were discarded for lack of room
     cdef public object on_discard           # called with the ordinal of a queue that had no room for a copy, once a minute
     cdef uint32_t _discard_told
+    cdef uint64_t _latency[LATENCY_BINS]    # see note_latency
+    cdef uint64_t _latency_us               # sum of all measured times
     cdef readonly Removals removals
     cdef uint64_t next_sequence(self) except 0
     cdef int fill(self) except -1

@@ -344,6 +344,25 @@ cdef class PositionList:
             raise KeyError(key)
         other.adopt(self, slot)
 
+    def oldest(self) -> int:
+        """Returns when the oldest message that is not pending arrived, in Unix microseconds; 0 if there is none.
+
+        It examines the head of each band: the messages of a band are in the order of their arrival.
+        """
+        cdef int number
+        cdef uint64_t index, best = 0
+        cdef Band* band
+        for number in range(BANDS):
+            band = &self._bands[number]
+            if band.live == band.pending:
+                continue
+            index = band.head
+            while at(band, index).state == STATE_PENDING or at(band, index).state == STATE_DELETED:
+                index += 1
+            if best == 0 or at(band, index).arrived < best:
+                best = at(band, index).arrived
+        return best
+
     def first(self, bint pending=False) -> int | None:
         """Returns the key of the first available position (with `pending`: available or pending), or None."""
         cdef Slot* slot = self.first_takeable(pending)

@@ -11,6 +11,7 @@ from msmq_fast._native.ledgerbase cimport (
     EVENT_PURGED,
     EVENT_RECEIVED,
     EXPIRED,
+    LATENCY_BINS,
     MACHINE_QUOTA,
     QUEUE_GONE,
     QUEUE_QUOTA,
@@ -97,6 +98,11 @@ cdef class QueueBase(CommitListener):
     cdef uint32_t _fetching
     cdef uint32_t _consumed
     cdef object _fetcher
+    # Written by QueueSampler (series.pyx) only.
+    cdef readonly double in_per_second, out_per_second      # messages that arrived and left, over the last sampled interval
+    cdef uint64_t _sampled_in, _sampled_out                 # arrived_total and removed_total of the last sample
+    cdef double _activity                                   # messages that arrived or left; halves in an hour
+    cdef object _history                                    # its QueueHistory, or None
     # Adds a feed event about a message; for an arrival, with its position in its transactional sequence.
     cdef int _tell(self, int kind, const Slot* slot, bint lazy, int reason=*) except -1
     cdef int _came(self, const Slot* slot, const UserMessage* m, const char* packet, const NumberedPosition* record) except -1
@@ -204,6 +210,23 @@ cdef inline int reason_of(QueueBase core, int event) noexcept:
     if event == EVENT_PURGED:
         return REASON_DELETED if core.gone else REASON_UNSENT if core.outgoing else REASON_PURGED
     return REASON_NONE
+
+
+cdef extern from *:
+    int count_leading_zeros "__builtin_clzll"(unsigned long long value) nogil
+
+
+cdef inline void note_latency(QueueBase core, const Slot* slot, int reason) noexcept:
+    """Counts the time from the arrival of a message to its receive. A receive that is rolled back and repeated counts twice."""
+    cdef LedgerBase ledger = core.ledger
+    cdef uint64_t took
+    cdef int number
+    if reason != REASON_RECEIVED or core.role != ROLE_DESTINATION:
+        return
+    took = ledger.now_us - slot.arrived if ledger.now_us > slot.arrived else 0
+    number = 64 - count_leading_zeros(took) if took else 0
+    ledger._latency[number if number < LATENCY_BINS else LATENCY_BINS - 1] += 1
+    ledger._latency_us += took
 
 
 cdef inline void note_out_of_order(QueueBase core, const Slot* slot) noexcept:

@@ -21,6 +21,7 @@ from msmq_fast._native.ledgerbase cimport (
     OWNER_STORE,
     ACK_NEGATIVE_RECEIVE,
     ACK_POSITIVE_RECEIVE,
+    REASON_RECEIVED,
     LedgerBase,
 )
 from msmq_fast._native.numbering cimport number
@@ -38,7 +39,16 @@ from msmq_fast._native.positions cimport (
     STATE_PURGE_PENDING,
     Slot,
 )
-from msmq_fast._native.queuebase cimport Received, describe, is_packet, log_changed, mark_dead_letter, note_out_of_order, reason_of
+from msmq_fast._native.queuebase cimport (
+    Received,
+    describe,
+    is_packet,
+    log_changed,
+    mark_dead_letter,
+    note_latency,
+    note_out_of_order,
+    reason_of,
+)
 from msmq_fast._native.record cimport POSITION_FINAL, NumberedPosition
 from msmq_fast._native.removal cimport QueueRemoval, retire, retire_one, undo_side_effects
 from msmq_fast._native.tables cimport ReadListener
@@ -245,6 +255,7 @@ cdef class QueueReading(QueueRemoval):
                         continue
                     ledger.writer.delete_position(self.ordinal, slot.key)
                     ledger.writer.delete_content(slot.content_id, slot.size)
+                    note_latency(self, slot, REASON_RECEIVED)
                     if ledger.feed:
                         self._tell(EVENT_RECEIVED, slot, False)
                 else:

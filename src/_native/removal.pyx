@@ -62,6 +62,7 @@ from msmq_fast._native.queuebase cimport (
     is_packet,
     log_changed,
     log_removed,
+    note_latency,
     put_back,
     reason_of,
     stored_record,
@@ -253,6 +254,7 @@ cdef class QueueRemoval(QueueBase):
                     return 1
                 moved = apply_side_effects(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
                 slot = self.positions.find(key)
+        note_latency(self, slot, reason)
         if recoverable:
             ledger._delete_stored(self.ordinal, self.role, slot, event, reason, moved)
         if ledger.feed and event:
@@ -284,6 +286,7 @@ cdef class QueueRemoval(QueueBase):
         if self._has_side_effects(slot, reason):
             moved = apply_side_effects(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
             slot = self.positions.find(key)
+        note_latency(self, slot, reason)
         if not moved:
             ledger.writer.delete_content(slot.content_id, slot.size)
         if ledger.feed:
@@ -371,9 +374,8 @@ cdef class QueueRemoval(QueueBase):
             entry = self.sequence.find(slot.key)
         if entry != NULL and entry.flags & ENTRY_ORDERED:
             return 0    # it has arrived: it leaves with the acknowledgment of its session
-        self._erase(slot, EVENT_EXPIRED)
         self.expired_total += 1
-        return 0
+        return self._erase(slot, EVENT_EXPIRED)
 
     cdef size_t remove_keys(self, const uint64_t* keys, size_t count, uint32_t owner, int event) except? 0:
         cdef size_t number, removed = 0
@@ -383,9 +385,7 @@ cdef class QueueRemoval(QueueBase):
         try:
             for number in range(count):
                 slot = self.positions.find(keys[number])
-                if slot == NULL or slot.owner != owner:
-                    continue
-                if slot.state != STATE_LOCKED and slot.state != STATE_PURGE_PENDING:
+                if slot == NULL or slot.owner != owner or (slot.state != STATE_LOCKED and slot.state != STATE_PURGE_PENDING):
                     continue
                 # DM-124: a message that was purged while a reader held it counts as purged, whatever the reader reports.
                 purged = event == EVENT_RECEIVED and slot.state == STATE_PURGE_PENDING

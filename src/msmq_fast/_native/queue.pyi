@@ -41,6 +41,8 @@ class QueueCore(CommitListener):
     arrived_total: int
     removed_total: int
     expired_total: int
+    in_per_second: float
+    out_per_second: float
     out_of_order: int
     gone: bool
     purged_to: int

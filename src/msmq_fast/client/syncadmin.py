@@ -18,6 +18,7 @@ from msmq_fast.protocol.resources import (
     OutgoingQueueInfo,
     QueueInfo,
     QueueProperties,
+    SeriesInfo,
     SnapshotInfo,
     TransactionInfo,
 )
@@ -263,6 +264,15 @@ class Admin(Wrapper[_admin.Admin]):
         then keeps its old configuration. Raises AccessDenied.
         """
         return run(self._inner.reload())
+
+    def series(self, name: str = "", resolution: int = 5, since: int = 0) -> SeriesInfo:
+        """Return the recent history of a queue: one sample every 5 s for the last hour, or every 60 s for the
+        last day. Without a name, return that of the sum of all user queues and their subqueues.
+
+        `since` (seconds since 1970) leaves out the samples up to that time. Raises QueueNotFound,
+        AccessDenied; InvalidParameter if the resolution is neither 5 nor 60.
+        """
+        return run(self._inner.series(name, resolution, since))
 
     def trace(self, message_id: bytes) -> list[MessageEvent]:
         """Return what happened to a message at this queue manager, as far back as the event feed reaches.

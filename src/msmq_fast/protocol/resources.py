@@ -26,6 +26,7 @@ __all__ = [
     "QueueProperties",
     "ReaderInfo",
     "Resource",
+    "SeriesInfo",
     "SnapshotInfo",
     "TransactionInfo",
 ]
@@ -132,6 +133,12 @@ class QueueInfo(Resource):
         default=None, metadata={"of": IncomingTransferInfo}
     )
     """The incoming streams of a transactional queue."""
+    oldest: int = 0
+    """When the oldest message in the queue arrived; 0 if the queue is empty."""
+    in_per_second: float = 0.0
+    """Messages that arrived per second during the last sampled interval, 5 s."""
+    out_per_second: float = 0.0
+    """Messages that left for any reason (received, sent, expired, purged, moved) per second during it."""
 
 
 class QueueProperties(TypedDict, total=False):
@@ -189,6 +196,28 @@ class OutgoingQueueInfo(Resource):
     resend_interval: int = 0
     """The resend interval in seconds."""
     resend_time: int = 0
+    oldest: int = 0
+    """As the fields of QueueInfo with these names."""
+    in_per_second: float = 0.0
+    out_per_second: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesInfo(Resource):
+    """The recent history of one queue, or of the sum of all user queues and their subqueues (`name` is
+    empty), in columns of one length, oldest sample first.
+    """
+
+    name: str = ""
+    resolution: int = 5
+    """Seconds between two samples: 5 or 60."""
+    tracked: bool = False
+    """False if the queue has no history: only the most active queues have one."""
+    time: tuple[int, ...] = ()
+    messages: tuple[int, ...] = ()
+    bytes: tuple[int, ...] = ()
+    in_per_second: tuple[float, ...] = ()
+    out_per_second: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from msmq_fast.qm.operator.directorychanges import DirectoryChanges
 from msmq_fast.qm.operator.jobs import Jobs
 from msmq_fast.qm.operator.queueadmin import QueueAdmin
 from msmq_fast.qm.operator.resubmission import Resubmission
+from msmq_fast.qm.operator.series import QueueSeries
 from msmq_fast.qm.outgoing.ackpolicy import AckPolicy
 from msmq_fast.qm.outgoing.answers import AnswerQueues
 from msmq_fast.qm.outgoing.destinations import Destinations
@@ -202,6 +203,7 @@ class QueueManager:
         self.directory_changes = DirectoryChanges(self.directory, registry, self.queue_admin)
         self.jobs = Jobs(services.records, registry)
         self.resubmission = Resubmission(services, self.transactions, self._opener)
+        self.series = QueueSeries(ledger, clock, settings.metric_queues)  # its owner calls it when it is due
         self.remote: RemoteReader | None = None  # reads queues of other computers
 
         self._recovery = Recovery(

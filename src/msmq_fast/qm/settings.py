@@ -44,6 +44,7 @@ class QueueManagerSettings:
     writer_lifetime: float = 7_776_000.0  # seconds after which an idle writer is forgotten
     outgoing_idle: float = 0.0  # seconds after which an idle outgoing queue is deleted; 0: never
     answers_per_address: int = 100  # outgoing queues for acknowledgments to one unreached address
+    metric_queues: int = 100  # queues with a history of their own (QueueSeries)
     history_length: int = 10  # entries of a ConnectionHistory
     directory: DirectoryMode = DirectoryMode.EMBEDDED
     routing_server: bool = False  # forwards messages for other queue managers (QM-18)

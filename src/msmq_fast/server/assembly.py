@@ -168,6 +168,7 @@ class Assembly:
         commit_loop.watch(cast(LmdbWriter, store.writer))
         commit_loop.watch(cast(LmdbReader, store.reader))
         commit_loop.add(manager)
+        commit_loop.add(manager.series)
         commit_loop.add(access)
         commit_loop.add(security)
         self._disk = DiskGuard(

@@ -38,6 +38,7 @@ def queue_manager_settings(config: Config, *, multicast: bool = False) -> QueueM
         transaction_idle=config.queue_manager.transaction_idle,
         outgoing_idle=config.queue_manager.outgoing_idle,
         answers_per_address=config.limits.answers_per_address,
+        metric_queues=config.limits.metric_queues,
         feed=config.store.feed,
         stage_lifetime=config.bulk.stage_lifetime,
         writer_lifetime=config.bulk.writer_lifetime,

@@ -84,6 +84,20 @@ def _reload(session: Session, request_id: int, payload: memoryview) -> None:
     session.reply(request_id, dict(reload(session.identity.name)))
 
 
+def _series(session: Session, request_id: int, payload: memoryview) -> None:
+    name, resolution, since = arguments(
+        payload,
+        _NAME,
+        Field("resolution", int, default=5),
+        Field("since", int, default=0, maximum=0xFFFF_FFFF),
+    )
+    manager = session.manager
+    queue = manager.find(name) if name else None
+    if queue is not None:
+        manager.guard.read_properties(session.token, queue)
+    session.reply(request_id, manager.series.of(queue, resolution, since).as_map())
+
+
 def _create(session: Session, request_id: int, payload: memoryview) -> None:
     name, properties = arguments(payload, _NAME, _PROPERTIES)
     manager = session.manager
@@ -195,6 +209,7 @@ HANDLERS: dict[int, Handler] = {
     Frame.PING: _ping,
     Frame.STATS: _stats,
     Frame.RELOAD: _reload,
+    Frame.SERIES: _series,
     Frame.CREATE_QUEUE: _create,
     Frame.DELETE_QUEUE: _delete,
     Frame.GET_QUEUE: _get,

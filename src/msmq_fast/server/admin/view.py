@@ -181,7 +181,15 @@ class ServerView:
         return self._figures.labelled()
 
     def histograms(self) -> Iterable[Histogram]:
-        """Yield the histograms of the writer of the store; the bounds of their bins are powers of two."""
+        """Yield the histograms; the bounds of their bins are powers of two."""
+        counts, total_us = self._manager.series.latency()
+        yield _powers(
+            "latency_seconds",
+            "Time from the arrival of a message in a queue to its receive",
+            counts,
+            1e-6,
+            total_us / 1e6,
+        )
         writer = self._store.writer.statistics()
         yield _powers(
             "commit_seconds",
