@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from msmq_fast.admin.application import build
 from msmq_fast.admin.view import Histogram, Labelled
-from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo, ReaderInfo
+from msmq_fast.protocol.resources import ConnectionAttempt, OutgoingQueueInfo, QueueInfo, ReaderInfo
 
 pytestmark = pytest.mark.smoke
 
@@ -122,6 +122,29 @@ def test_metrics_carry_the_names_of_windows_exporter_and_our_own(view: FakeView)
     assert 'msmq_fast_commit_seconds_bucket{le="0.01"} 5.0' in lines
     assert 'msmq_fast_commit_seconds_bucket{le="+Inf"} 7.0' in lines
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
+
+
+def test_metrics_of_queues_and_destinations(view: FakeView) -> None:
+    view.list = [QueueInfo(f"q{n}", messages=9 - n, arrived=n, oldest=100 - n) for n in range(4)]
+    failed = ConnectionAttempt(time=1, status="failed", error=0xC00E0013)
+    queues = [
+        OutgoingQueueInfo("DIRECT=OS:a", state="waiting", messages=4, stalled="no route", history=(failed,)),
+        OutgoingQueueInfo("DIRECT=OS:b", state="connected", messages=2, no_ack_count=2, oldest=50),
+        OutgoingQueueInfo("DIRECT=OS:c", state="connected", messages=1, oldest=40),
+    ]
+    view.outgoing = lambda: queues  # type: ignore[method-assign]
+    lines = ask(view, "/metrics", limit=2)[1].splitlines()
+    assert 'msmq_fast_queue_arrived_total{name="q1"} 1.0' in lines
+    assert 'msmq_fast_queue_oldest_message_timestamp_seconds{name="q0"} 100.0' in lines
+    assert 'msmq_fast_queue_oldest_message_timestamp_seconds{name="_other"} 97.0' in lines
+    assert 'msmq_fast_destination_stalled{destination="DIRECT=OS:a"} 1.0' in lines
+    assert 'msmq_fast_destination_stalled{destination="DIRECT=OS:b"} 0.0' in lines
+    assert 'msmq_fast_destination_state{destination="DIRECT=OS:b",state="connected"} 1.0' in lines
+    assert 'msmq_fast_destination_last_error{destination="DIRECT=OS:a",error="0xC00E0013"} 1.0' in lines
+    assert 'msmq_fast_destination_unacknowledged{destination="DIRECT=OS:b"} 2.0' in lines
+    assert 'msmq_fast_destination_messages{destination="_other"} 1.0' in lines
+    assert 'msmq_fast_destination_oldest_message_timestamp_seconds{destination="_other"} 40.0' in lines
+    assert any(line.startswith('msmq_fast_build_info{version="') for line in lines)
 
 
 def test_queues_beyond_the_limit_are_summed(view: FakeView) -> None:

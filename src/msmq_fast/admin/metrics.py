@@ -11,7 +11,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from msmq_fast.admin.view import Histogram, View
-from msmq_fast.protocol.resources import QueueInfo
+from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo
+from msmq_fast.release import release
 
 __all__ = ["OTHER_QUEUES", "Metrics"]
 
@@ -28,6 +29,27 @@ _QUEUE_METRICS = (
     ("windows_msmq_bytes_in_journal_queue", "Size of the queue's journal in bytes", "journal_bytes"),
 )
 
+_QUEUE_COUNTERS = (
+    ("msmq_fast_queue_arrived", "Messages that arrived in the queue since the server started", "arrived"),
+    ("msmq_fast_queue_removed", "Messages that left the queue for any reason", "removed"),
+    ("msmq_fast_queue_expired", "Messages that expired in the queue", "expired"),
+)
+
+_DESTINATION_METRICS = (
+    ("msmq_fast_destination_messages", "Messages that wait for the destination", "messages"),
+    ("msmq_fast_destination_queued_bytes", "Bytes of messages that wait for the destination", "bytes"),
+    (
+        "msmq_fast_destination_unacknowledged",
+        "Transactional messages that the destination has not acknowledged",
+        "no_ack_count",
+    ),
+    (
+        "msmq_fast_destination_resends",
+        "Resends since the last acknowledgment of a transactional message",
+        "resend_count",
+    ),
+)
+
 
 class _Collector(Collector):
     def __init__(self, view: View, queue_limit: int) -> None:
@@ -35,8 +57,14 @@ class _Collector(Collector):
         self._queue_limit = queue_limit
 
     def collect(self) -> Iterable[Metric]:
+        build = GaugeMetricFamily(
+            "msmq_fast_build_info", "1, with the version as a label", labels=["version"]
+        )
+        build.add_metric([release()], 1)
+        yield build
         yield from self._queues()
         outgoing = list(self._view.outgoing())
+        yield from self._destinations(outgoing)
         yield GaugeMetricFamily("msmq_fast_outgoing_queues", "Outgoing queues", value=len(outgoing))
         yield GaugeMetricFamily(
             "msmq_fast_outgoing_messages",
@@ -78,10 +106,80 @@ class _Collector(Collector):
             if rest:
                 family.add_metric([OTHER_QUEUES], _sum(rest, attribute))
             yield family
+        for metric, about, attribute in _QUEUE_COUNTERS:
+            # Without a sum of the other queues: it falls when a queue gets metrics of its own.
+            counter = CounterMetricFamily(metric, about, labels=["name"])
+            for queue in named:
+                counter.add_metric([queue.name], getattr(queue, attribute))
+            yield counter
+        yield _oldest(
+            "msmq_fast_queue_oldest_message_timestamp_seconds",
+            "Arrival of the oldest message in the queue; absent if the queue is empty",
+            "name",
+            named,
+            rest,
+        )
         yield GaugeMetricFamily("msmq_fast_queues", "User and system queues", value=len(ordered))
 
+    def _destinations(self, outgoing: list[OutgoingQueueInfo]) -> Iterator[Metric]:
+        ordered = sorted(outgoing, key=lambda queue: (-queue.messages, queue.name))
+        named, rest = ordered[: self._queue_limit], ordered[self._queue_limit :]
+        for metric, about, attribute in _DESTINATION_METRICS:
+            family = GaugeMetricFamily(metric, about, labels=["destination"])
+            for queue in named:
+                family.add_metric([queue.name], getattr(queue, attribute))
+            if rest:
+                family.add_metric([OTHER_QUEUES], _sum(rest, attribute))
+            yield family
+        yield _oldest(
+            "msmq_fast_destination_oldest_message_timestamp_seconds",
+            "Arrival of the oldest message that waits for the destination; absent if none waits",
+            "destination",
+            named,
+            rest,
+        )
+        stalled = GaugeMetricFamily(
+            "msmq_fast_destination_stalled",
+            "1 if messages wait and nothing is sent to the destination",
+            labels=["destination"],
+        )
+        state = GaugeMetricFamily(
+            "msmq_fast_destination_state",
+            "1, with the state of the outgoing queue as a label",
+            labels=["destination", "state"],
+        )
+        error = GaugeMetricFamily(
+            "msmq_fast_destination_last_error",
+            "1 if the last connection attempt failed, with its HRESULT as a label",
+            labels=["destination", "error"],
+        )
+        for queue in named:
+            stalled.add_metric([queue.name], int(bool(queue.stalled and queue.messages)))
+            state.add_metric([queue.name, queue.state], 1)
+            if queue.history and queue.history[-1].error:
+                error.add_metric([queue.name, f"0x{queue.history[-1].error:08X}"], 1)
+        yield from (stalled, state, error)
 
-def _sum(queues: Iterable[QueueInfo], attribute: str) -> int:
+
+def _oldest(
+    metric: str,
+    about: str,
+    label: str,
+    named: Iterable[QueueInfo | OutgoingQueueInfo],
+    rest: Iterable[QueueInfo | OutgoingQueueInfo],
+) -> Metric:
+    """Return the arrival times of the oldest messages of the queues that are not empty."""
+    family = GaugeMetricFamily(metric, about, labels=[label])
+    for queue in named:
+        if queue.oldest:
+            family.add_metric([queue.name], queue.oldest)
+    others = [queue.oldest for queue in rest if queue.oldest]
+    if others:
+        family.add_metric([OTHER_QUEUES], min(others))
+    return family
+
+
+def _sum(queues: Iterable[QueueInfo | OutgoingQueueInfo], attribute: str) -> int:
     return sum(getattr(queue, attribute) for queue in queues)
 
 
