@@ -10,4 +10,5 @@ cdef enum:  # Table
     TABLE_QUEUE_INDEX = 6
     TABLE_DIRECTORY = 7
     TABLE_SEQUENCE = 8
-    TABLE_COUNT = 9
+    TABLE_AUDIT = 9
+    TABLE_COUNT = 10

@@ -265,7 +265,7 @@ class AppEngine:
                 return
         service, limits = self.service, self.service.limits
         try:
-            self._session = Session(self, self.identity)
+            self._session = Session(self, self.identity, self._address)
         except UsersFileError as error:
             self.break_off(request_id, AccessDenied(str(error)))
             return

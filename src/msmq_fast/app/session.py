@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from msmq_fast._native.appencode import Encoder
@@ -96,17 +96,20 @@ class Handle:
 class Session:
     """The state of one connection after its hello. The request handlers read and change it."""
 
-    def __init__(self, connection: Connection, identity: Identity) -> None:
-        """Raises UsersFileError if the identity is in a group that does not exist."""
+    def __init__(self, connection: Connection, identity: Identity, address: str = "") -> None:
+        """`address` is the network address of the peer, "" for a Unix socket. Raises UsersFileError if the
+        identity is in a group that does not exist.
+        """
         self.connection = connection
         self.service = connection.service
         self.identity = identity
         self.manager = self.service.manager
         principals = self.service.principals
         if identity.uid is not None:
-            self.token = principals.of_unix(identity.uid, identity.name)
+            token = principals.of_unix(identity.uid, identity.name)
         else:
-            self.token = principals.of_name(identity.name, identity.groups)
+            token = principals.of_name(identity.name, identity.groups)
+        self.token = replace(token, address=address or "local")
         self.handles: dict[int, Handle] = {}
         self._last_handle = 0
         self.opening = 0  # queues of other computers

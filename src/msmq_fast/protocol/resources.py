@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypedDict
 
 __all__ = [
+    "AuditEntry",
     "ConnectionAttempt",
     "IncomingTransferInfo",
     "MessageEvent",
@@ -293,6 +294,32 @@ class SnapshotInfo(Resource):
     created_s: int = 0
     size: int = 0
     sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry(Resource):
+    """An entry of the audit: an administrative act, a denial, or an attempt to log on."""
+
+    number: int = 0
+    """Later entries have higher numbers; numbers may be missing."""
+    time: int = 0
+    kind: str = ""
+    """`act`, `denial` or `login`."""
+    caller: str = ""
+    """The caller's name and SID, for people."""
+    sid: str = ""
+    """The caller's SID; empty for the queue manager itself, and for a caller that is not known."""
+    address: str = ""
+    """The network address of the caller, `local` for a Unix socket; empty if the caller has none."""
+    operation: str = ""
+    object: str = ""
+    result: str = ""
+    """`done` or `failed` for an act, `denied` for a denial, `accepted` or `refused` for a log-on."""
+    detail: str = ""
+    more: int = 0
+    """Number of further entries that were left out, because the caller caused too many: the entry stands for
+    them.
+    """
 
 
 # By call, as the key `class` cannot be the name of a field.

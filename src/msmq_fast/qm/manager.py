@@ -27,6 +27,7 @@ from msmq_fast.packet.message import Message
 from msmq_fast.packet.names import FormatName
 from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.audit.trail import AuditTrail
 from msmq_fast.qm.bulk.bounds import Bounds
 from msmq_fast.qm.bulk.leases import Leases
 from msmq_fast.qm.bulk.staging import Staging
@@ -145,6 +146,8 @@ class QueueManager:
         self.ledger = ledger = services.ledger
         self.message_ordinals = services.message_ordinals
         self.guard = guard or Guard(Authorizer(Audit(clock.monotonic)), DefaultPolicy())
+        self.audit = audit = AuditTrail(services, settings.audit_entries, settings.audit_size)
+        self.guard.authorizer.audit.written.connect(audit.denied)
 
         # Queues
         self.registry = registry = QueueRegistry(services)
@@ -156,7 +159,7 @@ class QueueManager:
         self.incoming = IncomingProtocols()
         self._queue_records = QueueRecords(services)
         self.changes = QueueChanges(services, registry, self._queue_records, self.events)
-        self._housekeeping = Housekeeping(services, registry, self._queue_records, self.events)
+        self._housekeeping = Housekeeping(services, registry, self._queue_records, self.events, audit)
         self.subqueues = Subqueues(services, registry, self.changes)
         self.directory = DirectoryClient(services, registry, self.changes, self._announce, directory)
         self.connectors = Connectors(services, registry, self.changes, self.directory)
@@ -164,7 +167,7 @@ class QueueManager:
         # Messages that leave
         loopback = LoopbackDelivery(services, registry, self.connectors, self.guard, self.incoming)
         self.outgoing_queues = OutgoingQueues(
-            services, registry, self._queue_records, self.events, self.directory, loopback
+            services, registry, self._queue_records, self.events, self.directory, loopback, audit
         )
         self.answer_queues = AnswerQueues(
             services, self.outgoing_queues, self._queue_records, settings.answers_per_address
@@ -198,7 +201,7 @@ class QueueManager:
 
         # Operators
         self.queue_admin = QueueAdmin(
-            services, registry, self.changes, self.guard, self.directory, self.outgoing_queues
+            services, registry, self.changes, self.guard, self.directory, self.outgoing_queues, audit
         )
         self.directory_changes = DirectoryChanges(self.directory, registry, self.queue_admin)
         self.jobs = Jobs(services.records, registry)
@@ -215,7 +218,7 @@ class QueueManager:
             self.outgoing_queues,
             self.streams,
             self.transactions,
-            [self.leases, self.staging],
+            [audit, self.leases, self.staging],
         )
         self._timed = TimedGroup(services.faults)
         for name, timed in (
@@ -230,6 +233,7 @@ class QueueManager:
             ("FinalAcks", self.ack_policy.unsent),
             ("the directory", self.directory),
             ("leases", self.leases),
+            ("audit", audit),
         ):
             self._timed.add(name, timed)
 
@@ -287,6 +291,7 @@ class QueueManager:
         self.events.stopped()
         self.transactions.stop()
         self.staging.stop()
+        self.audit.stop()
         for queue in self.queues():
             for handle in list(queue.descriptors):
                 try:

@@ -46,6 +46,8 @@ class QueueManagerSettings:
     answers_per_address: int = 100  # outgoing queues for acknowledgments to one unreached address
     metric_queues: int = 100  # queues with a history of their own (QueueSeries)
     history_length: int = 10  # entries of a ConnectionHistory
+    audit_entries: int = 10_000  # of the ring of the audit; acts have one half
+    audit_size: int = 8 << 20  # bytes of the ring
     directory: DirectoryMode = DirectoryMode.EMBEDDED
     routing_server: bool = False  # forwards messages for other queue managers (QM-18)
     site: UUID | None = None  # Site of this computer, entered at the first start (DM-005)

@@ -1,29 +1,23 @@
 """The log of administrative acts: one line at level info for each act, with its caller, object and result.
 
-Refusals are in the same log (`audit`), at level warning. To log another act, pass its completion through
-`recorded`. Do so in code that every interface calls: in the queue manager for acts on queues, otherwise in
-the handler of the only interface that has the act.
+Refusals are in the same log (`audit`), at level warning. `qm/audit/trail.py` says how to audit another act.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final
 
 from msmq_fast.security.authorizer import entry_text
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.token import Token
-from msmq_fast.store.completion import Completion
 
-__all__ = ["permission_changes", "record", "recorded"]
+__all__ = ["permission_changes", "record"]
 
 _log = logging.getLogger("msmq_fast.audit")
 _SHOWN: Final = 10
 """Entries of an access list that one line names, at most."""
-
-T = TypeVar("T")
 
 
 def record(caller: Token | None, operation: str, target: str, result: str = "done") -> None:
@@ -33,23 +27,6 @@ def record(caller: Token | None, operation: str, target: str, result: str = "don
     name, sid = ("the queue manager", "") if caller is None else (str(caller), str(caller.user))
     fields = {"caller": name, "sid": sid, "object": target, "operation": operation, "result": result}
     _log.info("%s on %s by %s: %s", operation, target, name, result, extra={"fields": fields})
-
-
-def recorded(
-    done: Completion[T],
-    caller: Token | None,
-    operation: str,
-    target: str,
-    result: Callable[[T], str] = lambda _: "done",
-) -> Completion[T]:
-    """Log an act once it has ended, with its result or its error. Returns `done`."""
-
-    def ended(done: Completion[T]) -> None:
-        error = done.exception()
-        record(caller, operation, target, result(done.result()) if error is None else f"failed: {error}")
-
-    done.add_done_callback(ended)
-    return done
 
 
 def permission_changes(old: SecurityDescriptor, new: SecurityDescriptor) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from msmq_fast.signals import Signal
+
 __all__ = ["Audit", "AuditRecord", "log_record"]
 
 _log = logging.getLogger("msmq_fast.audit")
@@ -29,6 +31,7 @@ class AuditRecord:
     reason: str
     entry: str = ""
     detail: str = ""
+    address: str = ""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -40,6 +43,7 @@ class AuditRecord:
         return {
             "caller": self.caller,
             "sid": self.caller_sid,
+            "address": self.address,
             "object": self.target,
             "operation": self.operation,
             "rights": list(self.rights),
@@ -69,8 +73,8 @@ class _Seen:
 
 class Audit:
     """Counts refusals and writes them to the log. Of equal refusals, at most one is written every `interval`
-    seconds: `write` is called with its record and the number of equal refusals that were not written before
-    it. Times are monotonic seconds.
+    seconds: `write` is called, and then `written`, with its record and the number of equal refusals that were
+    not written before it. Times are monotonic seconds.
     """
 
     def __init__(
@@ -80,7 +84,8 @@ class Audit:
         interval: float = 10.0,
     ) -> None:
         self._monotonic = monotonic
-        self._write = write
+        self._to_log = write
+        self.written: Signal[[AuditRecord, int]] = Signal()
         self._interval = interval
         self._seen: OrderedDict[tuple[object, ...], _Seen] = OrderedDict()
         self.counts: Counter[str] = Counter()  # by operation
@@ -115,6 +120,10 @@ class Audit:
             if everything or now - seen.written >= self._interval:
                 del self._seen[key]
                 self._tell(seen)
+
+    def _write(self, record: AuditRecord, repeated: int) -> None:
+        self._to_log(record, repeated)
+        self.written(record, repeated)
 
     def _tell(self, seen: _Seen) -> None:
         if seen.unwritten:

@@ -114,7 +114,9 @@ class Authorizer:
         to an access list; `rights` is then empty.
         """
         self.audit.refused(
-            AuditRecord(str(token), str(token.user), name, operation, rights, reason, entry, detail)
+            AuditRecord(
+                str(token), str(token.user), name, operation, rights, reason, entry, detail, token.address
+            )
         )
         needs = f"needs {', '.join(rights)}" if rights else f"is refused: {reason}"
         return AccessDenied(f"{operation} on {name} {needs}")

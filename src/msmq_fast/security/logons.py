@@ -24,8 +24,9 @@ from typing import Final, TypeVar
 
 from msmq_fast.security.addresses import address_group
 from msmq_fast.security.allowance import Allowance
+from msmq_fast.signals import Signal
 
-__all__ = ["WRONG", "LogonLimits"]
+__all__ = ["WRONG", "Logon", "LogonLimits"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -55,23 +56,43 @@ class _Failures:
             self.locked_until = now + min(LONGEST, 2.0 ** min(self.count - free, 20))
 
 
+@dataclass(frozen=True, slots=True)
+class Logon:
+    """An attempt to log on. `account` is "" if the secret belongs to no account or the account is not known;
+    `method` names the secret: `a token`, `NTLM`. `refusal` is the reason, None if the log-on is accepted.
+    """
+
+    account: str
+    address: str
+    method: str
+    refusal: str | None = None
+
+
 class LogonLimits:
-    """The counts and locks of failed log-ons. Sans-IO; `monotonic` returns seconds."""
+    """The counts and locks of failed log-ons. Sans-IO; `monotonic` returns seconds. Emits `attempted` for
+    each log-on.
+    """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
+        self.attempted: Signal[[Logon]] = Signal()
         self._monotonic = monotonic
         self._pairs: dict[tuple[str, str], _Failures] = {}
         self._groups: dict[str, _Failures] = {}
         self._known: dict[tuple[str, str], None] = {}
         self._budget = Allowance(RATE * _BURST, _BURST)
 
-    def admit(self, account: str, address: str, *, proven: bool) -> str | None:
+    def admit(self, account: str, address: str, *, proven: bool, method: str = "a token") -> str | None:
         """Decide on a log-on; `proven` is whether its secret is right. Return None if the log-on is accepted,
         otherwise the reason of the refusal, for the log.
 
         Call it once for each attempt, and only after the secret was compared, so that the duration of an
         attempt reveals nothing.
         """
+        refusal = self._admit(account, address, proven=proven)
+        self.attempted(Logon(account, address, method, refusal))
+        return refusal
+
+    def _admit(self, account: str, address: str, *, proven: bool) -> str | None:
         now = self._monotonic()
         group = address_group(address)
         pair = (account, group)

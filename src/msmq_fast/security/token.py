@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import Final
 
@@ -22,7 +22,8 @@ class Privilege(Flag):
 @dataclass(frozen=True, slots=True)
 class Token:
     """The identity of a caller. `user` is the SID of the account, which is also in `sids`; `name` is a name
-    for people.
+    for people. `address` is for the audit only: the network address of the caller, `local` for a Unix socket,
+    "" if it is not known.
     """
 
     user: Sid
@@ -30,6 +31,7 @@ class Token:
     name: str = ""
     primary_group: Sid | None = None
     privileges: Privilege = Privilege.NONE
+    address: str = field(default="", compare=False)
 
     @property
     def administrator(self) -> bool:

@@ -98,6 +98,7 @@ class Table(IntEnum):
     # "I", source GUID 16 and hash 16 -> state of a stream that arrives; "S" and the same: of one by SRMP;
     # "T", source GUID 16 and number u64 -> version u8, msgpack map: where the receipts of that one go
     SEQUENCE = 8
+    AUDIT = 9  # number of the entry u64 -> version u8, msgpack array: see qm/audit/ring.py
 
 
 OF_QUEUES: Final = (Table.QUEUE,)

@@ -7,11 +7,10 @@ from uuid import UUID
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.session import Handler, Session
-from msmq_fast.protocol.errors import AccessDenied, InvalidParameter, UnsupportedOperation, error
+from msmq_fast.protocol.errors import InvalidParameter, UnsupportedOperation, error
 from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.identity.certificates import Certificates, KeptCertificate
 from msmq_fast.qm.identity.keyring import Keyring
-from msmq_fast.security.acts import recorded
 from msmq_fast.security.blobs import read_key_list
 from msmq_fast.security.certificates import described, from_file
 from msmq_fast.security.errors import SecurityDataError
@@ -37,9 +36,9 @@ def _keyring(session: Session) -> Keyring:
     return found
 
 
-def _whose(session: Session, account: str) -> tuple[Sid, str]:
+def _whose(session: Session, account: str, operation: str) -> tuple[Sid, str]:
     """Return (SID, name) of an account; "" is the account of the caller. Raises AccessDenied for another
-    account, unless the caller is an administrator.
+    account, unless the caller is an administrator; `operation` names the operation for the audit.
     """
     principals = session.service.principals
     if not account:
@@ -49,7 +48,12 @@ def _whose(session: Session, account: str) -> tuple[Sid, str]:
     except (UsersFileError, SecurityDataError) as problem:
         raise InvalidParameter(str(problem)) from None
     if user != session.token.user and not session.token.administrator:
-        raise AccessDenied("only an administrator may use the certificates of another user")
+        raise session.manager.guard.authorizer.refuse(
+            session.token,
+            f"the certificates of {account}",
+            operation,
+            "only an administrator may use the certificates of another user",
+        )
     return user, principals.users.name_of(user) or account
 
 
@@ -73,7 +77,7 @@ def _list(session: Session, request_id: int, payload: memoryview) -> None:
         session.manager.guard.administer(session.token, "list all certificates")
         users = certificates.users()
     else:
-        users = [_whose(session, account)[0]]
+        users = [_whose(session, account, "list certificates")[0]]
     rows = []
     for user in users:
         registered = certificates.registered(user)
@@ -88,9 +92,9 @@ def _answer(session: Session, request_id: int, user: Sid, done: Completion[KeptC
 
 def _create(session: Session, request_id: int, payload: memoryview) -> None:
     (account,) = arguments(payload, _USER)
-    user, name = _whose(session, account)
+    user, name = _whose(session, account, "create certificate")
     done = _certificates(session).create(user, name)
-    recorded(done, session.token, "create certificate", f"user {name}", _identified)
+    session.manager.audit.recorded(done, session.token, "create certificate", f"user {name}", _identified)
     _answer(session, request_id, user, done)
     session.hold(done)  # later requests may sign with it
 
@@ -99,14 +103,14 @@ def _add(session: Session, request_id: int, payload: memoryview) -> None:
     account, certificate, key = arguments(
         payload, _USER, Field("certificate", bytes), Field("private key", bytes, type(None))
     )
-    user, _ = _whose(session, account)
+    user, _ = _whose(session, account, "register certificate")
     try:
         done = _certificates(session).add(
             user, from_file(certificate), None if key is None else from_pem(key)
         )
     except SecurityDataError as problem:
         raise error("MQ_ERROR_INVALID_CERTIFICATE", str(problem)) from None
-    recorded(done, session.token, "register certificate", f"user {user}", _identified)
+    session.manager.audit.recorded(done, session.token, "register certificate", f"user {user}", _identified)
     _answer(session, request_id, user, done)
 
 
@@ -116,9 +120,11 @@ def _identified(kept: KeptCertificate) -> str:
 
 def _remove(session: Session, request_id: int, payload: memoryview) -> None:
     account, identifier = arguments(payload, _USER, Field("identifier", str))
-    user, _ = _whose(session, account)
+    user, _ = _whose(session, account, "remove certificate")
     done = _certificates(session).remove(user, _guid(identifier))
-    recorded(done, session.token, "remove certificate", f"user {user}", lambda _: f"certificate {identifier}")
+    session.manager.audit.recorded(
+        done, session.token, "remove certificate", f"user {user}", lambda _: f"certificate {identifier}"
+    )
     session.when(request_id, done, lambda _: None)
 
 
@@ -148,7 +154,8 @@ def _tell_keys(session: Session, request_id: int, payload: memoryview) -> None:
     except SecurityDataError as problem:
         raise InvalidParameter(str(problem)) from None
     operation = "forget public keys" if blob is None else "import public keys"
-    session.when(request_id, recorded(done, session.token, operation, f"queue manager {manager}"))
+    session.manager.audit.recorded(done, session.token, operation, f"queue manager {manager}")
+    session.when(request_id, done)
 
 
 def _guid(text: str) -> UUID:

@@ -15,7 +15,6 @@ from msmq_fast.directory.objecttypes import BY_TITLE, ObjectType
 from msmq_fast.directory.results import for_applications
 from msmq_fast.protocol.errors import IllegalFormatName, InvalidParameter
 from msmq_fast.protocol.frames import Frame
-from msmq_fast.security.acts import recorded
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:
@@ -156,7 +155,9 @@ def _put(session: Session, request_id: int, payload: memoryview) -> None:
     if not dry_run:
         name = item.get("Pathname") or item.get("Name") or item.identifier
         target = f"{item.kind.name.lower()} {name}"
-        recorded(done, session.token, "change directory", target, lambda outcome: outcome.value)
+        session.manager.audit.recorded(
+            done, session.token, "change directory", target, lambda outcome: outcome.value
+        )
     session.when(request_id, for_applications(done), lambda outcome: outcome.value)
 
 
@@ -169,7 +170,9 @@ def _delete(session: Session, request_id: int, payload: memoryview) -> None:
         return directory.delete(item)
 
     done = _found(directory, named(title, name, session.manager.name)).then(delete)
-    recorded(done, session.token, "change directory", f"{title.lower()} {name}", lambda _: "deleted")
+    session.manager.audit.recorded(
+        done, session.token, "change directory", f"{title.lower()} {name}", lambda _: "deleted"
+    )
     session.when(request_id, for_applications(done))
 
 

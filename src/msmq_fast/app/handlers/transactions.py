@@ -10,7 +10,6 @@ from msmq_fast.protocol.errors import InsufficientResources, InvalidParameter, T
 from msmq_fast.protocol.frames import Frame
 from msmq_fast.protocol.resources import TransactionInfo
 from msmq_fast.qm.transactions.transaction import State, Transaction
-from msmq_fast.security.acts import recorded
 from msmq_fast.store.completion import Completion
 
 _NUMBER = Field("transaction", int)
@@ -86,8 +85,12 @@ def _end(session: Session, request_id: int, payload: memoryview) -> None:
     except ValueError:
         raise InvalidParameter("the identifier of a transaction must be a GUID") from None
     transaction = session.manager.transactions.find(identifier)
-    done = recorded(_decide(transaction, action), session.token, action, f"transaction {identifier}")
-    session.when(request_id, done)
+    done = _decide(transaction, action)
+    operation, target = f"{action} transaction", str(identifier)
+    session.when(
+        request_id,
+        session.manager.audit.recorded(done, session.token, operation, target, lambda _: transaction.user),
+    )
 
 
 def _decide(transaction: Transaction, action: str) -> Completion[None]:

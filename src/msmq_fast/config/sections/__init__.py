@@ -11,6 +11,7 @@ from typing import Any
 
 from msmq_fast.config import name_kinds
 from msmq_fast.config.origins import Origin
+from msmq_fast.config.sections.audit import AuditConfig
 from msmq_fast.config.sections.bulk import BulkConfig
 from msmq_fast.config.sections.directory import DirectoryConfig
 from msmq_fast.config.sections.interop import InteropConfig
@@ -45,6 +46,7 @@ __all__ = [
     "LIVE_LISTS",
     "NEEDED",
     "SECTIONS",
+    "AuditConfig",
     "BulkConfig",
     "Config",
     "DirectoryConfig",
@@ -110,6 +112,7 @@ class Config:
     interop: InteropConfig = field(default_factory=InteropConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
     queues: list[QueueDeclaration] = field(default_factory=list)
     users: list[UserDeclaration] = field(default_factory=list)
     routes: list[RouteDeclaration] = field(default_factory=list)
@@ -174,6 +177,7 @@ SECTIONS: dict[str, type] = {
     "interop": InteropConfig,
     "limits": LimitsConfig,
     "log": LogConfig,
+    "audit": AuditConfig,
 }
 
 LISTS: dict[str, type] = {

@@ -1,5 +1,5 @@
-"""Creates, changes and deletes the queues of this computer (DM-055 … DM-068, DU-09, DU-10, DU-17). Logs each
-of these changes.
+"""Creates, changes and deletes the queues of this computer (DM-055 … DM-068, DU-09, DU-10, DU-17). Audits
+each of these changes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from msmq_fast.protocol.errors import (
     UnsupportedFormatNameOperation,
 )
 from msmq_fast.protocol.text import quoted
+from msmq_fast.qm.audit.trail import AuditTrail
 from msmq_fast.qm.outgoing.queues import OutgoingQueues
 from msmq_fast.qm.queues.changes import QueueChanges
 from msmq_fast.qm.queues.directoryclient import DirectoryClient
@@ -24,7 +25,7 @@ from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueProperties, kind_of
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.records import followed_by
 from msmq_fast.qm.services import Services
-from msmq_fast.security.acts import permission_changes, recorded
+from msmq_fast.security.acts import permission_changes
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion
@@ -42,6 +43,7 @@ class QueueAdmin:
         guard: Guard,
         directory: DirectoryClient,
         outgoing: OutgoingQueues,
+        audit: AuditTrail,
     ) -> None:
         self._services = services
         self._registry = registry
@@ -49,6 +51,7 @@ class QueueAdmin:
         self._guard = guard
         self._directory = directory
         self._outgoing = outgoing
+        self._audit = audit
 
     def create(
         self,
@@ -88,7 +91,7 @@ class QueueAdmin:
                 guid,
                 lambda guid: self._changes.make(part, values, guid, descriptor),
             )
-            return recorded(published, token, "create queue", name)
+            return self._audit.recorded(published, token, "create queue", name, lambda _: "")
         made: list[Queue] = []
         guid = guid or self._services.new_guid()
 
@@ -103,7 +106,8 @@ class QueueAdmin:
             raise
         (queue,) = made
         done.add_done_callback(lambda done: None if done.exception() is None else self._changes.undo(queue))
-        return recorded(followed_by(done, queue), token, "create queue", name)
+        self._audit.recorded(done, token, "create queue", name)
+        return followed_by(done, queue)
 
     def set_properties(
         self,
@@ -137,17 +141,18 @@ class QueueAdmin:
         what = [f"{name} = {value}" for name, value in properties.items()]
         if security is not None:
             what.append(permission_changes(queue.security, security))
+        result = ", ".join(what) or "no change"
+        operation = "set properties" if properties or security is None else "change permissions"
         if queue.kind is not QueueKind.PUBLIC:
             done = self._changes.apply(queue, properties, security)
-        else:
-            done = self._directory.write_queue(
-                queue,
-                changed,
-                security or queue.security,
-                lambda: self._changes.apply(queue, properties, security),
-            )
-        operation = "set properties" if properties or security is None else "change permissions"
-        return recorded(done, token, operation, queue.name, lambda _: ", ".join(what) or "no change")
+            return self._audit.recorded(done, token, operation, queue.name, result)
+        done = self._directory.write_queue(
+            queue,
+            changed,
+            security or queue.security,
+            lambda: self._changes.apply(queue, properties, security),
+        )
+        return self._audit.recorded(done, token, operation, queue.name, lambda _: result)
 
     def set_security(
         self, queue: Queue | None, given: SecurityDescriptor, *, token: Token | None = None
@@ -168,7 +173,7 @@ class QueueAdmin:
             lambda: self._services.records.set_meta(MetaName.SECURITY, new.encoded)
         )
         changes = permission_changes(old, new)
-        recorded(written, token, "change permissions", "the queue manager", lambda _: changes)
+        self._audit.recorded(written, token, "change permissions", "the queue manager", changes)
         return followed_by(written, new)
 
     def delete(self, path: str, *, token: Token | None = None) -> Completion[None]:
@@ -177,15 +182,16 @@ class QueueAdmin:
         queue = self._registry.named(path)
         if isinstance(queue, OutgoingQueue):
             self._guard.administer(token, "delete an outgoing queue")
-            return recorded(self._outgoing.delete(queue), token, "delete outgoing queue", queue.name)
+            done = self._outgoing.delete(queue)
+            return self._audit.recorded(done, token, "delete outgoing queue", queue.name)
         if queue.kind not in (QueueKind.PRIVATE, QueueKind.PUBLIC):
             raise UnsupportedFormatNameOperation(
                 f"{queue.name} cannot be deleted: only public, private and outgoing queues can"
             )
         self._guard.delete(token, queue)
-        held = queue.messages
+        result = f"deleted messages: {queue.messages}"
         if queue.kind is QueueKind.PUBLIC:
             done = self._directory.delete_queue(queue, lambda: self._changes.drop(queue))
-        else:
-            done = self._changes.drop(queue)
-        return recorded(done, token, "delete queue", queue.name, lambda _: f"deleted messages: {held}")
+            return self._audit.recorded(done, token, "delete queue", queue.name, lambda _: result)
+        done = self._changes.drop(queue)
+        return self._audit.recorded(done, token, "delete queue", queue.name, result)

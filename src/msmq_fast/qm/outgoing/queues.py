@@ -12,6 +12,7 @@ from uuid import UUID
 from msmq_fast.packet.names import FormatName, NameKind
 from msmq_fast.protocol.errors import IllegalFormatName, InsufficientResources, SharingViolation
 from msmq_fast.protocol.text import quoted
+from msmq_fast.qm.audit.trail import AuditTrail
 from msmq_fast.qm.feed.eventfeed import EventFeed
 from msmq_fast.qm.outgoing.loopback import LoopbackDelivery
 from msmq_fast.qm.queues.directoryclient import DirectoryClient
@@ -21,7 +22,6 @@ from msmq_fast.qm.queues.queue import QueueState
 from msmq_fast.qm.queues.queuerecords import QueueRecords
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.services import Services
-from msmq_fast.security.acts import recorded
 from msmq_fast.security.token import Token
 from msmq_fast.signals import Signal
 from msmq_fast.store.completion import Completion
@@ -48,6 +48,7 @@ class OutgoingQueues:
         events: EventFeed,
         directory: DirectoryClient,
         loopback: LoopbackDelivery,
+        audit: AuditTrail,
     ) -> None:
         self._services = services
         self._registry = registry
@@ -55,6 +56,7 @@ class OutgoingQueues:
         self._events = events
         self._directory = directory
         self._loopback = loopback
+        self._audit = audit
         self.most = MOST_OUTGOING
         self.connection_active = True  # ConnectionActive
         self.opened: Signal[[OutgoingQueue]] = Signal()
@@ -202,13 +204,13 @@ class OutgoingQueues:
 
     def pause(self, queue: OutgoingQueue, token: Token | None) -> Completion[None]:
         """Pause Queue: send no messages of the queue until `resume`; resolved when durable (DA-051). The act
-        is logged.
+        is audited.
         """
-        return recorded(self._hold(queue, True), token, "pause outgoing queue", queue.name)
+        return self._audit.recorded(self._hold(queue, True), token, "pause outgoing queue", queue.name)
 
     def resume(self, queue: OutgoingQueue, token: Token | None) -> Completion[None]:
-        """Resume Queue; resolved when durable. The act is logged."""
-        return recorded(self._hold(queue, False), token, "resume outgoing queue", queue.name)
+        """Resume Queue; resolved when durable. The act is audited."""
+        return self._audit.recorded(self._hold(queue, False), token, "resume outgoing queue", queue.name)
 
     def _hold(self, queue: OutgoingQueue, on_hold: bool) -> Completion[None]:
         queue.hold(on_hold)

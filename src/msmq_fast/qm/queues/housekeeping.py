@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msmq_fast._native.tables import StoreError
+from msmq_fast.qm.audit.trail import AuditTrail
 from msmq_fast.qm.feed.eventfeed import EventFeed
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.queues.queuerecords import RETRY, QueueRecords
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.records import followed_by
 from msmq_fast.qm.services import Services
-from msmq_fast.security.acts import recorded
 from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion
 
@@ -29,20 +29,26 @@ class Housekeeping:
     """
 
     def __init__(
-        self, services: Services, registry: QueueRegistry, records: QueueRecords, events: EventFeed
+        self,
+        services: Services,
+        registry: QueueRegistry,
+        records: QueueRecords,
+        events: EventFeed,
+        audit: AuditTrail,
     ) -> None:
         self._services = services
         self._ledger = services.ledger
         self._registry = registry
         self._records = records
         self._events = events
+        self._audit = audit
         self._due = AT_ONCE
         self._barrier = False  # a commit is pending that makes all earlier removals durable
         self._failed = 0  # failed removals seen
 
     def purge(self, queue: Queue, token: Token | None) -> Completion[int]:
         """Purge a queue (DU-08): its messages become invisible immediately. `token` is the caller, None for
-        the queue manager itself. The act is logged.
+        the queue manager itself. The act is audited.
 
         Resolved with the number of messages once the purge marker is durable. The messages are then deleted
         from the store in small batches.
@@ -52,9 +58,8 @@ class Housekeeping:
         queue.purged_to = queue.core.purged_to
         done = self._records.write(queue)
         self._registry.purging.add(queue)
-        return recorded(
-            followed_by(done, removed), token, "purge", queue.name, lambda count: f"deleted messages: {count}"
-        )
+        self._audit.recorded(done, token, "purge", queue.name, f"deleted messages: {removed}")
+        return followed_by(done, removed)
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due; None if there is no work, or if the work has to wait

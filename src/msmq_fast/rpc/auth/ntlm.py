@@ -280,7 +280,9 @@ class NtlmAcceptor(_NtlmMechanism):
         good = proven is not None and user is not None and apart <= _LIFETIME
         logons = self._server.logons
         if logons is not None:
-            refused = logons.admit("" if user is None else user.name, self._address, proven=good)
+            refused = logons.admit(
+                "" if user is None else user.name, self._address, proven=good, method="NTLM"
+            )
         else:
             refused = None if good else WRONG
         if refused is not None or proven is None or user is None:
