@@ -33,6 +33,7 @@ VOLATILE = {
     "rate", "incarnation", "next_attempt", "before", "after", "feed_next", "port", "sent", "journal_quota_kb",
     "digest", "certificate_b64", "blob_b64", "sender_id_b64", "registered", "not_after", "history", "user",
     "uid", "identifier", "size", "caller", "sids", "openings", "next_hops", "text", "owner", "quota_kb",
+    "number",
 }  # fmt: skip
 
 WITHOUT = {"serve", "help", "completion", "config schema"}
@@ -100,6 +101,7 @@ def test_the_json_of_every_command(server: Server, tmp_path: Path) -> None:
     operation(check, server, tmp_path)
     access(check, server, tmp_path)
     directory(check, tmp_path)
+    audit(check, tmp_path)
     assert not goldens.wrong, "\n".join(goldens.wrong)
     every = {prog.partition(" ")[2] for node, prog in walk(ROOT, ROOT.name) if isinstance(node, Command)}
     assert {name for name in every - goldens.commands if not name.startswith("lake ")} == WITHOUT
@@ -243,3 +245,8 @@ def directory(check: Any, tmp_path: Path) -> None:
     check("directory-export", "directory", "export", file, "--type", "Site")
     check("directory-import", "directory", "import", file)
     check("directory-delete", "directory", "delete", "Site", "Berlin")
+
+
+def audit(check: Any, tmp_path: Path) -> None:
+    check("audit-list", "audit", "list", "--operation", "directory", "--limit", "1")
+    check("audit-export", "audit", "export", str(tmp_path / "audit.jsonl"), "--operation", "set prop")

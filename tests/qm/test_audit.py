@@ -256,11 +256,11 @@ def test_a_user_cannot_push_out_acts_with_acts() -> None:
 def test_a_long_act_has_one_entry() -> None:
     world = World()
     progress = world.manager.audit.progress(ROOT, "move messages", "a to b")
-    progress.step("messages: 1000")
+    progress.step(1000)
     world.run()
     (entry,) = entries(world)
     assert entry.detail == "messages: 1000"
-    progress.step("messages: 2000")
+    progress.step(1000)
     world.run()
     world.crash()
     (entry,) = entries(world)

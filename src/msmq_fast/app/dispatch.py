@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from msmq_fast.app.handlers import (
     administration,
+    audit,
     certificates,
     cursors,
     directory,
@@ -34,6 +35,7 @@ _WITHOUT_REPLY = frozenset((Frame.CREDIT, Frame.ACKNOWLEDGE))
 
 _HANDLERS: dict[int, Handler] = {
     **administration.HANDLERS,
+    **audit.HANDLERS,
     **certificates.HANDLERS,
     **cursors.HANDLERS,
     **directory.HANDLERS,

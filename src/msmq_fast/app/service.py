@@ -12,6 +12,7 @@ from msmq_fast.protocol import frames
 from msmq_fast.qm.identity.signing import Signing
 from msmq_fast.security.principals import Principals
 from msmq_fast.security.sid import Sid
+from msmq_fast.security.token import Token
 from msmq_fast.security.users import Users
 
 if TYPE_CHECKING:
@@ -75,4 +76,4 @@ class Service:
     keyring: Keyring | None = None
     signing: Signing | None = None  # for programs that ask for it
     snapshots: Snapshots | None = None
-    reload: Callable[[str], Mapping[str, Any]] | None = None  # for a user by name; raises MSMQError
+    reload: Callable[[Token], Mapping[str, Any]] | None = None  # for a caller; audits it; raises MSMQError

@@ -26,6 +26,7 @@ from msmq_fast.protocol.errors import (
     UnsupportedOperation,
 )
 from msmq_fast.protocol.frames import Frame
+from msmq_fast.qm.audit.trail import Progress
 from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.operator.importing import Import
 from msmq_fast.qm.reading.readers import ReadRequest
@@ -41,6 +42,7 @@ __all__ = ["MAX_READS", "Handle", "Handler", "Session"]
 T = TypeVar("T")
 
 MAX_READS = 256  # waiting RECEIVE requests of one connection
+MAX_AUDITED = 16  # acts of several requests that have one entry of the audit each
 
 
 @dataclass(slots=True)
@@ -53,6 +55,7 @@ class Handle:
     remote: RemoteQueue | None = None  # instead, where another computer has the queue
     moving: OpenQueue | None = None  # a target of moves
     reads: dict[int, ReadRequest | RemoteRead | LimitedRead] = field(default_factory=dict)  # by request id
+    name: str = ""  # as the client gave it
 
     def source(self) -> OpenQueue | RemoteQueue:
         """Returns the queue to read, local or remote. Raises UnsupportedAccessMode if it is not open for
@@ -117,6 +120,7 @@ class Session:
         self.reads: dict[int, Handle] = {}  # of them, the RECEIVE and CURSOR_READ requests
         self.cursors: dict[int, int] = {}  # the handles of cursors
         self.imports: dict[int, Import] = {}  # by the id of their OPEN_IMPORT
+        self.audited: dict[tuple[object, ...], Progress] = {}  # acts of several requests
         self.snapshots: set[Snapshot] = set()  # that are being made for it
         self.deliveries: dict[int, ClientDelivery] = {}  # by the id of their SUBSCRIBE
         self.gate = ReadBudget(lambda: connection.congested, connection.unblocked)
@@ -172,6 +176,9 @@ class Session:
         for running in self.imports.values():
             running.close()
         self.imports.clear()
+        for progress in self.audited.values():
+            progress.end()
+        self.audited.clear()
         for being_made in self.snapshots:
             being_made.cancel()
 
@@ -264,6 +271,40 @@ class Session:
             self.service.counters.delivered += 1
             self.connection.write(self._encoder.message(request_id, message))
         self.connection.unblocked()
+
+    def audited_page(
+        self,
+        key: tuple[object, ...],
+        names: tuple[str, str],
+        done: Completion[T],
+        count: Callable[[T], tuple[int, bool]],
+        *,
+        first: bool,
+    ) -> None:
+        """Audit one page of an act of several requests; all pages have one entry. `key` identifies the act on
+        this connection, `names` are its operation and object. `count(result)` returns the messages of the
+        page and whether it is the last one. `first`: whether the page begins the act.
+        """
+        if first and key in self.audited:
+            self.audited.pop(key).end()
+        if key not in self.audited:
+            while len(self.audited) >= MAX_AUDITED:
+                self.audited.pop(next(iter(self.audited))).end()
+            self.audited[key] = self.manager.audit.progress(self.token, *names)
+        progress = self.audited[key]
+
+        def ended(done: Completion[T]) -> None:
+            error = done.exception()
+            last = error is not None
+            if error is None:
+                messages, last = count(done.result())
+                progress.step(messages)
+            if last:
+                progress.end(error)
+                if self.audited.get(key) is progress:
+                    del self.audited[key]
+
+        done.add_done_callback(ended)
 
     # ---------------------------------------------------------------------------------------- look-ups
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -56,7 +56,7 @@ class Callers:
                     "UNAUTHORIZED",
                     "unknown token, or too many wrong tokens from this address",
                 )
-            return known
+            return replace(known, address=request.remote or "")
         if self.access not in (Access.ADMINISTRATORS, Access.LOOPBACK):
             raise Refusal("UNAUTHORIZED", f"a token is needed: {_ADVICE}")
         ends = _loopback(request)
@@ -68,7 +68,7 @@ class Callers:
             raise Refusal("UNAUTHORIZED", f"the system cannot identify the caller: {_ADVICE}")
         if self.access is Access.ADMINISTRATORS and not (local.administrator or local.reader):
             raise Refusal("UNAUTHORIZED", f"users other than administrators need a token: {_ADVICE}")
-        return local
+        return replace(local, address=request.remote or "")
 
 
 def _bearer(header: str) -> str:

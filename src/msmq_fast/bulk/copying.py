@@ -35,6 +35,13 @@ def routes(context: Context, snapshots: Snapshots) -> list[web.RouteDef]:
             raise Refusal("BUSY", str(error)) from None
         except BackupError as error:
             raise bad_request(str(error)) from None
+        context.manager.audit.recorded(
+            snapshot.done,
+            caller(request),
+            "make snapshot",
+            directory,
+            lambda manifest: f"bytes: {manifest.size}",
+        )
         result = asyncio.ensure_future(context.settled(snapshot.done))
         try:
             while not (await asyncio.wait({result}, timeout=_LOOK))[0]:

@@ -14,7 +14,7 @@ _SECTIONS: Final = (
     ("server", ("serve", "status", "top", "health", "ping", "stats", "config", "security")),
     ("messages", ("send", "receive", "peek", "trace", "dlq", "export", "import", "transaction")),
     ("queues", ("queue", "outgoing", "directory")),
-    ("access and protection", ("acl", "user", "certificate", "peer-key")),
+    ("access and protection", ("acl", "user", "certificate", "peer-key", "audit")),
     ("store", ("backup", "store")),
     ("more", ("lake", "completion", "help")),
 )

@@ -26,6 +26,7 @@ from msmq_fast.protocol.resources import (
 )
 
 if TYPE_CHECKING:
+    from msmq_fast.client.auditadmin import AuditAdmin
     from msmq_fast.client.exchange import MessageAdmin
     from msmq_fast.client.securityadmin import AccessAdmin, CertificateAdmin, KeyAdmin
 
@@ -50,6 +51,13 @@ class Admin:
         from msmq_fast.client.exchange import MessageAdmin
 
         return MessageAdmin(self._link)
+
+    @property
+    def audit(self) -> AuditAdmin:
+        """Requests about the audit."""
+        from msmq_fast.client.auditadmin import AuditAdmin
+
+        return AuditAdmin(self._link)
 
     @property
     def access(self) -> AccessAdmin:

@@ -14,6 +14,7 @@ from msmq_fast.client.blocking import ClosingWrapper, on_loop, run
 from msmq_fast.client.channel import Reconnect
 from msmq_fast.client.syncadmin import AccessAdmin as AccessAdmin
 from msmq_fast.client.syncadmin import Admin as Admin
+from msmq_fast.client.syncadmin import AuditAdmin as AuditAdmin
 from msmq_fast.client.syncadmin import CertificateAdmin as CertificateAdmin
 from msmq_fast.client.syncadmin import DirectoryAdmin as DirectoryAdmin
 from msmq_fast.client.syncadmin import Import as Import

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from msmq_fast.client import admin as _admin
+from msmq_fast.client import auditadmin as _auditadmin
 from msmq_fast.client import exchange as _exchange
 from msmq_fast.client import securityadmin as _securityadmin
+from msmq_fast.client.auditadmin import AuditPage
 from msmq_fast.client.blocking import Wrapper, run, unwrap
 from msmq_fast.client.exchange import EVERYTHING, Done, Filter, Page, Stored
 from msmq_fast.client.syncqueue import Queue
@@ -205,6 +207,42 @@ class KeyAdmin(Wrapper[_securityadmin.KeyAdmin]):
         run(self._inner.remove(guid))
 
 
+class AuditAdmin(Wrapper[_auditadmin.AuditAdmin]):
+    """The audit of the queue manager. Administrators and readers may list it."""
+
+    def page(
+        self,
+        start: int = 0,
+        *,
+        newest_first: bool = False,
+        kind: str = "",
+        caller: str = "",
+        operation: str = "",
+        object: str = "",
+        since: int = 0,
+        until: int = 0,
+    ) -> AuditPage:
+        """Return one page of entries, from number `start` on; `start` 0 is the oldest entry, or with
+        `newest_first` the newest one. A page can be empty although more pages follow.
+
+        `kind` is `act`, `denial` or `login`; `caller`, `operation` and `object` are parts of the texts, in
+        any case, and `caller` may be a SID; `since` and `until` are seconds since 1970. An empty value or 0
+        selects everything. Raises InvalidParameter, AccessDenied.
+        """
+        return run(
+            self._inner.page(
+                start,
+                newest_first=newest_first,
+                kind=kind,
+                caller=caller,
+                operation=operation,
+                object=object,
+                since=since,
+                until=until,
+            )
+        )
+
+
 class Admin(Wrapper[_admin.Admin]):
     """The groups of operators' requests (`queues`, `outgoing`, …), and the requests that concern the whole
     queue manager.
@@ -234,6 +272,11 @@ class Admin(Wrapper[_admin.Admin]):
     def messages(self) -> MessageAdmin:
         """Requests that browse, move, copy, resubmit and import messages in batches."""
         return MessageAdmin(self._inner.messages)
+
+    @property
+    def audit(self) -> AuditAdmin:
+        """Requests about the audit."""
+        return AuditAdmin(self._inner.audit)
 
     @property
     def access(self) -> AccessAdmin:

@@ -22,6 +22,7 @@ from msmq_fast.security.logons import LogonLimits
 from msmq_fast.security.principals import Principals, UnsignedSid
 from msmq_fast.security.sddl import parse_sddl
 from msmq_fast.security.sid import Sid, sid
+from msmq_fast.security.userchanges import UserChange, user_changes
 from msmq_fast.security.users import Users, UsersFileError
 from msmq_fast.security.usersfile import UsersSource, load_users
 from msmq_fast.server.declarations import DeclarationError
@@ -36,7 +37,7 @@ _FOR_ADMINISTRATORS = "D:P(A;;CCDCLCSWRPWPSDRCWDWO;;;BA)"
 
 class AccessControl:
     """The access control of one server; create it before the queue manager. Emits `users_changed` after a
-    change of the users file.
+    change of the users file, and `users_edited` with the differences and the uid of the owner of the file.
 
     Raises DeclarationError if the users file or a group is invalid.
     """
@@ -45,6 +46,7 @@ class AccessControl:
         self._config = config
         self._due = monotonic() + _LOOK_INTERVAL
         self.users_changed: Signal[[]] = Signal()
+        self.users_edited: Signal[[list[UserChange], int | None]] = Signal()
         self.logons = LogonLimits(monotonic)
         self.audit = Audit(monotonic, interval=config.security.audit_interval)
         self._source = UsersSource(config.users_file, Users.new(os.urandom), self._complain)
@@ -96,11 +98,21 @@ class AccessControl:
         self._due = now + _LOOK_INTERVAL
         users = self._source()
         if users is not self._seen:
-            self._seen = users
+            before, self._seen = self._seen, users
             self.users_changed()
+            self.users_edited(user_changes(before, users), self._owner())
         self.audit.flush()
 
     # ---- inside
+
+    def _owner(self) -> int | None:
+        """Return the uid of the owner of the users file: the tools replace the file, so the user that ran the
+        last of them owns it. None if there is no file.
+        """
+        try:
+            return self._config.users_file.stat().st_uid
+        except OSError:
+            return None
 
     def _policy(self) -> DefaultPolicy:
         security = self._config.security

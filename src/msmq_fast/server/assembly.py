@@ -22,10 +22,12 @@ from msmq_fast.config.sections import Config
 from msmq_fast.protocol.errors import InvalidParameter
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.timed import Timed
+from msmq_fast.security.token import Token
 from msmq_fast.server.access import AccessControl
 from msmq_fast.server.admin.front_end import ADMIN, AdminFrontEnd
 from msmq_fast.server.admin.view import Figures, ServerView
 from msmq_fast.server.app.front_end import SOCKET, AppFrontEnd
+from msmq_fast.server.auditing import audit_access, audit_reload, audit_restore
 from msmq_fast.server.credentials import TlsFiles, token_table, warn_of_readable_files
 from msmq_fast.server.declarations import DeclarationError, declare
 from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
@@ -143,6 +145,8 @@ class Assembly:
         manager.start()
         self._note_name(store)
         declare(manager, config.queues)
+        audit_access(access, manager.audit)
+        audit_restore(store, manager.audit)
         tokens = token_table(config, access.logons, lambda: access.principals.users)
         if config.listen.app.port is not None and tokens.empty:
             _log.warning(
@@ -163,7 +167,7 @@ class Assembly:
         snapshots = Snapshots(
             cast(LmdbTables, store.tables),
             lambda: self._clock.wall_us() // 1_000_000,
-            self._loop.call_soon_threadsafe,
+            self._soon,
         )
         commit_loop.watch(cast(LmdbWriter, store.writer))
         commit_loop.watch(cast(LmdbReader, store.reader))
@@ -208,6 +212,11 @@ class Assembly:
         if self._real_time:  # a start takes as long as the store is large
             self._stalls = StallWatch(self._clock.monotonic)
             commit_loop.add(self._stalls)
+
+    def _soon(self, function: Callable[..., object], *arguments: object) -> None:
+        """Call a function on the event loop, from any thread. What it writes to the store is committed."""
+        self._loop.call_soon_threadsafe(self._runtime.commit_loop.touch)
+        self._loop.call_soon_threadsafe(function, *arguments)
 
     def _bind(self) -> dict[str, list[socket.socket]]:
         listen = self._config.listen
@@ -373,15 +382,19 @@ class Assembly:
             partial(queue_declarations, self._manager, self._runtime.commit_loop.touch),
         ]
         self._reload = Reload(self._config, self._load, parts)
+        self._reload.signalled.connect(partial(audit_reload, self._manager.audit))
         return self._reload
 
-    def _reload_for(self, user: str) -> dict[str, Any]:
-        """Reload the configuration at the request of an administrator. Returns the fields of Reloaded, such
-        as the changed keys and the keys that need a restart.
+    def _reload_for(self, caller: Token) -> dict[str, Any]:
+        """Reload the configuration at the request of an administrator, and audit it. Returns the fields of
+        Reloaded, such as the changed keys and the keys that need a restart.
         """
         try:
-            return asdict(self.reload().run(f"reload by {user}"))
+            reloaded = self.reload().run(f"reload by {caller.name or caller.user}")
+            audit_reload(self._manager.audit, reloaded, caller)
+            return asdict(reloaded)
         except ReloadError as error:
+            audit_reload(self._manager.audit, error, caller)
             raise InvalidParameter("\n".join(error.lines)) from None
 
     def _prepare_limits(self, config: Config) -> Callable[[], None]:

@@ -11,7 +11,6 @@ To make a key live: mark it with `live=True` in its section, and add a part that
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from msmq_fast.qm.manager import QueueManager
 from msmq_fast.server.credentials import token_table
 from msmq_fast.server.declarations import DeclarationError, check, declare
 from msmq_fast.server.runtime.logs import set_up
+from msmq_fast.signals import Signal
 
 __all__ = ["Part", "Reload", "ReloadError", "Reloaded", "log_settings", "queue_declarations", "user_tokens"]
 
@@ -56,15 +56,25 @@ class Reloaded:
     """Keys that have changed in the file and need a restart."""
     warnings: list[str]
 
+    def summary(self) -> str:
+        """Return the keys that have changed, without their values, which may be secrets."""
+        parts = [f"changed: {', '.join(self.changed)}" if self.changed else "no change"]
+        if self.restart:
+            parts.append(f"after a restart: {', '.join(self.restart)}")
+        return "; ".join(parts)
+
 
 class Reload:
-    """Reads the configuration again, and lets the parts of the server apply it."""
+    """Reads the configuration again, and lets the parts of the server apply it. Emits `signalled` after a
+    reload that SIGHUP caused.
+    """
 
     def __init__(self, config: Config, load: Callable[[], Config], parts: Sequence[Part]) -> None:
         """`config` is the configuration in force; reloads update it. `load` raises ConfigError."""
         self._config = config
         self._load = load
         self._parts = parts
+        self.signalled: Signal[[Reloaded | ReloadError]] = Signal()
         self._applied = self._rejected = 0
         self._last_failed = False
         self._restart: list[str] = []
@@ -73,8 +83,10 @@ class Reload:
         """Reload the configuration after SIGHUP. An invalid configuration is logged and raises no
         exception.
         """
-        with contextlib.suppress(ReloadError):
-            self.run("SIGHUP")
+        try:
+            self.signalled(self.run("SIGHUP"))
+        except ReloadError as error:
+            self.signalled(error)
 
     def run(self, cause: str) -> Reloaded:
         """Reload the configuration and log the result; each log line begins with `cause`. Raises

@@ -81,7 +81,7 @@ def _reload(session: Session, request_id: int, payload: memoryview) -> None:
     reload = session.service.reload
     if reload is None:
         raise UnsupportedOperation("this server has no configuration to reload")
-    session.reply(request_id, dict(reload(session.identity.name)))
+    session.reply(request_id, dict(reload(session.token)))
 
 
 def _series(session: Session, request_id: int, payload: memoryview) -> None:

@@ -41,6 +41,7 @@ _FILTER = Field("filter", dict, default={})
 _AFTER = Field("after", int, maximum=SEQUENCE_MASK, default=0)
 _UPTO = Field("upto", int, maximum=SEQUENCE_MASK, default=0)
 _LIMIT = Field("limit", int, default=0xFFFF_FFFF)
+_IMPORTING: Final = ("import messages", "the queue manager")
 _FILTER_FIELDS = {
     "label": Field("label", str),
     "class": Field("class", int, maximum=0xFFFF),
@@ -150,7 +151,7 @@ def _relocate(session: Session, request_id: int, payload: memoryview) -> None:
         manager.guard.administer(session.token, "copy messages with progress")
         check_job(job)
 
-    def run(progress: Progress) -> Any:
+    def run(progress: Progress) -> Completion[dict[str, Any]]:
         stretch = _stretch(session, given, progress.done, progress.upto, limit)
 
         def note(outcome: Outcome) -> None:
@@ -163,9 +164,18 @@ def _relocate(session: Session, request_id: int, payload: memoryview) -> None:
         return done.then(lambda outcome: Completion.of(_answer(outcome, stretch)))
 
     if after is None and job is not None:
-        session.when(request_id, manager.jobs.find(job).then(run), dict)
+        done = manager.jobs.find(job).then(run)
     else:
-        session.when(request_id, run(Progress(after or 0, upto)), dict)
+        done = run(Progress(after or 0, upto))
+    key = ("relocate", source.ordinal, target.ordinal, keep)
+    names = ("copy messages" if keep else "move messages", f"{source.name} to {target.name}")
+    session.audited_page(key, names, done, _page, first=not after)
+    session.when(request_id, done, dict)
+
+
+def _page(answer: dict[str, Any]) -> tuple[int, bool]:
+    """Return the number of messages of a page, and whether it is the last one."""
+    return answer["count"], answer["finished"]
 
 
 def _resubmit(session: Session, request_id: int, payload: memoryview) -> None:
@@ -175,6 +185,8 @@ def _resubmit(session: Session, request_id: int, payload: memoryview) -> None:
         raise UnsupportedAccessMode("the queue is not open for receiving")
     stretch = _stretch(session, given, after, upto, limit)
     done = session.manager.resubmission.resubmit(reader.queue, stretch, session.token)
+    key, names = ("resubmit", reader.queue.ordinal), ("resubmit messages", reader.queue.name)
+    session.audited_page(key, names, done, lambda outcome: (outcome.count, outcome.finished), first=not after)
     session.when(request_id, done, lambda outcome: _answer(outcome, stretch))
 
 
@@ -189,7 +201,13 @@ def _open_import(session: Session, request_id: int, payload: memoryview) -> None
         )
     running = Import(manager.services, manager.jobs, job)
     session.imports[request_id] = running
-    session.when(request_id, running.begin(anew=anew), lambda done: [request_id, done])
+    begun = running.begin(anew=anew)
+    session.audited_page(_import_key(request_id), _IMPORTING, begun, lambda _: (0, False), first=True)
+    session.when(request_id, begun, lambda done: [request_id, done])
+
+
+def _import_key(number: int) -> tuple[object, ...]:
+    return ("import", number)
 
 
 def _import(session: Session, request_id: int, payload: memoryview) -> None:
@@ -210,6 +228,7 @@ def _import(session: Session, request_id: int, payload: memoryview) -> None:
     if last:
         del session.imports[number]
         done.add_done_callback(lambda _: running.close())
+    session.audited_page(_import_key(number), _IMPORTING, done, lambda counts: (counts[0], last), first=False)
     session.when(request_id, done, list)
 
 
@@ -218,7 +237,8 @@ def _end_job(session: Session, request_id: int, payload: memoryview) -> None:
     manager = session.manager
     manager.guard.administer(session.token, "end a job")
     check_job(job)
-    session.when(request_id, manager.records.unit(lambda: manager.jobs.end(job)))
+    done = manager.records.unit(lambda: manager.jobs.end(job))
+    session.when(request_id, manager.audit.recorded(done, session.token, "end job", f"job {job.hex()}"))
 
 
 def _entry(value: Any) -> Entry:

@@ -36,7 +36,7 @@ def _open(session: Session, request_id: int, payload: memoryview) -> None:
         raise UnsupportedAccessMode("access must be a sum of 1 (receive), 2 (send), 4 (move) and 0x20 (peek)")
     elsewhere = manager.elsewhere(name) if reading is not None else None
     remote = manager.remote if elsewhere is not None else None
-    handle = Handle()
+    handle = Handle(name=name)
     try:
         if access & Access.SEND:
             alone = qm_access.Share(share) if reading is None else qm_access.Share.DENY_NONE
@@ -104,7 +104,9 @@ def _purge(session: Session, request_id: int, payload: memoryview) -> None:
     (number,) = arguments(payload, _HANDLE)
     handle = session.handle(number)
     if handle.remote is not None:
-        session.when(request_id, handle.remote.purge())
+        done = handle.remote.purge()
+        session.manager.audit.recorded(done, session.token, "purge", handle.name, lambda _: "")
+        session.when(request_id, done)
         return
     session.when(request_id, handle.reader().purge(), int)
 

@@ -43,8 +43,13 @@ def _make(session: Session, request_id: int, payload: memoryview) -> None:
         else:
             answered.fail(MSMQError(str(error)))
 
+    session.manager.audit.recorded(answered, session.token, "make snapshot", directory, _described)
     session.when(request_id, answered, asdict)
     snapshot.done.add_done_callback(ended)
+
+
+def _described(manifest: Manifest) -> str:
+    return f"bytes: {manifest.size}"
 
 
 def _progress(session: Session, request_id: int, payload: memoryview) -> None:

@@ -188,7 +188,8 @@ class AuditRing:
                     share.keep(number, size)
             then(not status)
 
-        with self._store.unit(ended) as writer:
+        with self._store.writer.unit() as writer:
+            writer.when_durable(ended)
             for record in records:
                 entry = record.entry
                 if not entry.number:

@@ -263,35 +263,40 @@ class AuditTrail:
 
 
 class Progress:
-    """The entry of an act of many steps: each step rewrites it, in the batch of the step."""
+    """The entry of an act of many steps on messages: each step rewrites it in the batch after the step."""
 
     def __init__(self, trail: AuditTrail, caller: Token | None, operation: str, target: str) -> None:
         self._trail = trail
         self._of = caller, operation, target
         self._record: Record | None = None
-        self._detail = ""
-        self._left_out = False
-        self._ended = False
+        self._messages = 0
+        self._stepped = self._ended = False
 
-    def step(self, detail: str) -> None:
-        """Write the entry with the state that the act has reached."""
-        self._detail = detail
-        if self._record is None and self._left_out:
-            return
-        self._record = self._trail.put(self._record, *self._of, "done", detail)
-        self._left_out = self._record is None
+    def step(self, messages: int) -> None:
+        """Add the messages of a step, and write the entry."""
+        self._messages += messages
+        self._put("done", self._detail())
 
     def end(self, error: Exception | None = None) -> None:
         """Log the act, which has ended; with `error`, mark its entry as failed. Later calls do nothing."""
         if self._ended:
             return
         self._ended = True
-        text = self._detail
+        text = self._detail()
         if error is not None:
-            text = f"failed: {error}" + (f"; before: {text}" if text else "")
-            if not self._left_out:
-                self._trail.put(self._record, *self._of, "failed", text.removeprefix("failed: "))
-        acts.record(*self._of, text or "done")
+            self._put("failed", f"{error}; {text}")
+            text = f"failed: {error}; {text}"
+        elif not self._stepped:
+            return  # nothing was done
+        acts.record(*self._of, text)
+
+    def _put(self, result: str, detail: str) -> None:
+        if self._record is not None or not self._stepped:
+            self._record = self._trail.put(self._record, *self._of, result, detail)
+        self._stepped = True
+
+    def _detail(self) -> str:
+        return f"messages: {self._messages}"
 
 
 def bounded_detail(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn, Protocol
 
 from msmq_fast.rpc.auth.context import (
@@ -107,7 +107,8 @@ class Context:
     def caller(self) -> Caller:
         """The identity of the client. Only on the server's side, and only when complete."""
         identity = self._mechanism.identity
-        return Caller(identity.name, identity.token, self._type, self._level, self._address)
+        token = replace(identity.token, address=self._address)
+        return Caller(identity.name, token, self._type, self._level, self._address)
 
     def step(self, token: bytes) -> bytes:
         """See SecurityContext."""

@@ -11,6 +11,7 @@ from typing import Any
 from msmq_fast.app.service import Counters, Service
 from msmq_fast.config.sections import Config
 from msmq_fast.release import release
+from msmq_fast.security.token import Token
 from msmq_fast.server.app.listener import AppListener
 from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
 
@@ -27,9 +28,9 @@ class AppFrontEnd(FrontEnd):
         runtime: Runtime,
         counters: Counters,
         statistics: Callable[[], Mapping[str, Any]],
-        reload: Callable[[str], Mapping[str, Any]] | None,
+        reload: Callable[[Token], Mapping[str, Any]] | None,
     ) -> None:
-        """`reload` reloads the configuration for the user with the given name; None if that is not
+        """`reload` reloads the configuration for the given caller; None if that is not
         possible.
         """
         security = runtime.security
