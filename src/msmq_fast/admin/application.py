@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from msmq_fast.admin.metrics import Metrics
 from msmq_fast.admin.view import View
-from msmq_fast.security.webpages import is_of_another_site, loopback_ends, names_this_machine
+from msmq_fast.security.webpages import connection_ends, is_of_another_site, names_this_machine
 
 __all__ = ["build"]
 
@@ -76,10 +76,7 @@ def _refuse_web_pages(request: web.Request, names: Collection[str]) -> None:
     """
     if is_of_another_site(request.headers):
         raise web.HTTPForbidden(reason="requests from pages of other sites are refused (Sec-Fetch-Site)")
-    transport = request.transport
-    local = transport is not None and loopback_ends(
-        transport.get_extra_info("sockname"), transport.get_extra_info("peername")
-    )
+    local = connection_ends(request.transport)
     if local and not names_this_machine(request.headers.get("Host", "localhost"), names):
         raise web.HTTPForbidden(
             reason="the Host header names another computer: use localhost, or add the name to server.aliases"

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from msmq_fast.bulk.context import Context, set_caller
 from msmq_fast.bulk.errors import Refusal, bad_request, refusal_of
+from msmq_fast.security.webpages import connection_ends
 
 __all__ = ["INCARNATION_HEADER", "build"]
 
@@ -65,7 +66,9 @@ class _Boundary:
 
     async def _call(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         context = self._context
-        set_caller(request, context.callers.identify(request))
+        ends = connection_ends(request.transport)
+        caller = context.callers.identify(request.headers, request.remote or "", ends)
+        set_caller(request, caller.token)
         reason = context.not_ready()
         if reason is not None:
             raise Refusal("NOT_READY", f"the server is not ready: {reason}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from aiohttp import web
 
-from msmq_fast.bulk.callers import Callers
 from msmq_fast.bulk.figures import Figures
+from msmq_fast.security.callers import Callers
 from msmq_fast.store.completion import Completion
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from msmq_fast.protocol.errors import (
     QueueNotFound,
     ServiceNotAvailable,
 )
+from msmq_fast.security.callers import CallerRefused
 
 __all__ = ["Refusal", "bad_request", "events_gone", "refusal_of"]
 
@@ -74,6 +75,8 @@ def refusal_of(error: Exception) -> Refusal | None:
     match error:
         case Refusal():
             return error
+        case CallerRefused():
+            return Refusal(error.code, str(error))
         case AccessDenied():
             return Refusal("ACCESS_DENIED", _words(error))
         case QueueNotFound():

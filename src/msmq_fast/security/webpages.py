@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from ipaddress import IPv6Address, ip_address
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-__all__ = ["Address", "Ends", "is_of_another_site", "loopback_ends", "names_this_machine"]
+__all__ = ["Address", "Ends", "connection_ends", "is_of_another_site", "loopback_ends", "names_this_machine"]
 
 Address = tuple[str, int]
 """Host and port of one end of a connection."""
@@ -25,6 +25,19 @@ class Ends(NamedTuple):
 
     server: Address
     client: Address
+
+
+class _Transport(Protocol):
+    def get_extra_info(self, name: str) -> Any: ...
+
+
+def connection_ends(transport: _Transport | None) -> Ends | None:
+    """Return the addresses of both ends of the connection of a transport, as `loopback_ends` does. None also
+    for a connection that has already ended.
+    """
+    if transport is None:
+        return None
+    return loopback_ends(transport.get_extra_info("sockname"), transport.get_extra_info("peername"))
 
 
 def loopback_ends(server: tuple[Any, ...] | None, client: tuple[Any, ...] | None) -> Ends | None:

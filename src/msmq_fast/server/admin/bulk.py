@@ -12,11 +12,11 @@ from aiohttp import web
 from msmq_fast.admin.view import Labelled
 from msmq_fast.bulk import copying, leasing, planning, publishing, rows, slots
 from msmq_fast.bulk.application import build
-from msmq_fast.bulk.callers import Access
 from msmq_fast.bulk.context import Context, Limits
 from msmq_fast.bulk.reader import BulkReader
 from msmq_fast.release import release
-from msmq_fast.server.admin.bulk_access import bulk_callers
+from msmq_fast.security.callers import Access
+from msmq_fast.server.admin.callers import callers_of
 from msmq_fast.server.front_end import Runtime
 
 __all__ = ["BULK_PATH", "BulkService"]
@@ -34,7 +34,7 @@ class BulkService:
         bulk = config.bulk
         context = Context(
             manager,
-            bulk_callers(Access(bulk.access), runtime.tokens, runtime.access.principals, clock.monotonic),
+            callers_of(Access(bulk.access), runtime.tokens, runtime.access.principals, clock.monotonic),
             runtime.commit_loop.touch,
             not_ready,
             runtime.refusals.refuse,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 from msmq_fast.admin.view import Labelled, View
-from msmq_fast.bulk.callers import Access
+from msmq_fast.security.callers import Access
 from msmq_fast.server.admin.bulk import BULK_PATH, BulkService
 from msmq_fast.server.admin.listener import AdminListener
 from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
