@@ -6,13 +6,14 @@ import argparse
 import json
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any
 
 from msmq_fast.cli.classes import class_text
 from msmq_fast.cli.deadline import Deadline
 from msmq_fast.cli.selection import Selection, add_selection, walk
-from msmq_fast.client.message import VT_BSTR, VT_LPSTR, VT_LPWSTR, ReceivedMessage, format_message_id
+from msmq_fast.client.bodytext import body_text
+from msmq_fast.client.message import ReceivedMessage, format_message_id
 from msmq_fast.client.queue import Queue
 from msmq_fast.client.transaction import Transaction
 from msmq_fast.protocol.errors import MessageNotFound
@@ -34,8 +35,6 @@ __all__ = [
 ]
 
 ENDLESS = 1 << 62  # the count of --follow
-_TEXTS = (0, VT_BSTR, VT_LPSTR, VT_LPWSTR)  # body types of text; 0 says nothing
-_SHOWN = 64  # bytes of a body that is not text
 
 
 def add_choice(parser: Parser) -> None:
@@ -189,21 +188,8 @@ def _readable(message: ReceivedMessage) -> dict[str, Any]:
         "reason": class_text(message.reason) if message.reason else "",
     }
     shown |= {key: value for key, value in optional.items() if value}
-    return shown | {"body_size": len(message.body), "body": _body(message)}
+    return shown | {"body_size": len(message.body), "body": body_text(message)}
 
 
 def _delivery(message: ReceivedMessage) -> str:
     return "recoverable" if message.recoverable else "express"
-
-
-def _body(message: ReceivedMessage) -> str:
-    """Return a body for people: text as it is, other values as the formatters of .NET and COM decode them,
-    anything else in hexadecimal.
-    """
-    if message.body_type in _TEXTS:
-        with suppress(UnicodeDecodeError):
-            return message.text
-    found = message.decoded
-    if found.error is None and not isinstance(found.value, bytes):
-        return f"{found.value} ({found.kind})"
-    return f"0x{bytes(message.body[:_SHOWN]).hex()}{'…' if len(message.body) > _SHOWN else ''}"

@@ -350,7 +350,7 @@ class Assembly:
             pgm,
             mqqb,
             RemoteReading(runtime) if runtime.config.remote.enabled else None,
-            AdminFrontEnd(runtime, view, lambda: self._not_ready) if ADMIN in bound else None,
+            AdminFrontEnd(runtime, view, lambda: self._not_ready, app.service) if ADMIN in bound else None,
         ]
         return [front_end for front_end in found if front_end is not None]
 

@@ -67,7 +67,7 @@ class ListenApp:
 
 @dataclass(slots=True)
 class ListenAdmin:
-    """Section [listen.admin]: health, metrics and the bulk API, over HTTP."""
+    """Section [listen.admin]: health, metrics, the management API and the bulk API, over HTTP."""
 
     host: tuple[str, ...] = key(kinds.TEXTS, _THIS_COMPUTER, "addresses of the listener")
     port: int | None = key(kinds.port(), 1802, "TCP port")
@@ -75,6 +75,12 @@ class ListenAdmin:
         kinds.PATH, None, "certificate chain (PEM) of the listener, which then speaks HTTPS only", live=True
     )
     tls_key: Path | None = key(kinds.PATH, None, "private key (PEM) of the certificate", live=True)
+    access: str = key(
+        kinds.choice("administrators", "loopback", "token", "off"),
+        "administrators",
+        "callers of the management API that are admitted without a token. administrators: administrators and "
+        "readers of this computer; loopback: all users of this computer; token: none; off: the API is off",
+    )
     max_connections: int = key(
         _CONNECTIONS, 128, "maximum number of open connections, bulk readers included", live=True
     )

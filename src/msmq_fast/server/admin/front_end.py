@@ -5,9 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
+from aiohttp import web
+
+from msmq_fast.admin.api.api import Api
+from msmq_fast.admin.api.router import API_PATH, build_api
 from msmq_fast.admin.view import Labelled, View
+from msmq_fast.app.service import Service
 from msmq_fast.security.callers import Access
 from msmq_fast.server.admin.bulk import BULK_PATH, BulkService
+from msmq_fast.server.admin.callers import callers_of
+from msmq_fast.server.admin.gateway import AppGateway
 from msmq_fast.server.admin.listener import AdminListener
 from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
 
@@ -17,23 +24,40 @@ ADMIN = "admin"
 
 
 class AdminFrontEnd(FrontEnd):
-    """Serves the data of `view`, and the bulk API unless `bulk.access` is off."""
+    """Serves the data of `view`, the management API unless `listen.admin.access` is off, and the bulk API
+    unless `bulk.access` is off.
+    """
 
-    def __init__(self, runtime: Runtime, view: View, not_ready: Callable[[], str | None]) -> None:
+    def __init__(
+        self, runtime: Runtime, view: View, not_ready: Callable[[], str | None], service: Service
+    ) -> None:
         """`not_ready` returns the reason why the server does not accept rows of the bulk API now, None if it
-        does.
+        does. `service` is the application protocol, of which the management API is a client.
         """
-        config = runtime.config
-        self._bulk = BulkService(runtime, not_ready) if config.bulk.access != Access.OFF else None
+        config, names = runtime.config, runtime.manager.settings.local_hosts
         admin = config.listen.admin
+        parts: dict[str, web.Application] = {}
+        self._bulk = BulkService(runtime, not_ready) if config.bulk.access != Access.OFF else None
+        if self._bulk is not None:
+            parts[BULK_PATH] = self._bulk.application
+        self._gateway = AppGateway(service, runtime.loop, runtime.commit_loop.touch)
+        if admin.access != Access.OFF:
+            callers = callers_of(
+                Access(admin.access),
+                runtime.tokens,
+                runtime.access.principals,
+                runtime.clock.monotonic,
+                names,
+            )
+            parts[API_PATH] = build_api(Api(self._gateway, view), callers, runtime.refusals.refuse)
         self._listener = AdminListener(
             view,
             config.limits.metric_queues,
             runtime.refusals.refuse,
             runtime.acceptors,
-            runtime.manager.settings.local_hosts,
+            names,
             tls=runtime.tls.context(admin.tls_certificate, admin.tls_key, "listen.admin.tls_certificate"),
-            parts={} if self._bulk is None else {BULK_PATH: self._bulk.application},
+            parts=parts,
         )
 
     async def listen(self, bound: Bound) -> None:
@@ -42,6 +66,9 @@ class AdminFrontEnd(FrontEnd):
     def labelled(self) -> Iterator[Labelled]:
         if self._bulk is not None:
             yield from self._bulk.labelled()
+
+    async def stop(self) -> None:
+        await self._gateway.close()
 
     async def close(self) -> None:
         await self._listener.close()

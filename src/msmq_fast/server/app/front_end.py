@@ -55,6 +55,11 @@ class AppFrontEnd(FrontEnd):
         )
 
     @property
+    def service(self) -> Service:
+        """The state that connections share whose transport identifies the user."""
+        return self._service
+
+    @property
     def connections(self) -> int:
         """Number of open connections."""
         return self._listener.connections

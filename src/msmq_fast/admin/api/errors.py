@@ -1,0 +1,78 @@
+"""Error answers of the management API: an HTTP status, a code for programs, and one line for people."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.security.callers import CallerRefused
+
+__all__ = ["STATUS", "Refusal", "bad_request", "refusal_of"]
+
+STATUS: Final = {
+    "BAD_REQUEST": 400,
+    "UNAUTHORIZED": 401,
+    "ACCESS_DENIED": 403,
+    "CROSS_SITE": 403,
+    "NOT_FOUND": 404,
+    "QUEUE_NOT_FOUND": 404,
+    "MESSAGE_NOT_FOUND": 404,
+    "MACHINE_NOT_FOUND": 404,
+    "OBJECT_NOT_FOUND": 404,
+    "METHOD_NOT_ALLOWED": 405,
+    "QUEUE_EXISTS": 409,
+    "SHARING_VIOLATION": 409,
+    "MESSAGE_LOCKED": 409,
+    "MESSAGE_ALREADY_RECEIVED": 409,
+    "TRANSACTION_SEQUENCE": 409,
+    "IN_PROGRESS": 409,
+    "CHANGED": 412,
+    "INSUFFICIENT_RESOURCES": 413,
+    "TOO_LARGE": 413,
+    "MEDIA_TYPE": 415,
+    "KEY_REUSED": 422,
+    "TOO_MANY_REQUESTS": 429,
+    "FAILED": 500,
+    "MESSAGE_STORAGE_FAILED": 503,
+    "NO_DS": 503,
+    "NOT_READY": 503,
+    "REMOTE_MACHINE_NOT_AVAILABLE": 503,
+    "SERVICE_NOT_AVAILABLE": 503,
+    "TIMED_OUT": 503,
+}
+"""The HTTP status of each code; 400 for the codes of the queue manager that are not here."""
+
+_PREFIX: Final = "MQ_ERROR_"
+
+
+class Refusal(Exception):
+    """The refusal of a call: `code` for programs, and the text in one line."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.status = STATUS.get(code, 400)
+
+    def answer(self) -> dict[str, Any]:
+        """Return the JSON object that is sent to the client."""
+        return {"error": {"code": self.code, "message": str(self)}}
+
+
+def bad_request(text: str) -> Refusal:
+    """Return the refusal of a malformed request."""
+    return Refusal("BAD_REQUEST", text)
+
+
+def refusal_of(error: Exception) -> Refusal | None:
+    """Return the refusal that reports an expected exception; None for any other exception."""
+    match error:
+        case Refusal():
+            return error
+        case CallerRefused():
+            return Refusal(error.code, str(error))
+        case MSMQError():
+            code = error.name.removeprefix(_PREFIX)
+            return Refusal("FAILED" if code == "MQ_ERROR" else code, error.detail or str(error))
+        case TimeoutError():
+            return Refusal("TIMED_OUT", "the queue manager did not answer in time")
+    return None

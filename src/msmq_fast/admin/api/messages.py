@@ -1,0 +1,126 @@
+"""Operations on messages of a queue: browse them, show one. Browsing never removes a message."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from msmq_fast.admin.api.operation import QUEUE, Call, Operation, Parameter
+from msmq_fast.admin.api.schema import array, flag, number, of, record, text
+from msmq_fast.client.bodytext import body_text
+from msmq_fast.client.exchange import Filter
+from msmq_fast.client.message import ReceivedMessage
+from msmq_fast.client.queue import Queue
+from msmq_fast.protocol.errors import MessageAlreadyReceived, MessageLocked, MessageNotFound
+from msmq_fast.protocol.frames import Access
+from msmq_fast.protocol.resources import MessageInfo
+
+__all__ = ["FILTER", "LOOKUP_ID", "OPERATIONS", "wanted"]
+
+_U64: Final = 2**64 - 1
+_SEQUENCE: Final = 2**56 - 1
+_PAGE_BYTES: Final = 4 << 20  # of packets that one page examines; one message may be larger
+_PREVIEW: Final = 200  # characters
+
+LOOKUP_ID: Final = Parameter("lookup_id", number("lookup id of the message", most=_U64))
+
+FILTER: Final = {
+    "label": text("pattern for the label, with * ? and []", most=249),
+    "class": number("message class", most=0xFFFF),
+    "since": number("earliest arrival, in Unix microseconds", most=_U64),
+    "until": number("latest arrival, in Unix microseconds", most=_U64),
+}
+"""The properties that select messages."""
+
+
+def wanted(given: Any) -> Filter:
+    """Return the filter for the properties of FILTER; those that are missing or None select everything."""
+    return Filter(given.get("label"), given.get("class"), given.get("since"), given.get("until"))
+
+
+async def _list(call: Call) -> dict[str, Any]:
+    query = call.query
+    async with call.client.open(call.path["queue"], Access.PEEK) as queue:
+        found: list[ReceivedMessage] = []
+        after, upto, finished, locked, size = query["after"], query["upto"], False, 0, 0
+        while not finished and len(found) < query["limit"] and size < _PAGE_BYTES:
+            page = await call.client.admin.messages.browse(
+                queue, wanted(query), after, upto, query["limit"] - len(found)
+            )
+            after, upto, finished, locked = page.next, page.upto, page.finished, page.locked
+            size += sum(len(one.packet) for one in page.messages)
+            read = await asyncio.gather(*(_look(queue, one.lookup_id) for one in page.messages))
+            found += [message for message in read if message is not None]
+    rows = [one.to_json() if query["bodies"] else _row(one) for one in found]
+    return {"items": rows, "next": after, "upto": upto, "finished": finished, "locked": locked}
+
+
+async def _look(queue: Queue, lookup_id: int) -> ReceivedMessage | None:
+    """Return a message; None if a reader has taken or locked it since the batch was read."""
+    try:
+        return await queue.lookup(lookup_id)
+    except (MessageNotFound, MessageAlreadyReceived, MessageLocked):
+        return None
+
+
+def _row(message: ReceivedMessage) -> dict[str, Any]:
+    row: dict[str, Any] = {**message.to_json()}
+    del row["body_b64"], row["extension_b64"]
+    return row | {"preview": body_text(message)[:_PREVIEW]}
+
+
+async def _show(call: Call) -> dict[str, Any]:
+    async with call.client.open(call.path["queue"], Access.PEEK) as queue:
+        message = await queue.lookup(call.path["lookup_id"])
+    return {**message.to_json()}
+
+
+_MESSAGE: Final = of(MessageInfo)
+_ROW: Final = record(
+    "MessageRow",
+    {
+        **_MESSAGE["properties"],
+        "preview": text(f"the first {_PREVIEW} characters of the body", most=_PREVIEW),
+    },
+    about="A message; `body_b64` and `extension_b64` are there only with `bodies`, `preview` only without.",
+)
+
+OPERATIONS: Final = [
+    Operation(
+        "messages.list",
+        "GET",
+        "/queues/{queue}/messages",
+        "Browse the messages of a queue in the order of arrival",
+        _list,
+        record(
+            "MessagePage",
+            {
+                "items": array(_ROW),
+                "next": number("pass this as `after` for the next page", most=_SEQUENCE),
+                "upto": number("pass this as `upto`, to leave out later messages", most=_SEQUENCE),
+                "finished": flag("there is no further page"),
+                "locked": number("messages that a reader has locked, which are not shown"),
+            },
+        ),
+        verb="peek",
+        about="Messages stay in the queue. A page may have fewer messages than `limit`: see `finished`.",
+        path_parameters=(QUEUE,),
+        parameters=(
+            *(Parameter(name, schema) for name, schema in FILTER.items()),
+            Parameter("after", number("arrival number after which to begin", most=_SEQUENCE, default=0)),
+            Parameter("upto", number("last arrival number; 0: the newest now", most=_SEQUENCE, default=0)),
+            Parameter("limit", number("most messages of one page", least=1, most=1000, default=50)),
+            Parameter("bodies", flag("with whole bodies instead of previews", default=False)),
+        ),
+    ),
+    Operation(
+        "messages.show",
+        "GET",
+        "/queues/{queue}/messages/{lookup_id}",
+        "Show one message with its body",
+        _show,
+        _MESSAGE,
+        verb="peek",
+        path_parameters=(QUEUE, LOOKUP_ID),
+    ),
+]

@@ -1,0 +1,195 @@
+"""Operations on queues of this computer: list, show, create, change, delete, purge."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Any, Final, cast
+
+from msmq_fast.admin.api.errors import bad_request
+from msmq_fast.admin.api.operation import QUEUE, Call, Operation, Parameter
+from msmq_fast.admin.api.schema import array, choice, flag, number, of, record, text
+from msmq_fast.protocol.frames import Access
+from msmq_fast.protocol.resources import QueueInfo, QueueProperties
+
+__all__ = ["OPERATIONS", "PAGE", "page_of"]
+
+MAX_PAGE: Final = 1000
+_KINDS: Final = ("user", "system", "subqueue", "journal", "outgoing", "all")
+_SORTS: Final = ("name", "messages", "bytes")
+
+LIMIT: Final = Parameter("limit", number("most items of one page", least=1, most=MAX_PAGE, default=100))
+OFFSET: Final = Parameter("offset", number("items to leave out before the page", default=0))
+PAGE: Final = {
+    "total": number("items on all pages"),
+    "offset": number("items before this page"),
+    "limit": number("most items of one page"),
+}
+
+_PROPERTIES: Final = of(QueueProperties)["properties"] | {
+    name: number(least=0) for name in ("quota_kb", "journal_quota_kb", "poison_after")
+}
+_NAME: Final = text(r"path of the queue, such as `.\private$\orders` or `orders`", least=1, most=1024)
+
+
+def page_of(items: list[Any], call: Call) -> dict[str, Any]:
+    """Return the page of a list that the parameters `offset` and `limit` of a call select."""
+    offset, limit = call.query["offset"], call.query["limit"]
+    return {
+        "items": items[offset : offset + limit],
+        "total": len(items),
+        "offset": offset,
+        "limit": limit,
+    }
+
+
+async def _list(call: Call) -> dict[str, Any]:
+    found = [one.as_map() for one in await call.client.admin.queues.all(call.query["kind"])]
+    pattern, glob = call.query["filter"].casefold(), call.query["glob"].casefold()
+    chosen = [
+        one
+        for one in found
+        if pattern in one["name"].casefold()
+        and (not glob or any(fnmatchcase(part, glob) for part in _parts(one["name"].casefold())))
+    ]
+    sort, descending = call.query["sort"], call.query["descending"]
+    chosen.sort(key=lambda one: str(one["name"]).casefold(), reverse=descending and sort == "name")
+    if sort != "name":
+        chosen.sort(key=lambda one: int(one[sort]), reverse=descending)
+    return page_of(chosen, call) | {
+        "messages": sum(one["messages"] for one in chosen),
+        "bytes": sum(one["bytes"] for one in chosen),
+    }
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    return name, name.partition("\\")[2], name.rpartition("\\")[2]
+
+
+async def _show(call: Call) -> dict[str, Any]:
+    return (await call.client.admin.queues.get(call.path["queue"])).as_map()
+
+
+async def _create(call: Call) -> dict[str, Any]:
+    properties = dict(call.body)
+    name = properties.pop("name")
+    return (await call.client.admin.queues.create(name, **cast(QueueProperties, properties))).as_map()
+
+
+async def _set(call: Call) -> dict[str, Any]:
+    if not call.body:
+        raise bad_request("the body must name a property to change")
+    return (await call.client.admin.queues.set(call.path["queue"], **call.body)).as_map()
+
+
+async def _delete(call: Call) -> dict[str, Any]:
+    name = call.path["queue"]
+    await call.client.admin.queues.delete(name)
+    return {"deleted": name}
+
+
+async def _purge(call: Call) -> dict[str, Any]:
+    name = call.path["queue"]
+    async with call.client.open(name, Access.RECEIVE) as queue:
+        return {"purged": await queue.purge(), "name": name}
+
+
+def _settings(queue: dict[str, Any]) -> dict[str, Any]:
+    """Return what the ETag of a queue covers: its settings, without counts."""
+    return {name: queue[name] for name in (*QueueProperties.__annotations__, "guid") if name in queue}
+
+
+OPERATIONS: Final = [
+    Operation(
+        "queues.list",
+        "GET",
+        "/queues",
+        "List queues, one page at a time",
+        _list,
+        record(
+            "QueuePage",
+            {
+                "items": array(of(QueueInfo)),
+                **PAGE,
+                "messages": number("messages in the queues of all pages", most=2**63),
+                "bytes": number("bytes in the queues of all pages", most=2**63),
+            },
+        ),
+        verb="queue list",
+        about="`total`, `messages` and `bytes` count every queue that matches, on all pages.",
+        parameters=(
+            Parameter("kind", choice(_KINDS, "which queues", default="user")),
+            Parameter("filter", text("only queues whose name contains this text", most=249, default="")),
+            Parameter(
+                "glob",
+                text(
+                    "only queues whose name, with or without the computer and `private$`, matches a pattern "
+                    "with * ? and []",
+                    most=249,
+                    default="",
+                ),
+            ),
+            Parameter("sort", choice(_SORTS, "order of the list", default="name")),
+            Parameter("descending", flag("the largest first", default=False)),
+            LIMIT,
+            OFFSET,
+        ),
+    ),
+    Operation(
+        "queues.show",
+        "GET",
+        "/queues/{queue}",
+        "Show the properties and counts of a queue",
+        _show,
+        of(QueueInfo),
+        verb="queue show",
+        path_parameters=(QUEUE,),
+        version=_settings,
+    ),
+    Operation(
+        "queues.create",
+        "POST",
+        "/queues",
+        "Create a queue",
+        _create,
+        of(QueueInfo),
+        verb="queue create",
+        body=record("NewQueue", {"name": _NAME, **_PROPERTIES}, "name"),
+        status=201,
+        repeatable=True,
+    ),
+    Operation(
+        "queues.set",
+        "PATCH",
+        "/queues/{queue}",
+        "Change properties of a queue",
+        _set,
+        of(QueueInfo),
+        verb="queue set",
+        path_parameters=(QUEUE,),
+        body=record("QueueProperties", _PROPERTIES),
+        locked_by="queues.show",
+    ),
+    Operation(
+        "queues.delete",
+        "DELETE",
+        "/queues/{queue}",
+        "Delete a queue and its messages",
+        _delete,
+        record("Deleted", {"deleted": text("the name that was given")}),
+        verb="queue delete",
+        path_parameters=(QUEUE,),
+        locked_by="queues.show",
+    ),
+    Operation(
+        "queues.purge",
+        "POST",
+        "/queues/{queue}/purge",
+        "Delete the messages of a queue",
+        _purge,
+        record("Purged", {"purged": {"type": ["integer", "null"]}, "name": text("the name that was given")}),
+        verb="queue purge",
+        about="`purged` is null for a queue of another computer, which does not report the number.",
+        path_parameters=(QUEUE,),
+        locked_by="queues.show",
+    ),
+]

@@ -1,0 +1,144 @@
+"""The management API over HTTP: one aiohttp application, whose routes come from the table of operations.
+
+The admin port serves it under /api/v1.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from aiohttp import web
+
+from msmq_fast.admin.api.api import Api
+from msmq_fast.admin.api.errors import Refusal, bad_request, refusal_of
+from msmq_fast.admin.api.operation import Download, Operation, version_of
+from msmq_fast.admin.api.operations import OPERATIONS
+from msmq_fast.protocol.text import quoted
+from msmq_fast.security.callers import Caller, Callers
+from msmq_fast.security.webpages import connection_ends
+
+__all__ = ["API_PATH", "build_api"]
+
+API_PATH: Final = "/api/v1"
+MAX_BODY: Final = 8 << 20  # bytes of a request: a message of 4 MiB in base64, and its properties
+
+_LOGGED: Final = 200  # characters of a reason in the log
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_log = logging.getLogger("msmq_fast.admin")
+
+
+def build_api(api: Api, callers: Callers, refuse: Callable[[str, str, str], None]) -> web.Application:
+    """Return the application. It calls `refuse(what, reason, detail)` for each refused request."""
+    router = _Router(api, callers, refuse)
+    application = web.Application(middlewares=[router.boundary], client_max_size=MAX_BODY)
+    for operation in OPERATIONS:
+        path = operation.path.replace("}", ":[^/]+}")
+        application.router.add_route(operation.method, path, router.handler(operation))
+    return application
+
+
+class _Router:
+    def __init__(self, api: Api, callers: Callers, refuse: Callable[[str, str, str], None]) -> None:
+        self._api = api
+        self._callers = callers
+        self._refuse = refuse
+
+    @web.middleware
+    async def boundary(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Run a handler, and turn exceptions into answers."""
+        try:
+            return await handler(request)
+        except web.HTTPNotFound:
+            refusal = Refusal("NOT_FOUND", f"unknown path {quoted(request.path[:_LOGGED])}")
+        except web.HTTPMethodNotAllowed as error:
+            allowed = ", ".join(sorted(error.allowed_methods))
+            response = self._refused(request, Refusal("METHOD_NOT_ALLOWED", f"this path takes {allowed}"))
+            response.headers["Allow"] = allowed
+            return response
+        except web.HTTPRequestEntityTooLarge:
+            refusal = Refusal("TOO_LARGE", f"the body is larger than {MAX_BODY} bytes")
+        except ConnectionResetError:  # the client left; the admin port counts that
+            raise
+        except Exception as error:
+            found = refusal_of(error)
+            if found is None:
+                _log.exception("%s %s failed", request.method, request.path)
+                found = Refusal("FAILED", "internal error; see the log of the server")
+            refusal = found
+        return self._refused(request, refusal)
+
+    def handler(self, operation: Operation) -> _Handler:
+        """Return the handler of an operation."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            caller = self._identify(request)
+            query = _query(operation, request)
+            body = await _body(request)
+            answer = await self._api.perform(
+                caller,
+                operation.name,
+                path=request.match_info,
+                query=query,
+                body=body,
+                version=request.headers.get("If-Match") if operation.locked_by else None,
+            )
+            return _answer(operation, answer)
+
+        return handle
+
+    def _identify(self, request: web.Request) -> Caller:
+        ends = connection_ends(request.transport)
+        return self._callers.identify(request.headers, request.remote or "", ends)
+
+    def _refused(self, request: web.Request, refusal: Refusal) -> web.Response:
+        self._refuse("API request", refusal.code, f"{request.method} {request.path}: {refusal}"[:_LOGGED])
+        response = _json(refusal.answer(), refusal.status)
+        if refusal.status == 401:
+            response.headers["WWW-Authenticate"] = "Bearer"
+        return response
+
+
+def _query(operation: Operation, request: web.Request) -> dict[str, Any]:
+    many = {parameter.name for parameter in operation.parameters if parameter.many}
+    found: dict[str, Any] = {}
+    for name, value in request.query.items():
+        if name in many:
+            found.setdefault(name, []).append(value)
+        elif name in found:
+            raise bad_request(f"{quoted(name)} is given twice")
+        else:
+            found[name] = value
+    return found
+
+
+async def _body(request: web.Request) -> Any:
+    data = await request.read()
+    if not data:
+        return None
+    if request.content_type != "application/json":
+        raise Refusal("MEDIA_TYPE", "a body must have the Content-Type application/json")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise bad_request(f"the body is not valid JSON: {error}") from None
+
+
+def _answer(operation: Operation, answer: Any) -> web.Response:
+    if isinstance(answer, Download):
+        return web.Response(
+            body=answer.content,
+            content_type="application/octet-stream",
+            headers={"Content-Disposition": f'attachment; filename="{answer.name}"'},
+        )
+    response = _json(answer, operation.status)
+    if operation.version is not None:
+        response.headers["ETag"] = version_of(operation, answer)
+    return response
+
+
+def _json(content: Any, status: int) -> web.Response:
+    return web.Response(text=json.dumps(content) + "\n", status=status, content_type="application/json")
