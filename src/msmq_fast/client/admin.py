@@ -19,6 +19,7 @@ from msmq_fast.protocol.resources import (
     MessageEvent,
     OutgoingQueueInfo,
     QueueInfo,
+    QueuePage,
     QueueProperties,
     SeriesInfo,
     SnapshotInfo,
@@ -162,6 +163,26 @@ class QueueAdmin(Subject):
     async def all(self, kind: str = "user") -> list[QueueInfo]:
         """Return the queues of a kind: `user` or `system`."""
         return [QueueInfo.from_map(one) for one in await self._link.request(Frame.LIST_QUEUES, [kind])]
+
+    async def page(
+        self,
+        kind: str = "user",
+        *,
+        text: str = "",
+        glob: str = "",
+        sort: str = "name",
+        descending: bool = False,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> QueuePage:
+        """Return up to `limit` queues of a kind after the first `offset`, and the sums over all pages. The
+        kind is `user`, `system`, `journal`, `subqueue`, `outgoing` or `all`.
+
+        `text` must be in the name, `glob` is a pattern for it with * ? and []; case does not matter. `sort`
+        is `name`, `messages` or `bytes`. Raises InvalidParameter.
+        """
+        payload = [kind, text, glob, sort, descending, limit, offset]
+        return QueuePage.from_map(await self._link.request(Frame.PAGE_QUEUES, payload))
 
 
 class OutgoingAdmin(Subject):

@@ -37,6 +37,7 @@ _REPEATABLE: Final = frozenset(  # requests that change nothing
         Frame.SHOW_SNAPSHOT,
         Frame.GET_QUEUE,
         Frame.LIST_QUEUES,
+        Frame.PAGE_QUEUES,
         Frame.SHOW_ACL,
         Frame.EXPLAIN,
         Frame.LIST_OUTGOING,

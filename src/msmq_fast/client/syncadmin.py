@@ -19,6 +19,7 @@ from msmq_fast.protocol.resources import (
     MessageEvent,
     OutgoingQueueInfo,
     QueueInfo,
+    QueuePage,
     QueueProperties,
     SeriesInfo,
     SnapshotInfo,
@@ -367,6 +368,29 @@ class QueueAdmin(Wrapper[_admin.QueueAdmin]):
     def all(self, kind: str = "user") -> list[QueueInfo]:
         """Return the queues of a kind: `user` or `system`."""
         return run(self._inner.all(kind))
+
+    def page(
+        self,
+        kind: str = "user",
+        *,
+        text: str = "",
+        glob: str = "",
+        sort: str = "name",
+        descending: bool = False,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> QueuePage:
+        """Return up to `limit` queues of a kind after the first `offset`, and the sums over all pages. The
+        kind is `user`, `system`, `journal`, `subqueue`, `outgoing` or `all`.
+
+        `text` must be in the name, `glob` is a pattern for it with * ? and []; case does not matter. `sort`
+        is `name`, `messages` or `bytes`. Raises InvalidParameter.
+        """
+        return run(
+            self._inner.page(
+                kind, text=text, glob=glob, sort=sort, descending=descending, limit=limit, offset=offset
+            )
+        )
 
 
 class OutgoingAdmin(Wrapper[_admin.OutgoingAdmin]):

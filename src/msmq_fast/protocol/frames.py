@@ -58,6 +58,7 @@ class Frame(IntEnum):
     SHOW_ACL = 0x15
     EDIT_ACL = 0x16
     EXPLAIN = 0x17
+    PAGE_QUEUES = 0x18
     OPEN = 0x20
     CLOSE = 0x21
     SEND = 0x22

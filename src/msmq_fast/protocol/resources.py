@@ -24,6 +24,7 @@ __all__ = [
     "MessageInfo",
     "OutgoingQueueInfo",
     "QueueInfo",
+    "QueuePage",
     "QueueProperties",
     "ReaderInfo",
     "Resource",
@@ -140,6 +141,16 @@ class QueueInfo(Resource):
     """Messages that arrived per second during the last sampled interval, 5 s."""
     out_per_second: float = 0.0
     """Messages that left for any reason (received, sent, expired, purged, moved) per second during it."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePage(Resource):
+    """One page of a list of queues; `total`, `messages` and `bytes` count the queues of all pages."""
+
+    queues: tuple[QueueInfo, ...] = field(default=(), metadata={"of": QueueInfo})
+    total: int = 0
+    messages: int = 0
+    bytes: int = 0
 
 
 class QueueProperties(TypedDict, total=False):

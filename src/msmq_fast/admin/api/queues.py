@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import Any, Final, cast
 
 from msmq_fast.admin.api.errors import bad_request
@@ -14,7 +13,7 @@ from msmq_fast.protocol.resources import QueueInfo, QueueProperties
 __all__ = ["OPERATIONS", "PAGE", "page_of"]
 
 MAX_PAGE: Final = 1000
-_KINDS: Final = ("user", "system", "subqueue", "journal", "outgoing", "all")
+_KINDS: Final = ("user", "system", "subqueue", "journal")
 _SORTS: Final = ("name", "messages", "bytes")
 
 LIMIT: Final = Parameter("limit", number("most items of one page", least=1, most=MAX_PAGE, default=100))
@@ -43,26 +42,18 @@ def page_of(items: list[Any], call: Call) -> dict[str, Any]:
 
 
 async def _list(call: Call) -> dict[str, Any]:
-    found = [one.as_map() for one in await call.client.admin.queues.all(call.query["kind"])]
-    pattern, glob = call.query["filter"].casefold(), call.query["glob"].casefold()
-    chosen = [
-        one
-        for one in found
-        if pattern in one["name"].casefold()
-        and (not glob or any(fnmatchcase(part, glob) for part in _parts(one["name"].casefold())))
-    ]
-    sort, descending = call.query["sort"], call.query["descending"]
-    chosen.sort(key=lambda one: str(one["name"]).casefold(), reverse=descending and sort == "name")
-    if sort != "name":
-        chosen.sort(key=lambda one: int(one[sort]), reverse=descending)
-    return page_of(chosen, call) | {
-        "messages": sum(one["messages"] for one in chosen),
-        "bytes": sum(one["bytes"] for one in chosen),
-    }
-
-
-def _parts(name: str) -> tuple[str, str, str]:
-    return name, name.partition("\\")[2], name.rpartition("\\")[2]
+    query = call.query
+    found = await call.client.admin.queues.page(
+        query["kind"],
+        text=query["filter"],
+        glob=query["glob"],
+        sort=query["sort"],
+        descending=query["descending"],
+        limit=query["limit"],
+        offset=query["offset"],
+    )
+    shown = found.as_map()
+    return {"items": shown.pop("queues"), **shown, "offset": query["offset"], "limit": query["limit"]}
 
 
 async def _show(call: Call) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from msmq_fast.protocol.errors import (
     UnsupportedOperation,
 )
 from msmq_fast.protocol.frames import Frame
+from msmq_fast.qm.operator.paging import SORTS, page
 from msmq_fast.qm.operator.showing import KINDS, infos
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 _NAME = Field("name", str)
 _PROPERTIES = Field("properties", dict)
+_KIND = Field("kind", str, default="user")
+_MAX_PAGE = 1000
+_MAX_PATTERN = 249  # characters, as a label
 
 # The property names of this protocol that the queue manager calls by another name.
 _RENAMED = {"journal": "journaling", "privacy_level": "privacy"}
@@ -124,22 +129,62 @@ def _set(session: Session, request_id: int, payload: memoryview) -> None:
 
 
 def _list(session: Session, request_id: int, payload: memoryview) -> None:
-    (kind,) = arguments(payload, Field("kind", str, default="user"))
+    (kind,) = arguments(payload, _KIND)
+    session.reply(request_id, _maps(session, _visible(session, kind)))
+
+
+def _page(session: Session, request_id: int, payload: memoryview) -> None:
+    kind, text, glob, sort, descending, limit, offset = arguments(
+        payload,
+        _KIND,
+        Field("text", str, default=""),
+        Field("glob", str, default=""),
+        Field("sort", str, default="name"),
+        Field("descending", bool, default=False),
+        Field("limit", int, maximum=_MAX_PAGE, default=100),
+        Field("offset", int, default=0),
+    )
+    if sort not in SORTS:
+        raise InvalidParameter(f"sort must be one of {', '.join(SORTS)}")
+    if limit == 0:
+        raise InvalidParameter(f"limit must be from 1 to {_MAX_PAGE}")
+    if max(len(text), len(glob)) > _MAX_PATTERN:
+        raise InvalidParameter(f"text and glob may have at most {_MAX_PATTERN} characters")
+    found = page(
+        _visible(session, kind),
+        text=text,
+        glob=glob,
+        sort=sort,
+        descending=descending,
+        limit=limit,
+        offset=offset,
+    )
+    session.reply(
+        request_id,
+        {
+            "queues": _maps(session, found.queues),
+            "total": found.total,
+            "messages": found.messages,
+            "bytes": found.bytes,
+        },
+    )
+
+
+def _visible(session: Session, kind: str) -> Iterator[Queue]:
+    """Return the queues of a kind that the caller may see. Raises InvalidParameter for an unknown kind."""
     if kind not in _LISTED:
         raise InvalidParameter(f"kind must be one of {', '.join(_LISTED)}")
-    session.reply(request_id, _maps(session, kind))
+    manager, token, kinds = session.manager, session.token, _LISTED[kind]
+    sees = manager.guard.sees
+    return (queue for queue in manager.queues() if queue.kind in kinds and sees(token, queue))
 
 
-def _maps(session: Session, kind: str) -> list[dict[str, Any]]:
+def _maps(session: Session, queues: Iterable[Queue]) -> list[dict[str, Any]]:
     manager, token = session.manager, session.token
     return [
         info.as_map()
         for info in infos(
-            (
-                queue
-                for queue in manager.queues()
-                if queue.kind in _LISTED[kind] and manager.guard.sees(token, queue)
-            ),
+            queues,
             manager.guid,
             manager.incoming.transfers(),
             lambda queue: manager.guard.sees_permissions(token, queue),
@@ -179,7 +224,7 @@ def _administered(session: Session, name: str, operation: str) -> OutgoingQueue:
 
 def _list_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
     arguments(payload)
-    session.reply(request_id, _maps(session, "outgoing"))
+    session.reply(request_id, _maps(session, _visible(session, "outgoing")))
 
 
 def _show_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
@@ -215,6 +260,7 @@ HANDLERS: dict[int, Handler] = {
     Frame.GET_QUEUE: _get,
     Frame.SET_QUEUE: _set,
     Frame.LIST_QUEUES: _list,
+    Frame.PAGE_QUEUES: _page,
     Frame.LIST_OUTGOING: _list_outgoing,
     Frame.SHOW_OUTGOING: _show_outgoing,
     Frame.PAUSE_OUTGOING: _pause_outgoing,
