@@ -54,7 +54,8 @@ class Api:
         async with asyncio.timeout(_PATIENCE), self._gateway.client(caller) as client:
             if version is not None:
                 current = BY_NAME[operation.locked_by]
-                shown = await current.handler(Call(caller, client, self._view, given_path, {}))
+                same = {parameter.name: given_query[parameter.name] for parameter in current.parameters}
+                shown = await current.handler(Call(caller, client, self._view, given_path, same))
                 _check_version(current, shown, version)
             return await operation.handler(Call(caller, client, self._view, given_path, given_query, body))
 

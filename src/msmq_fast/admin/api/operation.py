@@ -87,7 +87,8 @@ class Operation:
     - `body`: the schema of the JSON body; None if the operation takes no body.
     - `answer`: the schema of the answer; None for a Download.
     - `version`: for reads whose answer has an ETag: returns the part of the answer that the ETag covers.
-    - `locked_by`: for changes that obey If-Match: the name of the read with that ETag.
+    - `locked_by`: for changes that obey If-Match: the name of the read with that ETag, which takes the same
+      parameters.
     - `repeatable`: whether an Idempotency-Key makes a repeated request return the first answer.
     """
 

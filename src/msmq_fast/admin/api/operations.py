@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmq_fast.admin.api import messages, queues, server
+from msmq_fast.admin.api import access, batches, messages, outgoing, queues, server, transactions
 from msmq_fast.admin.api.operation import Operation
 
 __all__ = ["BY_NAME", "OPERATIONS"]
@@ -13,6 +13,10 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *server.OPERATIONS,
     *queues.OPERATIONS,
     *messages.OPERATIONS,
+    *batches.OPERATIONS,
+    *outgoing.OPERATIONS,
+    *transactions.OPERATIONS,
+    *access.OPERATIONS,
 )
 
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

@@ -16,7 +16,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints, is_t
 from msmq_fast.admin.api.errors import bad_request
 from msmq_fast.protocol.text import quoted
 
-__all__ = ["Schema", "array", "check", "choice", "flag", "number", "of", "record", "text"]
+__all__ = ["Schema", "anything", "array", "check", "choice", "flag", "number", "of", "record", "text"]
 
 Schema = dict[str, Any]
 """A JSON Schema (draft 2020-12, as in OpenAPI 3.1)."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmq_fast.admin.api.operation import Call, Operation
-from msmq_fast.admin.api.schema import anything, flag, record, text
+from msmq_fast.admin.api.schema import anything, flag, number, of, record, text
+from msmq_fast.protocol.resources import SnapshotInfo
 
 __all__ = ["OPERATIONS"]
 
@@ -26,7 +27,44 @@ async def _stats(call: Call) -> dict[str, Any]:
     return await call.client.admin.stats()
 
 
+async def _reload(call: Call) -> dict[str, Any]:
+    return await call.client.admin.reload()
+
+
+async def _snapshot(call: Call) -> dict[str, Any]:
+    body = call.body
+    return (await call.client.admin.snapshot(body["directory"], body.get("bytes_per_second"))).as_map()
+
+
 OPERATIONS: Final = [
+    Operation(
+        "server.reload",
+        "POST",
+        "/server/reload",
+        "Read the configuration again",
+        _reload,
+        anything("Reloaded", "`changed`, `restart` and `warnings`: lists of keys and lines"),
+        verb="config reload",
+    ),
+    Operation(
+        "server.snapshot",
+        "POST",
+        "/server/snapshots",
+        "Copy the running store into a new directory of this machine",
+        _snapshot,
+        of(SnapshotInfo),
+        verb="snapshot",
+        about="The copy is cancelled if it takes longer than a minute: use the command for large stores.",
+        body=record(
+            "NewSnapshot",
+            {
+                "directory": text("absolute path of a directory that does not exist yet", least=1),
+                "bytes_per_second": number("limit of the rate", least=1, most=2**32 - 1),
+            },
+            "directory",
+        ),
+        status=201,
+    ),
     Operation(
         "server.show",
         "GET",

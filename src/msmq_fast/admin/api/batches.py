@@ -1,0 +1,254 @@
+"""Operations that send messages, and that move, copy or resubmit many messages by a filter in one call."""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from typing import Any, Final
+
+from msmq_fast.admin.api.errors import bad_request
+from msmq_fast.admin.api.messages import FILTER, LOOKUP_ID, wanted
+from msmq_fast.admin.api.operation import QUEUE, Call, Download, Operation
+from msmq_fast.admin.api.schema import flag, number, record, text
+from msmq_fast.client.exchange import Done
+from msmq_fast.client.message import Message
+from msmq_fast.client.transaction import SINGLE_MESSAGE
+from msmq_fast.protocol.frames import INFINITE, LONG_LIVED, MAX_LABEL, MAX_MESSAGE, MAX_PRIORITY, Access
+from msmq_fast.protocol.properties import Delivery
+
+__all__ = ["OPERATIONS"]
+
+_MOST: Final = 1_000_000  # messages of one call
+_BATCH: Final = 1000
+
+_FIELDS: Final = {
+    **FILTER,
+    "limit": number("most messages of this call", least=1, most=_MOST, default=10_000),
+    "dry_run": flag("count the selected messages, and change nothing", default=False),
+}
+_TARGET: Final = text("path or format name of the target, a queue of this computer", least=1, most=1024)
+
+
+class _Totals:
+    """The result of the batches of one call."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self.left: int = body["limit"]
+        self.after, self.upto, self.finished = 0, 0, False
+        self.count = self.size = 0
+        self.refusals: dict[str, int] = {}
+
+    @property
+    def going(self) -> bool:
+        return not self.finished and self.left > 0
+
+    def add(self, done: Done) -> None:
+        self.after, self.upto, self.finished = done.next, done.upto, done.finished
+        self.count += done.count
+        self.size += done.size
+        self.left -= done.count
+        for reason, count in done.refusals.items():
+            self.refusals[reason] = self.refusals.get(reason, 0) + count
+
+    def answer(self, *, dry_run: bool) -> dict[str, Any]:
+        refused = [{"reason": reason, "count": count} for reason, count in self.refusals.items()]
+        return {
+            "count": self.count,
+            "bytes": self.size,
+            "refused": refused,
+            "finished": self.finished,
+            "dry_run": dry_run,
+        }
+
+
+async def _count(call: Call) -> dict[str, Any]:
+    """Count the messages that a call would take."""
+    totals = _Totals(call.body)
+    async with call.client.open(call.path["queue"], Access.PEEK) as source:
+        while totals.going:
+            page = await call.client.admin.messages.browse(
+                source, wanted(call.body), totals.after, totals.upto, min(totals.left, _BATCH)
+            )
+            size = sum(len(one.packet) for one in page.messages)
+            totals.add(Done(page.next, page.upto, page.finished, len(page.messages), size))
+    return totals.answer(dry_run=True)
+
+
+async def _move(call: Call) -> dict[str, Any]:
+    return await _relocate(call, keep=False)
+
+
+async def _copy(call: Call) -> dict[str, Any]:
+    return await _relocate(call, keep=True)
+
+
+async def _relocate(call: Call, *, keep: bool) -> dict[str, Any]:
+    body, messages = call.body, call.client.admin.messages
+    if body["dry_run"]:
+        return await _count(call)
+    totals = _Totals(body)
+    async with (
+        call.client.open(call.path["queue"], Access.PEEK if keep else Access.RECEIVE) as source,
+        call.client.open(body["target"], Access.SEND) as target,
+    ):
+        run = messages.copy if keep else messages.move
+        while totals.going:
+            batch = min(totals.left, _BATCH)
+            totals.add(await run(source, target, wanted(body), totals.after, totals.upto, batch))
+    return totals.answer(dry_run=False)
+
+
+async def _resubmit(call: Call) -> dict[str, Any]:
+    if call.body["dry_run"]:
+        return await _count(call)
+    totals = _Totals(call.body)
+    async with call.client.open(call.path["queue"], Access.RECEIVE) as source:
+        while totals.going:
+            batch = min(totals.left, _BATCH)
+            totals.add(
+                await call.client.admin.messages.resubmit(
+                    source, wanted(call.body), totals.after, totals.upto, batch
+                )
+            )
+    return totals.answer(dry_run=False)
+
+
+async def _send(call: Call) -> dict[str, Any]:
+    body = call.body
+    if "body" in body and "body_b64" in body:
+        raise bad_request("give body or body_b64, not both")
+    content = body["body"].encode() if "body" in body else _bytes(body.get("body_b64", ""), "body_b64")
+    message = Message(
+        content,
+        label=body["label"],
+        delivery=Delivery.RECOVERABLE if body["recoverable"] else Delivery.EXPRESS,
+        priority=body["priority"],
+        body_type=body["body_type"],
+        app_specific=body["app_specific"],
+        extension=_bytes(body.get("extension_b64", ""), "extension_b64"),
+        response_queue=body.get("response_queue"),
+        admin_queue=body.get("admin_queue"),
+        acknowledge=body["acknowledge"],
+        journal=body["journal"],
+        time_to_reach_queue=body["time_to_reach_queue"],
+        time_to_be_received=body["time_to_be_received"],
+    )
+    if body.get("correlation_id"):
+        message.correlation_id = bytes.fromhex(body["correlation_id"])
+    single = SINGLE_MESSAGE if body["transactional"] else None
+    async with call.client.open(call.path["queue"], Access.SEND) as queue:
+        return {"count": 1, "message_id": await queue.send(message, transaction=single)}
+
+
+def _bytes(encoded: str, name: str) -> bytes:
+    try:
+        return b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        raise bad_request(f"{name} is not valid base64") from None
+
+
+async def _body(call: Call) -> Download:
+    async with call.client.open(call.path["queue"], Access.PEEK) as queue:
+        message = await queue.lookup(call.path["lookup_id"])
+    return Download(bytes(message.body), f"message-{message.lookup_id}.bin")
+
+
+_DONE: Final = record(
+    "BatchResult",
+    {
+        "count": number("messages that were moved, copied or sent; with `dry_run`: selected"),
+        "bytes": number("size of their packets", most=2**63),
+        "refused": {
+            "type": "array",
+            "items": record("Refused", {"reason": text(), "count": number()}),
+            "description": "messages that stay, by reason",
+        },
+        "finished": flag("all selected messages were handled; false: `limit` was reached"),
+        "dry_run": flag("whether nothing was changed"),
+    },
+)
+_BASE64: Final = (MAX_MESSAGE + 2) // 3 * 4
+
+
+def _batch(verb: str, summary: str, handler: Any, cli: str, body: dict[str, Any], *needed: str) -> Operation:
+    return Operation(
+        f"messages.{verb}",
+        "POST",
+        f"/queues/{{queue}}/messages/{verb}",
+        summary,
+        handler,
+        _DONE,
+        verb=cli,
+        path_parameters=(QUEUE,),
+        body=record(f"{verb.title()}Messages", body, *needed),
+    )
+
+
+OPERATIONS: Final = [
+    _batch(
+        "move",
+        "Move the selected messages to another queue",
+        _move,
+        "queue move",
+        {"target": _TARGET, **_FIELDS},
+        "target",
+    ),
+    _batch(
+        "copy",
+        "Copy the selected messages to another queue",
+        _copy,
+        "queue copy",
+        {"target": _TARGET, **_FIELDS},
+        "target",
+    ),
+    _batch(
+        "resubmit",
+        "Send the selected dead letters to their destinations again",
+        _resubmit,
+        "dlq resubmit",
+        {**_FIELDS},
+    ),
+    Operation(
+        "messages.send",
+        "POST",
+        "/queues/{queue}/messages",
+        "Send one message to a queue, local or of another computer",
+        _send,
+        record("Sent", {"count": number(), "message_id": text(r"`{GUID}\ORDINAL`")}),
+        verb="send",
+        path_parameters=(QUEUE,),
+        body=record(
+            "NewMessage",
+            {
+                "body": text("the body as text, stored as UTF-8", most=MAX_MESSAGE),
+                "body_b64": text("the body in base64", most=_BASE64),
+                "label": text("label", most=MAX_LABEL, default=""),
+                "recoverable": flag("kept over a restart", default=False),
+                "transactional": flag("sent in a transaction of its own", default=False),
+                "priority": number("priority", most=MAX_PRIORITY, default=3),
+                "body_type": number("VT_ type of the body", default=0),
+                "app_specific": number("a number for the application", default=0),
+                "correlation_id": text("40 hexadecimal digits", most=40, pattern="([0-9A-Fa-f]{40})?"),
+                "extension_b64": text("the extension in base64", most=_BASE64),
+                "response_queue": text("queue for answers", most=1024),
+                "admin_queue": text("queue for acknowledgments", most=1024),
+                "acknowledge": number("acknowledgment flags", most=255, default=0),
+                "journal": number("1: dead letter, 2: journal, 3: both", most=3, default=0),
+                "time_to_reach_queue": number("seconds", default=LONG_LIVED),
+                "time_to_be_received": number("seconds", default=INFINITE),
+            },
+        ),
+        status=201,
+        repeatable=True,
+    ),
+    Operation(
+        "messages.body",
+        "GET",
+        "/queues/{queue}/messages/{lookup_id}/body",
+        "Download the body of a message",
+        _body,
+        None,
+        verb="peek",
+        path_parameters=(QUEUE, LOOKUP_ID),
+    ),
+]
