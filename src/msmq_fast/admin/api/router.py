@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from aiohttp import web
 
 from msmq_fast.admin.api.api import Api
 from msmq_fast.admin.api.errors import Refusal, bad_request, refusal_of
+from msmq_fast.admin.api.openapi import document
 from msmq_fast.admin.api.operation import Download, Operation, version_of
 from msmq_fast.admin.api.operations import OPERATIONS
+from msmq_fast.admin.api.repeats import Repeats
 from msmq_fast.protocol.text import quoted
 from msmq_fast.security.callers import Caller, Callers
 from msmq_fast.security.webpages import connection_ends
@@ -24,6 +29,9 @@ __all__ = ["API_PATH", "build_api"]
 
 API_PATH: Final = "/api/v1"
 MAX_BODY: Final = 8 << 20  # bytes of a request: a message of 4 MiB in base64, and its properties
+
+MOST: Final = 64  # requests under way
+MOST_OF_ONE: Final = 16  # of one caller
 
 _LOGGED: Final = 200  # characters of a reason in the log
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -35,6 +43,7 @@ def build_api(api: Api, callers: Callers, refuse: Callable[[str, str, str], None
     """Return the application. It calls `refuse(what, reason, detail)` for each refused request."""
     router = _Router(api, callers, refuse)
     application = web.Application(middlewares=[router.boundary], client_max_size=MAX_BODY)
+    application.router.add_get("/openapi.json", router.document)
     for operation in OPERATIONS:
         path = operation.path.replace("}", ":[^/]+}")
         application.router.add_route(operation.method, path, router.handler(operation))
@@ -46,6 +55,27 @@ class _Router:
         self._api = api
         self._callers = callers
         self._refuse = refuse
+        self._repeats = Repeats(time.monotonic)
+        self._running: Counter[str] = Counter()  # requests under way, by SID
+
+    async def document(self, request: web.Request) -> web.StreamResponse:
+        """Return the OpenAPI document."""
+        self._identify(request)
+        return _json(document(), 200)
+
+    @contextmanager
+    def _admitted(self, caller: Caller) -> Iterator[None]:
+        """Count a request under way. Raises Refusal if there are too many, of all callers or of this one."""
+        sid = str(caller.token.user)
+        if self._running.total() >= MOST or self._running[sid] >= MOST_OF_ONE:
+            raise Refusal("TOO_MANY_REQUESTS", "too many requests are under way: send fewer at a time")
+        self._running[sid] += 1
+        try:
+            yield
+        finally:
+            self._running[sid] -= 1
+            if not self._running[sid]:
+                del self._running[sid]
 
     @web.middleware
     async def boundary(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -78,14 +108,24 @@ class _Router:
             caller = self._identify(request)
             query = _query(operation, request)
             body = await _body(request)
-            answer = await self._api.perform(
-                caller,
-                operation.name,
-                path=request.match_info,
-                query=query,
-                body=body,
-                version=request.headers.get("If-Match") if operation.locked_by else None,
-            )
+            path = dict(request.match_info)
+
+            async def perform() -> Any:
+                with self._admitted(caller):
+                    return await self._api.perform(
+                        caller,
+                        operation.name,
+                        path=path,
+                        query=query,
+                        body=body,
+                        version=request.headers.get("If-Match") if operation.locked_by else None,
+                    )
+
+            key = request.headers.get("Idempotency-Key") if operation.repeatable else None
+            if key is None:
+                return _answer(operation, await perform())
+            same = (operation.name, path, query, body)
+            answer = await self._repeats.run(str(caller.token.user), key, same, perform)
             return _answer(operation, answer)
 
         return handle
