@@ -232,9 +232,11 @@ def test_outgoing_queues(client: Client) -> None:
     (shown,) = client.ok(Frame.LIST_OUTGOING, [])
     assert (shown["name"], shown["kind"], shown["messages"]) == (name, "outgoing", 2)
     client.ok(Frame.PAUSE_OUTGOING, [name])
+    assert client.refused(Frame.KICK_OUTGOING, [name]) == "MQ_ERROR_QUEUE_NOT_ACTIVE"
     assert client.ok(Frame.SHOW_OUTGOING, [name])["state"] == "on_hold"
     client.ok(Frame.RESUME_OUTGOING, [name])
     assert client.ok(Frame.SHOW_OUTGOING, [name])["state"] == "inactive"
+    assert client.ok(Frame.KICK_OUTGOING, [name])["messages"] == 2
     assert client.ok(Frame.PURGE_OUTGOING, [name]) == 2
     assert client.ok(Frame.LIST_QUEUES, ["outgoing"])[0]["messages"] == 0
     client.queue("local")

@@ -30,7 +30,8 @@ VOLATILE = {
     "token", "asked", "descriptor", "subject", "issuer", "lookup_id", "arrival_seq", "event_time", "feed_seq",
     "created", "modified", "began", "sent_time", "arrived_time", "time",
     "seconds",
-    "rate", "incarnation", "next_attempt", "before", "after", "feed_next", "port", "sent", "journal_quota_kb",
+    "rate", "incarnation", "next_attempt", "attempts", "oldest", "last_error",
+    "last_error_time", "before", "after", "feed_next", "port", "sent", "journal_quota_kb",
     "digest", "certificate_b64", "blob_b64", "sender_id_b64", "registered", "not_after", "history", "user",
     "uid", "identifier", "size", "caller", "sids", "openings", "next_hops", "text", "owner", "quota_kb",
     "number",
@@ -163,6 +164,7 @@ def outgoing(check: Any) -> None:
     check("outgoing-show", "outgoing", "show", name)
     check("outgoing-purge", "outgoing", "purge", name)
     check("outgoing-resume", "outgoing", "resume", name)
+    check("outgoing-kick", "outgoing", "kick", name)
     check("outgoing-delete", "outgoing", "delete", name)
 
 

@@ -124,6 +124,7 @@ async def test_outgoing_queues(server: Server, connection: Connection) -> None:
     await outgoing.pause(name)
     assert (await outgoing.get(name)).state == "on_hold"
     await outgoing.resume(name)
+    assert (await outgoing.kick(name)).messages == 1
     assert await outgoing.purge(name) == 1
 
 

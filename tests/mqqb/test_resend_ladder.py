@@ -96,3 +96,24 @@ def test_the_step_of_the_ladder_outlives_a_restart(sender: Sender) -> None:
     sender.connect()
     sender.taken()
     assert transfer_info(sender.queue).resend_interval == 300
+
+
+def test_an_operator_sends_again_at_once_and_starts_the_ladder_anew(sender: Sender) -> None:
+    sender.send(b"1")
+    sender.connect()
+    (first,) = sender.taken()
+    sender.keep(1)
+    sender.advance(30)
+    assert [sent.place for sent in sender.taken()] == [first.place]
+    sender.keep(2)
+    assert transfer_info(sender.queue).resend_count == 1
+    sender.queue.kick()
+    sender.advance(0)
+    assert [sent.place for sent in sender.taken()] == [first.place]
+    assert transfer_info(sender.queue).resend_count == 1
+    assert transfer_info(sender.queue).resend_time == sender.manager.ledger.now_s + 30
+    sender.keep(3)
+    sender.order(first)
+    sender.queue.kick()  # nothing waits any more
+    sender.advance(0)
+    assert sender.taken() == []

@@ -8,9 +8,11 @@ from uuid import UUID
 import pytest
 
 from msmq_fast.mqqb.hops import Progress, Target
+from msmq_fast.mqqb.limits import Limits
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.switches import Switches
 from msmq_fast.mqqb.transfer import Connect, LinkState, Resolve
+from msmq_fast.qm.queues.stall import FLOWING, StallCause
 from tests.mqqb.transfers import Bench, ordinals
 from tests.support.mqqb import wire
 from tests.support.worlds.hosts import OWN, sent
@@ -320,3 +322,56 @@ def test_after_a_session_has_broken_the_peer_may_open_the_next_one() -> None:
     again = bench.accepted("10.0.0.7", 12.0)
     assert bench.transfer.links[0].state is LinkState.OPEN
     assert ordinals(again) == [1]
+
+
+def test_an_operator_ends_the_pause_before_the_next_attempt() -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7")
+    bench.transfer.submit(queue, 10.0)
+    for now in (10.0, 15.0, 25.0):
+        bench.endpoint.expire(now)
+        assert bench.take() == [Connect(1, "10.0.0.7")]
+        bench.transfer.failed(1, "refused", now)
+    bench.transfer.kick(queue, 25.5)
+    bench.endpoint.expire(25.5)
+    assert bench.take() == [Connect(1, "10.0.0.7")]
+    bench.transfer.kick(queue, 25.6)  # an attempt is under way
+    bench.endpoint.expire(25.6)
+    assert bench.take() == []
+    bench.transfer.failed(1, "refused", 26.0)
+    bench.endpoint.expire(31.0)  # the pauses are short again
+    assert ordinals(bench.connect(31.0)) == [1]
+
+
+def test_a_peer_that_acknowledges_nothing_is_an_obstacle_after_five_seconds() -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7")
+    assert bench.transfer.obstacle(queue, 10.0) == FLOWING
+    bench.transfer.submit(queue, 10.0)
+    session = bench.connect(10.0)
+    assert ordinals(session) == [1]
+    assert bench.transfer.obstacle(queue, 14.9) == FLOWING
+    stall = bench.transfer.obstacle(queue, 15.0)
+    assert stall.cause is StallCause.SILENT
+    assert "10.0.0.7 has acknowledged nothing for 5 s" in stall.reason
+    session.receive(wire.session_ack(ack=1), 15.0)
+    assert bench.transfer.obstacle(queue, 60.0) == FLOWING
+
+
+def test_a_link_that_waits_for_its_turn_is_an_obstacle() -> None:
+    bench = Bench(limits=Limits(dials=1))
+    first, second = bench.queue("10.0.0.7"), bench.queue("10.0.0.8")
+    for queue in (first, second):
+        bench.transfer.submit(queue, 10.0)
+    assert bench.transfer.obstacle(first, 10.0) == FLOWING
+    assert bench.transfer.obstacle(second, 10.0).cause is StallCause.QUEUED
+
+
+def test_a_peer_that_closes_while_messages_wait_is_a_failure() -> None:
+    bench = Bench()
+    queue = bench.queue("10.0.0.7", range(1, 4))
+    bench.transfer.submit(queue, 10.0)
+    session = bench.connect(10.0)
+    sent(session)
+    session.close(CloseReason.DISCONNECTED, 11.0)
+    assert (Progress.SEND_FAILURE, "10.0.0.7") in queue.told

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from msmq_fast._native.positions import PositionList
+from tests.support.worlds.queue_manager import World
 
 AVAILABLE, LOCKED, PENDING, PURGE_PENDING = 1, 2, 3, 4
 STATES = st.sampled_from([AVAILABLE, LOCKED, PENDING, PURGE_PENDING])
@@ -131,3 +132,19 @@ def test_bad_state_and_unknown_key() -> None:
     with pytest.raises(KeyError):
         positions.change(1, LOCKED)
     assert not positions.discard(1)
+
+
+def test_the_oldest_position_is_the_first_to_have_arrived_whatever_its_priority() -> None:
+    world = World()
+    assert world.create().core.positions.oldest() == 0
+    queue = world.manager.find("orders")
+    arrivals = []
+    for priority in (0, 7, 3):
+        arrivals.append(world.manager.ledger.now_us)
+        world.send(b"x", priority=priority)
+        world.advance(1.0)
+    assert queue.core.positions.oldest() == arrivals[0]
+    assert [world.receive() for _ in range(2)] == [b"x", b"x"]  # the two with a higher priority
+    assert queue.core.positions.oldest() == arrivals[0]
+    world.receive()
+    assert queue.core.positions.oldest() == 0

@@ -157,7 +157,12 @@ def test_what_else_takes_rights(root: Client, nobody: Client) -> None:
     value(nobody.call(Frame.OPEN, ["DIRECT=OS:far\\q", int(Access.SEND)]))
     far = "DIRECT=OS:far\\q"
     assert value(nobody.call(Frame.SHOW_OUTGOING, [far]))["kind"] == "outgoing"
-    for frame in (Frame.PAUSE_OUTGOING, Frame.RESUME_OUTGOING, Frame.PURGE_OUTGOING):
+    for frame in (
+        Frame.PAUSE_OUTGOING,
+        Frame.RESUME_OUTGOING,
+        Frame.KICK_OUTGOING,
+        Frame.PURGE_OUTGOING,
+    ):
         assert error(nobody.call(frame, [far])) == DENIED
         root.call(frame, [far])
 

@@ -13,6 +13,7 @@ from msmq_fast._native.queuebase import Received
 from msmq_fast.config.sections import RouteDeclaration
 from msmq_fast.packet.message import Message
 from msmq_fast.protocol.properties import Journal
+from msmq_fast.qm.outgoing.stalls import stall_of
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.store.schema import Table
@@ -531,7 +532,7 @@ class Simulation:
                 states = [queue.core.positions.state(key) for key in list(queue.core.positions.keys())[:5]]
                 text = f"{computer.name} has {queue.core.messages} messages in {queue.name}, states {states}"
                 if isinstance(queue, OutgoingQueue):
-                    text += f", {queue.outgoing_state.name}{' ' + queue.stalled if queue.stalled else ''}"
+                    text += f", {queue.outgoing_state.name} {stall_of(queue).reason}"
                 left.append(text)
         return left
 

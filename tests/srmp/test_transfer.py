@@ -303,3 +303,16 @@ def test_a_host_that_a_peer_named_is_asked_ever_less_often() -> None:
         transfer.failed(reach.number, Progress.CONNECT_FAILURE, "", now)
         due = transfer.next_deadline()
         assert due == now + 20.0, "an answer forgives all"
+
+
+def test_an_operator_ends_the_pause_after_a_failure() -> None:
+    world, queue = World(), Queue("a")
+    number = world.send(queue)
+    assert not world.answer(number, 503)
+    assert queue.pauses == [20.0]
+    world.transfer.kick(queue, world.now)
+    world.wait(0.1)
+    assert world.transfer.opened(world.reached(), "10.0.0.1", world.now) == "a"
+    world.transfer.kick(queue, world.now)  # a request is under way
+    world.wait(0.1)
+    assert world.effects == []

@@ -18,6 +18,7 @@ class Queue:
         self.under_way: str | None = None
         self.done: list[tuple[str, bool]] = []
         self.heard: list[Progress] = []
+        self.pauses: list[float] = []
         self.waiting = False  # the Stream Receipt Wait Timer runs
         self.settled: Callable[[int], None] | None = None
         self.ready = True
@@ -58,6 +59,9 @@ class Queue:
 
     def stop_waiting(self) -> None:
         self.waiting = False
+
+    def scheduled(self, wait: float) -> None:
+        self.pauses.append(wait)
 
     def progress(self, progress: Progress, address: str, detail: str) -> None:
         self.heard.append(progress)

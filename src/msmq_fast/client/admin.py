@@ -208,6 +208,12 @@ class OutgoingAdmin(Subject):
         """Remove all messages of an outgoing queue; returns their number. Raises QueueNotFound."""
         return int(await self._link.request(Frame.PURGE_OUTGOING, [name]))
 
+    async def kick(self, name: str) -> OutgoingQueueInfo:
+        """Connect now, and send now what the receiver has not acknowledged; returns the queue at the start of
+        the attempt. Raises QueueNotFound, AccessDenied; QueueNotActive if the queue is paused.
+        """
+        return OutgoingQueueInfo.from_map(await self._link.request(Frame.KICK_OUTGOING, [name]))
+
 
 class TransactionAdmin(Subject):
     """Transactions of all programs that use this queue manager."""

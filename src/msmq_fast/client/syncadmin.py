@@ -416,6 +416,12 @@ class OutgoingAdmin(Wrapper[_admin.OutgoingAdmin]):
         """Remove all messages of an outgoing queue; returns their number. Raises QueueNotFound."""
         return run(self._inner.purge(name))
 
+    def kick(self, name: str) -> OutgoingQueueInfo:
+        """Connect now, and send now what the receiver has not acknowledged; returns the queue at the start of
+        the attempt. Raises QueueNotFound, AccessDenied; QueueNotActive if the queue is paused.
+        """
+        return run(self._inner.kick(name))
+
 
 class TransactionAdmin(Wrapper[_admin.TransactionAdmin]):
     """Transactions of all programs that use this queue manager."""

@@ -16,6 +16,7 @@ from msmq_fast.mqqb.hops import Progress, Target
 from msmq_fast.packet.names import NameKind
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
 from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
+from msmq_fast.qm.queues.stall import Stall
 from msmq_fast.qm.queues.system import is_internal
 
 _FIRST = 1 << 16  # more than any base priority
@@ -34,6 +35,8 @@ _STATUS = {
     Progress.CREATE_FAILURE: (ConnectionStatus.SOCKET_CREATE_FAILURE, OutgoingState.WAITING, 0x80072728),
     Progress.BIND_FAILURE: (ConnectionStatus.SOCKET_BIND_FAILURE, OutgoingState.WAITING, 0x80072741),
     Progress.CONNECT_FAILURE: (ConnectionStatus.SOCKET_CONNECT_FAILURE, OutgoingState.WAITING, 0x8007274D),
+    Progress.TIMED_OUT: (ConnectionStatus.SOCKET_CONNECT_FAILURE, OutgoingState.WAITING, 0x8007274C),
+    Progress.UNREACHABLE: (ConnectionStatus.SOCKET_CONNECT_FAILURE, OutgoingState.WAITING, 0x80072751),
     Progress.NOT_ENABLED: (ConnectionStatus.TCP_NOT_ENABLED, OutgoingState.WAITING, 0x8007273F),
     Progress.LOW_RESOURCE: (ConnectionStatus.LOW_RESOURCE, OutgoingState.WAITING, 0xC00E0027),
     Progress.SEND_FAILURE: (ConnectionStatus.SOCKET_SEND_FAILURE, OutgoingState.DISCONNECTED, 0x80072746),
@@ -78,6 +81,12 @@ class Carrier(Protocol):
 
     def release(self, channel: OutgoingChannel, now: float) -> None:
         """Called when the queue of a channel was resumed: sends its messages again."""
+
+    def kick(self, channel: OutgoingChannel, now: float) -> None:
+        """Called when an operator requests an attempt now: connects without the rest of a pause."""
+
+    def obstacle(self, channel: OutgoingChannel, now: float) -> Stall:
+        """Returns why the messages of a channel are not sent now; `FLOWING` if no reason is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +143,19 @@ class OutgoingChannel:
         else:
             context.carrier.release(self, context.monotonic())
         context.touch()
+
+    def kick(self) -> None:
+        """Connect now, and send now what the receiver has not acknowledged in order."""
+        context = self._context
+        now = context.monotonic()
+        if self._sequences is not None:
+            self._sequences.resend_now(self.core, now)
+        context.carrier.kick(self, now)
+        context.touch()
+
+    def obstacle(self) -> Stall:
+        """Return why the messages of the queue are not sent now, as far as the carrier knows."""
+        return self._context.carrier.obstacle(self, self._context.monotonic())
 
     # ---- where its messages go
 

@@ -37,6 +37,8 @@ class Progress(Enum):
     ROUTE_FAILURE = "no route"
     PING_FAILURE = "ping failed"
     CONNECT_FAILURE = "connection failed"
+    TIMED_OUT = "connection timed out"
+    UNREACHABLE = "host unreachable"
     REFUSED = "the peer refused the connection"
     CREATE_FAILURE = "no socket"
     BIND_FAILURE = "socket not bound"

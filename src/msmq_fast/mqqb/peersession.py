@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 from uuid import UUID
 
+from msmq_fast._native.window import SendWindow
 from msmq_fast.mqqb.channel import OutgoingChannel
 from msmq_fast.mqqb.reasons import CloseReason
 from msmq_fast.mqqb.sessionstate import SessionState
@@ -50,6 +51,10 @@ class PeerSession(Protocol):
     @property
     def detail(self) -> str:
         """Text for people that supplements the reason."""
+
+    @property
+    def sent(self) -> SendWindow:
+        """The messages in flight to the peer."""
 
     @property
     def serves(self) -> bool:

@@ -23,6 +23,7 @@ from msmq_fast.mqqb.sessionowner import SessionOwner
 from msmq_fast.mqqb.sessionstate import SessionState
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import for_each
+from msmq_fast.qm.queues.stall import FLOWING, Stall, StallCause
 
 __all__ = [
     "Connect",
@@ -43,6 +44,11 @@ _ENDINGS = {
 """The progress to report when a session ends, by the reason; the same whether the session was open or not."""
 _TURN = 100
 """Maximum number of links that are retried in one turn of the loop; the others have the next turn."""
+_CLOSED_EARLY = "the peer closed it while messages waited"
+_SILENCE = 5.0
+"""Seconds after which a peer that acknowledges nothing counts as an obstacle: longer than acknowledgments
+take.
+"""
 _ORDERLY = (CloseReason.IDLE, CloseReason.STOPPED, CloseReason.SUPERSEDED)
 
 
@@ -142,11 +148,38 @@ class Transfer:
         link = self._table.find(queue.hops)
         if link is not None and link.session is not None:
             link.session.resume()
+        self.kick(queue, now)
+
+    def kick(self, queue: OutgoingChannel, now: float) -> None:
+        """End the pause before the next attempt to connect, because an operator requests an attempt now."""
+        link = self._table.find(queue.hops)
         self._backoff.reset(queue.hops)
         if link is not None and link.state is LinkState.WAITING:
             self._retries.set(link, now)
         if queue.head()[1]:
             self.submit(queue, now)
+
+    def obstacle(self, queue: OutgoingChannel, now: float) -> Stall:
+        """Returns why the messages of a queue are not sent now, if the reason is not a failed connection."""
+        link = self._table.find(queue.hops)
+        if link is None or queue not in link.queues:
+            return FLOWING
+        if link.state is LinkState.QUEUED:
+            return Stall(
+                StallCause.QUEUED,
+                f"waits for its turn to connect: {self.dials.active} attempts run (limits.dials)",
+            )
+        session = link.session
+        if session is None or link.state is not LinkState.OPEN:
+            return FLOWING
+        silence, in_flight = now - session.heard_at, session.sent.unacknowledged
+        if silence < _SILENCE or not in_flight:
+            return FLOWING
+        return Stall(
+            StallCause.SILENT,
+            f"{session.peer_address} has acknowledged nothing for {silence:.0f} s, "
+            f"and has {in_flight} messages that it has not acknowledged",
+        )
 
     # ------------------------------------------------------------------------------------------ sessions
 
@@ -240,12 +273,13 @@ class Transfer:
         progress = _ENDINGS.get(reason)
         if lost and not was_open:
             progress = Progress.NOT_READY
-        elif lost and session.detail:
+        elif lost and (session.detail or link.backlog):
             progress = Progress.SEND_FAILURE
         elif progress is None and not lost and reason not in _ORDERLY:
             progress = Progress.FAILURE
         if progress is not None:
-            self._tell(link, progress, session.peer_address, reason.value)
+            detail = reason.value if session.detail or not lost else _CLOSED_EARLY
+            self._tell(link, progress, session.peer_address, detail)
         self._tell(link, Progress.DISCONNECTED if lost else Progress.DISCONNECTING, session.peer_address, "")
         if not lost:
             self._closing.setdefault(session, []).extend(link.queues)

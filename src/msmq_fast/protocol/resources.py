@@ -194,8 +194,20 @@ class OutgoingQueueInfo(Resource):
     """GUID of the queue manager that owns the destination queue; empty for a direct name."""
     history: tuple[ConnectionAttempt, ...] = field(default=(), metadata={"of": ConnectionAttempt})
     stalled: str = ""
-    """The reason why nothing is sent; usually empty."""
+    """The cause why nothing is sent, a few words of a fixed vocabulary; usually empty."""
+    reason: str = ""
+    """The cause in a sentence, with addresses, numbers and what to do; usually empty."""
+    last_error: str = ""
+    """The latest failure of a connection since the start of the server, even after a success."""
+    last_error_time: int = 0
+    attempts: int = 0
+    """Number of failed attempts to connect since the latest session."""
     next_attempt: int = 0
+    """When the queue next tries to connect, or sends unacknowledged messages again; 0: not waiting."""
+    oldest: int = 0
+    """When the oldest message of the queue arrived here; 0 if the queue is empty."""
+    paused_by: str = ""
+    """The caller that paused the queue; empty if the queue is not paused, or the caller is not known."""
     first_non_ack: str = ""
     last_non_ack: str = ""
     next_sequence: str = ""

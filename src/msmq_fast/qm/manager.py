@@ -451,6 +451,10 @@ class QueueManager:
         """See `OutgoingQueues.resume`."""
         return self.outgoing_queues.resume(queue, token)
 
+    def kick(self, queue: OutgoingQueue, *, token: Token | None = None) -> None:
+        """See `OutgoingQueues.kick`."""
+        self.outgoing_queues.kick(queue, token)
+
     # ---- the rest
 
     def report_corrupt(self, kind: str, text: str, count: int = 1) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from array import array
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
@@ -16,6 +17,7 @@ from msmq_fast.protocol.errors import PacketFault
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
 from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
+from msmq_fast.qm.queues.stall import FLOWING, Stall
 from msmq_fast.srmp.endpoint import Endpoint, Progress
 from msmq_fast.srmp.returnpath import split
 from msmq_fast.srmp.sending import Report, too_late, url_of
@@ -81,6 +83,9 @@ class Carrier(Protocol[S_contra]):
 
     def release(self, channel: S_contra, now: float) -> None:
         """Called when the queue of a channel was resumed: sends its messages again."""
+
+    def kick(self, channel: S_contra, now: float) -> None:
+        """Called when an operator requests an attempt now: connects without the rest of a pause."""
 
 
 class ChannelContext(Generic[R]):
@@ -154,6 +159,19 @@ class HttpChannel(Generic[R]):
         else:
             context.carrier.release(self, context.monotonic())
         context.touch()
+
+    def kick(self) -> None:
+        """Connect now, and send now what no stream receipt has acknowledged."""
+        context = self._context
+        if self._located():
+            now = context.monotonic()
+            context.sequences.resend_now(self._core, now)
+            context.carrier.kick(self, now)
+        context.touch()
+
+    def obstacle(self) -> Stall:
+        """Return `FLOWING`: all that can go wrong is in the history of the queue."""
+        return FLOWING
 
     def _located(self) -> bool:
         """Return whether the queue's name is a URL. If it is not, log that once, at the first message."""
@@ -264,9 +282,14 @@ class HttpChannel(Generic[R]):
         """Stop the Stream Receipt Wait Timer."""
         self._context.sequences.stop(self._core)
 
+    def scheduled(self, wait: float) -> None:
+        """Record when the next attempt is due, for operators; `wait` is in seconds."""
+        self._queue.next_attempt = self._context.unix_time() + math.ceil(wait)
+
     def progress(self, progress: Progress, address: str, detail: str) -> None:
         """Record a change of the connection in the state and the ConnectionHistory of the queue."""
         queue = self._queue
+        queue.next_attempt = 0
         if progress is Progress.CLEANED_UP:
             queue.set_state(OutgoingState.DISCONNECTED)
             return

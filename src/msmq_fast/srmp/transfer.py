@@ -158,6 +158,15 @@ class Transfer(Generic[R]):
         queue.transmitted(now)
         self.submit(queue, now)
 
+    def kick(self, queue: HttpChannel[R], now: float) -> None:
+        """Try again now, without the rest of the Retransmission Timer."""
+        lane = self._lanes.get(queue)
+        if lane is not None and lane.stage is Stage.FAILED:
+            lane.failures = 0
+            self._retries.set(lane, now)
+        else:
+            self.submit(queue, now)
+
     def withdraw(self, queue: HttpChannel[R]) -> None:
         """Remove a queue that was deleted with all its messages."""
         lane = self._lanes.pop(queue, None)
@@ -276,6 +285,7 @@ class Transfer(Generic[R]):
             wait *= 1 << min(lane.failures, _LEAST_OFTEN)
         lane.failures += 1
         self._retries.set(lane, now + wait)
+        lane.queue.scheduled(wait)
 
     def _rest(self, lane: _Lane[R]) -> None:
         """Release the connection of a paused queue without a request under way."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msmq_fast.mqqb.channel import ChannelContext, OutgoingChannel
+from msmq_fast.qm.queues.stall import FLOWING, Stall
 
 UNIX_TIME = 2_000
 
@@ -20,6 +21,12 @@ class NoCarrier:
 
     def release(self, channel: OutgoingChannel, now: float) -> None:
         raise AssertionError("nothing is connected")
+
+    def kick(self, channel: OutgoingChannel, now: float) -> None:
+        raise AssertionError("nothing is connected")
+
+    def obstacle(self, channel: OutgoingChannel, now: float) -> Stall:
+        return FLOWING
 
 
 def context(**values: Any) -> ChannelContext:

@@ -14,6 +14,7 @@ from msmq_fast.qm.handles.handle import OpenQueue
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.outgoing import Channel, OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue
+from msmq_fast.qm.queues.stall import FLOWING, Stall
 from msmq_fast.qm.settings import QueueManagerSettings
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.store import Store
@@ -45,6 +46,12 @@ class Told:
 
     def held(self, on_hold: bool) -> None:
         self._held(self._queue, on_hold)
+
+    def kick(self) -> None:
+        self._work(self._queue)
+
+    def obstacle(self) -> Stall:
+        return FLOWING
 
 
 def carry(manager: QueueManager, channel_of: Callable[[OutgoingQueue], Channel]) -> None:

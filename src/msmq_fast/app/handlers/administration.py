@@ -250,6 +250,13 @@ def _purge_outgoing(session: Session, request_id: int, payload: memoryview) -> N
     session.when(request_id, session.manager.purge(queue, token=session.token), int)
 
 
+def _kick_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
+    (name,) = arguments(payload, _NAME)
+    queue = _administered(session, name, "kick")
+    session.manager.kick(queue, token=session.token)
+    session.reply(request_id, _shown(session, queue))
+
+
 HANDLERS: dict[int, Handler] = {
     Frame.PING: _ping,
     Frame.STATS: _stats,
@@ -266,4 +273,5 @@ HANDLERS: dict[int, Handler] = {
     Frame.PAUSE_OUTGOING: _pause_outgoing,
     Frame.RESUME_OUTGOING: _resume_outgoing,
     Frame.PURGE_OUTGOING: _purge_outgoing,
+    Frame.KICK_OUTGOING: _kick_outgoing,
 }

@@ -17,7 +17,7 @@ from msmq_fast.terminal.values import outgoing_name
 
 __all__ = ["COMMAND"]
 
-_COLUMNS = ("name", "state", "messages", "bytes", "next_hops", "stalled")
+_COLUMNS = ("name", "state", "messages", "bytes", "next_hops", "reason", "next_attempt")
 _HISTORY_COLUMNS = ("time", "status", "error", "address", "detail")
 
 
@@ -64,6 +64,12 @@ async def _pause(connection: Connection, arguments: argparse.Namespace) -> int:
 async def _resume(connection: Connection, arguments: argparse.Namespace) -> int:
     await connection.admin.outgoing.resume(arguments.name)
     show({"resumed": arguments.name}, arguments.form)
+    return Exit.OK
+
+
+async def _kick(connection: Connection, arguments: argparse.Namespace) -> int:
+    queue = await connection.admin.outgoing.kick(arguments.name)
+    show({"kicked": arguments.name, "messages": queue.messages}, arguments.form)
     return Exit.OK
 
 
@@ -141,6 +147,13 @@ COMMAND = Group(
             run=connected(_resume),
             add_arguments=_add_name,
             examples=(Example(_NAME, "connects at once if messages wait"),),
+        ),
+        Command(
+            name="kick",
+            help="connect and send now, without waiting for the next attempt",
+            run=connected(_kick),
+            add_arguments=_add_name,
+            examples=(Example(_NAME, "tries at once; `outgoing show` has the result"),),
         ),
         Command(
             name="purge",

@@ -80,20 +80,12 @@ def _problems(
         if queue.kind in _DEAD and queue.messages
     ]
     found += [
-        f"{counted(queue.messages, 'message')} for {queue.name}: {_reason(queue)}"
+        f"{counted(queue.messages, 'message')} for {queue.name}: "
+        f"{queue.reason or queue.state.replace('_', ' ')}"
         for queue in sorted(outgoing, key=lambda queue: -queue.messages)
         if queue.messages and (queue.stalled or queue.state != "connected")
     ]
     return found
-
-
-def _reason(queue: OutgoingQueueInfo) -> str:
-    """Return why an outgoing queue does not send: the cause of the stall; or, if the queue is not stalled,
-    its state and the last error of a connection.
-    """
-    failed = next((attempt.detail for attempt in reversed(queue.history) if attempt.detail), "")
-    state = queue.stalled or queue.state.replace("_", " ")
-    return f"{state} ({failed})" if failed and not queue.stalled else state
 
 
 def _show(summary: Mapping[str, Any]) -> None:

@@ -161,7 +161,7 @@ async def _waiting(connection: Connection, name: str) -> str | None:
         queue = await connection.admin.outgoing.get(name)
     except MSMQError:
         return None
-    return queue.stalled or f"waits to be sent, the queue is {queue.state.replace('_', ' ')}"
+    return queue.reason or f"waits to be sent, the queue is {queue.state.replace('_', ' ')}"
 
 
 async def _in_queue(connection: Connection, name: str, lookup_id: int, wanted: bytes) -> str | None:

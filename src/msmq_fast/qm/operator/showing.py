@@ -13,10 +13,12 @@ from msmq_fast.protocol.resources import (
     QueueInfo,
 )
 from msmq_fast.qm.outgoing.sequences import SequenceInfo, transfer_info
+from msmq_fast.qm.outgoing.stalls import failure_of, stall_of
 from msmq_fast.qm.queues.incoming import IncomingTransfer
 from msmq_fast.qm.queues.kinds import kind_of
 from msmq_fast.qm.queues.outgoing import ConnectionEvent, OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind
+from msmq_fast.qm.queues.stall import Stall, StallCause
 from msmq_fast.security.sddl import to_sddl
 
 __all__ = ["KINDS", "infos"]
@@ -97,7 +99,7 @@ def _outgoing_queue_info(queue: OutgoingQueue, manager: UUID) -> OutgoingQueueIn
     """Returns the description of an outgoing queue, including the state of the sequence to its
     destination.
     """
-    transfer = transfer_info(queue)
+    transfer, stall = transfer_info(queue), stall_of(queue)
     return OutgoingQueueInfo(
         name=queue.name,
         format_name=str(queue.format_name(manager)),
@@ -107,8 +109,14 @@ def _outgoing_queue_info(queue: OutgoingQueue, manager: UUID) -> OutgoingQueueIn
         next_hops=tuple(queue.next_hops),
         manager="" if queue.manager is None else str(queue.manager),
         history=tuple(map(_attempt, queue.history)),
-        stalled=queue.stalled,
-        next_attempt=queue.next_attempt,
+        stalled=stall.cause.value,
+        reason=stall.reason,
+        last_error="" if queue.failure is None else failure_of(queue.failure).reason,
+        last_error_time=0 if queue.failure is None else queue.failure.time,
+        attempts=queue.attempts,
+        next_attempt=_next_attempt(queue, stall),
+        oldest=queue.core.positions.oldest() // 1_000_000 if queue.messages else 0,
+        paused_by=queue.held_by,
         first_non_ack=_place(transfer.first_non_ack),
         last_non_ack=_place(transfer.last_non_ack),
         next_sequence=_place(transfer.next_sequence),
@@ -124,6 +132,16 @@ def _outgoing_queue_info(queue: OutgoingQueue, manager: UUID) -> OutgoingQueueIn
         in_per_second=round(queue.core.in_per_second, 3),
         out_per_second=round(queue.core.out_per_second, 3),
     )
+
+
+def _next_attempt(queue: OutgoingQueue, stall: Stall) -> int:
+    """Return when the queue tries again, in Unix seconds: to connect, or to send again what the receiver has
+    not acknowledged. Returns 0 if no time is set.
+    """
+    sequence = queue.core.sequence
+    if stall.cause is StallCause.UNACKNOWLEDGED and sequence is not None:
+        return sequence.resend_s
+    return queue.next_attempt
 
 
 def _incoming(transfer: IncomingTransfer) -> IncomingTransferInfo:

@@ -10,11 +10,17 @@ from collections.abc import Collection
 from uuid import UUID
 
 from msmq_fast.packet.names import FormatName, NameKind
-from msmq_fast.protocol.errors import IllegalFormatName, InsufficientResources, SharingViolation
+from msmq_fast.protocol.errors import (
+    IllegalFormatName,
+    InsufficientResources,
+    QueueNotActive,
+    SharingViolation,
+)
 from msmq_fast.protocol.text import quoted
 from msmq_fast.qm.audit.trail import AuditTrail
 from msmq_fast.qm.feed.eventfeed import EventFeed
 from msmq_fast.qm.outgoing.loopback import LoopbackDelivery
+from msmq_fast.qm.outgoing.stalls import stall_of
 from msmq_fast.qm.queues.directoryclient import DirectoryClient
 from msmq_fast.qm.queues.kinds import kind_of
 from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
@@ -206,15 +212,26 @@ class OutgoingQueues:
         """Pause Queue: send no messages of the queue until `resume`; resolved when durable (DA-051). The act
         is audited.
         """
-        return self._audit.recorded(self._hold(queue, True), token, "pause outgoing queue", queue.name)
+        by = "" if token is None else token.name or str(token.user)
+        return self._audit.recorded(self._hold(queue, True, by), token, "pause outgoing queue", queue.name)
 
     def resume(self, queue: OutgoingQueue, token: Token | None) -> Completion[None]:
         """Resume Queue; resolved when durable. The act is audited."""
         return self._audit.recorded(self._hold(queue, False), token, "resume outgoing queue", queue.name)
 
-    def _hold(self, queue: OutgoingQueue, on_hold: bool) -> Completion[None]:
-        queue.hold(on_hold)
+    def _hold(self, queue: OutgoingQueue, on_hold: bool, by: str = "") -> Completion[None]:
+        queue.hold(on_hold, by)
         return self._records.write(queue)
+
+    def kick(self, queue: OutgoingQueue, token: Token | None) -> None:
+        """Connect now, and send now what the receiver has not acknowledged in order. The act is audited.
+
+        Raises QUEUE_NOT_ACTIVE if the queue is paused, or locked by hardened mode.
+        """
+        if not queue.may_send:
+            raise QueueNotActive(f"{queue.name} sends nothing: {stall_of(queue).reason or 'it is paused'}")
+        queue.kick()
+        self._audit.record(token, "kick outgoing queue", queue.name)
 
     # ---- what the queues ask (`OutgoingOwner`)
 

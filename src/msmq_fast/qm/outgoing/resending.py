@@ -112,6 +112,14 @@ class OutgoingSequences:
             core.sequence.resend_s = 0
         self._due.set(core, None)
 
+    def resend_now(self, core: QueueCore, now: float) -> None:
+        """Let the next call of `expire` send the messages of a queue's sequence again, and start the ladder
+        from its beginning; do nothing if no message waits for an OrderAck.
+        """
+        if core in self._due and core.sequence is not None:
+            core.sequence.resend_index = 0
+            self._due.set(core, now)
+
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due; None for never."""
         return self._due.next_deadline()

@@ -13,6 +13,7 @@ from msmq_fast.packet.names import FormatName, NameKind, direct_from_wire, parse
 from msmq_fast.protocol.errors import IllegalFormatName
 from msmq_fast.qm.queues.opening import by_srmp, is_http
 from msmq_fast.qm.queues.queue import Queue, QueueKind, QueueProperties, QueueState, Role
+from msmq_fast.qm.queues.stall import Stall
 from msmq_fast.qm.queues.system import is_internal
 
 
@@ -49,6 +50,11 @@ class ConnectionStatus(IntEnum):
     CONNECTION_REFUSED = 14
     ROUTING_DATA_NOT_AVAILABLE = 15
     LOW_RESOURCE = 16
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether a connection or an attempt to open one has failed."""
+        return self > ConnectionStatus.ESTABLISHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,16 @@ class Channel(Protocol):
 
     def held(self, on_hold: bool) -> None:
         """Called when the queue was paused (`on_hold` is True) or resumed (False)."""
+
+    def kick(self) -> None:
+        """Called when an operator requests an attempt now: ends the pauses before the next connection, and
+        before messages that were not acknowledged are sent again.
+        """
+
+    def obstacle(self) -> Stall:
+        """Returns why an open or future connection does not send the messages of the queue now; `FLOWING` if
+        the channel knows no reason. Failures of connections are in the history of the queue instead.
+        """
 
 
 class OutgoingOwner(Protocol):
@@ -166,6 +182,9 @@ class OutgoingQueue(Queue):
         self.next_attempt = 0  # Unix seconds at which the next connection is tried, 0: not known
         self.outgoing_state = OutgoingState.INACTIVE
         self.history: deque[ConnectionEvent] = deque(maxlen=history_length)
+        self.attempts = 0  # failed attempts to connect since the latest session
+        self.failure: ConnectionEvent | None = None  # the latest one
+        self.held_by = ""  # the caller that paused the queue; empty if it is not known
         self._channels: list[Channel] = []
         self._online = True
 
@@ -195,8 +214,17 @@ class OutgoingQueue(Queue):
         addresses: tuple[str, ...] = (),
         detail: str = "",
     ) -> None:
-        """Add an entry to the ConnectionHistory; a full history drops its oldest entry."""
-        self.history.append(ConnectionEvent(status, time, error, addresses, detail))
+        """Add an entry to the ConnectionHistory; a full history drops its oldest entry.
+
+        Call it after `set_state`: a failure that leaves the queue connected is not a failed attempt.
+        """
+        event = ConnectionEvent(status, time, error, addresses, detail)
+        self.history.append(event)
+        if status is ConnectionStatus.ESTABLISHED:
+            self.attempts = 0
+        elif status.is_failure:
+            self.failure = event
+            self.attempts += self.outgoing_state is not OutgoingState.CONNECTED
 
     def set_state(self, state: OutgoingState) -> None:
         """Set the state that follows from an event of a session (ST-4); a queue that is on hold or locked
@@ -234,18 +262,27 @@ class OutgoingQueue(Queue):
         self._online = online
         self._note_watch()
 
-    def hold(self, on_hold: bool) -> bool:
+    def hold(self, on_hold: bool, by: str = "") -> bool:
         """Pause Queue (True): any state but Locked -> OnHold. Resume Queue (False): OnHold -> Inactive.
-        Returns whether the state changed.
+        Returns whether the state changed. `by` is the caller, for operators.
         """
         held = self.outgoing_state is OutgoingState.ON_HOLD
         if self.outgoing_state is OutgoingState.LOCKED or held is on_hold:
             return False
         self.outgoing_state = OutgoingState.ON_HOLD if on_hold else OutgoingState.INACTIVE
+        self.held_by = by if on_hold else ""
         self._note_watch()
         for channel in self._channels:
             channel.held(on_hold)
         return True
+
+    def kick(self) -> None:
+        """Connect and send now, without the rest of the pauses after failures; a queue that is paused or
+        locked sends nothing.
+        """
+        if self.may_send:
+            for channel in self._channels:
+                channel.kick()
 
     def harden(self, hardened: bool) -> None:
         """Apply hardened mode, in which a queue manager sends only by HTTP (DM-013).
@@ -269,16 +306,14 @@ class OutgoingQueue(Queue):
         return self.outgoing_state not in (OutgoingState.ON_HOLD, OutgoingState.LOCKED)
 
     @property
-    def stalled(self) -> str:
-        """The reason why waiting messages are not sent; empty if there is none."""
-        if not self.may_send:
-            return "on hold" if self.outgoing_state is OutgoingState.ON_HOLD else "it is locked"
-        sequence = self.core.sequence
-        if sequence is None or self.core.positions.available:
-            return ""
-        if sequence.sent:
-            return "the receiver has not acknowledged the messages in order"
-        return "messages wait until a program receives them at the receiver" if sequence.finals else ""
+    def online(self) -> bool:
+        """Whether the queue manager is online (ConnectionActive)."""
+        return self._online
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """The channels that carry the messages of the queue; none if its transport is off."""
+        return tuple(self._channels)
 
     def _note_watch(self) -> None:
         carried = bool(self._channels) and self._online and self.may_send
@@ -300,6 +335,7 @@ class OutgoingQueue(Queue):
             "state": int(self.state),
             "purged_to": self.purged_to,
             "on_hold": self.outgoing_state is OutgoingState.ON_HOLD,
+            "held_by": self.held_by,
             "locked": self.outgoing_state is OutgoingState.LOCKED,
             "manager": None if self.manager is None else self.manager.bytes_le,
             "answers_for": self.answers_for,
@@ -330,6 +366,7 @@ class OutgoingQueue(Queue):
         queue.purged_to = record["purged_to"]
         if record["on_hold"]:
             queue.outgoing_state = OutgoingState.ON_HOLD
+            queue.held_by = record.get("held_by", "")
         elif record.get("locked"):
             queue.outgoing_state = OutgoingState.LOCKED
         return queue

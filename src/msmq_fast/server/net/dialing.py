@@ -194,11 +194,21 @@ class _Unopened(Exception):
         self.cause = _cause(error, cause)
 
 
+_CAUSES = {
+    errno.ENOBUFS: Progress.LOW_RESOURCE,
+    errno.ENOMEM: Progress.LOW_RESOURCE,
+    errno.EAFNOSUPPORT: Progress.NOT_ENABLED,
+    errno.ENETUNREACH: Progress.UNREACHABLE,
+    errno.EHOSTUNREACH: Progress.UNREACHABLE,
+}
+"""The progress to report, by the error of the system; for other errors it depends on what failed."""
+
+
 def _cause(error: Exception, usual: Progress) -> Progress:
+    if isinstance(error, TimeoutError):
+        return Progress.TIMED_OUT
     code = error.errno if isinstance(error, OSError) else None
-    if code in (errno.ENOBUFS, errno.ENOMEM):
-        return Progress.LOW_RESOURCE
-    return Progress.NOT_ENABLED if code == errno.EAFNOSUPPORT else usual
+    return usual if code is None else _CAUSES.get(code, usual)
 
 
 def _address(found: tuple[object, ...]) -> str:

@@ -11,6 +11,7 @@ from typing import Final
 from msmq_fast.qm.faults import for_each
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.outgoing import Channel, ConnectionStatus, OutgoingQueue, OutgoingState
+from msmq_fast.qm.queues.stall import FLOWING, Stall
 from msmq_fast.server.pgm.interfaces import Interface
 from msmq_fast.server.pgm.sockets import PgmSockets
 from msmq_fast.srmp.multicast import Feed
@@ -107,15 +108,17 @@ class PgmSending:
         if not feed.waits():
             return
         queue.set_state(OutgoingState.WAITING)
+        queue.next_attempt = 0
         queue.note(ConnectionStatus.IN_PROCESS, self._unix_time())
         address, _, port = feed.group.partition(":")
         try:
             own = [interface.address_towards(address) for interface in self._sockets.interfaces]
         except OSError as error:
             reason = error.strerror or str(error)
-            queue.note(ConnectionStatus.SOCKET_CONNECT_FAILURE, self._unix_time(), _E_UNREACHABLE, (), reason)
             queue.set_state(OutgoingState.INACTIVE)
+            queue.note(ConnectionStatus.SOCKET_CONNECT_FAILURE, self._unix_time(), _E_UNREACHABLE, (), reason)
             self._retries[queue] = now + _RETRY
+            queue.next_attempt = self._unix_time() + round(_RETRY)
             return
         self._retries.pop(queue, None)
         group = Group(address, int(port))
@@ -258,6 +261,12 @@ class _MulticastChannel:
     def held(self, on_hold: bool) -> None:
         if not on_hold:
             self._sending.resumed(self._queue)
+
+    def kick(self) -> None:
+        self._sending.resumed(self._queue)
+
+    def obstacle(self) -> Stall:
+        return FLOWING
 
 
 def _key(port: int, gsi: bytes) -> tuple[bytes, bytes]:
