@@ -56,6 +56,7 @@ INTERNAL = frozenset(
         "transactionbase",
         "transactionend",
         "transactionrecovery",
+        "undo",
         "watermark",
         "wheel",
         "window",

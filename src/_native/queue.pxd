@@ -24,8 +24,14 @@ cdef class QueueCore(QueueReading):
     # The same with the ordinal of the dead-letter queue that the application chose, or 0.
     cdef int enqueue_with(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
                           uint32_t dead_letter) except -1
+    # The same as `enqueue`, in the unit of a caller that rolls it back if this raises.
+    cdef int enqueue_within(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token,
+                            uint64_t fingerprint) except -1
+    cdef inline int _refused(self, bytes packet, const UserMessage* m) except -1
     cdef int _enqueue_in_unit(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
-                              uint32_t dead_letter, bint recoverable) except -1
+                              uint32_t dead_letter) except -1
+    cdef inline int _enter_in_unit(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
+                                   uint32_t dead_letter) except -1
     cdef inline Slot* _enter(self, bytes packet, const UserMessage* m, uint32_t dead_letter) except NULL
     cdef inline Slot* _enter_express(self, bytes packet, const UserMessage* m, uint64_t fingerprint, uint32_t dead_letter) except NULL
     cdef int _enter_stored(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,

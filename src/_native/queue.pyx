@@ -65,6 +65,11 @@ from msmq_fast._native.tablenumbers cimport TABLE_HISTORY
 TAKEN = (<int>ENQUEUED, <int>ENQUEUED_PENDING)  # plain numbers: `in` finds them by identity
 
 
+cdef inline bint is_stored(const UserMessage* m) noexcept nogil:
+    """Whether the store keeps a message: recoverable messages, of which transactional ones are a kind."""
+    return m.delivery == 1 or m.transaction_offset != 0
+
+
 cdef int keep_identity(LedgerBase ledger, const UserMessage* m, bytes packet, uint64_t fingerprint, bint lazy) except -1:
     """Adds a message to the stored duplicate history. `lazy`: this does not by itself cause a commit."""
     cdef HistoryEntry entry
@@ -107,38 +112,57 @@ cdef class QueueCore(QueueReading):
 
     cdef int enqueue_with(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
                           uint32_t dead_letter) except -1:
-        cdef const char* data = PyBytes_AS_STRING(packet)
-        cdef bint recoverable = m.delivery == 1 or m.transaction_offset != 0
-        cdef int refused = refusal(self, m, PyBytes_GET_SIZE(packet), is_terminal_ack(self, m, data))
+        cdef int refused = self._refused(packet, m)
         if refused:
             return refused
-        if not sequence_left(self.ledger) or not number_left(self, m, data):
-            return MACHINE_QUOTA
-        if recoverable or ack_flags_of(m, data):
-            return self._enqueue_in_unit(packet, m, origin, token, fingerprint, dead_letter, recoverable)
+        if is_stored(m) or ack_flags_of(m, PyBytes_AS_STRING(packet)):
+            return self._enqueue_in_unit(packet, m, origin, token, fingerprint, dead_letter)
         # Most messages take this path, without a unit, since beginning and ending one would cost as much as the rest.
         self._enter_express(packet, m, fingerprint, dead_letter)
         return ENQUEUED
 
+    cdef int enqueue_within(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token,
+                            uint64_t fingerprint) except -1:
+        cdef int refused = self._refused(packet, m)
+        assert in_unit(self.ledger.writer), "call inside a unit"
+        if refused:
+            return refused
+        return self._enter_in_unit(packet, m, origin, token, fingerprint, 0)
+
+    cdef inline int _refused(self, bytes packet, const UserMessage* m) except -1:
+        """Returns why a message cannot be accepted, otherwise ENQUEUED."""
+        cdef const char* data = PyBytes_AS_STRING(packet)
+        cdef int refused = refusal(self, m, PyBytes_GET_SIZE(packet), is_terminal_ack(self, m, data))
+        if refused:
+            return refused
+        return ENQUEUED if sequence_left(self.ledger) and number_left(self, m, data) else MACHINE_QUOTA
+
     cdef int _enqueue_in_unit(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
-                              uint32_t dead_letter, bint recoverable) except -1:
+                              uint32_t dead_letter) except -1:
         """Does the work of `enqueue_with`, in a unit, for a message that must be stored or whose arrival has side effects."""
         cdef Writer writer = self.ledger.writer
-        cdef Slot* slot
+        cdef int result
         writer.begin_unit()
         try:
-            if recoverable:
-                self._enter_stored(packet, m, origin, token, fingerprint, dead_letter)
-            else:
-                slot = self._enter_express(packet, m, fingerprint, dead_letter)
-                if slot.ack_flags:
-                    arrived(self, slot, packet)
+            result = self._enter_in_unit(packet, m, origin, token, fingerprint, dead_letter)
         except BaseException:
             # The caller learns that it was not accepted, so it must not be in the queue.
             writer.roll_back()
             raise
         writer.keep_unit()
-        return ENQUEUED_PENDING if recoverable else ENQUEUED
+        return result
+
+    cdef inline int _enter_in_unit(self, bytes packet, const UserMessage* m, CommitListener origin, uint64_t token, uint64_t fingerprint,
+                                   uint32_t dead_letter) except -1:
+        """Adds an accepted message, with the side effects of its arrival. Returns ENQUEUED or ENQUEUED_PENDING."""
+        cdef Slot* slot
+        if is_stored(m):
+            self._enter_stored(packet, m, origin, token, fingerprint, dead_letter)
+            return ENQUEUED_PENDING
+        slot = self._enter_express(packet, m, fingerprint, dead_letter)
+        if slot.ack_flags:
+            arrived(self, slot, packet)
+        return ENQUEUED
 
     cdef inline Slot* _enter(self, bytes packet, const UserMessage* m, uint32_t dead_letter) except NULL:
         """Puts an accepted message into the position list, with the next SequentialID."""

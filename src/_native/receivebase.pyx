@@ -82,12 +82,12 @@ cdef class ReceiverBase:
         writer.begin_unit()
         try:
             if m.transaction_offset:
-                result = core.enqueue_with(packet, m, self._window, self._number, 0, 0)
+                result = core.enqueue_within(packet, m, self._window, self._number, 0)
                 if result == ENQUEUED or result == ENQUEUED_PENDING:
                     decide(self, core.ordinal)
             else:
                 identity = identify(self)
-                result = core.enqueue_with(packet, m, self._window, self._number, identity.fingerprint, 0)
+                result = core.enqueue_within(packet, m, self._window, self._number, identity.fingerprint)
                 if result == ENQUEUED or result == ENQUEUED_PENDING:
                     self._history.remember(identity, self._origin, self._ledger.now_s, writer)
         except BaseException:
