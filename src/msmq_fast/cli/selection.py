@@ -1,6 +1,9 @@
 """The options of `receive` and `peek` that select messages by their properties, and the walk through a queue
 that applies them.
 
+Without a time to wait, the server applies them: BROWSE finds the messages, one priority after the other.
+Otherwise, and for a queue of another computer, a cursor reads the queue, and the client applies them:
+
 A cursor reads the queue to its end and waits there for more. A new message of a higher priority is inserted
 in front of the cursor. There are two cases:
 
@@ -15,20 +18,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from msmq_fast.cli.deadline import Deadline
 from msmq_fast.cli.messageid import correlation_id, message_id
+from msmq_fast.cli.transfer import BATCH
+from msmq_fast.client.exchange import Filter
 from msmq_fast.client.message import ReceivedMessage
 from msmq_fast.client.queue import Queue
-from msmq_fast.protocol.errors import IOTimeout, MessageNotFound
-from msmq_fast.protocol.frames import Lookup
+from msmq_fast.protocol.errors import IOTimeout, MessageNotFound, UnsupportedOperation
+from msmq_fast.protocol.frames import Frame, Lookup
 from msmq_fast.terminal.parser import Parser
 
 __all__ = ["Selection", "add_selection", "walk"]
 
 _SLICE = 1.0  # seconds after which a waiting walk looks for messages of a higher priority
+_PRIORITIES = 8
+_FIRST_PAGE = 16  # messages: most commands ask for one; later pages are larger
 _PRIORITY_SHIFT = 56  # a lookup id has 7 - priority in its highest byte
 
 
@@ -88,6 +96,11 @@ async def walk(
     With `once`, each message is yielded once. Without it, the caller removes each message that it gets, and a
     message that returns to the queue, as after another reader's aborted transaction, is yielded again.
     """
+    if deadline.left() == 0 and not selection.everything:
+        with suppress(UnsupportedOperation):  # a queue of another computer: only its own cursor reads it
+            async for message in _search(queue, selection):
+                yield message
+            return
     last: dict[int, int] = {}  # the lookup id of the last message, by priority level (0 is read first)
     async with await queue.cursor() as cursor:
         read = cursor.peek
@@ -107,6 +120,29 @@ async def walk(
                 last[level] = max(seen, message.lookup_id)
                 if selection.matches(message) and (message.lookup_id > seen or not once):
                     yield message
+
+
+async def _search(queue: Queue, selection: Selection) -> AsyncIterator[ReceivedMessage]:
+    """Yield the selected messages that are in the queue now, in its order; the server applies the selection.
+
+    Raises UnsupportedOperation, before it yields anything, for a queue of another computer.
+    """
+    for priority in range(_PRIORITIES - 1, -1, -1):  # BROWSE follows arrival, as the queue does in a priority
+        wanted = Filter(selection.label, None, None, None, selection.id, selection.correlation_id, priority)
+        after = upto = 0
+        limit = _FIRST_PAGE
+        finished = False
+        while not finished:
+            fields = wanted.to_wire(), after, upto, limit
+            page = await queue.request(Frame.BROWSE, *fields)
+            for lookup_id, *_ in page["messages"]:
+                try:
+                    message = await queue.lookup(lookup_id)
+                except MessageNotFound:
+                    continue  # another reader received it
+                yield message
+            after, upto, finished = page["next"], page["upto"], page["finished"]
+            limit = min(limit * 4, BATCH)
 
 
 async def _in_front(queue: Queue, last: dict[int, int]) -> AsyncIterator[ReceivedMessage]:
