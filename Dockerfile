@@ -1,17 +1,20 @@
 # The image of msmq-fast. Build:  docker build -t msmq-fast .
 #   docker run --read-only --cap-drop ALL --security-opt no-new-privileges --hostname mq1 -v msmq-data:/var/lib/msmq-fast -p 1801:1801 msmq-fast
+# Any other user works too, if its group is 0 (--user 12345:0): the data directory belongs to that group.
 # Settings come from MSMQ_FAST_SECTION__KEY variables or a TOML file that MSMQ_FAST_CONFIG names; the health check reads both, but no
 # flags of the command line. Both images must carry the same Python at the same path; for a build that can be repeated, name them by digest.
 ARG BUILD_IMAGE=docker.io/library/python:3.13-bookworm
 ARG RUNTIME_IMAGE=docker.io/library/python:3.13-slim-bookworm
 
 FROM ${BUILD_IMAGE} AS build
+# "bulk" adds pyarrow for the bulk API, which the Spark source reads:  docker build --build-arg PARTS=bulk .
+ARG PARTS=runtime
 WORKDIR /src
-COPY requirements/build.lock requirements/bulk.lock requirements/
+COPY requirements/build.lock requirements/runtime.lock requirements/bulk.lock requirements/
 RUN python3 -m venv /opt/build \
  && /opt/build/bin/pip install --no-cache-dir --require-hashes --requirement requirements/build.lock \
  && python3 -m venv /opt/msmq-fast \
- && /opt/msmq-fast/bin/pip install --no-cache-dir --require-hashes --requirement requirements/bulk.lock
+ && /opt/msmq-fast/bin/pip install --no-cache-dir --require-hashes --requirement "requirements/${PARTS}.lock"
 COPY pyproject.toml setup.py MANIFEST.in LICENSE README.md ./
 COPY src src
 RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels . \
@@ -33,7 +36,7 @@ ENV PATH=/opt/msmq-fast/bin:$PATH \
     MSMQ_FAST_BULK__ACCESS=token
 RUN groupadd --gid 18010 msmq \
  && useradd --uid 18010 --gid 18010 --home-dir /var/lib/msmq-fast --no-create-home --shell /usr/sbin/nologin msmq \
- && install -d -o 18010 -g 18010 -m 0750 /var/lib/msmq-fast
+ && install -d -o 18010 -g 0 -m 0770 /var/lib/msmq-fast
 USER 18010:18010
 WORKDIR /var/lib/msmq-fast
 VOLUME /var/lib/msmq-fast
