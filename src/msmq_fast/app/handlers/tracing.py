@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.session import Handler, Session
@@ -11,6 +11,7 @@ from msmq_fast.protocol.errors import InvalidParameter
 from msmq_fast.protocol.frames import Frame
 from msmq_fast.protocol.resources import MessageEvent
 from msmq_fast.qm.queues.kinds import kind_of
+from msmq_fast.store.completion import Completion
 from msmq_fast.store.decode import EventKind, FeedEvent, Transport
 
 if TYPE_CHECKING:
@@ -27,18 +28,30 @@ def _trace(session: Session, request_id: int, payload: memoryview) -> None:
     session.manager.guard.administer(session.token, "trace a message")
     if len(message_id) != _ID_SIZE:
         raise InvalidParameter(f"a message id must have {_ID_SIZE} bytes, not {len(message_id)}")
-    feed = session.manager.events.feed
+    if start:
+        session.reply(request_id, _page(session.manager, message_id, start))
+        return
+    # Events of refusals and express messages wait for the next commit, which an idle server does not make.
+    written: Completion[None] = Completion()
+
+    def flushed(_: Completion[None]) -> None:
+        written.resolve(None)  # if the commit fails, the older events are still of use
+
+    session.manager.records.unit(lambda: None).add_done_callback(flushed)
+    session.when(request_id, written, lambda _: _page(session.manager, message_id, 0))
+
+
+def _page(manager: QueueManager, message_id: bytes, start: int) -> dict[str, Any]:
+    """Return the events of a message in one page of the feed from the event `start` on."""
+    feed = manager.events.feed
     ordinal = int.from_bytes(message_id[16:], "little")
     found, following = feed.find(message_id[:16], ordinal, start, _BUDGET)
-    names = _names(session.manager) if found else {}
-    session.reply(
-        request_id,
-        {
-            "next": following,
-            "finished": following >= feed.bounds()[1],
-            "events": [_shown(event, names).as_map() for event in found],
-        },
-    )
+    names = _names(manager) if found else {}
+    return {
+        "next": following,
+        "finished": following >= feed.bounds()[1],
+        "events": [_shown(event, names).as_map() for event in found],
+    }
 
 
 def _names(manager: QueueManager) -> dict[int, tuple[str, str]]:

@@ -17,6 +17,7 @@ from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access, Lookup
 from msmq_fast.protocol.resources import MessageEvent
 from msmq_fast.protocol.text import printable
+from msmq_fast.protocol.verdicts import Verdict, only_taken, verdict_of
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import Form, coloured, show, show_table
 from msmq_fast.terminal.parser import Parser
@@ -27,7 +28,7 @@ __all__ = ["COMMAND"]
 _COLUMNS = ("event_time", "event", "queue", "detail")
 _LONGEST = 100  # characters of a line of stdin
 _ENTERS = frozenset(("sent", "arrived", "journaled", "dead_lettered", "moved"))
-_FAILURES = frozenset(("expired", "purged", "removed", "nacked", "dead_lettered"))
+_FINE = frozenset(("received", "waiting", "journaled", "forwarded", "moved"))
 # Where a packet has its identifier: SourceQM and MessageID of the UserHeader (MS-MQMQ 2.2.20.1), which
 # follows the BaseHeader of 16 bytes.
 _SOURCE, _ORDINAL = slice(16, 32), slice(56, 60)
@@ -71,11 +72,18 @@ async def _trace(connection: Connection, arguments: argparse.Namespace) -> int:
         found = await _search(connection, wanted)
         places += [place for place in found if (place["queue"], place["lookup_id"]) not in known]
     shown_id = f"{{{UUID(bytes_le=wanted[:16])}}}\\{int.from_bytes(wanted[16:], 'little')}"
+    verdict = verdict_of(events, places)
     if not events and not places:
-        raise CommandError(Exit.NOT_FOUND, f"{shown_id}: neither in a queue nor in the event feed")
+        text = f"{shown_id}: neither in a queue nor in the event feed: {verdict.text}; {verdict.next}"
+        raise CommandError(Exit.NOT_FOUND, text)
     if arguments.form is Form.JSON:
         show(
-            {"message_id": shown_id, "events": [each.as_map() for each in events], "places": places},
+            {
+                "message_id": shown_id,
+                "events": [each.as_map() for each in events],
+                "places": places,
+                "verdict": verdict.as_map(),
+            },
             Form.JSON,
         )
         return Exit.OK
@@ -84,13 +92,13 @@ async def _trace(connection: Connection, arguments: argparse.Namespace) -> int:
     else:
         print("the event feed does not have this message; these queues hold it:")
     if arguments.form is Form.TABLE:
-        _show_places(places, events)
+        _show_places(places, verdict)
     return Exit.OK
 
 
 def _row(event: MessageEvent) -> dict[str, Any]:
     details = []
-    if _only_taken(event):
+    if only_taken(event):
         details.append("taken by the next queue manager")
     elif event.reason or event.event in ("acked", "nacked"):
         details.append(class_text(event.reason or event.message_class))
@@ -106,28 +114,15 @@ def _row(event: MessageEvent) -> dict[str, Any]:
     }
 
 
-def _show_places(places: Sequence[dict[str, Any]], events: Sequence[MessageEvent]) -> None:
+def _show_places(places: Sequence[dict[str, Any]], verdict: Verdict) -> None:
     for place in places:
         where = f"{place['queue']} (lookup id {place['lookup_id']})"
         state = f": {place['state']}" if place["state"] else ""
         print(coloured(printable(f"now in {where}{state}"), "green"))
-    if not places:
-        last = events[-1]
-        text = f"in no queue of this computer: {last.event} at last"
-        if _only_taken(last):
-            text = (
-                "left this computer: the next queue manager took it, and may have refused it later; "
-                "trace it there, or send with --ack"
-            )
-        print(coloured(text, "yellow" if last.event in _FAILURES else "bold"))
-
-
-def _only_taken(event: MessageEvent) -> bool:
-    """Return whether an event only reports that the next queue manager has received the packet. That queue
-    manager has not yet accepted the message then, and may refuse it without a report if it is not
-    transactional.
-    """
-    return event.event == "acked" and not event.reason and not event.message_class
+    colour = "yellow" if verdict.cause not in _FINE else "bold"
+    print(coloured(printable(f"{verdict.cause}: {verdict.text}"), colour))
+    if verdict.next:
+        print(printable(f"next: {verdict.next}"))
 
 
 async def _places(
@@ -137,8 +132,9 @@ async def _places(
     places: list[dict[str, Any]] = []
     last = {event.queue: event for event in events if event.queue and event.lookup_id}
     for name, event in last.items():
+        stalled = ""
         if event.queue_kind == "outgoing":
-            state = await _waiting(connection, name) if event.event in _ENTERS else None
+            state, stalled = await _waiting(connection, name) if event.event in _ENTERS else (None, "")
         else:
             state = await _in_queue(connection, name, event.lookup_id, wanted)
         if state is not None:
@@ -148,20 +144,21 @@ async def _places(
                     "queue_kind": event.queue_kind,
                     "lookup_id": event.lookup_id,
                     "state": state,
+                    "stalled": stalled,
                 }
             )
     return places
 
 
-async def _waiting(connection: Connection, name: str) -> str | None:
-    """Return why a message is still in the outgoing queue `name`; None if that queue, and with it the
-    message, no longer exists.
+async def _waiting(connection: Connection, name: str) -> tuple[str | None, str]:
+    """Return (why a message is still in the outgoing queue `name`, the cause in the words of
+    `OutgoingQueueInfo.stalled`); None if that queue, and with it the message, no longer exists.
     """
     try:
         queue = await connection.admin.outgoing.get(name)
     except MSMQError:
-        return None
-    return queue.reason or f"waits to be sent, the queue is {queue.state.replace('_', ' ')}"
+        return None, ""
+    return queue.reason or f"waits to be sent, the queue is {queue.state.replace('_', ' ')}", queue.stalled
 
 
 async def _in_queue(connection: Connection, name: str, lookup_id: int, wanted: bytes) -> str | None:
@@ -198,7 +195,13 @@ async def _search(connection: Connection, wanted: bytes) -> list[dict[str, Any]]
                 page = await connection.admin.messages.browse(queue, after=after, upto=upto)
                 after, upto, finished = page.next, page.upto, page.finished
                 found += [
-                    {"queue": info.name, "queue_kind": info.kind, "lookup_id": each.lookup_id, "state": ""}
+                    {
+                        "queue": info.name,
+                        "queue_kind": info.kind,
+                        "lookup_id": each.lookup_id,
+                        "state": "",
+                        "stalled": "",
+                    }
                     for each in page.messages
                     if each.packet[_SOURCE] + each.packet[_ORDINAL] == wanted
                 ]
