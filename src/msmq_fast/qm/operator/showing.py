@@ -89,7 +89,6 @@ def _queue_info(
         expired=queue.core.expired_total,
         security=to_sddl(queue.security) if with_security else None,
         incoming=tuple(map(_incoming, transfers)) if properties.transactional else None,
-        oldest=queue.core.positions.oldest() // 1_000_000,
         in_per_second=round(queue.core.in_per_second, 3),
         out_per_second=round(queue.core.out_per_second, 3),
     )

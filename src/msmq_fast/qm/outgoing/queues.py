@@ -231,7 +231,7 @@ class OutgoingQueues:
         if not queue.may_send:
             raise QueueNotActive(f"{queue.name} sends nothing: {stall_of(queue).reason or 'it is paused'}")
         queue.kick()
-        self._audit.record(token, "kick outgoing queue", queue.name)
+        self._audit.act(token, "kick outgoing queue", queue.name)
 
     # ---- what the queues ask (`OutgoingOwner`)
 
