@@ -103,7 +103,7 @@ class Backoff:
 
     The first pause is exact; later ones are up to a quarter shorter, so that hosts that failed together are
     not all dialled together. When a host works again, the rest of the pause is at most about as long as the
-    host was down. `chance` returns random numbers from 0 to 1. In all methods, `way` identifies the host, or
+    host was down. `chance` returns random numbers from 0 to 1. In all methods, `key` identifies the host, or
     the list of next hops, to which attempts are made.
     """
 
@@ -113,22 +113,22 @@ class Backoff:
         self._chance = chance
         self._failures: dict[Hashable, tuple[int, float]] = {}  # (failed rounds, when the next one is due)
 
-    def failed(self, way: Hashable, now: float) -> float:
+    def failed(self, key: Hashable, now: float) -> float:
         """Note a failed attempt; returns the time of the next attempt in monotonic seconds."""
-        rounds, _ = self._failures.pop(way, (0, 0.0))
+        rounds, _ = self._failures.pop(key, (0, 0.0))
         wait = min(self._first * 2.0 ** min(rounds, 32), self._most)
         if wait > self._first:
             wait *= 1.0 - 0.25 * self._chance()
         if len(self._failures) >= _REMEMBERED:
             del self._failures[next(iter(self._failures))]
-        self._failures[way] = (rounds + 1, now + wait)
+        self._failures[key] = (rounds + 1, now + wait)
         return now + wait
 
-    def until(self, way: Hashable, now: float) -> float | None:
+    def until(self, key: Hashable, now: float) -> float | None:
         """Returns the monotonic time before which the host must not be tried; None if it may be tried now."""
-        _, due = self._failures.get(way, (0, 0.0))
+        _, due = self._failures.get(key, (0, 0.0))
         return due if due > now else None
 
-    def reset(self, way: Hashable) -> None:
+    def reset(self, key: Hashable) -> None:
         """End the pause: the host is reachable again, or an operator requests an attempt now."""
-        self._failures.pop(way, None)
+        self._failures.pop(key, None)
