@@ -35,7 +35,7 @@ _TURN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _WayBack:
+class _ReturnPath:
     """The destination of an acknowledgment, and the name `via` of the outgoing queue that it goes into."""
 
     destination: FormatName
@@ -133,16 +133,16 @@ class OrderAcks:
             return
         identifier = stream.durable_identifier
         ack = OrderAck(identifier & 0xFFFFFFFF, identifier >> 32, stream.durable_number)
-        way = self._way_back(stream.dest_type, stream.source, stream)
-        place = None if way is None else self._send_back(ack, way, stream.address)
+        return_path = self._return_path(stream.dest_type, stream.source, stream)
+        place = None if return_path is None else self._send_back(ack, return_path, stream.address)
         if place is not None:
             self.order_acks += 1
             self._latest_only.put(stream, place)
 
-    def _send_back(self, ack: OrderAck | FinalAck, way: _WayBack, address: str) -> Place | None:
-        return self._send(ack.message(way.destination, self._guid), way.via, address)
+    def _send_back(self, ack: OrderAck | FinalAck, return_path: _ReturnPath, address: str) -> Place | None:
+        return self._send(ack.message(return_path.destination, self._guid), return_path.via, address)
 
-    def _way_back(self, dest_type: int, source: bytes, stream: InStream | None) -> _WayBack | None:
+    def _return_path(self, dest_type: int, source: bytes, stream: InStream | None) -> _ReturnPath | None:
         """Returns the destination of acknowledgments and their outgoing queue; None if they cannot be sent.
 
         1. Acknowledgments are sent to the order queue of the sender, named in the form that the sender used
@@ -162,7 +162,7 @@ class OrderAcks:
             return None
         own = order_queue(manager)
         if stream is None:
-            return _WayBack(own, own)
+            return _ReturnPath(own, own)
         peers = self._peers.guids_at(stream.address) if stream.address else ()
         shared = any(peer != manager for peer in peers)
         brought_by = UUID(bytes_le=stream.peer) if stream.peer else None
@@ -170,16 +170,16 @@ class OrderAcks:
             brought_by = next(iter(peers))  # since a restart: what is there now was there before
         if dest_type == DIRECT and stream.address and not shared:
             direct = order_queue(address=stream.address)
-            return _WayBack(direct, direct)
+            return _ReturnPath(direct, direct)
         if self.streams.disputed(stream) and not self.streams.vouched(stream):
             return None
         if brought_by == manager or (dest_type != DIRECT and self._has_route(manager)):
-            return _WayBack(own, own)
+            return _ReturnPath(own, own)
         if brought_by is not None:
-            return _WayBack(own, order_queue(brought_by))
+            return _ReturnPath(own, order_queue(brought_by))
         if stream.address and not shared:
-            return _WayBack(own, order_queue(address=stream.address))
-        return _WayBack(own, own)
+            return _ReturnPath(own, order_queue(address=stream.address))
+        return _ReturnPath(own, own)
 
     def transfers(self) -> list[IncomingTransfer]:
         """Returns IncomingTransactionalTransferInfo of every stream that has durable messages (QB-286)."""
@@ -214,8 +214,8 @@ class OrderAcks:
         name = bytes(parsed.destination)
         sequence = header.sequence_timestamp << 32 | header.sequence_ordinal
         stream = self.streams.get(parsed.source, parsed.dest_type, name, sequence)
-        way = self._way_back(parsed.dest_type, parsed.source, stream)
-        if way is None:
+        return_path = self._return_path(parsed.dest_type, parsed.source, stream)
+        if return_path is None:
             return False
         ack = FinalAck(
             header.sequence_ordinal,
@@ -226,7 +226,7 @@ class OrderAcks:
             parsed.message_id,
             reason,
         )
-        if self._send_back(ack, way, "" if stream is None else stream.address) is None:
+        if self._send_back(ack, return_path, "" if stream is None else stream.address) is None:
             return False
         self.final_acks += 1
         return True
