@@ -64,7 +64,7 @@ class Forwarder:
         routes: Callable[[], bool] = lambda: True,
     ) -> None:
         self._own = own.bytes_le
-        self._open_way = open_way
+        self._open_outgoing = open_way
         self._hop_limit = hop_limit
         self._trace = trace
         self._routes = routes
@@ -91,28 +91,30 @@ class Forwarder:
         if name is None:
             return refuse(receiver, Refusal.UNKNOWN_QUEUE)
         try:
-            way = self._open_way(name, manager)
+            outgoing = self._open_outgoing(name, manager)
         except InsufficientResources:
             return CloseReason.UNROUTED
         except IllegalFormatName:
             return refuse(receiver, Refusal.BAD_NAME)
         except MSMQError:
             return refuse(receiver, Refusal.UNKNOWN_QUEUE)
-        ended = self._store(receiver, name, way, refuse)
+        ended = self._store(receiver, name, outgoing, refuse)
         if ended is None and message.base_flags & _TRACED and self._trace is not None:
             self._trace(message)
         return ended
 
-    def _store(self, receiver: Receiver, name: FormatName, way: WayOut, refuse: Refuse) -> CloseReason | None:
-        if any(hop.guid.bytes_le == receiver.peer for hop in way.hops):
+    def _store(
+        self, receiver: Receiver, name: FormatName, outgoing: WayOut, refuse: Refuse
+    ) -> CloseReason | None:
+        if any(hop.guid.bytes_le == receiver.peer for hop in outgoing.hops):
             return refuse(receiver, Refusal.LOOP)
-        if any(hop.host for hop in way.hops):
+        if any(hop.host for hop in outgoing.hops):
             self._unrouted.discard(name)
         elif name not in self._unrouted:
             if len(self._unrouted) >= MAX_UNROUTED:
                 return CloseReason.UNROUTED
             self._unrouted.add(name)
-        return _ended(receiver, receiver.relay(way.core), refuse)
+        return _ended(receiver, receiver.relay(outgoing.core), refuse)
 
 
 def _ended(receiver: Receiver, result: int, refuse: Refuse) -> CloseReason | None:
