@@ -38,9 +38,8 @@ def _operation(operation: Operation) -> dict[str, Any]:
     if operation.repeatable:
         about = "a text for this request; a repeated request with it gets the first answer"
         parameters.append(_header("Idempotency-Key", about))
-    if operation.answer is None:
-        content = {"application/octet-stream": {}}
-    else:
+    content: dict[str, Any] = {"application/octet-stream": {}}
+    if operation.answer is not None:
         content = {"application/json": {"schema": operation.answer}}
     found: dict[str, Any] = {
         "operationId": operation.name,
