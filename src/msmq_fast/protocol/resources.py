@@ -220,9 +220,8 @@ class OutgoingQueueInfo(Resource):
     resend_interval: int = 0
     """The resend interval in seconds."""
     resend_time: int = 0
-    oldest: int = 0
-    """As the fields of QueueInfo with these names."""
     in_per_second: float = 0.0
+    """As the fields of QueueInfo with these names."""
     out_per_second: float = 0.0
 
 

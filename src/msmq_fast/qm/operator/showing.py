@@ -127,7 +127,6 @@ def _outgoing_queue_info(queue: OutgoingQueue, manager: UUID) -> OutgoingQueueIn
         resend_count=transfer.resend_count,
         resend_interval=transfer.resend_interval,
         resend_time=transfer.resend_time,
-        oldest=queue.core.positions.oldest() // 1_000_000,
         in_per_second=round(queue.core.in_per_second, 3),
         out_per_second=round(queue.core.out_per_second, 3),
     )
