@@ -32,6 +32,7 @@ FILES = {
     "runtime": ("runtime",),
     "bulk": ("runtime", "bulk"),
     "test": ("build", "tools", "runtime", "bulk", "spark", "test"),
+    "browser": ("browser",),
     "docs": ("docs",),
     "wheel": ("wheel",),
     "lint": ("build", "tools", "runtime", "bulk", "spark", "test", "lint", "docs", "wheel"),

@@ -1,0 +1,1 @@
+"""The web console: pages for operators on the admin port, rendered on the server."""
