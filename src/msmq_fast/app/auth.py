@@ -71,6 +71,10 @@ class TokenTable:
                 return None
         return found
 
+    def owner_of(self, digest: bytes) -> Identity | None:
+        """Return the owner of the token with this SHA-256 digest, None if the token is no longer valid."""
+        return next((one for one, known in self._all() if hmac.compare_digest(digest, known)), None)
+
     def _all(self) -> Iterator[tuple[Identity, bytes]]:
         yield from self._tokens
         if self._accounts is not None:
