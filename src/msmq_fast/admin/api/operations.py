@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmq_fast.admin.api import access, batches, messages, outgoing, queues, server, transactions
+from msmq_fast.admin.api import access, batches, messages, outgoing, queues, rights, server, transactions
 from msmq_fast.admin.api.operation import Operation
 
 __all__ = ["BY_NAME", "OPERATIONS"]
@@ -12,6 +12,7 @@ __all__ = ["BY_NAME", "OPERATIONS"]
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *server.OPERATIONS,
     *queues.OPERATIONS,
+    *rights.OPERATIONS,
     *messages.OPERATIONS,
     *batches.OPERATIONS,
     *outgoing.OPERATIONS,

@@ -1,8 +1,9 @@
-"""The admin port: health, metrics, the management API, and the bulk API under a path of its own."""
+"""The admin port: health, metrics, the management API, the web console, and the bulk API."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 
 from aiohttp import web
@@ -11,11 +12,14 @@ from msmq_fast.admin.api.api import Api
 from msmq_fast.admin.api.router import API_PATH, build_api
 from msmq_fast.admin.view import Labelled, View
 from msmq_fast.app.service import Service
+from msmq_fast.console.application import CONSOLE_PATH, build_console
+from msmq_fast.console.sessions import Sessions
 from msmq_fast.security.callers import Access
 from msmq_fast.server.admin.bulk import BULK_PATH, BulkService
 from msmq_fast.server.admin.callers import callers_of
 from msmq_fast.server.admin.gateway import AppGateway
 from msmq_fast.server.admin.listener import AdminListener
+from msmq_fast.server.admin.logons import ConsoleLogons
 from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
 
 __all__ = ["ADMIN", "AdminFrontEnd"]
@@ -24,8 +28,8 @@ ADMIN = "admin"
 
 
 class AdminFrontEnd(FrontEnd):
-    """Serves the data of `view`, the management API unless `listen.admin.access` is off, and the bulk API
-    unless `bulk.access` is off.
+    """Serves the data of `view`, the management API and the console unless `listen.admin.access` is off, and
+    the bulk API unless `bulk.access` is off.
     """
 
     def __init__(
@@ -49,7 +53,12 @@ class AdminFrontEnd(FrontEnd):
                 runtime.clock.monotonic,
                 names,
             )
-            parts[API_PATH] = build_api(Api(self._gateway, view), callers, runtime.refusals.refuse)
+            api = Api(self._gateway, view)
+            parts[API_PATH] = build_api(api, callers, runtime.refusals.refuse)
+            access = runtime.access
+            logons = ConsoleLogons(access.principals, runtime.tokens, access.logons, callers, os.urandom)
+            sessions = Sessions(runtime.clock.monotonic, os.urandom)
+            parts[CONSOLE_PATH] = build_console(api, logons, sessions, names)
         self._listener = AdminListener(
             view,
             config.limits.metric_queues,

@@ -1,0 +1,219 @@
+"""The aiohttp application of the web console, which the admin port serves under /ui.
+
+Every request passes, in this order: the host name, forged requests, the session, the page. Each answer gets
+the headers of `guard.HEADERS`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from importlib import resources
+from typing import Final
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from msmq_fast.admin.api.api import Api
+from msmq_fast.admin.api.errors import refusal_of
+from msmq_fast.console.guard import HEADERS, is_forged, is_known_host, is_own_origin
+from msmq_fast.console.logons import Logon, LogonRefused, Logons
+from msmq_fast.console.pages import PAGES
+from msmq_fast.console.rendering import Renderer
+from msmq_fast.console.sessions import Notice, Sessions
+from msmq_fast.console.visit import THEMES, Visit, theme_of
+from msmq_fast.security.webpages import connection_ends
+
+__all__ = ["CONSOLE_PATH", "build_console"]
+
+CONSOLE_PATH: Final = "/ui"
+_TYPES: Final = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+_MAX_FORM: Final = 8 << 20  # bytes: a message of 4 MiB in a form
+_log = logging.getLogger("msmq_fast.admin")
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def build_console(api: Api, logons: Logons, sessions: Sessions, names: Collection[str]) -> web.Application:
+    """Return the application. `names` are the names of this machine besides localhost, in lower case."""
+    console = _Console(api, logons, sessions, names)
+    application = web.Application(middlewares=[console.boundary], client_max_size=_MAX_FORM)
+    routes = application.router
+    routes.add_get("/static/{file}", console.static)
+    routes.add_get("/login", console.show_login)
+    routes.add_post("/login", console.login)
+    routes.add_post("/logout", console.logout)
+    routes.add_post("/theme", console.theme)
+    for method, path, page in PAGES:
+        routes.add_route(method, path, console.handler(page))
+    return application
+
+
+class _Console:
+    def __init__(self, api: Api, logons: Logons, sessions: Sessions, names: Collection[str]) -> None:
+        self._api = api
+        self._logons = logons
+        self._sessions = sessions
+        self._names = names
+        self._renderer = Renderer()
+        self._files = dict(_static_files())
+
+    @web.middleware
+    async def boundary(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Apply the rules of the guard, and give each answer its headers."""
+        try:
+            if not is_known_host(request.headers.get("Host", ""), self._names):
+                response: web.StreamResponse = self._error(
+                    request, 403, "The Host header names another computer. Use the name of this one."
+                )
+            elif is_forged(request.method, request.headers):
+                response = self._error(request, 403, "The request comes from a page of another site.")
+            else:
+                response = await handler(request)
+        except web.HTTPRedirection as redirection:
+            response = redirection
+        except web.HTTPException as error:
+            response = self._error(request, error.status, f"{error.reason}.")
+        except ConnectionResetError:
+            raise
+        except Exception as error:
+            refusal = refusal_of(error)
+            if refusal is None:
+                _log.exception("%s %s failed", request.method, request.path)
+            text = "Internal error; see the log of the server." if refusal is None else f"{refusal}"
+            response = self._error(request, 500 if refusal is None else refusal.status, text)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    def handler(self, page: Callable[[Visit], Awaitable[web.StreamResponse]]) -> _Handler:
+        """Return the handler of a page: it needs a session."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            session = self._sessions.find(request.cookies.get(_cookie_name(request), ""))
+            caller = None if session is None else self._logons.renewed(session.logon)
+            if session is None or caller is None:
+                following = request.path_qs if request.method == "GET" else ""
+                raise web.HTTPSeeOther("/ui/login?" + urlencode({"next": following}))
+            visit = Visit(request, caller, session, self._api, self._renderer)
+            if request.method == "GET":
+                return await page(visit)
+            try:
+                return await page(visit)
+            except web.HTTPException:
+                raise
+            except Exception as error:
+                refusal = refusal_of(error)
+                if refusal is None:
+                    raise
+                raise visit.back(request.path_qs, Notice("failed", str(refusal))) from None
+
+        return handle
+
+    # ---- pages without a session
+
+    async def static(self, request: web.Request) -> web.Response:
+        """Return a style sheet, a script or a picture of the console."""
+        found = self._files.get(request.match_info["file"])
+        if found is None:
+            raise web.HTTPNotFound
+        content, kind = found
+        return web.Response(body=content, content_type=kind, headers={"Cache-Control": "public, max-age=300"})
+
+    async def show_login(self, request: web.Request) -> web.Response:
+        """Return the page for the log-on."""
+        return self._login_page(request, "")
+
+    async def login(self, request: web.Request) -> web.Response:
+        """Begin a session, and go to the page that was asked for."""
+        form = await request.post()
+        how, name, secret = (str(form.get(field, "")) for field in ("how", "name", "secret"))
+        if how != "local" and not _is_private(request):
+            return self._login_page(
+                request, "Passwords and tokens need HTTPS, or a browser on the computer of the server.", 403
+            )
+        try:
+            logon = await self._logon(request, how, name, secret)
+        except LogonRefused as error:
+            return self._login_page(request, str(error), 403)
+        self._sessions.close(request.cookies.get(_cookie_name(request), ""))
+        answer = web.HTTPSeeOther(_own_page(str(form.get("next", ""))))
+        _set_cookie(request, answer, _cookie_name(request), self._sessions.open(logon, request.remote or ""))
+        return answer
+
+    async def _logon(self, request: web.Request, how: str, name: str, secret: str) -> Logon:
+        address = request.remote or ""
+        if how == "local":
+            # The rules for local callers refuse every Origin; the one of the console's own page is right.
+            own = is_own_origin(request.headers)
+            headers = {key: text for key, text in request.headers.items() if not (own and key == "Origin")}
+            return self._logons.local(headers, connection_ends(request.transport))
+        if not secret:
+            raise LogonRefused("Enter the password of the user, or a token without a user name.")
+        if name:
+            return await self._logons.by_password(name, secret, address)
+        return await self._logons.by_token(secret, address)
+
+    async def logout(self, request: web.Request) -> web.Response:
+        """End the session."""
+        self._sessions.close(request.cookies.get(_cookie_name(request), ""))
+        answer = web.HTTPSeeOther("/ui/login")
+        answer.del_cookie(_cookie_name(request), path="/", secure=request.secure, httponly=True)
+        return answer
+
+    async def theme(self, request: web.Request) -> web.Response:
+        """Change the theme, and return to the page."""
+        form = await request.post()
+        answer = web.HTTPSeeOther(_own_page(str(form.get("next", ""))))
+        chosen = str(form.get("theme", ""))
+        _set_cookie(request, answer, "msmq-theme", chosen if chosen in THEMES else "auto", 365 * 86400)
+        return answer
+
+    def _login_page(self, request: web.Request, error: str, status: int = 200) -> web.Response:
+        text = self._renderer.render(
+            "login.html",
+            title="Log on",
+            error=error,
+            theme=theme_of(request),
+            following=_own_page(request.query.get("next", "")),
+            local=connection_ends(request.transport) is not None,
+        )
+        return web.Response(text=text, status=status, content_type="text/html")
+
+    def _error(self, request: web.Request, status: int, text: str) -> web.Response:
+        page = self._renderer.render(
+            "error.html", title="Not possible", text=text, status=status, theme=theme_of(request)
+        )
+        return web.Response(text=page, status=status, content_type="text/html")
+
+
+def _cookie_name(request: web.Request) -> str:
+    return "__Host-msmq" if request.secure else "msmq"
+
+
+def _set_cookie(
+    request: web.Request, answer: web.Response, name: str, value: str, seconds: int | None = None
+) -> None:
+    answer.set_cookie(
+        name, value, path="/", httponly=True, secure=request.secure, samesite="Strict", max_age=seconds
+    )
+
+
+def _is_private(request: web.Request) -> bool:
+    """Whether secrets cross no network in clear text."""
+    return request.secure or connection_ends(request.transport) is not None
+
+
+def _own_page(url: str) -> str:
+    """Return the URL if it is one of the console, else that of its first page."""
+    own = url.startswith("/ui/") and url.isprintable() and "\\" not in url.partition("?")[0]
+    return url if own and not url.startswith("/ui/login") else "/ui/queues"
+
+
+def _static_files() -> list[tuple[str, tuple[bytes, str]]]:
+    folder = resources.files("msmq_fast.console") / "static"
+    return [
+        (file.name, (file.read_bytes(), _TYPES[file.name.rpartition(".")[2]]))
+        for place in (folder, folder / "vendor")
+        for file in place.iterdir()
+        if file.is_file() and file.name.rpartition(".")[2] in _TYPES
+    ]

@@ -1,0 +1,72 @@
+"""Values as text for people: numbers, sizes, times, and the reasons of dead letters in plain sentences."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from msmq_fast.protocol.classes import MessageClass, name_of
+
+__all__ = ["REASONS", "class_name", "count", "moment", "reason", "size"]
+
+REASONS: Final[dict[int, str]] = {
+    MessageClass.NACK_BAD_DST_Q: "The destination queue does not exist. Create it, then send again.",
+    MessageClass.NACK_DELETED: "An administrator deleted the message before it arrived.",
+    MessageClass.NACK_REACH_QUEUE_TIMEOUT: "The message did not arrive within its time to reach the queue.",
+    MessageClass.NACK_Q_EXCEED_QUOTA: "The destination queue is full. Raise its quota or receive from it.",
+    MessageClass.NACK_ACCESS_DENIED: "The sender has no right to send to the destination queue.",
+    MessageClass.NACK_HOP_COUNT_EXCEEDED: "The message passed too many routers; do routes form a loop?",
+    MessageClass.NACK_BAD_SIGNATURE: "The queue takes authenticated messages only; the signature is wrong or "
+    "missing.",
+    MessageClass.NACK_BAD_ENCRYPTION: "The destination could not decrypt the message, or takes encrypted "
+    "messages only.",
+    MessageClass.NACK_COULD_NOT_ENCRYPT: "The message could not be encrypted for its destination.",
+    MessageClass.NACK_NOT_TRANSACTIONAL_Q: "The message was sent in a transaction, but the queue is not "
+    "transactional.",
+    MessageClass.NACK_NOT_TRANSACTIONAL_MSG: "The queue is transactional, but the message was sent outside "
+    "of a transaction.",
+    MessageClass.NACK_UNSUPPORTED_CRYPTO_PROVIDER: "The destination lacks the cryptographic provider.",
+    MessageClass.NACK_SOURCE_COMPUTER_GUID_CHANGED: "The GUID of the sending computer has changed.",
+    MessageClass.NACK_Q_DELETED: "The queue was deleted while the message was in it.",
+    MessageClass.NACK_Q_PURGED: "The queue was purged while the message was in it.",
+    MessageClass.NACK_RECEIVE_TIMEOUT: "No program received the message within its time to be received.",
+    MessageClass.NACK_RECEIVE_TIMEOUT_AT_SENDER: "The destination did not report a receipt in time; the "
+    "message may have been received.",
+    MessageClass.NACK_RECEIVE_REJECTED: "The receiving program rejected the message.",
+}
+"""What happened to a dead letter, by the message class that gives the reason."""
+
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def reason(value: int) -> str:
+    """Return a sentence for the reason of a dead letter."""
+    return REASONS.get(value, f"Message class {class_name(value)}.")
+
+
+def class_name(value: int) -> str:
+    """Return the name of a message class."""
+    return name_of(value)
+
+
+def count(value: int) -> str:
+    """Return a number with a thin space between groups of three digits."""
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def size(value: int) -> str:
+    """Return a number of bytes with a unit."""
+    amount, unit = float(value), 0
+    while amount >= 1024 and unit < len(_UNITS) - 1:
+        amount, unit = amount / 1024, unit + 1
+    return f"{value} B" if unit == 0 else f"{amount:.1f} {_UNITS[unit]}"
+
+
+def moment(seconds: int) -> str:
+    """Return a time in seconds since 1970 as UTC; a dash for 0 or a time that no calendar has."""
+    if seconds <= 0:
+        return "–"
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, OSError, ValueError):
+        return "–"

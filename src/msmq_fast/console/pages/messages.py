@@ -1,0 +1,81 @@
+"""Pages about messages: those of a queue, one message, and its body as a file."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import Any
+
+from aiohttp import web
+
+from msmq_fast.admin.api.errors import bad_request
+from msmq_fast.bodies import BodyError
+from msmq_fast.bodies.headers import extension_headers
+from msmq_fast.console.bodyviews import DECODERS, hex_lines, view_body
+from msmq_fast.console.visit import Visit
+
+__all__ = ["PAGES", "browse"]
+
+_MOST_EXTENSION = 8 << 10  # bytes that are shown in hexadecimal
+
+
+async def browse(visit: Visit, queue: str) -> dict[str, Any]:
+    """Return the page of messages that the query string selects. Raises as Api.perform."""
+    query = {name: visit.get(name) for name in ("label", "class", "after", "upto") if visit.get(name)}
+    found: dict[str, Any] = await visit.perform("messages.list", path={"queue": queue}, query=query)
+    return found
+
+
+async def _list(visit: Visit) -> web.Response:
+    name = visit.get("queue")
+    return await visit.page(
+        "messages.html",
+        f"Messages of {name}",
+        queue=name,
+        found=await browse(visit, name),
+        label=visit.get("label"),
+        message_class=visit.get("class"),
+    )
+
+
+async def _message(visit: Visit) -> dict[str, Any]:
+    path = {"queue": visit.get("queue"), "lookup_id": visit.get("id")}
+    found: dict[str, Any] = await visit.perform("messages.show", path=path)
+    return found
+
+
+async def _show(visit: Visit) -> web.Response:
+    message = await _message(visit)
+    body, extension = b64decode(message["body_b64"]), b64decode(message["extension_b64"])
+    view = view_body(body, message["body_type"], visit.get("decoder"))
+    headers, trouble = {}, ""
+    try:
+        headers = extension_headers(extension)
+    except BodyError as error:
+        trouble = str(error)
+    return await visit.page(
+        "message.html",
+        message["label"] or "Message without a label",
+        queue=visit.get("queue"),
+        message=message,
+        properties={name: value for name, value in message.items() if not name.endswith("_b64")},
+        view=view,
+        decoders={name: title for name, (title, _) in DECODERS.items()},
+        headers=headers,
+        trouble=trouble,
+        extension="\n".join(hex_lines(extension[:_MOST_EXTENSION], 0)),
+    )
+
+
+async def _download(visit: Visit) -> web.Response:
+    part = visit.get("part", "body")
+    if part not in ("body", "extension"):
+        raise bad_request("part must be body or extension")
+    message = await _message(visit)
+    return web.Response(
+        body=b64decode(message[f"{part}_b64"]),
+        content_type="application/octet-stream",
+        headers={"Content-Disposition": f'attachment; filename="{part}-{int(message["lookup_id"])}.bin"'},
+    )
+
+
+PAGES = [("GET", "/messages", _list), ("GET", "/message", _show), ("GET", "/message/download", _download)]

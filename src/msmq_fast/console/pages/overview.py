@@ -1,0 +1,35 @@
+"""The first page: what the server holds, and what needs attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from msmq_fast.console.visit import Visit
+
+__all__ = ["PAGES"]
+
+_DEAD = (".\\system$;deadletter", ".\\system$;deadxact")
+
+
+async def _show(visit: Visit) -> web.Response:
+    deepest = await visit.perform("queues.list", query={"sort": "messages", "descending": True, "limit": 10})
+    outgoing = await visit.perform("queues.list", query={"kind": "outgoing", "limit": 1000})
+    system = await visit.perform("queues.list", query={"kind": "system", "limit": 100})
+    stalled = [one for one in outgoing["items"] if one["stalled"]]
+    dead = sum(_messages(one) for one in system["items"] if one["kind"].endswith("deadletter"))
+    return await visit.page(
+        "overview.html", "Overview", deepest=deepest, outgoing=outgoing, stalled=stalled, dead=dead
+    )
+
+
+def _messages(queue: dict[str, Any]) -> int:
+    return int(queue["messages"])
+
+
+async def _root(visit: Visit) -> web.Response:
+    raise web.HTTPSeeOther("/ui/overview")
+
+
+PAGES = [("GET", "", _root), ("GET", "/", _root), ("GET", "/overview", _show)]

@@ -1,0 +1,42 @@
+"""Jinja2 templates of the console. All output is escaped; an unknown name in a template is an error."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from msmq_fast.console import formats
+
+__all__ = ["Renderer", "link"]
+
+
+def link(path: str, **parameters: object) -> str:
+    """Return the URL of a page; parameters that are empty or None are left out."""
+    given = {name: value for name, value in parameters.items() if value not in (None, "")}
+    return f"/ui/{path}?{urlencode(given)}" if given else f"/ui/{path}"
+
+
+class Renderer:
+    """Renders the templates, all of which are compiled at the start."""
+
+    def __init__(self) -> None:
+        environment = Environment(
+            loader=PackageLoader("msmq_fast.console"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        environment.globals["link"] = link
+        for filter_ in (formats.count, formats.size, formats.moment, formats.reason, formats.class_name):
+            environment.filters[filter_.__name__] = filter_
+        self._templates = {
+            name: environment.get_template(name) for name in environment.list_templates(["html"])
+        }
+
+    def render(self, name: str, **values: Any) -> str:
+        """Return the text of a page."""
+        return self._templates[name].render(**values)

@@ -1,0 +1,74 @@
+"""One request to a page by a user with a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from msmq_fast.admin.api.api import Api
+from msmq_fast.console.rendering import Renderer
+from msmq_fast.console.sessions import Notice, Session
+from msmq_fast.security.callers import Caller
+
+__all__ = ["THEMES", "Visit", "theme_of"]
+
+THEMES = ("auto", "light", "dark")
+
+
+def theme_of(request: web.Request) -> str:
+    """Return the chosen theme, `auto` without a choice."""
+    chosen = request.cookies.get("msmq-theme", "auto")
+    return chosen if chosen in THEMES else "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What a page needs: the request, the caller with the rights of this moment, and the management API."""
+
+    request: web.Request
+    caller: Caller
+    session: Session
+    api: Api
+    renderer: Renderer
+
+    def get(self, name: str, default: str = "") -> str:
+        """Return a parameter of the query string."""
+        return self.request.query.get(name, default)
+
+    async def form(self) -> Mapping[str, Any]:
+        """Return the fields of the posted form."""
+        return await self.request.post()
+
+    async def perform(
+        self,
+        name: str,
+        *,
+        path: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+    ) -> Any:
+        """Perform an operation of the management API with the rights of the caller. Raises as Api.perform."""
+        return await self.api.perform(self.caller, name, path=path, query=query, body=body)
+
+    async def page(self, template: str, title: str, *, status: int = 200, **values: Any) -> web.Response:
+        """Return a page within the frame that all pages share."""
+        server = await self.perform("server.show")
+        text = self.renderer.render(
+            template,
+            title=title,
+            server=server,
+            caller=self.caller.name,
+            here=self.request.path,
+            theme=theme_of(self.request),
+            notices=self.session.take_notices(),
+            **values,
+        )
+        return web.Response(text=text, status=status, content_type="text/html")
+
+    def back(self, url: str, notice: Notice) -> web.HTTPSeeOther:
+        """Return the redirection after an action; the page shows its result."""
+        self.session.tell(notice)
+        return web.HTTPSeeOther(url)

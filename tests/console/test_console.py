@@ -1,0 +1,280 @@
+"""The web console of a running server: log-on, rules for requests, escaping, rights, and its actions."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from msmq_fast.console.guard import HEADERS
+from tests.support.processes.servers import Server, command, data_directory, until
+
+PASSWORD = "correct horse"  # noqa: S105
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"'><img src=x onerror=alert(1)>",
+    "{{ 7777*3 }}",
+    "</pre><svg onload=alert(1)>",
+    "javascript:alert(1)",
+)
+
+
+class Page(HTMLParser):
+    """The tags and the text of an answer."""
+
+    def __init__(self, status: int, headers: dict[str, str], text: str) -> None:
+        super().__init__()
+        self.status, self.headers, self.html = status, headers, text
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def links(self) -> list[str]:
+        return [str(attributes["href"]) for tag, attributes in self.tags if tag == "a"]
+
+
+class Browser:
+    """A client that keeps its cookie and sends the headers of a browser."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.cookie = ""
+
+    def ask(self, method: str, path: str, form: dict[str, str] | None = None, **headers: str) -> Page:
+        given = {"Host": "localhost", "Sec-Fetch-Site": "same-origin", "Cookie": self.cookie}
+        given |= {name.replace("_", "-"): text for name, text in headers.items()}
+        body = None
+        if form is not None:
+            body = urlencode(form)
+            given["Content-Type"] = "application/x-www-form-urlencoded"
+        connection = http.client.HTTPConnection(self._server.host, self._server.port("admin"), timeout=30)
+        with closing(connection):
+            connection.request(
+                method, f"/ui{path}", body, {name: text for name, text in given.items() if text}
+            )
+            answer = connection.getresponse()
+            page = Page(answer.status, dict(answer.getheaders()), answer.read().decode())
+        if "Set-Cookie" in page.headers:
+            self.cookie = page.headers["Set-Cookie"].partition(";")[0]
+        return page
+
+    def log_on(self, name: str, secret: str) -> Page:
+        return self.ask("POST", "/login", {"how": "secret", "name": name, "secret": secret})
+
+
+def add_user(data: Path, name: str, password: str, *flags: str) -> None:
+    """Write a user into the users file."""
+    done = command("user", "add", name, "--data", str(data), *flags, stdin=f"{password}\n".encode())
+    assert done.returncode == 0, done
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with data_directory() as data:
+        running = Server(data, "--name", "ALPHA")
+        data.mkdir(mode=0o700, exist_ok=True)
+        add_user(data, "admin", PASSWORD, "--group", "administrators")
+        add_user(data, "bob", PASSWORD)
+        try:
+            yield running.start()
+        finally:
+            running.kill()
+
+
+@pytest.fixture
+def browser(server: Server) -> Browser:
+    made = Browser(server)
+    assert made.log_on("admin", PASSWORD).status == 303
+    return made
+
+
+PAGES = ("/overview", "/queues", "/queues/new", "/deadletters", "/outgoing")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_need_a_session(server: Server, path: str) -> None:
+    page = Browser(server).ask("GET", path)
+    assert page.status == 303
+    assert page.headers["Location"] == f"/ui/login?next=/ui{path}"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_each_page_has_a_title_a_heading_and_the_headers(browser: Browser, path: str) -> None:
+    page = browser.ask("GET", path)
+    assert page.status == 200
+    for name, value in HEADERS.items():
+        assert page.headers[name] == value
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("h1") == 1
+    assert tags.count("style") == 0
+    for tag, attributes in page.tags:
+        assert not any(name.startswith("on") or name == "style" for name in attributes), (tag, attributes)
+        assert tag != "script" or attributes["src"]
+
+
+def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(server: Server) -> None:
+    flags = Browser(server).log_on("admin", PASSWORD).headers["Set-Cookie"]
+    assert flags.startswith("msmq=")
+    for flag in ("HttpOnly", "SameSite=Strict", "Path=/"):
+        assert flag in flags
+    assert "Max-Age" not in flags
+
+
+def test_a_wrong_password_opens_no_session(server: Server) -> None:
+    for name, secret in (("admin", "wrong"), ("nobody", PASSWORD), ("", "not a token"), ("admin", "")):
+        page = Browser(server).log_on(name, secret)
+        assert page.status == 403
+        assert "Set-Cookie" not in page.headers
+
+
+def test_after_the_log_off_the_cookie_opens_nothing(browser: Browser) -> None:
+    cookie = browser.cookie
+    assert browser.ask("POST", "/logout", {}).status == 303
+    browser.cookie = cookie
+    assert browser.ask("GET", "/queues").status == 303
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+        {"Sec_Fetch_Site": "", "Origin": "http://evil.example"},
+        {"Sec_Fetch_Site": ""},
+    ],
+)
+def test_requests_of_other_sites_change_nothing(browser: Browser, headers: dict[str, str]) -> None:
+    assert browser.ask("POST", "/queues/new", {"name": "forged"}, **headers).status == 403
+    assert "forged" not in browser.ask("GET", "/queues").text
+
+
+def test_other_host_names_are_refused(browser: Browser) -> None:
+    assert browser.ask("GET", "/queues", Host="evil.example").status == 403
+    assert browser.ask("GET", "/queues", Host="ALPHA:1802").status == 200
+
+
+@pytest.mark.parametrize("target", ["https://evil.example", "//evil.example", "/ui/../x", "/ui/\\evil"])
+def test_the_log_on_leads_to_pages_of_the_console_only(server: Server, target: str) -> None:
+    form = {"how": "secret", "name": "admin", "secret": PASSWORD, "next": target}
+    location = Browser(server).ask("POST", "/login", form).headers["Location"]
+    assert location.startswith("/ui/")
+
+
+def test_a_queue_is_created_changed_purged_and_deleted(server: Server, browser: Browser) -> None:
+    made = browser.ask("POST", "/queues/new", {"name": "life", "label": "one", "journal": "on"})
+    assert made.status == 303
+    page = browser.ask("GET", made.headers["Location"].removeprefix("/ui"))
+    assert "is created" in page.text
+    assert "is created" not in browser.ask("GET", "/queue?name=life").text
+    assert browser.ask("POST", "/queue?name=life", {"label": "two"}).status == 303
+    shown = server.ok("queue", "show", "life")[0]
+    assert (shown["label"], shown["journal"]) == ("two", False)
+    server.ok("send", ".\\private$\\life", "--body", "a")
+    assert "1 messages" in browser.ask("GET", "/queue/confirm?name=life&action=purge").text
+    assert browser.ask("POST", "/queue/confirm?name=life&action=purge", {}).status == 303
+    assert server.ok("queue", "show", "life")[0]["messages"] == 0
+    assert browser.ask("POST", "/queue/confirm?name=life&action=delete", {}).status == 303
+    assert "life" not in browser.ask("GET", "/queues").text.split("deleted.")[-1]
+
+
+def test_a_large_queue_is_purged_only_with_its_name(server: Server, browser: Browser) -> None:
+    server.ok("queue", "create", "large")
+    server.ok("send", ".\\private$\\large", "--body", "a", "--count", "1001")
+    url = "/queue/confirm?name=large&action=purge"
+    name = server.ok("queue", "show", "large")[0]["name"]
+    assert "Type the name" in browser.ask("GET", url).text
+    browser.ask("POST", url, {"typed": "other"})
+    assert "nothing was changed" in browser.ask("GET", "/queues").text
+    assert server.ok("queue", "show", "large")[0]["messages"] == 1001
+    browser.ask("POST", url, {"typed": name})
+    assert server.ok("queue", "show", "large")[0]["messages"] == 0
+
+
+def test_a_mistake_in_a_form_keeps_what_was_entered(browser: Browser) -> None:
+    page = browser.ask("POST", "/queues/new", {"name": "a\\b\\c\\d", "label": "kept"})
+    assert page.status == 400
+    assert ("input", "kept") in [(tag, attributes.get("value")) for tag, attributes in page.tags]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_labels_bodies_and_names_stay_text(server: Server, browser: Browser, text: str) -> None:
+    queue = f"hostile{HOSTILE.index(text)}"
+    server.ok("queue", "create", queue, "--label", text)
+    server.ok(
+        "send", f".\\private$\\{queue}", "--label", text, "--body", text, "--extension", text.encode().hex()
+    )
+    messages = browser.ask("GET", f"/messages?queue={queue}")
+    link = next(each for each in messages.links() if each.startswith("/ui/message?"))
+    pages = [
+        browser.ask("GET", "/queues?filter=hostile"),
+        browser.ask("GET", f"/queue?name={queue}"),
+        messages,
+        browser.ask("GET", link.removeprefix("/ui")),
+        browser.ask("GET", f"/queues?{urlencode({'filter': text})}"),
+        browser.ask("GET", f"/queue?{urlencode({'name': text})}"),
+    ]
+    for page in pages:
+        assert not any(tag in ("img", "svg") for tag, _ in page.tags)
+        assert all(attributes.get("src") for tag, attributes in page.tags if tag == "script")
+        assert not any(link.startswith("javascript:") for link in page.links())
+        assert "23331" not in page.text
+    for page in pages[1:4]:
+        assert text in page.text or any(text in attributes.values() for _, attributes in page.tags)
+
+
+def test_bodies_are_downloads(server: Server, browser: Browser) -> None:
+    server.ok("queue", "create", "files")
+    server.ok("send", ".\\private$\\files", "--body", "<html>")
+    link = next(each for each in browser.ask("GET", "/messages?queue=files").links() if "/message?" in each)
+    page = browser.ask("GET", link.removeprefix("/ui").replace("/message?", "/message/download?"))
+    assert page.headers["Content-Type"] == "application/octet-stream"
+    assert page.headers["Content-Disposition"].startswith("attachment")
+
+
+def test_what_a_user_may_not_do_is_absent_and_refused(server: Server, browser: Browser) -> None:
+    server.ok("queue", "create", "guarded")
+    server.ok("send", ".\\private$\\guarded", "--body", "a")
+    bob = Browser(server)
+    assert bob.log_on("bob", PASSWORD).status == 303
+    actions = ("action=purge", "action=delete")
+    own = browser.ask("GET", "/queue?name=guarded").html
+    other = bob.ask("GET", "/queue?name=guarded").html
+    for action in actions:
+        assert action in own
+        assert action not in other
+        bob.ask("POST", f"/queue/confirm?name=guarded&{action}", {})
+    bob.ask("POST", "/queue?name=guarded", {"label": "taken"})
+    shown = server.ok("queue", "show", "guarded")[0]
+    assert (shown["messages"], shown["label"]) == (1, "")
+
+
+def test_a_dead_letter_says_why_in_a_sentence(server: Server, browser: Browser) -> None:
+    server.ok("queue", "create", "short")
+    server.ok(
+        "send", ".\\private$\\short", "--body", "late", "--label", "late", "--deadletter", "--ttbr", "1"
+    )
+    assert server.ok("queue", "purge", "short")
+    page = browser.ask("GET", "/deadletters")
+    assert "late" in page.text
+    assert "while the message was in it" in page.text
+
+
+def test_a_user_whose_password_changes_is_logged_off(server: Server) -> None:
+    add_user(server.data, "carol", "first")
+    carol = Browser(server)
+    until(lambda: carol.log_on("carol", "first").status == 303)
+    assert carol.ask("GET", "/queues").status == 200
+    done = command("user", "passwd", "carol", "--data", str(server.data), stdin=b"second\n")
+    assert done.returncode == 0, done
+    until(lambda: carol.ask("GET", "/queues").status == 303)
