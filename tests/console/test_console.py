@@ -270,6 +270,14 @@ def test_a_dead_letter_says_why_in_a_sentence(server: Server, browser: Browser) 
     assert "while the message was in it" in page.text
 
 
+def test_an_outgoing_queue_is_listed_with_its_state(server: Server, browser: Browser) -> None:
+    name = "DIRECT=TCP:127.0.0.9\\private$\\far"
+    server.ok("send", name, "--body", "a")
+    for path in ("/outgoing", "/overview"):
+        assert browser.ask("GET", path).status == 200
+    assert name in browser.ask("GET", "/outgoing").text
+
+
 def test_a_user_whose_password_changes_is_logged_off(server: Server) -> None:
     add_user(server.data, "carol", "first")
     carol = Browser(server)

@@ -15,9 +15,14 @@ _NAME: Final = Parameter("name", text("format name of the destination, percent-e
 
 
 async def _list(call: Call) -> dict[str, Any]:
+    pattern = call.query["filter"].casefold()
     found = [one.as_map() for one in await call.client.admin.outgoing.all()]
-    found.sort(key=lambda one: str(one["name"]).casefold())
-    return page_of(found, call)
+    chosen = [one for one in found if pattern in one["name"].casefold()]
+    chosen.sort(key=lambda one: str(one["name"]).casefold())
+    return page_of(chosen, call) | {
+        "messages": sum(one["messages"] for one in chosen),
+        "bytes": sum(one["bytes"] for one in chosen),
+    }
 
 
 async def _show(call: Call) -> dict[str, Any]:
@@ -64,9 +69,21 @@ OPERATIONS: Final = [
         "/outgoing",
         "List outgoing queues by name, one page at a time",
         _list,
-        record("OutgoingPage", {"items": array(of(OutgoingQueueInfo)), **PAGE}),
+        record(
+            "OutgoingPage",
+            {
+                "items": array(of(OutgoingQueueInfo)),
+                **PAGE,
+                "messages": number("messages in the queues of all pages", most=2**63),
+                "bytes": number("bytes in the queues of all pages", most=2**63),
+            },
+        ),
         verb="outgoing list",
-        parameters=(LIMIT, OFFSET),
+        parameters=(
+            Parameter("filter", text("only queues whose name contains this text", most=249, default="")),
+            LIMIT,
+            OFFSET,
+        ),
     ),
     Operation(
         "outgoing.show",

@@ -12,11 +12,10 @@ __all__ = ["PAGES"]
 async def _list(visit: Visit) -> web.Response:
     offset = visit.get("offset", "0")
     query = {
-        "kind": "outgoing",
         "filter": visit.get("filter")[:249],
         "offset": offset if offset.isascii() and offset.isdigit() else "0",
     }
-    found = await visit.perform("queues.list", query=query)
+    found = await visit.perform("outgoing.list", query=query)
     return await visit.page(
         "outgoing.html", "Outgoing queues", found=found, pattern=visit.get("filter")[:249]
     )

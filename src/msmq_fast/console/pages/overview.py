@@ -10,12 +10,10 @@ from msmq_fast.console.visit import Visit
 
 __all__ = ["PAGES"]
 
-_DEAD = (".\\system$;deadletter", ".\\system$;deadxact")
-
 
 async def _show(visit: Visit) -> web.Response:
     deepest = await visit.perform("queues.list", query={"sort": "messages", "descending": True, "limit": 10})
-    outgoing = await visit.perform("queues.list", query={"kind": "outgoing", "limit": 1000})
+    outgoing = await visit.perform("outgoing.list", query={"limit": 1000})
     system = await visit.perform("queues.list", query={"kind": "system", "limit": 100})
     stalled = [one for one in outgoing["items"] if one["stalled"]]
     dead = sum(_messages(one) for one in system["items"] if one["kind"].endswith("deadletter"))
