@@ -1,0 +1,123 @@
+"""The console in Chromium: accessibility in both themes, the content security policy, and use by keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.processes.servers import Server, command, data_directory
+
+pytestmark = [
+    pytest.mark.long(60),
+    pytest.mark.needs("chromium", modules=("playwright", "axe_playwright_python")),
+]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+WATCH = (
+    "window.violations = []; "
+    "document.addEventListener('securitypolicyviolation', "
+    "e => window.violations.push(e.sample))"
+)
+PATHS = (
+    "/login",
+    "/overview",
+    "/queues",
+    "/queues/new",
+    "/queue?name=orders",
+    "/queue/confirm?name=orders&action=purge",
+    "/messages?queue=orders",
+    "/deadletters",
+    "/outgoing",
+)
+SHOTS = Path("build/screenshots")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with data_directory() as data:
+        data.mkdir(mode=0o700, exist_ok=True)
+        done = command(
+            "user", "add", "admin", "--data", str(data), "--group", "administrators", stdin=b"secret\n"
+        )
+        assert done.returncode == 0, done
+        running = Server(data, "--name", "ALPHA")
+        try:
+            running.start()
+            running.ok("queue", "create", "orders", "--label", "Incoming orders", "--journal")
+            running.ok("send", ".\\private$\\orders", "--label", "one", "--body", "<a><b>1</b></a>")
+            running.ok("queue", "create", "short")
+            running.ok("send", ".\\private$\\short", "--label", "late", "--body", "x", "--deadletter")
+            running.ok("queue", "purge", "short")
+            running.ok("send", "DIRECT=TCP:127.0.0.9\\private$\\far", "--body", "x")
+            yield running
+        finally:
+            running.kill()
+
+
+@pytest.fixture(params=["light", "dark"])
+def page(request: pytest.FixtureRequest, server: Server) -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+        context = chromium.new_context(
+            color_scheme=request.param, base_url=f"http://localhost:{server.port('admin')}"
+        )
+        made = context.new_page()
+        made.add_init_script(WATCH)
+        made.goto("/ui/login")
+        made.fill("#name", "admin")
+        made.fill("#secret", "secret")
+        made.keyboard.press("Enter")
+        made.wait_for_url("**/ui/queues")
+        yield made, request.param
+        chromium.close()
+
+
+def test_each_page_is_accessible_and_keeps_the_policy(page: Any) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    browser, theme = page
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    for number, path in enumerate(PATHS):
+        assert browser.goto(f"/ui{path}").status == 200
+        browser.screenshot(path=str(SHOTS / f"{number}-{theme}.png"))
+        found = Axe().run(browser).response["violations"]
+        assert found == [], (path, found)
+        assert browser.evaluate("window.violations") == [], path
+
+
+def test_the_list_is_filtered_without_a_new_page(page: Any) -> None:
+    browser, _ = page
+    browser.fill("#filter", "orde")
+    browser.wait_for_url("**filter=orde**")
+    assert "short" not in browser.inner_text("#list")
+    assert browser.evaluate("window.violations") == []
+
+
+def test_a_dead_letter_is_found_and_read_by_keyboard(page: Any) -> None:
+    browser, _ = page
+
+    def tab_to(text: str) -> None:
+        for _ in range(60):
+            browser.keyboard.press("Tab")
+            if browser.evaluate("document.activeElement.innerText.trim()") == text:
+                browser.keyboard.press("Enter")
+                return
+        raise AssertionError(f"{text} is not reached with the Tab key")
+
+    tab_to("Dead letters")
+    browser.wait_for_url("**/ui/deadletters")
+    tab_to("late")
+    browser.wait_for_url("**/ui/message?**")
+    assert "purged while the message was in it" in browser.inner_text("main")
