@@ -35,7 +35,7 @@ class Messenger:
 
 
 @dataclass(slots=True)
-class _Way:
+class _Route:
     """Where the messages of one outgoing queue go. `manager`: the queue manager of their destination; None if
     unknown. `addresses`: the addresses to which they were sent since the start of the server.
     """
@@ -85,7 +85,7 @@ class OutgoingSequences:
         self._on_rejected = on_rejected
         self._faults = faults or Faults()
         self._due: Deadlines[QueueCore] = Deadlines()
-        self._ways: dict[QueueCore, _Way] = {}
+        self._routes: dict[QueueCore, _Route] = {}
         self.heard: Counter[Heard] = Counter()
 
     # ---- the Transactional Ack Wait Timer, one per sequence (AMB-42)
@@ -148,17 +148,17 @@ class OutgoingSequences:
         `manager` is the queue manager of their destination, None if the name of the queue does not determine
         it.
         """
-        way = self._ways.setdefault(core, _Way(manager))
-        way.manager = manager
-        way.addresses.pop(address, None)
-        way.addresses[address] = None
-        if len(way.addresses) > _MOST_ADDRESSES:
-            del way.addresses[next(iter(way.addresses))]
+        route = self._routes.setdefault(core, _Route(manager))
+        route.manager = manager
+        route.addresses.pop(address, None)
+        route.addresses[address] = None
+        if len(route.addresses) > _MOST_ADDRESSES:
+            del route.addresses[next(iter(route.addresses))]
 
     def forget(self, core: QueueCore) -> None:
         """Forget a deleted queue."""
         self.stop(core)
-        self._ways.pop(core, None)
+        self._routes.pop(core, None)
 
     def _counts(self, core: QueueCore | None, messenger: Messenger | None) -> bool:
         """Whether an acknowledgment that a peer brought counts for the messages of a queue.
@@ -166,17 +166,17 @@ class OutgoingSequences:
         Until the first message of the queue is sent after a start, it is not known to which address earlier
         ones were sent. Then acknowledgments of any peer count, and only the numbers in them are checked.
         """
-        way = None if core is None else self._ways.get(core)
-        if way is None or messenger is None or messenger.router:
+        route = None if core is None else self._routes.get(core)
+        if route is None or messenger is None or messenger.router:
             return True
-        if messenger.manager is not None and messenger.manager == way.manager:
+        if messenger.manager is not None and messenger.manager == route.manager:
             return True
-        if messenger.addresses.isdisjoint(way.addresses):
+        if messenger.addresses.isdisjoint(route.addresses):
             self.heard[Heard.FOREIGN] += 1
             _log.debug(
                 "ignored an acknowledgment from %s: its messages were sent to %s",
                 ", ".join(sorted(messenger.addresses)),
-                ", ".join(way.addresses),
+                ", ".join(route.addresses),
             )
             return False
         return True
