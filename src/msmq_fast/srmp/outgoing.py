@@ -83,12 +83,12 @@ class Requests:
         if has_envelope(packet):
             came = self._as_it_came(packet)
             content_type, body = content_of(came)
-            way = [(b"Via", b", ".join([*via_of(came), _OURSELVES]))]
+            via = [(b"Via", b", ".join([*via_of(came), _OURSELVES]))]
         else:
             to = url.scheme + url.text[len(url.scheme) :]
             content_type, body = self._content(packet, to, place)
-            way = []
-        return _request(target.encode("ascii"), host, content_type, body, way)
+            via = []
+        return _request(target.encode("ascii"), host, content_type, body, via)
 
     def apdu(self, packet: bytes, group: str) -> bytes:
         """Return the APDU for a message to the multicast group `address:port`: the bytes of an HTTP request

@@ -140,7 +140,7 @@ class IncomingStreams:
         if stream is None or not stream.number:
             if not (part.start and part.current == 1):
                 return Verdict.OUT_OF_ORDER, None
-            greatest = self.streams.get(source, _GREATEST, _way(queue, destination))
+            greatest = self.streams.get(source, _GREATEST, _stream_key(queue, destination))
             if greatest is not None and greatest.identifier >= part.sequence:
                 return Verdict.DUPLICATE, None
             stream = self.streams.stream(source, _STREAM, name)
@@ -178,7 +178,7 @@ class IncomingStreams:
         """Remember that a stream has the greatest streamId of its sender for a URL, and that the sender has
         closed the stream that had the greatest streamId before.
         """
-        greatest = self.streams.stream(stream.source, _GREATEST, _way(queue, destination))
+        greatest = self.streams.stream(stream.source, _GREATEST, _stream_key(queue, destination))
         if greatest is None or greatest.identifier >= sequence:
             return
         before = self.streams.get(stream.source, _STREAM, greatest.identifier.to_bytes(_NUMBER))
@@ -285,7 +285,7 @@ class IncomingStreams:
         return found or self._latest(sender, queue, destination)
 
     def _latest(self, sender: bytes, queue: int, destination: str) -> Terms | None:
-        greatest = self.streams.get(sender, _GREATEST, _way(queue, destination))
+        greatest = self.streams.get(sender, _GREATEST, _stream_key(queue, destination))
         return None if greatest is None else self._terms.get(sender + greatest.identifier.to_bytes(_NUMBER))
 
     # ---- management, ageing, recovery
@@ -366,7 +366,7 @@ class IncomingStreams:
             return
         if terms.acknowledged < stream.durable_number:
             self.streams.note_ack_due(stream)
-        greatest = self.streams.get(stream.source, _GREATEST, _way(stream.queue, terms.destination))
+        greatest = self.streams.get(stream.source, _GREATEST, _stream_key(stream.queue, terms.destination))
         if greatest is not None and greatest.identifier > stream.identifier:
             self._closed[stream] = None
 
@@ -376,7 +376,7 @@ def _previous(part: StreamPart) -> int:
     return part.current - 1 if part.previous is None else min(part.previous, part.current - 1)
 
 
-def _way(queue: int, destination: str) -> bytes:
+def _stream_key(queue: int, destination: str) -> bytes:
     """Return a key for the pair of a queue and the URL by which a sender addresses it.
 
     The case of the URL makes no difference, since senders compare URLs without regard to case.

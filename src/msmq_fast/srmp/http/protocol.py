@@ -57,7 +57,7 @@ class HttpProtocol(Adapter, asyncio.Protocol):
         self._peer = ""
         self._full = False  # the client does not take its answers
         self._working = False
-        self._heard = 0.0
+        self._last_active = 0.0
         self._began = 0.0  # when the first byte of an unfinished request came
         self._timer: asyncio.TimerHandle | None = None
 
@@ -80,7 +80,7 @@ class HttpProtocol(Adapter, asyncio.Protocol):
         """
         if self._engine.waiting or self._full:
             return 0.0
-        return float("inf") if self._engine.idle else self._shared.monotonic() - self._heard
+        return float("inf") if self._engine.idle else self._shared.monotonic() - self._last_active
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -88,7 +88,7 @@ class HttpProtocol(Adapter, asyncio.Protocol):
         self._peer = str(peer[0]) if isinstance(peer, tuple) else ""
         tls = transport.get_extra_info("sslcontext") is not None
         self._engine = ServerConnection(self._shared.limits, self._peer, tls=tls)
-        self._heard = self._shared.monotonic()
+        self._last_active = self._shared.monotonic()
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -97,10 +97,10 @@ class HttpProtocol(Adapter, asyncio.Protocol):
             self._timer.cancel()
 
     def data_received(self, data: bytes) -> None:
-        self._heard = self._shared.monotonic()
+        self._last_active = self._shared.monotonic()
         engine = self._engine
         if engine.idle:
-            self._began = self._heard
+            self._began = self._last_active
         engine.receive(data)
         if not (engine.waiting or self._full):
             self._work()
@@ -120,7 +120,7 @@ class HttpProtocol(Adapter, asyncio.Protocol):
     def pause_writing(self) -> None:
         """Called by asyncio when the client does not read its answers: no further requests are handled."""
         self._full = True
-        self._heard = self._shared.monotonic()
+        self._last_active = self._shared.monotonic()
         self._read(False)
 
     def resume_writing(self) -> None:
@@ -176,7 +176,7 @@ class HttpProtocol(Adapter, asyncio.Protocol):
 
     def _answer(self, status: int) -> None:
         self._shared.answers[status] += 1
-        self._heard = self._shared.monotonic()
+        self._last_active = self._shared.monotonic()
         self._used()
         output = self._engine.answer(status, self._shared.fixed())
         transport = self._transport
@@ -187,7 +187,7 @@ class HttpProtocol(Adapter, asyncio.Protocol):
             if transport.can_write_eof():
                 transport.write_eof()
             self._loop.call_later(_LINGER, transport.close)
-        self._began = self._heard
+        self._began = self._last_active
         if not self._full:
             self._read(True)
 
@@ -205,7 +205,7 @@ class HttpProtocol(Adapter, asyncio.Protocol):
             return
         shared = self._shared
         now = shared.monotonic()
-        silent = now - self._heard
+        silent = now - self._last_active
         if self._full:
             if silent >= shared.slow:
                 shared.refuse("http connection", "slow reader", self._peer)
