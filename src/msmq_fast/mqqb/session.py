@@ -93,7 +93,7 @@ class Session:
         self._recoverable_ack = NEVER
         self._active = False
         self._paused = False
-        self._heard = False
+        self._ack_received = False
         self._large = False  # a large packet has not arrived in full
         self._init_deadline = now + session_context.timers.initialization
         self._cleanup_deadline = now + session_context.timers.session_cleanup
@@ -177,7 +177,7 @@ class Session:
                 self._header_fault(now)
             if self.state is CLOSED:
                 return
-        self._heard = True
+        self._ack_received = True
         if self.receiver.held or self._partial_deadline < NEVER or self._large:
             self._watch_writer(packets, now)
         if self.state is not OPEN and self.state is not LINGERING:
@@ -561,10 +561,10 @@ class Session:
             self._cleanup_deadline = now + self.session_context.timers.session_cleanup
         if now >= self._ack_wait_deadline:
             waiting = self.sent.unacknowledged > 0
-            if waiting and not self._heard:
+            if waiting and not self._ack_received:
                 self.close(CloseReason.ACK_TIMEOUT, now)
                 return
-            self._heard = False
+            self._ack_received = False
             self._ack_wait_deadline = now + self._ack_wait_time if waiting else NEVER
         if now >= self._ack_send_deadline:
             self._ack_send_deadline = NEVER
