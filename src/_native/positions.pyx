@@ -307,21 +307,6 @@ cdef class PositionList:
                     result.append(at(band, index).key)
         return result
 
-    def oldest(self) -> int:
-        """Unix microseconds at which the first message of all bands arrived, 0 for an empty list. Constant time: the head of a band is
-        live, and its messages are in the order of their arrival but for those that were moved here or given back.
-        """
-        cdef int number
-        cdef uint64_t found = 0, arrived
-        cdef Band* band
-        for number in range(BANDS):
-            band = &self._bands[number]
-            if band.live:
-                arrived = at(band, band.head).arrived
-                if not found or arrived < found:
-                    found = arrived
-        return found
-
     # Access by key, for code that handles single messages. The values of states are those of the declarations.
 
     def add(self, uint64_t key, int state=STATE_AVAILABLE, uint32_t size=0) -> None:

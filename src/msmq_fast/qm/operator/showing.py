@@ -89,6 +89,7 @@ def _queue_info(
         expired=queue.core.expired_total,
         security=to_sddl(queue.security) if with_security else None,
         incoming=tuple(map(_incoming, transfers)) if properties.transactional else None,
+        oldest=queue.core.positions.oldest() // 1_000_000,
         in_per_second=round(queue.core.in_per_second, 3),
         out_per_second=round(queue.core.out_per_second, 3),
     )
@@ -114,7 +115,7 @@ def _outgoing_queue_info(queue: OutgoingQueue, manager: UUID) -> OutgoingQueueIn
         last_error_time=0 if queue.failure is None else queue.failure.time,
         attempts=queue.attempts,
         next_attempt=_next_attempt(queue, stall),
-        oldest=queue.core.positions.oldest() // 1_000_000 if queue.messages else 0,
+        oldest=queue.core.positions.oldest() // 1_000_000,
         paused_by=queue.held_by,
         first_non_ack=_place(transfer.first_non_ack),
         last_non_ack=_place(transfer.last_non_ack),
