@@ -35,7 +35,7 @@ class _Bucket:
     full_at: float = 0.0
     last: AuditEntry | None = None  # the last entry that was left out
     left_out: int = 0
-    written: float = 0.0
+    wrote_at: float = 0.0
 
 
 class EntryLimits:
@@ -61,7 +61,7 @@ class EntryLimits:
             bucket.left_out += entry.more + 1
             self._due = now + self._interval if self._due is None else self._due
             return None
-        bucket.full_at, bucket.written = full_at, now
+        bucket.full_at, bucket.wrote_at = full_at, now
         entry = replace(entry, more=entry.more + bucket.left_out)
         bucket.last, bucket.left_out = None, 0
         return entry
@@ -77,9 +77,9 @@ class EntryLimits:
         for bucket in self._sources.values():
             if bucket.last is None:
                 continue
-            if everything or (now - bucket.written >= self._interval and self._take(now)):
+            if everything or (now - bucket.wrote_at >= self._interval and self._take(now)):
                 found.append(replace(bucket.last, more=bucket.left_out - 1))
-                bucket.last, bucket.left_out, bucket.written = None, 0, now
+                bucket.last, bucket.left_out, bucket.wrote_at = None, 0, now
             else:
                 self._due = now + self._interval / _LOOKS
         return found
