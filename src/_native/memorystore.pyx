@@ -99,6 +99,11 @@ cdef class MemoryWriter(Writer):
         """Makes the nth operation from now on (1 is the next) raise StoreError."""
         self._fail_call = self._calls + nth
 
+    @property
+    def reached(self) -> bool:
+        """Whether the operation of `fail_call` has been called and refused."""
+        return self._calls >= self._fail_call
+
     def fail_commit(self, uint64_t nth, int status):
         """Makes the nth commit from now on (1 is the next) fail with `status` and store nothing."""
         self._fail_commit = self._commits + nth

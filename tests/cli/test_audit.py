@@ -37,7 +37,7 @@ CHANGING = {
     Frame.PURGE, Frame.PAUSE_OUTGOING, Frame.RESUME_OUTGOING, Frame.PURGE_OUTGOING, Frame.PUT_DIRECTORY,
     Frame.DELETE_DIRECTORY, Frame.RELOCATE, Frame.RESUBMIT, Frame.OPEN_IMPORT, Frame.IMPORT, Frame.END_JOB,
     Frame.END_TRANSACTION, Frame.CREATE_CERTIFICATE, Frame.ADD_CERTIFICATE, Frame.REMOVE_CERTIFICATE,
-    Frame.TELL_KEYS,
+    Frame.TELL_KEYS, Frame.KICK_OUTGOING,
 }  # fmt: skip
 """Requests of operators that change something."""
 
@@ -45,7 +45,7 @@ READING = {
     Frame.HELLO, Frame.PING, Frame.STATS, Frame.SHOW_SNAPSHOT, Frame.TRACE, Frame.LIST_AUDIT, Frame.GET_QUEUE,
     Frame.LIST_QUEUES, Frame.SHOW_ACL, Frame.EXPLAIN, Frame.LIST_OUTGOING, Frame.SHOW_OUTGOING,
     Frame.LIST_DIRECTORY, Frame.SHOW_DIRECTORY, Frame.BROWSE, Frame.LIST_TRANSACTIONS,
-    Frame.LIST_CERTIFICATES, Frame.SHOW_KEYS,
+    Frame.LIST_CERTIFICATES, Frame.SHOW_KEYS, Frame.PAGE_QUEUES, Frame.SERIES,
 }  # fmt: skip
 OF_PROGRAMS = {
     Frame.OPEN, Frame.CLOSE, Frame.SEND, Frame.RECEIVE, Frame.LOOKUP, Frame.CANCEL, Frame.SUBSCRIBE,
@@ -130,6 +130,7 @@ def steps(tmp_path: Path) -> Iterator[tuple[str, tuple[str, ...], str]]:
     yield "move messages", ("queue", "move", "made", "target"), "receive"
     yield "resubmit messages+resubmit messages", ("dlq", "resubmit"), "receive from"
     yield "delete queue", ("queue", "delete", "made"), "delete"
+    yield "kick outgoing queue", ("outgoing", "kick", FAR), "kick the outgoing"
     yield "pause outgoing queue", ("outgoing", "pause", FAR), "pause the outgoing"
     yield "purge", ("outgoing", "purge", FAR), "purge the outgoing"
     yield "resume outgoing queue", ("outgoing", "resume", FAR), "resume the outgoing"

@@ -12,6 +12,8 @@ from msmq_fast.console.sessions import IDLE, LONGEST, MOST, MOST_OF_ONE, Notice,
 from msmq_fast.security.callers import Caller
 from msmq_fast.security.token import ANONYMOUS_TOKEN
 
+pytestmark = pytest.mark.smoke
+
 
 class Clock:
     def __init__(self) -> None:

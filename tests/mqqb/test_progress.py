@@ -24,7 +24,7 @@ def test_why_there_was_no_connection_is_told() -> None:
     [
         (CloseReason.IDLE, [Progress.DISCONNECTING]),
         (CloseReason.STOPPED, [Progress.DISCONNECTING]),
-        (CloseReason.DISCONNECTED, [Progress.DISCONNECTED]),
+        (CloseReason.DISCONNECTED, [Progress.SEND_FAILURE, Progress.DISCONNECTED]),
         (CloseReason.SLOW_READER, [Progress.SEND_FAILURE, Progress.DISCONNECTING]),
         (CloseReason.STORE_FAILED, [Progress.LOW_RESOURCE, Progress.DISCONNECTING]),
         (CloseReason.ACK_TIMEOUT, [Progress.FAILURE, Progress.DISCONNECTING]),
@@ -61,7 +61,7 @@ def test_a_connection_that_breaks_under_messages_is_a_failure_to_send() -> None:
     [
         (False, "", [Progress.NOT_READY, Progress.DISCONNECTED]),
         (False, "reset", [Progress.NOT_READY, Progress.DISCONNECTED]),
-        (True, "", [Progress.DISCONNECTED]),
+        (True, "", [Progress.SEND_FAILURE, Progress.DISCONNECTED]),
         (True, "reset", [Progress.SEND_FAILURE, Progress.DISCONNECTED]),
     ],
 )

@@ -68,6 +68,7 @@ def test_state_and_history_of_a_connection(address: str) -> None:
             ConnectionStatus.IN_PROCESS,
             ConnectionStatus.ESTABLISH_PACKET_RECEIVED,
             ConnectionStatus.ESTABLISHED,
+            ConnectionStatus.SOCKET_SEND_FAILURE,  # the message was not acknowledged
             ConnectionStatus.IN_PROCESS,
             ConnectionStatus.SOCKET_CONNECT_FAILURE,
         )

@@ -55,12 +55,13 @@ class _Collector(Collector):
     def __init__(self, view: View, queue_limit: int) -> None:
         self._view = view
         self._queue_limit = queue_limit
+        self._release = release()  # now: it reads a file, for which a descriptor may be lacking later
 
     def collect(self) -> Iterable[Metric]:
         build = GaugeMetricFamily(
             "msmq_fast_build_info", "1, with the version as a label", labels=["version"]
         )
-        build.add_metric([release()], 1)
+        build.add_metric([self._release], 1)
         yield build
         yield from self._queues()
         outgoing = list(self._view.outgoing())
