@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import re
-from uuid import UUID
 
+from msmq_fast.client.message import parse_message_id
 from msmq_fast.terminal.values import hexadecimal
 
 __all__ = ["correlation_id", "message_id"]
 
-_IDENTIFIER = re.compile(r"\{?([0-9A-Fa-f-]{36})\}?\\([0-9]{1,10})")
-
 
 def message_id(text: str) -> bytes:
     """Return the 20 bytes of the message identifier that `text` spells. Raises ArgumentTypeError."""
-    if re.fullmatch("[0-9A-Fa-f]{40}", text.strip()):
-        return bytes.fromhex(text)
-    matched = _IDENTIFIER.fullmatch(text.strip())
     try:
-        if matched is not None and int(matched[2]) < 1 << 32:
-            return UUID(matched[1]).bytes_le + int(matched[2]).to_bytes(4, "little")
-    except ValueError:
-        pass  # digits and hyphens, but not a GUID
-    raise argparse.ArgumentTypeError(
-        rf"{text!r} is not a message id: write it as `send` prints it, {{GUID}}\12, or as 40 digits"
-    )
+        return parse_message_id(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def correlation_id(text: str) -> bytes:

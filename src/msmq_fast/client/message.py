@@ -6,6 +6,7 @@ converted by the formatters of .NET and COM: see `msmq_fast.bodies`.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from dataclasses import dataclass
 from enum import IntEnum
@@ -45,6 +46,8 @@ EXPRESS = Delivery.EXPRESS
 RECOVERABLE = Delivery.RECOVERABLE
 
 _NO_CORRELATION = bytes(CORRELATION_ID_SIZE)
+_IDENTIFIER = re.compile(r"\{?([0-9A-Fa-f-]{36})\}?\\([0-9]{1,10})")
+_DIGITS = re.compile("[0-9A-Fa-f]{40}")
 
 Named = TypeVar("Named", bound=IntEnum)
 
@@ -457,6 +460,23 @@ def _named(kind: type[Named], value: int) -> Named | int:
 def format_message_id(raw: bytes) -> str:
     """Return `{guid}\\ordinal` for the 20 bytes of a message identifier."""
     return f"{{{UUID(bytes_le=raw[:16])}}}\\{int.from_bytes(raw[16:20], 'little')}"
+
+
+def parse_message_id(text: str) -> bytes:
+    """Return the 20 bytes of a message identifier: `{guid}\\ordinal`, or 40 hexadecimal digits. Raises
+    ValueError.
+    """
+    if _DIGITS.fullmatch(text.strip()):
+        return bytes.fromhex(text)
+    matched = _IDENTIFIER.fullmatch(text.strip())
+    try:
+        if matched is not None and int(matched[2]) < 1 << 32:
+            return UUID(matched[1]).bytes_le + int(matched[2]).to_bytes(4, "little")
+    except ValueError:
+        pass  # digits and hyphens, but not a GUID
+    raise ValueError(
+        rf"{text!r} is not a message id: write it as `send` prints it, {{GUID}}\12, or as 40 digits"
+    )
 
 
 def bulk(message: Message, limit: int) -> int:

@@ -33,3 +33,32 @@ def test_a_message_is_shown_as_the_command_line_shows_it(server: Server) -> None
     assert ok(server, "GET", "/queues/{}/messages", "shown", bodies="true")["items"] == [peeked]
     gone = call(server, "GET", "/queues/{}/messages/{}", "shown", 12345)
     assert (gone.status, gone.code) == (404, "MESSAGE_NOT_FOUND")
+
+
+def test_messages_are_selected_by_identifier_priority_and_lookup_id(server: Server) -> None:
+    for name in ("chosen", "taken"):
+        ok(server, "POST", "/queues", body={"name": name})
+    answers = "ab" * 20
+    for number in range(6):
+        body = {"label": f"l{number}", "priority": number, "correlation_id": answers if number < 2 else ""}
+        ok(server, "POST", "/queues/{}/messages", "chosen", body=body)
+    rows = ok(server, "GET", "/queues/{}/messages", "chosen")["items"]
+
+    def labels(**query: object) -> list[str]:
+        found = ok(server, "GET", "/queues/{}/messages", "chosen", **query)
+        assert found["finished"]
+        return [one["label"] for one in found["items"]]
+
+    assert labels(id=rows[3]["message_id"]) == ["l3"]
+    assert labels(correlation_id=answers) == ["l0", "l1"]
+    assert labels(priority=4) == ["l4"]
+    assert labels(lookup_ids=[rows[2]["lookup_id"], rows[5]["lookup_id"]]) == ["l2", "l5"]
+    wrong = call(server, "GET", "/queues/{}/messages", "chosen", id="12")
+    assert (wrong.status, wrong.code) == (400, "BAD_REQUEST")
+    none = {"target": "taken", "lookup_ids": []}
+    assert call(server, "POST", "/queues/{}/messages/move", "chosen", body=none).status == 400
+    two = {"target": "taken", "lookup_ids": [rows[0]["lookup_id"], rows[4]["lookup_id"]]}
+    assert ok(server, "POST", "/queues/{}/messages/move", "chosen", body=two)["count"] == 2
+    one = {"target": "taken", "correlation_id": answers, "limit": 1}
+    assert ok(server, "POST", "/queues/{}/messages/move", "chosen", body=one)["count"] == 1
+    assert labels() == ["l2", "l3", "l5"]

@@ -5,22 +5,25 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from msmq_fast.admin.api.errors import bad_request
 from msmq_fast.admin.api.operation import QUEUE, Call, Operation, Parameter
 from msmq_fast.admin.api.schema import array, flag, number, of, record, text
 from msmq_fast.client.bodytext import body_text
 from msmq_fast.client.exchange import Filter
-from msmq_fast.client.message import ReceivedMessage
+from msmq_fast.client.message import ReceivedMessage, parse_message_id
 from msmq_fast.client.queue import Queue
 from msmq_fast.protocol.errors import MessageAlreadyReceived, MessageLocked, MessageNotFound
-from msmq_fast.protocol.frames import Access
+from msmq_fast.protocol.frames import MAX_PRIORITY, Access
 from msmq_fast.protocol.resources import MessageInfo
 
-__all__ = ["FILTER", "LOOKUP_ID", "OPERATIONS", "wanted"]
+__all__ = ["FILTER", "LOOKUP_ID", "OPERATIONS", "identifier", "wanted"]
 
 _U64: Final = 2**64 - 1
 _SEQUENCE: Final = 2**56 - 1
 _PAGE_BYTES: Final = 4 << 20  # of packets that one page examines; one message may be larger
 _PREVIEW: Final = 200  # characters
+_LONGEST_ID: Final = 64  # characters
+_MOST_IDS: Final = 10_000  # the application protocol takes no more
 
 LOOKUP_ID: Final = Parameter("lookup_id", number("lookup id of the message", most=_U64))
 
@@ -29,13 +32,40 @@ FILTER: Final = {
     "class": number("message class", most=0xFFFF),
     "since": number("earliest arrival, in Unix microseconds", most=_U64),
     "until": number("latest arrival, in Unix microseconds", most=_U64),
+    "id": text(r"message identifier, `{GUID}\NUMBER` or 40 hexadecimal digits", most=_LONGEST_ID),
+    "correlation_id": text("correlation identifier, in the forms of `id`", most=_LONGEST_ID),
+    "priority": number("priority", most=MAX_PRIORITY),
+    "lookup_ids": array(number(most=_U64), "lookup ids of the messages", least=1, most=_MOST_IDS),
 }
-"""The properties that select messages."""
+"""The properties that select messages; a message must match all that are given."""
 
 
 def wanted(given: Any) -> Filter:
-    """Return the filter for the properties of FILTER; those that are missing or None select everything."""
-    return Filter(given.get("label"), given.get("class"), given.get("since"), given.get("until"))
+    """Return the filter for the properties of FILTER; those that are missing or None select everything.
+    Raises Refusal (BAD_REQUEST) for a text that is not an identifier.
+    """
+    return Filter(
+        given.get("label"),
+        given.get("class"),
+        given.get("since"),
+        given.get("until"),
+        identifier(given.get("id"), "id"),
+        identifier(given.get("correlation_id"), "correlation_id"),
+        given.get("priority"),
+        tuple(given.get("lookup_ids") or ()) or None,
+    )
+
+
+def identifier(given: str | None, name: str) -> bytes | None:
+    """Return the 20 bytes of the identifier in the parameter `name`; None for None. Raises Refusal
+    (BAD_REQUEST).
+    """
+    if given is None:
+        return None
+    try:
+        return parse_message_id(given)
+    except ValueError as error:
+        raise bad_request(f"{name}: {error}") from None
 
 
 async def _list(call: Call) -> dict[str, Any]:
@@ -103,10 +133,11 @@ OPERATIONS: Final = [
             },
         ),
         verb="peek",
-        about="Messages stay in the queue. A page may have fewer messages than `limit`: see `finished`.",
+        about="Messages stay in the queue. A page may have fewer messages than `limit`, or none: continue "
+        "until `finished` is true.",
         path_parameters=(QUEUE,),
         parameters=(
-            *(Parameter(name, schema) for name, schema in FILTER.items()),
+            *(Parameter(name, schema, schema["type"] == "array") for name, schema in FILTER.items()),
             Parameter("after", number("arrival number after which to begin", most=_SEQUENCE, default=0)),
             Parameter("upto", number("last arrival number; 0: the newest now", most=_SEQUENCE, default=0)),
             Parameter("limit", number("most messages of one page", least=1, most=1000, default=50)),
