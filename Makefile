@@ -50,6 +50,7 @@ lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
 	$(BIN)/python -m tools.syncclient
 	$(BIN)/python -m tools.prose
 	$(BIN)/python -m tools.configuration
+	$(BIN)/python -m tools.openapi
 	$(BIN)/python -m tools.names
 	$(BIN)/python -m tools.commands
 	$(BIN)/hadolint Dockerfile

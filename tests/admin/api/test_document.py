@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.support.http.api import call, ok
 from tests.support.processes.servers import Server
+from tools.openapi import FILE
 
 
 def test_the_document_describes_every_operation_once(server: Server) -> None:
     document = ok(server, "GET", "/openapi.json")
     assert document["openapi"] == "3.1.0"
+    assert document == json.loads(FILE.read_text(encoding="utf-8"))
     names = [one["operationId"] for path in document["paths"].values() for one in path.values()]
     assert len(names) == len(set(names))
     assert {"queues.list", "messages.move", "access.explain"} <= set(names)
