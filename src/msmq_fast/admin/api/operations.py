@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from msmq_fast.admin.api import access, batches, messages, outgoing, queues, rights, server, transactions
+from msmq_fast.admin.api import (
+    access,
+    audit,
+    batches,
+    messages,
+    outgoing,
+    queues,
+    rights,
+    series,
+    server,
+    transactions,
+)
 from msmq_fast.admin.api.operation import Operation
 
 __all__ = ["BY_NAME", "OPERATIONS"]
@@ -18,6 +29,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *outgoing.OPERATIONS,
     *transactions.OPERATIONS,
     *access.OPERATIONS,
+    *audit.OPERATIONS,
+    *series.OPERATIONS,
 )
 
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

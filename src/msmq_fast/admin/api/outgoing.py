@@ -39,6 +39,10 @@ async def _resume(call: Call) -> dict[str, Any]:
     return {"resumed": call.path["name"]}
 
 
+async def _kick(call: Call) -> dict[str, Any]:
+    return (await call.client.admin.outgoing.kick(call.path["name"])).as_map()
+
+
 async def _purge(call: Call) -> dict[str, Any]:
     name = call.path["name"]
     return {"purged": await call.client.admin.outgoing.purge(name), "name": name}
@@ -97,6 +101,17 @@ OPERATIONS: Final = [
     ),
     _change("pause", "Stop sending from an outgoing queue", _pause, {"paused": text()}),
     _change("resume", "Send from a paused outgoing queue again", _resume, {"resumed": text()}),
+    Operation(
+        "outgoing.kick",
+        "POST",
+        "/outgoing/{name}/kick",
+        "Connect now, and send again what the receiver has not acknowledged",
+        _kick,
+        of(OutgoingQueueInfo),
+        verb="outgoing kick",
+        about="The answer is the state at the start of the attempt.",
+        path_parameters=(_NAME,),
+    ),
     _change("purge", "Delete the messages that wait", _purge, {"purged": number(), "name": text()}),
     Operation(
         "outgoing.delete",
