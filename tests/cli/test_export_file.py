@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_fast.cli import exportfile
-from msmq_fast.cli.classes import class_text, parse_class
+from msmq_fast.cli.classes import class_text
 from msmq_fast.cli.commands.import_ import QueueMap
 from msmq_fast.cli.exportfile import BadFile, End, ExportWriter, Header, Record, Section, read_export
 from msmq_fast.client.exchange import Stored
+from msmq_fast.protocol.classes import parse_class
 from msmq_fast.terminal.progress import Progress
 
 FORMS = ("msgpack", "jsonl")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msmq_fast.protocol.classes import MessageClass, name_of
 
-__all__ = ["class_text", "parse_class"]
+__all__ = ["class_text"]
 
 _ABOUT: dict[int, str] = {
     MessageClass.REPORT: "report of a traced message",
@@ -31,20 +31,6 @@ _ABOUT: dict[int, str] = {
     MessageClass.NACK_RECEIVE_REJECTED: "rejected by its receiver",
 }
 """The fate of the message that an acknowledgment or a dead letter refers to, by class."""
-
-
-def parse_class(text: str) -> int:
-    """Return the number of a message class that `text` gives by name (`NACK_Q_PURGED`, `q-purged`) or by
-    number. Raises ValueError.
-    """
-    word = text.strip().upper().replace("-", "_").removeprefix("MQMSG_CLASS_")
-    for name in (word, f"NACK_{word}"):
-        if name in MessageClass.__members__:
-            return int(MessageClass[name])
-    value = int(word, 0)
-    if not 0 <= value <= 0xFFFF:
-        raise ValueError(f"{text} is not a message class")
-    return value
 
 
 def class_text(value: int) -> str:

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from msmq_fast.cli.classes import parse_class
 from msmq_fast.cli.session import exit_of
 from msmq_fast.client.exchange import Done, Filter
+from msmq_fast.protocol.classes import parse_class
 from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.terminal.output import show

@@ -48,6 +48,20 @@ def name_of(value: int) -> str:
     return found.name if isinstance(found, MessageClass) else f"{value:#06x}"
 
 
+def parse_class(text: str) -> int:
+    """Return the number of a message class that `text` gives by name (`NACK_Q_PURGED`, `q-purged`) or by
+    number. Raises ValueError.
+    """
+    word = text.strip().upper().replace("-", "_").removeprefix("MQMSG_CLASS_")
+    for name in (word, f"NACK_{word}"):
+        if name in MessageClass.__members__:
+            return int(MessageClass[name])
+    value = int(word, 0)
+    if not 0 <= value <= 0xFFFF:
+        raise ValueError(f"{text} is not a message class")
+    return value
+
+
 def is_negative(value: int) -> bool:
     """Whether the class is a negative acknowledgment."""
     return bool(value & 0x8000)

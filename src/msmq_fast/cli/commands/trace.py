@@ -12,9 +12,10 @@ from msmq_fast.cli.classes import class_text
 from msmq_fast.cli.messageid import message_id
 from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
-from msmq_fast.protocol.errors import AccessDenied, MessageNotFound, MSMQError
+from msmq_fast.client.places import places_of
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.protocol.frames import Access, Lookup
+from msmq_fast.protocol.frames import Access
 from msmq_fast.protocol.resources import MessageEvent
 from msmq_fast.protocol.text import printable
 from msmq_fast.protocol.verdicts import Verdict, only_taken, verdict_of
@@ -27,7 +28,6 @@ __all__ = ["COMMAND"]
 
 _COLUMNS = ("event_time", "event", "queue", "detail")
 _LONGEST = 100  # characters of a line of stdin
-_ENTERS = frozenset(("sent", "arrived", "journaled", "dead_lettered", "moved"))
 _FINE = frozenset(("received", "waiting", "journaled", "forwarded", "moved"))
 # Where a packet has its identifier: SourceQM and MessageID of the UserHeader (MS-MQMQ 2.2.20.1), which
 # follows the BaseHeader of 16 bytes.
@@ -66,7 +66,7 @@ def _add_arguments(parser: Parser) -> None:
 async def _trace(connection: Connection, arguments: argparse.Namespace) -> int:
     wanted: bytes = arguments.message_id
     events = await connection.admin.trace(wanted)
-    places = await _places(connection, wanted, events)
+    places = await places_of(connection, wanted, events)
     if arguments.search or not events:
         known = {(place["queue"], place["lookup_id"]) for place in places}
         found = await _search(connection, wanted)
@@ -125,61 +125,9 @@ def _show_places(places: Sequence[dict[str, Any]], verdict: Verdict) -> None:
         print(printable(f"next: {verdict.next}"))
 
 
-async def _places(
-    connection: Connection, wanted: bytes, events: Sequence[MessageEvent]
-) -> list[dict[str, Any]]:
-    """Return the queues in `events` that hold the message now, each with the state of the message."""
-    places: list[dict[str, Any]] = []
-    last = {event.queue: event for event in events if event.queue and event.lookup_id}
-    for name, event in last.items():
-        stalled = ""
-        if event.queue_kind == "outgoing":
-            state, stalled = await _waiting(connection, name) if event.event in _ENTERS else (None, "")
-        else:
-            state = await _in_queue(connection, name, event.lookup_id, wanted)
-        if state is not None:
-            places.append(
-                {
-                    "queue": name,
-                    "queue_kind": event.queue_kind,
-                    "lookup_id": event.lookup_id,
-                    "state": state,
-                    "stalled": stalled,
-                }
-            )
-    return places
-
-
-async def _waiting(connection: Connection, name: str) -> tuple[str | None, str]:
-    """Return (why a message is still in the outgoing queue `name`, the cause in the words of
-    `OutgoingQueueInfo.stalled`); None if that queue, and with it the message, no longer exists.
-    """
-    try:
-        queue = await connection.admin.outgoing.get(name)
-    except MSMQError:
-        return None, ""
-    return queue.reason or f"waits to be sent, the queue is {queue.state.replace('_', ' ')}", queue.stalled
-
-
-async def _in_queue(connection: Connection, name: str, lookup_id: int, wanted: bytes) -> str | None:
-    """Look for the message `wanted` in the queue `name`. Return "" if it can be read, None if it is not in
-    the queue, otherwise the reason why the queue cannot be read.
-    """
-    try:
-        async with await connection.open(name, Access.PEEK) as queue:
-            message = await queue.lookup(lookup_id, Lookup.CURRENT)
-    except AccessDenied:
-        return "you do not have the right to peek this queue"
-    except MessageNotFound:
-        return None
-    except MSMQError as error:
-        return str(error)
-    return "" if message.id == wanted else None
-
-
 async def _search(connection: Connection, wanted: bytes) -> list[dict[str, Any]]:
     """Search all messages of all queues that the caller may read. Returns the queues that hold the message,
-    in the form that `_places` returns.
+    in the form that `places_of` returns.
     """
     found: list[dict[str, Any]] = []
     queues = [queue for queue in await connection.admin.queues.all("all") if queue.kind != "outgoing"]
