@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msmq_fast.admin.api.errors import bad_request
 from msmq_fast.admin.api.operation import QUEUE, Call, Operation, Parameter
-from msmq_fast.admin.api.schema import anything, array, choice, of, record, text
+from msmq_fast.admin.api.schema import anything, array, choice, decoded, of, record, text
 from msmq_fast.protocol.security import AccessDecision, AccessList, CertificateInfo, KeysInfo
 
 __all__ = ["OPERATIONS"]
@@ -17,6 +17,7 @@ _ACCOUNT: Final = text("user, group, SID, `everyone` or `anonymous`; empty: the 
 _RIGHTS: Final = text("rights separated by commas, such as `send,peek`", most=1024, default="")
 _EDITS: Final = ("grant", "deny", "revoke", "own", "set")
 _USER: Final = Parameter("user", text("user or SID; empty: the caller", most=256, default=""))
+_GUID: Final = text("GUID of the other queue manager", least=1, most=64)
 _OF_QUEUE: Final = Parameter("queue", QUEUE.schema)
 
 
@@ -68,6 +69,13 @@ async def _create_certificate(call: Call) -> dict[str, Any]:
     return _certificate(await call.client.admin.certificates.create(call.query["user"]))
 
 
+async def _add_certificate(call: Call) -> dict[str, Any]:
+    body = call.body
+    key = body["private_key"].encode() if "private_key" in body else None
+    content = decoded(body["certificate_b64"], "certificate_b64")
+    return _certificate(await call.client.admin.certificates.add(content, key, call.query["user"]))
+
+
 async def _remove_certificate(call: Call) -> dict[str, Any]:
     identifier = call.path["identifier"]
     await call.client.admin.certificates.remove(identifier, call.query["user"])
@@ -83,6 +91,19 @@ def _keys_of(info: KeysInfo) -> dict[str, Any]:
     shown["blob_b64"] = b64encode(shown.pop("blob")).decode()
     return shown
 
+
+async def _add_keys(call: Call) -> dict[str, Any]:
+    guid = call.body["guid"]
+    await call.client.admin.keys.add(guid, decoded(call.body["blob_b64"], "blob_b64"))
+    return {"imported": guid}
+
+
+async def _remove_keys(call: Call) -> dict[str, Any]:
+    await call.client.admin.keys.remove(call.path["guid"])
+    return {"forgotten": call.path["guid"]}
+
+
+_LARGEST: Final = 1 << 20  # characters of a certificate or of keys
 
 OPERATIONS: Final = [
     Operation(
@@ -150,6 +171,25 @@ OPERATIONS: Final = [
         status=201,
     ),
     Operation(
+        "certificates.add",
+        "POST",
+        "/certificates/external",
+        "Register an external certificate",
+        _add_certificate,
+        anything("Certificate", "the fields of `certificate list --json`"),
+        verb="certificate register",
+        parameters=(_USER,),
+        body=record(
+            "NewCertificate",
+            {
+                "certificate_b64": text("X.509 certificate (PEM or DER) in base64", least=1, most=_LARGEST),
+                "private_key": text("its private key in PEM, with which the server signs", most=_LARGEST),
+            },
+            "certificate_b64",
+        ),
+        status=201,
+    ),
+    Operation(
         "certificates.remove",
         "DELETE",
         "/certificates/{identifier}",
@@ -168,5 +208,34 @@ OPERATIONS: Final = [
         _keys,
         array(anything("Keys", "the fields of `peer-key list --json`")),
         verb="peer-key list",
+    ),
+    Operation(
+        "keys.add",
+        "POST",
+        "/keys",
+        "Add the public keys of another queue manager",
+        _add_keys,
+        record("AddedKeys", {"imported": text()}),
+        verb="peer-key add",
+        body=record(
+            "NewKeys",
+            {
+                "guid": _GUID,
+                "blob_b64": text("its MQDSPUBLICKEYS structure in base64", least=1, most=_LARGEST),
+            },
+            "guid",
+            "blob_b64",
+        ),
+        status=201,
+    ),
+    Operation(
+        "keys.remove",
+        "DELETE",
+        "/keys/{guid}",
+        "Remove keys that were added",
+        _remove_keys,
+        record("RemovedKeys", {"forgotten": text()}),
+        verb="peer-key remove",
+        path_parameters=(Parameter("guid", _GUID),),
     ),
 ]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode
 from typing import Any, Final
 
 from msmq_fast.admin.api.errors import bad_request
 from msmq_fast.admin.api.messages import FILTER, LOOKUP_ID, wanted
 from msmq_fast.admin.api.operation import QUEUE, Call, Download, Operation
-from msmq_fast.admin.api.schema import flag, number, record, text
+from msmq_fast.admin.api.schema import decoded, flag, number, record, text
 from msmq_fast.client.exchange import Done
 from msmq_fast.client.message import Message
 from msmq_fast.client.transaction import SINGLE_MESSAGE
@@ -117,7 +115,7 @@ async def _send(call: Call) -> dict[str, Any]:
     body = call.body
     if "body" in body and "body_b64" in body:
         raise bad_request("give body or body_b64, not both")
-    content = body["body"].encode() if "body" in body else _bytes(body.get("body_b64", ""), "body_b64")
+    content = body["body"].encode() if "body" in body else decoded(body.get("body_b64", ""), "body_b64")
     message = Message(
         content,
         label=body["label"],
@@ -125,7 +123,7 @@ async def _send(call: Call) -> dict[str, Any]:
         priority=body["priority"],
         body_type=body["body_type"],
         app_specific=body["app_specific"],
-        extension=_bytes(body.get("extension_b64", ""), "extension_b64"),
+        extension=decoded(body.get("extension_b64", ""), "extension_b64"),
         response_queue=body.get("response_queue"),
         admin_queue=body.get("admin_queue"),
         acknowledge=body["acknowledge"],
@@ -138,13 +136,6 @@ async def _send(call: Call) -> dict[str, Any]:
     single = SINGLE_MESSAGE if body["transactional"] else None
     async with call.client.open(call.path["queue"], Access.SEND) as queue:
         return {"count": 1, "message_id": await queue.send(message, transaction=single)}
-
-
-def _bytes(encoded: str, name: str) -> bytes:
-    try:
-        return b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError):
-        raise bad_request(f"{name} is not valid base64") from None
 
 
 async def _body(call: Call) -> Download:

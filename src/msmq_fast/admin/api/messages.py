@@ -16,7 +16,17 @@ from msmq_fast.protocol.errors import MessageAlreadyReceived, MessageLocked, Mes
 from msmq_fast.protocol.frames import MAX_PRIORITY, Access
 from msmq_fast.protocol.resources import MessageInfo
 
-__all__ = ["FILTER", "LOOKUP_ID", "OPERATIONS", "identifier", "wanted"]
+__all__ = [
+    "FILTER",
+    "LOOKUP_ID",
+    "OPERATIONS",
+    "PAGE",
+    "PAGING",
+    "SELECTION",
+    "identifier",
+    "list_messages",
+    "wanted",
+]
 
 _U64: Final = 2**64 - 1
 _SEQUENCE: Final = 2**56 - 1
@@ -68,7 +78,8 @@ def identifier(given: str | None, name: str) -> bytes | None:
         raise bad_request(f"{name}: {error}") from None
 
 
-async def _list(call: Call) -> dict[str, Any]:
+async def list_messages(call: Call) -> dict[str, Any]:
+    """Return the page of messages of a queue that the path and the query of `call` select."""
     query = call.query
     async with call.client.open(call.path["queue"], Access.PEEK) as queue:
         found: list[ReceivedMessage] = []
@@ -115,33 +126,45 @@ _ROW: Final = record(
     about="A message; `body_b64` and `extension_b64` are there only with `bodies`, `preview` only without.",
 )
 
+PAGE: Final = record(
+    "MessagePage",
+    {
+        "items": array(_ROW),
+        "next": number("pass this as `after` for the next page", most=_SEQUENCE),
+        "upto": number("pass this as `upto`, to leave out later messages", most=_SEQUENCE),
+        "finished": flag("there is no further page"),
+        "locked": number("messages that a reader has locked, which are not shown"),
+    },
+)
+
+SELECTION: Final = tuple(
+    Parameter(name, schema, schema["type"] == "array") for name, schema in FILTER.items()
+)
+"""FILTER as parameters of the query string."""
+
+PAGING: Final = (
+    Parameter("after", number("arrival number after which to begin", most=_SEQUENCE, default=0)),
+    Parameter("upto", number("last arrival number; 0: the newest now", most=_SEQUENCE, default=0)),
+    Parameter("limit", number("most messages of one page", least=1, most=1000, default=50)),
+    Parameter("bodies", flag("with whole bodies instead of previews", default=False)),
+)
+"""The parameters of a page of messages."""
+
 OPERATIONS: Final = [
     Operation(
         "messages.list",
         "GET",
         "/queues/{queue}/messages",
         "Browse the messages of a queue in the order of arrival",
-        _list,
-        record(
-            "MessagePage",
-            {
-                "items": array(_ROW),
-                "next": number("pass this as `after` for the next page", most=_SEQUENCE),
-                "upto": number("pass this as `upto`, to leave out later messages", most=_SEQUENCE),
-                "finished": flag("there is no further page"),
-                "locked": number("messages that a reader has locked, which are not shown"),
-            },
-        ),
+        list_messages,
+        PAGE,
         verb="peek",
         about="Messages stay in the queue. A page may have fewer messages than `limit`, or none: continue "
         "until `finished` is true.",
         path_parameters=(QUEUE,),
         parameters=(
-            *(Parameter(name, schema, schema["type"] == "array") for name, schema in FILTER.items()),
-            Parameter("after", number("arrival number after which to begin", most=_SEQUENCE, default=0)),
-            Parameter("upto", number("last arrival number; 0: the newest now", most=_SEQUENCE, default=0)),
-            Parameter("limit", number("most messages of one page", least=1, most=1000, default=50)),
-            Parameter("bodies", flag("with whole bodies instead of previews", default=False)),
+            *SELECTION,
+            *PAGING,
         ),
     ),
     Operation(

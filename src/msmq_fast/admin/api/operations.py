@@ -8,12 +8,14 @@ from msmq_fast.admin.api import (
     access,
     audit,
     batches,
+    directory,
     messages,
     outgoing,
     queues,
     rights,
     series,
     server,
+    tracing,
     transactions,
 )
 from msmq_fast.admin.api.operation import Operation
@@ -31,6 +33,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *access.OPERATIONS,
     *audit.OPERATIONS,
     *series.OPERATIONS,
+    *tracing.OPERATIONS,
+    *directory.OPERATIONS,
 )
 
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

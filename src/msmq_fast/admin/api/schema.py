@@ -7,16 +7,30 @@ minItems, maxItems, pattern, default, description, title.
 
 from __future__ import annotations
 
+import binascii
 import dataclasses
 import re
 import types
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from msmq_fast.admin.api.errors import bad_request
 from msmq_fast.protocol.text import quoted
 
-__all__ = ["Schema", "anything", "array", "check", "choice", "flag", "number", "of", "record", "text"]
+__all__ = [
+    "Schema",
+    "anything",
+    "array",
+    "check",
+    "choice",
+    "decoded",
+    "flag",
+    "number",
+    "of",
+    "record",
+    "text",
+]
 
 Schema = dict[str, Any]
 """A JSON Schema (draft 2020-12, as in OpenAPI 3.1)."""
@@ -206,3 +220,11 @@ def _check_object(schema: Schema, value: dict[str, Any], where: str) -> dict[str
         if name not in found and "default" in one:
             found[name] = one["default"]
     return found
+
+
+def decoded(encoded: str, name: str) -> bytes:
+    """Return the bytes that the property `name` holds in base64. Raises Refusal (BAD_REQUEST)."""
+    try:
+        return b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        raise bad_request(f"{name} is not valid base64") from None

@@ -53,7 +53,7 @@ OPERATIONS: Final = [
         "Copy the running store into a new directory of this machine",
         _snapshot,
         of(SnapshotInfo),
-        verb="snapshot",
+        verb="backup create",
         about="The copy is cancelled if it takes longer than a minute: use the command for large stores.",
         body=record(
             "NewSnapshot",
