@@ -1,0 +1,64 @@
+"""Every command of msmq-fast has its call in the management API, or a reason why it has none."""
+
+from __future__ import annotations
+
+import pytest
+
+from msmq_fast.admin.api.operations import OPERATIONS
+from msmq_fast.cli.tree import ROOT
+from msmq_fast.terminal.commands import Command, walk
+
+pytestmark = pytest.mark.smoke
+
+PROGRAM = "msmq-fast"
+FILES = "works on files of this machine, and needs no server"
+TERMINAL = "concerns the terminal"
+PROBE = "asks whether a server answers; the API has /livez and /readyz beside it"
+PATCH = "`access.edit` does it, with the verb as its action"
+
+WITHOUT = {
+    "serve": "starts the server",
+    "status": "`server.show`, `server.stats` and `queues.list` together",
+    "health": PROBE,
+    "ping": PROBE,
+    "config check": FILES,
+    "config show": FILES,
+    "config schema": FILES,
+    "security review": FILES,
+    "receive": "removes messages for a program; operators browse, move and purge",
+    "export": "a stream of any length; the bulk API has it",
+    "import": "a stream of any length; the application protocol has it",
+    "queue import": "reads definitions of Windows from a file, and calls `queues.create`",
+    "directory create": "an object has attributes of its type, which only the command knows how to read",
+    "directory set": "as `directory create`",
+    "directory delete": "as `directory create`",
+    "directory export": "`directory.list`, one type after the other",
+    "directory import": "as `directory create`",
+    "acl deny": PATCH,
+    "acl revoke": PATCH,
+    "acl chown": PATCH,
+    "acl set": PATCH,
+    "user add": FILES,
+    "user list": FILES,
+    "user remove": FILES,
+    "user passwd": FILES,
+    "user token": FILES,
+    "audit export": "writes a file from the pages of `audit.list`",
+    "backup restore": FILES,
+    "store compact": FILES,
+    "completion": TERMINAL,
+    "help": TERMINAL,
+}
+"""Commands without a call of their own, each with the reason."""
+
+
+def commands() -> set[str]:
+    """The words of every visible command; those of the lake belong to a program of its own."""
+    found = (words for node, words in walk(ROOT, PROGRAM) if isinstance(node, Command))
+    return {words.removeprefix(f"{PROGRAM} ") for words in found if not words.startswith(f"{PROGRAM} lake ")}
+
+
+def test_every_command_has_its_call_or_a_reason() -> None:
+    called = {operation.verb for operation in OPERATIONS if operation.verb}
+    assert called <= commands()
+    assert commands() - called == set(WITHOUT)
