@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tempfile
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
+from aiohttp import ClientSession, UnixConnector, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from msmq_fast.admin.application import build
 from msmq_fast.admin.view import Histogram, Labelled
 from msmq_fast.protocol.resources import ConnectionAttempt, OutgoingQueueInfo, QueueInfo, ReaderInfo
+from msmq_fast.security.callers import Access, Caller, Callers
+from msmq_fast.security.sid import Sid
+from msmq_fast.security.token import Token
 
 pytestmark = pytest.mark.smoke
 
@@ -69,10 +74,46 @@ def view() -> FakeView:
     return FakeView()
 
 
+USER = Sid.build(5, 21, 1, 2, 3, 1001)
+KNOWN = "of the monitor"
+
+
+def callers() -> Callers:
+    def of_token(text: str, _: str) -> Caller | None:
+        return Caller("monitor", Token(USER, frozenset((USER,)))) if text == KNOWN else None
+
+    return Callers(Access.ADMINISTRATORS, of_token, lambda *_: None)
+
+
+def from_elsewhere(
+    view: FakeView, path: str, token: str = "", *, open_metrics: bool = False
+) -> tuple[int, str]:
+    """Ask as another computer does. A Unix socket stands for the network: it has no loopback address."""
+
+    async def run(folder: str) -> tuple[int, str]:
+        runner = web.AppRunner(build(view, 100, callers(), open_metrics=open_metrics))
+        await runner.setup()
+        try:
+            await web.UnixSite(runner, f"{folder}/admin").start()
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            async with (
+                ClientSession(connector=UnixConnector(f"{folder}/admin")) as session,
+                session.get(f"http://msmq-fast{path}", headers=headers) as response,
+            ):
+                if response.status == 401:
+                    assert response.headers["WWW-Authenticate"] == "Bearer"
+                return response.status, await response.text()
+        finally:
+            await runner.cleanup()
+
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(run(folder))
+
+
 def ask(view: FakeView, path: str, *, method: str = "GET", limit: int = 100) -> tuple[int, str]:
     async def run() -> tuple[int, str]:
         async with (
-            TestClient(TestServer(build(view, limit))) as client,
+            TestClient(TestServer(build(view, limit, callers()))) as client,
             client.request(method, path) as response,
         ):
             return response.status, await response.text()
@@ -98,6 +139,22 @@ def test_json_shows_queues_outgoing_queues_and_stats(view: FakeView) -> None:
     (reader,) = json.loads(ask(view, "/v1/readers")[1])
     assert (reader["caller"], reader["level"], reader["unacknowledged"]) == ("alice", "privacy", 2)
     assert json.loads(ask(view, "/v1/stats")[1]) == {"name": "host", "messages_in": 7}
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/v1/queues", "/v1/outgoing", "/v1/readers", "/v1/stats"])
+def test_other_computers_need_a_token_for_all_but_health(view: FakeView, path: str) -> None:
+    status, text = from_elsewhere(view, path)
+    assert (status, "token" in json.loads(text)["error"]) == (401, True)
+    assert "orders" not in text
+    assert from_elsewhere(view, path, "wrong")[0] == 401
+    assert from_elsewhere(view, path, KNOWN)[0] == 200
+    assert from_elsewhere(view, path, open_metrics=True)[0] == (200 if path == "/metrics" else 401)
+    assert ask(view, path)[0] == 200
+
+
+def test_other_computers_may_ask_for_health(view: FakeView) -> None:
+    assert from_elsewhere(view, "/livez") == (200, "ok\n")
+    assert from_elsewhere(view, "/readyz") == (200, "ok\n")
 
 
 def test_nothing_can_be_changed(view: FakeView) -> None:

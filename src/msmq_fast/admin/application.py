@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from msmq_fast.admin.metrics import Metrics
 from msmq_fast.admin.view import View
+from msmq_fast.security.callers import Access, CallerRefused, Callers
 from msmq_fast.security.webpages import connection_ends, is_of_another_site, names_this_machine
 
 __all__ = ["build"]
@@ -17,18 +19,23 @@ __all__ = ["build"]
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def build(view: View, queue_limit: int, names: Collection[str] = ()) -> web.Application:
+def build(view: View, queue_limit: int, callers: Callers, *, open_metrics: bool = False) -> web.Application:
     """Return the application. `queue_limit` bounds the number of queues with their own metrics.
 
-    `names` are the names of this machine besides localhost, in lower case.
+    Other computers need a token that `callers` knows; with `open_metrics`, not for /metrics.
     """
     metrics = Metrics(view, queue_limit)
+    remote = replace(callers, access=Access.TOKEN)
 
-    def guarded(handler: _Handler) -> _Handler:
-        """Wrap a handler that returns data about queues: it then refuses requests from web pages."""
+    def guarded(handler: _Handler, *, needs_token: bool = True) -> _Handler:
+        """Wrap a handler that returns data about queues: it then refuses requests from web pages, and with
+        `needs_token` those from other computers that have no token.
+        """
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            _refuse_web_pages(request, names)
+            _refuse_web_pages(request, callers.names)
+            if needs_token and connection_ends(request.transport) is None:
+                _need_token(request, remote)
             return await handler(request)
 
         return handle
@@ -61,7 +68,7 @@ def build(view: View, queue_limit: int, names: Collection[str] = ()) -> web.Appl
     application = web.Application(middlewares=[_harden])
     application.router.add_get("/livez", livez)
     application.router.add_get("/readyz", readyz)
-    application.router.add_get("/metrics", guarded(metrics_text))
+    application.router.add_get("/metrics", guarded(metrics_text, needs_token=not open_metrics))
     application.router.add_get("/v1/queues", guarded(queues))
     application.router.add_get("/v1/outgoing", guarded(outgoing))
     application.router.add_get("/v1/readers", guarded(readers))
@@ -83,6 +90,14 @@ def _refuse_web_pages(request: web.Request, names: Collection[str]) -> None:
         )
 
 
+def _need_token(request: web.Request, callers: Callers) -> None:
+    """Raises HTTPUnauthorized for a request without a valid token."""
+    try:
+        callers.identify(request.headers, request.remote or "", None)
+    except CallerRefused as refused:
+        raise web.HTTPUnauthorized(reason=str(refused), headers={"WWW-Authenticate": "Bearer"}) from None
+
+
 def _json(content: object) -> web.Response:
     return web.json_response(content, dumps=lambda value: json.dumps(value, default=str))
 
@@ -94,6 +109,8 @@ async def _harden(request: web.Request, handler: _Handler) -> web.StreamResponse
         response = await handler(request)
     except web.HTTPException as error:
         response = web.json_response({"error": error.reason}, status=error.status)
+        if "WWW-Authenticate" in error.headers:
+            response.headers["WWW-Authenticate"] = error.headers["WWW-Authenticate"]
         if isinstance(error, web.HTTPMethodNotAllowed):
             response.headers["Allow"] = ", ".join(sorted(error.allowed_methods))
     response.headers["Cache-Control"] = "no-store"

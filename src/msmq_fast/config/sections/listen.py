@@ -81,6 +81,11 @@ class ListenAdmin:
         "callers of the management API that are admitted without a token. administrators: administrators and "
         "readers of this computer; loopback: all users of this computer; token: none; off: the API is off",
     )
+    open_metrics: bool = key(
+        kinds.FLAG,
+        False,
+        "whether other computers may read /metrics, with the names of all queues, without a token",
+    )
     max_connections: int = key(
         _CONNECTIONS, 128, "maximum number of open connections, bulk readers included", live=True
     )

@@ -45,14 +45,14 @@ class AdminFrontEnd(FrontEnd):
         if self._bulk is not None:
             parts[BULK_PATH] = self._bulk.application
         self._gateway = AppGateway(service, runtime.loop, runtime.commit_loop.touch)
+        callers = callers_of(
+            Access(admin.access),
+            runtime.tokens,
+            runtime.access.principals,
+            runtime.clock.monotonic,
+            names,
+        )
         if admin.access != Access.OFF:
-            callers = callers_of(
-                Access(admin.access),
-                runtime.tokens,
-                runtime.access.principals,
-                runtime.clock.monotonic,
-                names,
-            )
             api = Api(self._gateway, view)
             parts[API_PATH] = build_api(api, callers, runtime.refusals.refuse)
             access = runtime.access
@@ -64,7 +64,8 @@ class AdminFrontEnd(FrontEnd):
             config.limits.metric_queues,
             runtime.refusals.refuse,
             runtime.acceptors,
-            names,
+            callers,
+            open_metrics=admin.open_metrics,
             tls=runtime.tls.context(admin.tls_certificate, admin.tls_key, "listen.admin.tls_certificate"),
             parts=parts,
         )

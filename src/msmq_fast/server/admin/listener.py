@@ -6,7 +6,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import cast
 
 from aiohttp import web
@@ -14,6 +14,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from msmq_fast.admin.application import build
 from msmq_fast.admin.view import View
+from msmq_fast.security.callers import Callers
 from msmq_fast.server.net.accepting import Acceptors
 from msmq_fast.server.net.connections import Slot, Standing
 
@@ -55,7 +56,7 @@ def _client(record: logging.LogRecord) -> str:
 
 class AdminListener:
     """Serves the admin application until `close`. Calls `refuse(what, reason, detail)` for malformed
-    requests. `names` are the names of this machine, in lower case.
+    requests. `callers` and `open_metrics` are those of `admin.application.build`.
 
     `parts` maps a path to the application that is served under this path.
     """
@@ -66,8 +67,9 @@ class AdminListener:
         queue_limit: int,
         refuse: Callable[[str, str, str], None],
         acceptors: Acceptors,
-        names: Collection[str],
+        callers: Callers,
         *,
+        open_metrics: bool = False,
         tls: ssl.SSLContext | None = None,
         parts: Mapping[str, web.Application] | None = None,
     ) -> None:
@@ -76,7 +78,7 @@ class AdminListener:
         self._share = acceptors.table.admin.share("admin connection")
         self._stop_accepting: list[Callable[[], None]] = []
         self._connections: dict[asyncio.BaseProtocol, _Connection] = {}
-        application = build(view, queue_limit, names)
+        application = build(view, queue_limit, callers, open_metrics=open_metrics)
         application.middlewares.insert(0, self._count)
         for path, part in (parts or {}).items():
             application.add_subapp(path, part)
