@@ -77,3 +77,10 @@ def test_mistakes_get_one_line(server: Server) -> None:
     assert call(server, "GET", "/nothing").code == "NOT_FOUND"
     form = call(server, "POST", "/queues", body=b"a=b", headers={"Content-Type": "text/plain"})
     assert (form.status, form.code) == (415, "MEDIA_TYPE")
+
+
+def test_numbers_that_no_frame_can_carry_are_refused(server: Server) -> None:
+    for number in (2**64, -(2**63) - 1, 10**30):
+        refused = call(server, "POST", "/queues", body={"name": "large", "base_priority": number})
+        assert (refused.status, refused.code) == (400, "BAD_REQUEST")
+    assert call(server, "GET", "/queues/{}", "large").status == 404

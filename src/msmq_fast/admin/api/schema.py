@@ -36,6 +36,8 @@ Schema = dict[str, Any]
 """A JSON Schema (draft 2020-12, as in OpenAPI 3.1)."""
 
 U32: Final = 2**32 - 1
+_LEAST: Final = -(2**63)  # of a number in MessagePack, in which the API asks the queue manager
+_MOST: Final = 2**64 - 1
 _WORDS: Final = {
     "string": "text",
     "integer": "a whole number",
@@ -136,7 +138,7 @@ def _field(hint: Any) -> Schema:
     if hint is bool:
         return {"type": "boolean"}
     if hint is int:
-        return {"type": "integer"}
+        return {"type": "integer", "minimum": _LEAST, "maximum": _MOST}
     if hint is float:
         return {"type": "number"}
     if hint in (str, bytes):
