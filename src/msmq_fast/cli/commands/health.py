@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import http.client
-import ssl
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from msmq_fast.cli.adminport import first_answer, get
 from msmq_fast.cli.endpoint import add_configuration, configured
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.terminal.commands import Command, Example
@@ -54,52 +52,13 @@ def _ask_admin(config: Config, port: int, timeout: float) -> tuple[str, str]:
     """Return (the address of the admin port that answered, the reason why the server is not ready). The
     reason is "" if the server is ready. The first address that answers decides.
     """
-    if port == 0:
-        raise CommandError(
-            Exit.USAGE,
-            "listen.admin.port is 0: this command cannot know which port the system chose; set a fixed port",
-        )
-    complaints = []
-    for host in config.listen.admin.host:
-        reached = _reached(host)
-        where = f"[{reached}]:{port}" if ":" in reached else f"{reached}:{port}"
-        try:
-            return where, _readyz(config, reached, port, timeout)
-        except (OSError, http.client.HTTPException) as error:
-            complaints.append(f"{where}: {getattr(error, 'strerror', None) or error}")
-    raise CommandError(Exit.UNREACHABLE, "; ".join(complaints) or "listen.admin.host is empty")
 
+    def readyz(host: str) -> str:
+        status, body = get(config, host, port, "/readyz", timeout, _LONGEST_REASON)
+        text = body.decode("utf-8", "replace").strip()
+        return "" if status == 200 else text or f"HTTP {status}"
 
-def _reached(host: str) -> str:
-    """Return the address at which this machine reaches a listener that is bound to `host`: a loopback address
-    if `host` is a wildcard address.
-    """
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host
-    if address.is_unspecified:
-        return "127.0.0.1" if address.version == 4 else "::1"
-    return str(address)
-
-
-def _readyz(config: Config, host: str, port: int, timeout: float) -> str:
-    connection: http.client.HTTPConnection
-    if config.listen.admin.tls_certificate is not None:
-        # The certificate names the host that others use, not this address; no secret is sent.
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
-    else:
-        connection = http.client.HTTPConnection(host, port, timeout=timeout)
-    try:
-        connection.request("GET", "/readyz")
-        answer = connection.getresponse()
-        text = answer.read(_LONGEST_REASON).decode("utf-8", "replace").strip()
-    finally:
-        connection.close()
-    return "" if answer.status == 200 else text or f"HTTP {answer.status}"
+    return first_answer(config, port, readyz)
 
 
 def _ask_socket(config: Config, timeout: float) -> tuple[str, str]:
