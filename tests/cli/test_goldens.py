@@ -193,6 +193,8 @@ def operation(check: Any, server: Server, tmp_path: Path) -> None:
     health = tmp_path / "health.toml"
     health.write_text(f'[listen.admin]\nhost = "127.0.0.1"\nport = {server.port("admin")}\n')
     check("health", "health", "--config", str(health), local=True)
+    bundle = ("support-bundle", str(tmp_path / "bundle.tar.gz"), "--config", str(health))
+    check("support-bundle", *bundle, "--endpoint", server.endpoint, local=True, counters=True)
     check("security-review", "security", "review", local=True)
     check("ping", "ping", server.ready["ping"].split(",")[0], local=True)
     # The transaction is gone when its block ends.

@@ -66,9 +66,9 @@ def connected(verb: Verb) -> Callable[[argparse.Namespace], int]:
     return lambda arguments: converse(verb, arguments)
 
 
-def converse(verb: Verb, arguments: argparse.Namespace) -> int:
-    """Connect to the server, run `verb` and close the connection. Returns the exit code of `verb`. Raises
-    CommandError for every expected failure.
+def converse(verb: Verb, arguments: argparse.Namespace, timeout: float | None = None) -> int:
+    """Connect to the server, run `verb` and close the connection, all within `timeout` seconds (None: without
+    limit). Returns the exit code of `verb`. Raises CommandError for every expected failure.
     """
     address = endpoint(arguments)
     token, tls = _token(arguments.token_file), _trust(arguments.ca_file)
@@ -83,8 +83,18 @@ def converse(verb: Verb, arguments: argparse.Namespace) -> int:
         async with connection:
             return await verb(connection, arguments)
 
+    async def run_in_time() -> int:
+        limit = asyncio.timeout(timeout)
+        try:
+            async with limit:
+                return await run()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise CommandError(Exit.UNREACHABLE, f"{address}: no answer within {timeout:g} s") from None
+
     try:
-        return asyncio.run(run())
+        return asyncio.run(run_in_time())
     except ConnectionLost as error:
         raise CommandError(Exit.UNREACHABLE, error.detail or str(error)) from None
     except MSMQError as error:

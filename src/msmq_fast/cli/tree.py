@@ -11,7 +11,7 @@ __all__ = ["ROOT"]
 _HERE: Final = "msmq_fast.cli.commands"
 
 _SECTIONS: Final = (
-    ("server", ("serve", "status", "top", "health", "ping", "stats", "config", "security")),
+    ("server", ("serve", "status", "top", "health", "ping", "stats", "config", "security", "support-bundle")),
     ("messages", ("send", "receive", "peek", "trace", "dlq", "export", "import", "transaction")),
     ("queues", ("queue", "outgoing", "directory")),
     ("access and protection", ("acl", "user", "certificate", "peer-key", "audit")),
@@ -25,6 +25,7 @@ _ELSEWHERE: Final = {
     "check-config": f"{_HERE}.check_config",
     "import": f"{_HERE}.import_",
     "peer-key": f"{_HERE}.peer_key",
+    "support-bundle": f"{_HERE}.support_bundle",
     "lake": "msmq_fast.spark.lake.main",
 }
 """Modules whose name differs from the name of their command."""
