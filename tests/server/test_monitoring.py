@@ -4,15 +4,58 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
-from tests.support.processes.servers import Server, data_directory
+from tests.support.processes.servers import Server, certify, data_directory, until
 
 FOLDER = Path(__file__).parents[2] / "contrib" / "monitoring"
 RULES = FOLDER / "alerts.yml"
+
+
+def scraped(server: Server) -> str:
+    connection = HTTPConnection(server.host, server.port("admin"), timeout=10)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return text
+
+
+def value(text: str, series: str) -> float | None:
+    found = re.search(rf"^{re.escape(series)} (\S+)$", text, re.MULTILINE)
+    return None if found is None else float(found[1])
+
+
+def test_conditions_that_an_operator_acts_on_have_metrics(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    certify(key, certificate, "subjectAltName=IP:127.0.0.1")  # valid for one day
+    config = tmp_path / "msmq.toml"
+    config.write_text(
+        f"[listen.app]\nhost='127.0.0.1'\nport=0\ntls_certificate='{certificate}'\ntls_key='{key}'\n"
+    )
+    expired = 'msmq_fast_dead_letters_total{reason="NACK_RECEIVE_TIMEOUT"}'
+    with data_directory() as data:
+        server = Server(data, "--config", str(config)).start()
+        try:
+            before = scraped(server)
+            server.ok("queue", "create", "orders")
+            server.ok("send", "orders", "--body", "late", "--dead-letter", "--ttbr", "0s")
+            server.ok("backup", "create", str(tmp_path / "snapshot"))
+            after = until(
+                lambda: text if value(text := scraped(server), expired) else None, what="the dead letter"
+            )
+        finally:
+            server.kill()
+    snapshot, lag = "msmq_fast_last_snapshot_timestamp_seconds", "msmq_fast_loop_lag_seconds_count"
+    assert (value(before, expired), value(after, expired)) == (0, 1)
+    assert (value(before, "msmq_fast_ready"), value(before, snapshot)) == (1, None)
+    assert value(after, snapshot) == pytest.approx(time.time(), abs=60)
+    assert value(before, lag) is not None
+    expiry = 'msmq_fast_certificate_expiry_timestamp_seconds{key="listen.app.tls_certificate"}'
+    assert value(before, expiry) == pytest.approx(time.time() + 86_400, abs=600)
 
 
 def test_every_metric_of_the_rules_exists_in_a_live_server() -> None:
@@ -24,10 +67,7 @@ def test_every_metric_of_the_rules_exists_in_a_live_server() -> None:
         server = Server(data)
         try:
             server.start()
-            connection = HTTPConnection(server.host, server.port("admin"), timeout=10)
-            connection.request("GET", "/metrics")
-            text = connection.getresponse().read().decode()
-            connection.close()
+            text = scraped(server)
         finally:
             server.kill()
     assert used - set(re.findall(r"^# TYPE (\w+) ", text, re.MULTILINE)) == set()

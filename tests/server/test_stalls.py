@@ -34,6 +34,17 @@ def test_a_long_turn_is_reported_for_a_while(caplog: pytest.LogCaptureFixture) -
     assert watch.why_not_ready is None
 
 
+def test_the_lag_is_counted_in_bins_of_powers_of_two() -> None:
+    now = 100.0
+    watch = StallWatch(lambda: now, lambda: 0.0)
+    for late in (0.0, 0.0015, 0.003, 60.0):
+        now = watch.next_deadline() + late
+        watch.expire(now)
+    counts, total = watch.lag()
+    assert [index for index, count in enumerate(counts) if count] == [0, 1, 2, len(counts) - 1]
+    assert total == pytest.approx(60.0045)
+
+
 STALLING = """
 import sys, time
 from msmq_fast.server.runtime import stalls

@@ -24,6 +24,7 @@ from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.timed import Timed
 from msmq_fast.security.token import Token
 from msmq_fast.server.access import AccessControl
+from msmq_fast.server.admin.conditions import conditions
 from msmq_fast.server.admin.front_end import ADMIN, AdminFrontEnd
 from msmq_fast.server.admin.view import Figures, ServerView
 from msmq_fast.server.app.front_end import SOCKET, AppFrontEnd
@@ -58,7 +59,7 @@ from msmq_fast.server.runtime.disk import DISK_LOW, DiskGuard
 from msmq_fast.server.runtime.feed_trimmer import FeedTrimmer
 from msmq_fast.server.runtime.loop import CommitLoop
 from msmq_fast.server.runtime.refusals import RefusalCounters
-from msmq_fast.server.runtime.stalls import StallWatch
+from msmq_fast.server.runtime.stalls import LAG_BINS, StallWatch
 from msmq_fast.server.settings import queue_manager_settings
 from msmq_fast.server.srmp.front_end import Srmp
 from msmq_fast.server.srmp.listener import bind_http
@@ -336,6 +337,7 @@ class Assembly:
                 order_acks=lambda: mqqb.order_acks,
                 final_acks=lambda: mqqb.final_acks,
                 labelled=self._labelled,
+                loop_lag=lambda: self._stalls.lag() if self._stalls is not None else ((0,) * LAG_BINS, 0.0),
                 rpc_connections=lambda: rpc.connections,
                 readers=rpc.readers,
                 resends=lambda: mqqb.resends,
@@ -435,6 +437,12 @@ class Assembly:
         return self._manager.events.trim(age, store.feed_max_size, limit)
 
     def _labelled(self) -> Iterator[Labelled]:
+        yield from conditions(
+            ready=self.why_not_ready() is None,
+            dead_letters=self._manager.ack_policy.dead_letters,
+            snapshot_s=self._runtime.snapshots.last_s,
+            tls=(self._tls, self._srmp.listener.certificates),
+        )
         yield from self._acceptors.labelled()
         for front_end in self._front_ends:
             yield from front_end.labelled()

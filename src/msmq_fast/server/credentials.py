@@ -6,10 +6,12 @@ import contextlib
 import logging
 import ssl
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from cryptography.x509 import load_pem_x509_certificate
 
 from msmq_fast.app.auth import TokenTable
 from msmq_fast.config.sections import Config
@@ -78,13 +80,14 @@ def token_table(
 @dataclass(slots=True)
 class _Loaded:
     """A TLS context, the files from which it was loaded, and `name`, the configuration key that names these
-    files.
+    files. `expires`: end of the certificate's validity in Unix seconds; None if it is not known.
     """
 
     context: ssl.SSLContext
     certificate: Path
     key: Path
     name: str
+    expires: float | None = None
 
 
 class TlsFiles:
@@ -102,8 +105,14 @@ class TlsFiles:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         _load(context, certificate, key, name)
-        self._loaded.append(_Loaded(context, certificate, key, name))
+        self._loaded.append(_Loaded(context, certificate, key, name, _expiry(certificate)))
         return context
+
+    def expiries(self) -> Iterator[tuple[str, float]]:
+        """Yield (configuration key, end of validity in Unix seconds) of each certificate in use."""
+        for one in self._loaded:
+            if one.expires is not None:
+                yield one.name, one.expires
 
     def prepare(self, config: Config) -> Callable[[], None]:
         """Check all certificates and keys that `config` names, and return a function that loads them for new
@@ -116,6 +125,7 @@ class TlsFiles:
         def commit() -> None:
             for one in wanted:
                 _load(one.context, one.certificate, one.key, one.name)
+                one.expires = _expiry(one.certificate)
             self._loaded = wanted
 
         return commit
@@ -137,6 +147,16 @@ def _load(context: ssl.SSLContext, certificate: Path, key: Path, name: str) -> N
         context.load_cert_chain(certificate, key)
     except OSError as error:  # an SSLError is one
         raise DeclarationError(f"{name}: {_unusable(certificate, key, error)}") from None
+
+
+def _expiry(certificate: Path) -> float | None:
+    """Return the end of the validity, in Unix seconds, of the first certificate in a PEM file, which is the
+    one that the listener presents; None if it cannot be read.
+    """
+    try:
+        return load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc.timestamp()
+    except (OSError, ValueError):
+        return None  # OpenSSL has accepted the file: the metric alone is missing
 
 
 def _unusable(certificate: Path, key: Path, error: OSError) -> str:

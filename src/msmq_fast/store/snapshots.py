@@ -64,6 +64,8 @@ class Snapshots:
         self._deliver = deliver
         self._thread: threading.Thread | None = None
         self.current: Snapshot | None = None
+        self.last_s: int | None = None
+        """Unix seconds of the last complete snapshot of this process; None if there is none."""
 
     def begin(self, directory: str, bytes_per_second: int | None = None) -> Snapshot:
         """Start a snapshot into `directory`, a new directory of this machine; at most at `bytes_per_second`
@@ -105,7 +107,11 @@ class Snapshots:
             self._deliver(lambda: self._end(lambda: snapshot.done.fail(failure)))
         else:
             _log.info("snapshot in %s: %d bytes", backup.target, manifest.size)
-            self._deliver(lambda: self._end(lambda: snapshot.done.resolve(manifest)))
+            self._deliver(lambda: self._complete(snapshot, manifest))
+
+    def _complete(self, snapshot: Snapshot, manifest: Manifest) -> None:
+        self.last_s = manifest.created_s
+        self._end(lambda: snapshot.done.resolve(manifest))
 
     def _end(self, complete: Callable[[], object]) -> None:
         self.current = None

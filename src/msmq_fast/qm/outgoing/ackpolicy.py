@@ -48,8 +48,9 @@ class AckPolicy:
     """Decides which side effects a removed message has.
 
     `insecure_nacks`: SendInsecureNacks (QB-083). `acknowledged` counts acknowledgments by class, `discarded`
-    counts those that could not be delivered (X-68). `incoming` has the protocols that report the outcome of
-    messages to their senders.
+    counts those that could not be delivered (X-68). `dead_letters` counts the messages that became dead
+    letters by the class of the reason, also those for which there was no room. `incoming` has the protocols
+    that report the outcome of messages to their senders.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class AckPolicy:
         self._insecure = insecure_nacks
         self._chosen: dict[int, Queue] = {}
         self.acknowledged: Counter[int] = Counter()
+        self.dead_letters: Counter[int] = Counter()
         self.discarded = 0
         self.unsent = UnsentAcks(self._finish, self._writer.unit, services.monotonic, services.faults)
 
@@ -182,8 +184,10 @@ class AckPolicy:
             lambda: self._acknowledge(message, reason)
         )
         told = (message.transactional and self._tell_sender(packet, reason)) or told
-        kept = _is_kept(message, reason) and dead_letter(self._system(DEADLETTER).core, packet, reason)
-        return told or kept
+        if not _is_kept(message, reason):
+            return told
+        self.dead_letters[reason] += 1
+        return dead_letter(self._system(DEADLETTER).core, packet, reason) or told
 
     def must_wait(self, packet: bytes, reason: MessageClass) -> bool:
         """Whether a message that this queue manager would refuse must instead stay with the sending queue
@@ -199,7 +203,12 @@ class AckPolicy:
         self, role: int, message: Message, reason: int, ack_flags: int, chosen: int
     ) -> QueueCore | None:
         if is_negative(reason):
-            return self._dead_letters(message, chosen) if ack_flags & AckRequest.JOURNAL_NEGATIVE else None
+            if not ack_flags & AckRequest.JOURNAL_NEGATIVE:
+                return None
+            target = self._dead_letters(message, chosen)
+            if target is not None:
+                self.dead_letters[reason] += 1
+            return target
         if not ack_flags & AckRequest.JOURNAL_POSITIVE or reason not in (_SENT, MessageClass.ACK_REACH_QUEUE):
             return None
         if reason == _SENT and (message.transactional or message.source_machine != self._services.guid):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -37,6 +37,8 @@ class Figures:
     """Returns (number of OrderAcks received, number sent)."""
     final_acks: Callable[[], tuple[int, int]]
     labelled: Callable[[], Iterable[Labelled]]
+    loop_lag: Callable[[], tuple[tuple[int, ...], float]]
+    """See `StallWatch.lag`."""
     resends: Callable[[], tuple[int, int]]
     """Returns (resend time-outs of outgoing sequences, rejected acknowledgments)."""
     rpc_connections: Callable[[], int]
@@ -190,6 +192,14 @@ class ServerView:
             1e-6,
             total_us / 1e6,
         )
+        lags, lag_total = self._figures.loop_lag()
+        yield _powers(
+            "loop_lag_seconds",
+            "Delay of the event loop behind a deadline, measured once a second",
+            lags,
+            1e-3,
+            lag_total,
+        )
         writer = self._store.writer.statistics()
         yield _powers(
             "commit_seconds",
@@ -223,7 +233,7 @@ class ServerView:
         return found
 
 
-def _powers(name: str, about: str, counts: list[int], unit: float, total: float) -> Histogram:
+def _powers(name: str, about: str, counts: Sequence[int], unit: float, total: float) -> Histogram:
     """Return a histogram: bin i counts the values below 2**i units that no lower bin counts; the last bin
     counts all larger values.
     """
