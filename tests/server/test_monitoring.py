@@ -13,6 +13,7 @@ import pytest
 from tests.support.processes.servers import Server, certify, data_directory, until
 
 FOLDER = Path(__file__).parents[2] / "contrib" / "monitoring"
+CHART = FOLDER.parent / "helm" / "msmq-fast"
 RULES = FOLDER / "alerts.yml"
 
 
@@ -71,6 +72,20 @@ def test_every_metric_of_the_rules_exists_in_a_live_server() -> None:
         finally:
             server.kill()
     assert used - set(re.findall(r"^# TYPE (\w+) ", text, re.MULTILINE)) == set()
+
+
+def test_the_chart_has_the_same_rules() -> None:
+    """Helm cannot read files outside the chart."""
+    assert (CHART / "files" / "rules.yaml").read_bytes() == RULES.read_bytes()
+
+
+def test_each_rule_has_a_firing_case_and_series_of_a_server_that_is_well() -> None:
+    rules, cases = (name.read_text(encoding="utf-8") for name in (RULES, FOLDER / "alerts_test.yml"))
+    for alert in re.findall(r"- alert: (\w+)", rules):
+        assert re.search(rf'alertname="{alert}",.*value: 1', cases), alert
+    *_, well = cases.split("- interval:")
+    used = set(re.findall(r"\bmsmq_fast_\w+", "".join(re.findall(r"expr: .+", rules))))
+    assert {name for name in used if name not in well} == set()
 
 
 @pytest.mark.long(seconds=2)
