@@ -53,6 +53,29 @@ class Connection:
         self.slot.leave()
 
 
+def test_no_number_is_given_twice() -> None:
+    table = Table()
+    first, second = (table.open(table.one, "10.0.0.1").slot for _ in range(2))
+    table.now = 3.0
+    assert first is not None
+    assert second is not None
+    first.leave()
+    third = table.open(table.two, "10.0.0.2").slot
+    assert third is not None
+    assert [(slot.number, slot.since) for slot in (first, second, third)] == [(1, 0.0), (2, 0.0), (3, 3.0)]
+    assert {slot.number for slot in table.pool} == {2, 3}
+
+
+def test_a_connection_describes_itself_until_it_ends() -> None:
+    slot = Table().one.enter("10.0.0.1")
+    assert slot is not None
+    assert (slot.followed, slot.described()) == (False, {})
+    slot.follow(None, lambda: None, lambda: {"user": "billing"})
+    assert (slot.followed, slot.described(), slot.standing) == (True, {"user": "billing"}, Standing.SETTLED)
+    slot.leave()
+    assert (slot.followed, slot.described()) == (False, {})
+
+
 def test_a_share_has_a_limit_for_an_address_and_one_in_all() -> None:
     table = Table()
     kept = [table.open(table.one, "10.0.0.1") for _ in range(4)]

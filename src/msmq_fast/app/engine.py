@@ -127,6 +127,12 @@ class AppEngine:
         self._received.release()
         self._wake = _ignore
 
+    @property
+    def usage(self) -> tuple[int, int] | None:
+        """(number of open queues, number of open transactions); None until the hello is accepted."""
+        session = self._session
+        return None if session is None else (len(session.handles), len(session.transactions))
+
     # ---------------------------------------------------------------------------------------- for the session
 
     @property

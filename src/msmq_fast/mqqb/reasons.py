@@ -36,7 +36,7 @@ class CloseReason(StrEnum):
     SLOW_WRITER = "peer writes too slowly"
     KEYS = "too many messages wait for key operations"
     UNFINISHED = "too many bytes of incomplete packets"
-    EVICTED = "made room for another session"
+    EVICTED = "closed to make room, or by an administrator"
 
     @property
     def is_refusal(self) -> bool:

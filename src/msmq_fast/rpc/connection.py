@@ -93,6 +93,12 @@ class ServerConnection:
         self.anonymous = self._security.anonymous
         self.counters = endpoint.counters
 
+    @property
+    def user(self) -> str:
+        """The name of the client, from the first security context that is established; empty without one."""
+        contexts = self._security.contexts.values()
+        return next((each.caller.name for each in contexts if each.caller is not None), "")
+
     # ---------------------------------------------------------------------------------------- for the adapter
 
     def buffer(self, sizehint: int) -> memoryview:

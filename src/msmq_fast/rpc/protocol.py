@@ -130,6 +130,11 @@ class RpcProtocol(Adapter, asyncio.BufferedProtocol):
         """Whether no bytes have arrived on this connection yet."""
         return self._connection is None or self._connection.silent
 
+    @property
+    def user(self) -> str:
+        """The name of the authenticated client, see ServerConnection.user."""
+        return "" if self._connection is None else self._connection.user
+
     def spare(self, seconds: float) -> bool:
         """See ServerConnection.spare."""
         return self._connection is None or self._connection.spare(self._monotonic(), seconds)

@@ -10,7 +10,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.protocol import AppProtocol
@@ -66,13 +66,22 @@ class _Connection(AppProtocol):
                 stream.abort()
                 return
         super().connection_made(transport)
-        self._slot.follow(self._standing, stream.abort)
+        self._slot.follow(self._standing, stream.abort, self._described)
         self._owner.opened(self)
         if self.engine.identity is None:
             self._loop.call_later(self._owner.handshake_timeout, self._check_identity, stream)
 
     def _standing(self) -> Standing:
         return Standing.IDLE if self.engine.identity is None else Standing.SETTLED
+
+    def _described(self) -> dict[str, Any]:
+        identity, usage = self.engine.identity, self.engine.usage
+        return {
+            "state": "handshake" if usage is None else "open",
+            "user": "" if identity is None else identity.name,
+            "queues": 0 if usage is None else usage[0],
+            "transactions": 0 if usage is None else usage[1],
+        }
 
     def _check_identity(self, transport: asyncio.Transport) -> None:
         """Close the connection if the peer has not presented a valid token by now."""

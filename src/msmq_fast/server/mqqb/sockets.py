@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from msmq_fast._native.batch import Writer
 from msmq_fast.mqqb.endpoint import Endpoint
@@ -54,7 +55,9 @@ class AcceptedSession(_CountedSession):
         def accept(address: str, wake: Wake) -> Session:
             now = context.monotonic()
             session = context.endpoint.accept(address, now, wake, crowded=slot.crowded)
-            slot.follow(lambda: _standing(session, now, context.monotonic()), self.evict)
+            slot.follow(
+                lambda: _standing(session, now, context.monotonic()), self.evict, lambda: _described(session)
+            )
             return session
 
         super().__init__(context, slot, accept)
@@ -66,9 +69,13 @@ class DialledSession(_CountedSession):
     """
 
     def __init__(self, context: SocketContext, slot: Slot, link: int) -> None:
-        super().__init__(
-            context, slot, lambda _, wake: context.endpoint.connected(link, context.monotonic(), wake)
-        )
+        def connected(_: str, wake: Wake) -> Session | None:
+            session = context.endpoint.connected(link, context.monotonic(), wake)
+            if session is not None:
+                slot.follow(None, self.evict, lambda: _described(session))
+            return session
+
+        super().__init__(context, slot, connected)
 
 
 def _standing(session: Session, accepted_at: float, now: float) -> Standing:
@@ -76,6 +83,14 @@ def _standing(session: Session, accepted_at: float, now: float) -> Standing:
         silent = session.state is SessionState.WAITING_EC_MSG and session.heard_at <= accepted_at
         return Standing.SILENT if silent else Standing.IDLE
     return Standing.IDLE if session.idle(now, _PATIENCE) else Standing.BUSY
+
+
+def _described(session: Session) -> dict[str, Any]:
+    """Return the fields of SessionInfo of a session."""
+    return {
+        "state": "handshake" if session.opened_at is None else session.state.value,
+        "manager": str(session.peer_guid) if session.peer_guid.int else "",
+    }
 
 
 class PingResponder(asyncio.DatagramProtocol):

@@ -18,6 +18,8 @@ others.
    while data flows.
 5. A peer that has sent no byte at all within `first_byte` seconds after it was accepted is closed.
 
+Each connection has a number, under which operators see it and close it (`server/sessions.py`).
+
 To add a port: make a share, and let the protocol object of each connection call `Slot.follow` when the
 connection is open and `Slot.leave` when it is lost.
 """
@@ -28,10 +30,10 @@ import contextlib
 import math
 import socket
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
-from itertools import chain, islice
-from typing import Final
+from itertools import chain, count, islice
+from typing import Any, Final
 
 from msmq_fast.security.addresses import address_group
 from msmq_fast.server.runtime.descriptors import ConnectionLimits, ConnectionScale
@@ -73,7 +75,10 @@ class Slot:
     `leave`.
     """
 
-    __slots__ = ("_close", "_connection", "_ending", "_standing", "address", "crowded", "group", "share")
+    __slots__ = (
+        "_close", "_connection", "_describe", "_ending", "_standing", "address", "crowded", "group", "number",
+        "share", "since",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -87,6 +92,10 @@ class Slot:
         self.share = share
         self.address = address
         self.group = group
+        self.number = next(share.pool.numbers)
+        """The number of the connection. No other connection of the server ever gets it."""
+        self.since = share.pool.monotonic()
+        """When the connection was accepted or its opening began."""
         self.crowded = crowded
         """Whether the connection exceeds the limits: the port must then tell the peer so, and close the
         connection.
@@ -95,10 +104,28 @@ class Slot:
         self._ending = False
         self._standing: Callable[[], Standing] | None = None
         self._close: Callable[[], None] | None = None
+        self._describe: Callable[[], Mapping[str, Any]] | None = None
 
-    def follow(self, standing: Callable[[], Standing], close: Callable[[], None]) -> None:
-        """Attach the open connection: `standing` returns its activity, `close` closes it at once."""
-        self._standing, self._close = standing, close
+    def follow(
+        self,
+        standing: Callable[[], Standing] | None,
+        close: Callable[[], None],
+        describe: Callable[[], Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Attach the open connection: `standing` returns its activity (None for one that this server opened,
+        which is SETTLED), `close` closes it at once, `describe` returns the fields of SessionInfo that its
+        protocol knows. They are called only when room is needed, or when an operator asks.
+        """
+        self._standing, self._close, self._describe = standing, close, describe
+
+    @property
+    def followed(self) -> bool:
+        """Whether the connection is open: neither being connected nor in the TLS handshake."""
+        return self._close is not None
+
+    def described(self) -> Mapping[str, Any]:
+        """Return the fields of SessionInfo that the protocol of the connection knows."""
+        return {} if self._describe is None else self._describe()
 
     @property
     def standing(self) -> Standing:
@@ -115,7 +142,7 @@ class Slot:
 
     def leave(self) -> None:
         """Free the slot, because the connection has ended. A second call has no effect."""
-        self._standing = self._close = self._connection = None
+        self._standing = self._close = self._connection = self._describe = None
         self.share.leave(self)
         if self._ending:
             self._ending = False
@@ -335,10 +362,13 @@ class Pool:
         first_byte: float = float("inf"),
         *,
         scale: float = 1.0,
+        numbers: Iterator[int] | None = None,
     ) -> None:
         """`scale`, from 0 to 1, is the fraction of `limit` and of the limits of shares that the descriptors
-        of the process allow.
+        of the process allow. `numbers` yields the numbers of connections, which the pools of one server
+        share.
         """
+        self.numbers = count(1) if numbers is None else numbers
         self._scale = scale
         self.limit = self.scaled(limit)
         self._per_address = self.scaled(per_address)
@@ -347,7 +377,7 @@ class Pool:
         """Number of connections that were closed to make room."""
         self._ending = 0  # connections that are not in the table any more, but still open
         self._ending_since = 0.0
-        self._monotonic = monotonic
+        self.monotonic = monotonic
         self._first_byte = first_byte
         self._shares: list[Share] = []
         self._slots: set[Slot] = set()
@@ -356,6 +386,9 @@ class Pool:
 
     def __len__(self) -> int:
         return len(self._slots)
+
+    def __iter__(self) -> Iterator[Slot]:
+        return iter(self._slots)
 
     def share(
         self,
@@ -420,7 +453,7 @@ class Pool:
         self._slots.add(slot)
         self._counts[slot.group] += 1
         if self._first_byte < float("inf"):
-            self._young.append((self._monotonic() + self._first_byte, slot))
+            self._young.append((self.monotonic() + self._first_byte, slot))
 
     def left(self, slot: Slot) -> bool:
         """Record that a connection has ended. Return False if that was already recorded."""
@@ -439,7 +472,7 @@ class Pool:
     def ends(self) -> None:
         """Record that a connection was closed to make room, but its descriptor is still open."""
         if not self._ending:
-            self._ending_since = self._monotonic()
+            self._ending_since = self.monotonic()
         self._ending += 1
 
     def closed(self) -> None:
@@ -453,7 +486,7 @@ class Pool:
         """
         if self._ending < _ENDING:
             return False
-        if self._monotonic() - self._ending_since > _CONGESTION:
+        if self.monotonic() - self._ending_since > _CONGESTION:
             self._ending = 0  # a count that does not fall must not close the port
         return self._ending > 0
 
@@ -495,14 +528,27 @@ class ConnectionTable:
         descriptors of the process allow. `first_byte` is in seconds.
         """
         self.limits = limits
+        numbers = count(1)
         self.network = Pool(
-            limits.network, limits.network_per_address, refuse, monotonic, first_byte, scale=scale.network
+            limits.network,
+            limits.network_per_address,
+            refuse,
+            monotonic,
+            first_byte,
+            scale=scale.network,
+            numbers=numbers,
         )
         """Connections of other computers and of programs over TCP."""
-        self.admin = Pool(limits.admin, limits.admin, refuse, monotonic, first_byte, scale=scale.admin)
-        self.programs = Pool(limits.programs, limits.programs, refuse, monotonic, scale=scale.programs)
+        self.admin = Pool(
+            limits.admin, limits.admin, refuse, monotonic, first_byte, scale=scale.admin, numbers=numbers
+        )
+        self.programs = Pool(
+            limits.programs, limits.programs, refuse, monotonic, scale=scale.programs, numbers=numbers
+        )
         """Connections of programs of this machine over the Unix socket."""
-        self.outgoing = Pool(limits.outgoing, limits.outgoing, refuse, monotonic, scale=scale.outgoing)
+        self.outgoing = Pool(
+            limits.outgoing, limits.outgoing, refuse, monotonic, scale=scale.outgoing, numbers=numbers
+        )
         """Connections that this server opens."""
 
     def resize(self, limits: ConnectionLimits, scale: ConnectionScale, first_byte: float) -> None:

@@ -214,7 +214,7 @@ class _Connection(RpcProtocol):
             connected.setsockopt(level, option, value)
         self._owner.opened(self)
         super().connection_made(transport)
-        self._slot.follow(self._standing, self.evict)
+        self._slot.follow(self._standing, self.evict, lambda: {"user": self.user})
 
     def _standing(self) -> Standing:
         if self.silent:

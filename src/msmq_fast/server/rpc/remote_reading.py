@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from msmq_fast.config.sections import RemoteConfig
 from msmq_fast.packet.names import FormatName
@@ -185,6 +185,11 @@ class _Connection(ClientProtocol):
     ) -> None:
         super().__init__(connection, loop, touch)
         self._slot = slot
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio: the connection is open."""
+        self._slot.follow(None, cast(asyncio.Transport, transport).abort)
+        super().connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncio: the connection is closed."""

@@ -12,7 +12,7 @@ import ssl
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, cast
 
 from msmq_fast.server.net.connections import Share, Slot
 from msmq_fast.server.srmp.lookups import PeerLookups
@@ -383,7 +383,8 @@ class _Connection(asyncio.Protocol):
         return self._http.answers > 0 and self._http.silent
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]  # a connection has a Transport
+        self._transport = cast(asyncio.Transport, transport)
+        self._slot.follow(None, self._transport.abort)
 
     def send(self, number: int, request: Request) -> None:
         """Send a request of the queue `number`."""
