@@ -57,6 +57,17 @@ def test_rights_are_granted_explained_and_locked(server: Server) -> None:
     assert told["granted"] is True
 
 
+def test_the_rights_on_parts_of_queues_are_those_of_their_lists(server: Server) -> None:
+    ok(server, "POST", "/queues", body={"name": "parts"})
+    whole = ok(server, "GET", "/queues/{}/rights", "parts")
+    assert all(whole.values())
+    assert ok(server, "GET", "/queues/{}/rights", "parts;later") == whole
+    for name in ("parts;journal", ".\\system$;deadletter", ";deadxact", ".\\system$;journal"):
+        found = ok(server, "GET", "/queues/{}/rights", name)
+        assert [right for right, granted in found.items() if granted] == ["receive", "peek"]
+    assert not any(ok(server, "GET", "/queues/{}/rights", ".\\private$\\notify_queue$").values())
+
+
 def test_a_caller_without_rights_is_refused(server: Server) -> None:
     wrong = call(server, "GET", "/queues", headers={"Authorization": "Bearer nothing"})
     assert (wrong.status, wrong.code) == (401, "UNAUTHORIZED")
