@@ -221,6 +221,7 @@ def test_hostile_labels_bodies_and_names_stay_text(server: Server, browser: Brow
         browser.ask("GET", f"/queue?name={queue}"),
         messages,
         browser.ask("GET", link.removeprefix("/ui")),
+        browser.ask("GET", f"/messages/batch?action=copy&queue={queue}&target={queue}&scope=all"),
         browser.ask("GET", f"/queues?{urlencode({'filter': text})}"),
         browser.ask("GET", f"/queue?{urlencode({'name': text})}"),
     ]
@@ -229,8 +230,73 @@ def test_hostile_labels_bodies_and_names_stay_text(server: Server, browser: Brow
         assert all(attributes.get("src") for tag, attributes in page.tags if tag == "script")
         assert not any(link.startswith("javascript:") for link in page.links())
         assert "23331" not in page.text
-    for page in pages[1:4]:
+    for page in pages[1:5]:
         assert text in page.text or any(text in attributes.values() for _, attributes in page.tags)
+
+
+def boxes(page: Page) -> list[str]:
+    """Return the numbers of the messages that a list offers to select."""
+    return [str(one["value"]) for tag, one in page.tags if tag == "input" and one.get("name") == "id"]
+
+
+def act_on(browser: Browser, url: str) -> Page:
+    """Show a preview, press its button, and return the next page."""
+    preview = browser.ask("GET", url)
+    assert preview.status == 200
+    action = next(str(one["action"]) for tag, one in preview.tags if one.get("class") == "fields card")
+    done = browser.ask("POST", action.removeprefix("/ui"), {})
+    return browser.ask("GET", done.headers["Location"].removeprefix("/ui"))
+
+
+def test_selected_messages_are_moved_and_the_others_copied(server: Server, browser: Browser) -> None:
+    for name in ("from1", "to1"):
+        server.ok("queue", "create", name)
+    for label in ("a", "b", "c"):
+        server.ok("send", ".\\private$\\from1", "--label", label, "--body", "x")
+    first, second, _ = boxes(browser.ask("GET", "/messages?queue=from1"))
+    move = f"/messages/batch?action=move&queue=from1&target=to1&scope=selected&id={first}&id={second}"
+    assert "Move 2 messages" in browser.ask("GET", move).text
+    assert server.ok("queue", "show", "from1")[0]["messages"] == 3
+    assert "2 messages are moved to to1" in act_on(browser, move).text
+    copy = "/messages/batch?action=copy&queue=from1&target=to1&scope=all&label=c"
+    assert "1 messages are copied to to1" in act_on(browser, copy).text
+    assert [server.ok("queue", "show", name)[0]["messages"] for name in ("from1", "to1")] == [1, 3]
+
+
+def test_an_impossible_selection_leads_back_with_the_reason(server: Server, browser: Browser) -> None:
+    server.ok("queue", "create", "from2")
+    server.ok("send", ".\\private$\\from2", "--body", "x")
+    for query, reason in (
+        ("action=move&target=from2&scope=selected", "select 1 to"),
+        ("action=move&scope=all", "enter the queue"),
+        ("action=move&target=no-such-queue&scope=all", "no-such-queue"),
+        ("action=burn&target=from2&scope=all", "action must be"),
+        ("action=copy&target=from2&scope=selected&id=x", "id must be"),
+    ):
+        back = browser.ask("GET", f"/messages/batch?queue=from2&{query}")
+        assert back.status == 303
+        assert reason in browser.ask("GET", back.headers["Location"].removeprefix("/ui")).text
+
+
+def test_dead_letters_are_sent_again_and_refusals_reported(server: Server, browser: Browser) -> None:
+    for name in ("again", "gone"):
+        server.ok("queue", "create", name)
+        server.ok(
+            "send", f".\\private$\\{name}", "--label", "retry", "--body", "x", "--deadletter", "--ttbr", "9"
+        )
+        server.ok("queue", "purge", name)
+    server.ok("queue", "delete", "gone")
+    dead = urlencode(
+        {"action": "resubmit", "queue": ".\\system$;deadletter", "scope": "all", "label": "retry"}
+    )
+    preview = browser.ask("GET", f"/messages/batch?{dead}")
+    assert "Send again: 2 messages" in preview.text
+    assert "private$\\again" in preview.text
+    done = act_on(browser, f"/messages/batch?{dead}")
+    assert "Done in part" in done.text
+    assert "1 messages are sent again" in done.text
+    assert "1 messages stay:" in done.text
+    assert server.ok("queue", "show", "again")[0]["messages"] == 1
 
 
 def test_bodies_are_downloads(server: Server, browser: Browser) -> None:

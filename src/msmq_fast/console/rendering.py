@@ -13,9 +13,11 @@ __all__ = ["Renderer", "link"]
 
 
 def link(path: str, **parameters: object) -> str:
-    """Return the URL of a page; parameters that are empty or None are left out."""
-    given = {name: value for name, value in parameters.items() if value not in (None, "")}
-    return f"/ui/{path}?{urlencode(given)}" if given else f"/ui/{path}"
+    """Return the URL of a page; parameters that are empty or None are left out, and
+    a tuple gives one parameter for each of its items.
+    """
+    given = {name: value for name, value in parameters.items() if value not in (None, "", ())}
+    return f"/ui/{path}?{urlencode(given, doseq=True)}" if given else f"/ui/{path}"
 
 
 class Renderer:

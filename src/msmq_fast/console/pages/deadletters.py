@@ -7,27 +7,28 @@ from collections import Counter
 from aiohttp import web
 
 from msmq_fast.console.formats import REASONS
+from msmq_fast.console.pages.batches import DEAD_LETTERS
 from msmq_fast.console.pages.messages import browse
 from msmq_fast.console.visit import Visit
 
 __all__ = ["PAGES"]
 
-_QUEUES = {"express": ".\\system$;deadletter", "transactional": ".\\system$;deadxact"}
-
 
 async def _show(visit: Visit) -> web.Response:
     kind = visit.get("kind", "express")
-    kind = kind if kind in _QUEUES else "express"
-    queue = _QUEUES[kind]
+    kind = kind if kind in DEAD_LETTERS else "express"
+    queue = DEAD_LETTERS[kind]
     found = await browse(visit, queue)
+    rights = await visit.perform("queues.rights", path={"queue": queue})
     reasons = Counter(int(one["reason"] or one["class"]) for one in found["items"])
     return await visit.page(
         "deadletters.html",
         "Dead letters",
         kind=kind,
-        kinds=_QUEUES,
+        kinds=DEAD_LETTERS,
         queue=queue,
         found=found,
+        rights=rights,
         reasons=reasons.most_common(),
         label=visit.get("label"),
         message_class=visit.get("class"),

@@ -11,6 +11,7 @@ from msmq_fast.admin.api.errors import bad_request
 from msmq_fast.bodies import BodyError
 from msmq_fast.bodies.headers import extension_headers
 from msmq_fast.console.bodyviews import DECODERS, hex_lines, view_body
+from msmq_fast.console.pages.batches import DEAD_LETTERS
 from msmq_fast.console.visit import Visit
 
 __all__ = ["PAGES", "browse"]
@@ -32,6 +33,8 @@ async def _list(visit: Visit) -> web.Response:
         f"Messages of {name}",
         queue=name,
         found=await browse(visit, name),
+        rights=await visit.perform("queues.rights", path={"queue": name}),
+        dead=name in DEAD_LETTERS.values(),
         label=visit.get("label"),
         message_class=visit.get("class"),
     )

@@ -18,6 +18,11 @@ document.documentElement.dataset.script = "on";
 
 document.addEventListener("change", (event) => {
   if (event.target.matches("select[data-submit]")) event.target.form.requestSubmit();
+  if (event.target.matches("input[data-all]")) {
+    for (const box of event.target.closest("table").querySelectorAll('input[name="id"]')) {
+      box.checked = event.target.checked;
+    }
+  }
 });
 
 document.addEventListener("keydown", (event) => {
