@@ -344,6 +344,51 @@ def test_an_outgoing_queue_is_listed_with_its_state(server: Server, browser: Bro
     assert name in browser.ask("GET", "/outgoing").text
 
 
+def test_an_outgoing_queue_is_paused_resumed_kicked_and_purged(server: Server, browser: Browser) -> None:
+    name = "DIRECT=TCP:127.0.0.9\\private$\\waiting"
+    server.ok("send", name, "--body", "a")
+    url = "/outgoing/queue?" + urlencode({"name": name})
+    assert browser.ask("POST", url, {"action": "pause"}).status == 303
+    paused = browser.ask("GET", url).text
+    assert "paused by" in paused
+    assert "Try now" not in paused
+    browser.ask("POST", url, {"action": "kick"})
+    assert "Not done" in browser.ask("GET", url).text
+    for action, text in (("resume", "is resumed"), ("kick", "has begun"), ("explode", "action must be")):
+        browser.ask("POST", url, {"action": action})
+        assert text in browser.ask("GET", url).text
+    purge = url.replace("/queue?", "/purge?")
+    assert "1 messages" in browser.ask("GET", purge).text
+    browser.ask("POST", purge, {})
+    assert "1 messages to" in browser.ask("GET", "/outgoing").text
+    assert server.ok("outgoing", "show", name)[0]["messages"] == 0
+
+
+def test_a_long_outgoing_queue_is_purged_only_with_its_name(server: Server, browser: Browser) -> None:
+    name = "DIRECT=TCP:127.0.0.9\\private$\\long"
+    server.ok("send", name, "--body", "a", "--count", "1001")
+    purge = "/outgoing/purge?" + urlencode({"name": name})
+    assert "Type the name" in browser.ask("GET", purge).text
+    browser.ask("POST", purge, {"typed": "other"})
+    assert server.ok("outgoing", "show", name)[0]["messages"] == 1001
+    browser.ask("POST", purge, {"typed": name})
+    assert server.ok("outgoing", "show", name)[0]["messages"] == 0
+
+
+def test_a_user_without_rights_cannot_change_outgoing_queues(server: Server) -> None:
+    name = "DIRECT=TCP:127.0.0.9\\private$\\fixed"
+    server.ok("send", name, "--body", "a")
+    bob = Browser(server)
+    bob.log_on("bob", PASSWORD)
+    query = urlencode({"name": name})
+    shown = bob.ask("GET", f"/outgoing/queue?{query}")
+    assert not any(text in shown.text for text in ("Pause", "Try now", "Purge"))
+    bob.ask("POST", f"/outgoing/queue?{query}", {"action": "pause"})
+    bob.ask("POST", f"/outgoing/purge?{query}", {})
+    found = server.ok("outgoing", "show", name)[0]
+    assert (found["messages"], found["paused_by"]) == (1, "")
+
+
 def test_a_user_whose_password_changes_is_logged_off(server: Server) -> None:
     add_user(server.data, "carol", "first")
     carol = Browser(server)

@@ -7,7 +7,7 @@ from typing import Final
 
 from msmq_fast.protocol.classes import MessageClass, name_of
 
-__all__ = ["REASONS", "class_name", "count", "moment", "reason", "size"]
+__all__ = ["REASONS", "class_name", "count", "moment", "rate", "reason", "size"]
 
 REASONS: Final[dict[int, str]] = {
     MessageClass.NACK_BAD_DST_Q: "The destination queue does not exist. Create it, then send again.",
@@ -60,6 +60,11 @@ def size(value: int) -> str:
     while amount >= 1024 and unit < len(_UNITS) - 1:
         amount, unit = amount / 1024, unit + 1
     return f"{value} B" if unit == 0 else f"{amount:.1f} {_UNITS[unit]}"
+
+
+def rate(value: float) -> str:
+    """Return a number of messages per second."""
+    return f"{value:.1f}/s" if value < 100 else f"{count(round(value))}/s"
 
 
 def moment(seconds: int) -> str:

@@ -33,7 +33,14 @@ class Renderer:
             auto_reload=False,
         )
         environment.globals["link"] = link
-        for filter_ in (formats.count, formats.size, formats.moment, formats.reason, formats.class_name):
+        for filter_ in (
+            formats.count,
+            formats.size,
+            formats.rate,
+            formats.moment,
+            formats.reason,
+            formats.class_name,
+        ):
             environment.filters[filter_.__name__] = filter_
         self._templates = {
             name: environment.get_template(name) for name in environment.list_templates(["html"])

@@ -53,6 +53,11 @@ class Visit:
         """Perform an operation of the management API with the rights of the caller. Raises as Api.perform."""
         return await self.api.perform(self.caller, name, path=path, query=query, body=body)
 
+    async def administers(self) -> bool:
+        """Whether the caller may administer the queue manager."""
+        decision = await self.perform("access.explain", query={"rights": "set-properties"})
+        return bool(decision["granted"])
+
     async def page(self, template: str, title: str, *, status: int = 200, **values: Any) -> web.Response:
         """Return a page within the frame that all pages share."""
         server = await self.perform("server.show")
