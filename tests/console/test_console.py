@@ -86,6 +86,7 @@ def server() -> Iterator[Server]:
         data.mkdir(mode=0o700, exist_ok=True)
         add_user(data, "admin", PASSWORD, "--group", "administrators")
         add_user(data, "bob", PASSWORD)
+        add_user(data, "rita", PASSWORD, "--group", "readers")
         try:
             yield running.start()
         finally:
@@ -99,7 +100,7 @@ def browser(server: Server) -> Browser:
     return made
 
 
-PAGES = ("/overview", "/queues", "/queues/new", "/deadletters", "/outgoing")
+PAGES = ("/overview", "/queues", "/queues/new", "/deadletters", "/outgoing", "/audit")
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -387,6 +388,33 @@ def test_a_user_without_rights_cannot_change_outgoing_queues(server: Server) -> 
     bob.ask("POST", f"/outgoing/purge?{query}", {})
     found = server.ok("outgoing", "show", name)[0]
     assert (found["messages"], found["paused_by"]) == (1, "")
+
+
+def test_the_audit_is_filtered_and_for_administrators_and_readers(server: Server, browser: Browser) -> None:
+    for name in ("watched", "unseen"):
+        server.ok("queue", "create", name)
+    page = browser.ask("GET", "/audit?object=watched&kind=act")
+    assert "private$\\watched" in page.text
+    assert "unseen" not in page.text
+    assert "No entry matches" in browser.ask("GET", "/audit?caller=no+such+caller").text
+    for name, status in (("rita", 200), ("bob", 403)):
+        other = Browser(server)
+        other.log_on(name, PASSWORD)
+        assert other.ask("GET", "/audit").status == status
+        assert ("/ui/audit" in other.ask("GET", "/queues").links()) is (status == 200)
+
+
+def test_hostile_texts_in_the_audit_stay_text(server: Server, browser: Browser) -> None:
+    for text in HOSTILE:
+        Browser(server).log_on(text, "x")
+        server.ok(
+            "send", f"DIRECT=TCP:127.0.0.9\\private$\\{HOSTILE.index(text)}", "--label", text, "--body", text
+        )
+        pages = [browser.ask("GET", f"/audit?{urlencode({'object': text})}"), browser.ask("GET", "/outgoing")]
+        for page in pages:
+            assert not any(tag in ("img", "svg") for tag, _ in page.tags)
+            assert all(attributes.get("src") for tag, attributes in page.tags if tag == "script")
+            assert "23331" not in page.text
 
 
 def test_a_user_whose_password_changes_is_logged_off(server: Server) -> None:

@@ -66,6 +66,7 @@ class Visit:
             title=title,
             server=server,
             caller=self.caller.name,
+            reads_audit=self.caller.token.administrator or self.caller.token.reader,
             here=self.request.path,
             theme=theme_of(self.request),
             notices=self.session.take_notices(),

@@ -7,8 +7,16 @@ function with its method and path to the PAGES of its module; 3. add the page to
 
 from __future__ import annotations
 
-from msmq_fast.console.pages import batches, deadletters, messages, outgoing, overview, queues
+from msmq_fast.console.pages import audit, batches, deadletters, messages, outgoing, overview, queues
 
 __all__ = ["PAGES"]
 
-PAGES = [*overview.PAGES, *queues.PAGES, *messages.PAGES, *batches.PAGES, *deadletters.PAGES, *outgoing.PAGES]
+PAGES = [
+    *overview.PAGES,
+    *queues.PAGES,
+    *messages.PAGES,
+    *batches.PAGES,
+    *deadletters.PAGES,
+    *outgoing.PAGES,
+    *audit.PAGES,
+]
