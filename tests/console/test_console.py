@@ -100,7 +100,7 @@ def browser(server: Server) -> Browser:
     return made
 
 
-PAGES = ("/overview", "/queues", "/queues/new", "/deadletters", "/outgoing", "/audit")
+PAGES = ("/overview", "/queues", "/queues/new", "/deadletters", "/outgoing", "/audit", "/access")
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -411,10 +411,47 @@ def test_hostile_texts_in_the_audit_stay_text(server: Server, browser: Browser) 
             "send", f"DIRECT=TCP:127.0.0.9\\private$\\{HOSTILE.index(text)}", "--label", text, "--body", text
         )
         pages = [browser.ask("GET", f"/audit?{urlencode({'object': text})}"), browser.ask("GET", "/outgoing")]
+        pages.append(browser.ask("GET", f"/access?{urlencode({'account': text, 'right': 'journal'})}"))
+        pages.append(browser.ask("GET", f"/access?{urlencode({'queue': text})}"))
         for page in pages:
             assert not any(tag in ("img", "svg") for tag, _ in page.tags)
             assert all(attributes.get("src") for tag, attributes in page.tags if tag == "script")
             assert "23331" not in page.text
+
+
+def test_rights_are_granted_explained_and_revoked(server: Server, browser: Browser) -> None:
+    server.ok("queue", "create", "shared")
+    assert "bob has" not in browser.ask("GET", "/access?queue=shared").text
+    browser.ask("POST", "/access?queue=shared", {"account": "bob", "action": "grant", "receive": "on"})
+    page = browser.ask("GET", "/access?queue=shared&account=bob&right=receive")
+    assert "Granted to bob: receive messages." in page.text
+    assert "bob has this right" in page.text
+    revoke = next(each for each in page.links() if "/access/revoke" in each and "S-1-5-21" in each)
+    assert "receive messages" in browser.ask("GET", revoke.removeprefix("/ui")).text
+    assert browser.ask("POST", revoke.removeprefix("/ui"), {}).status == 303
+    page = browser.ask("GET", "/access?queue=shared&account=bob&right=receive")
+    assert "bob does not have this right" in page.text
+    for form, reason in (
+        ({"account": "bob", "action": "grant"}, "check at least one right"),
+        ({"account": " ", "action": "grant", "send": "on"}, "enter a user"),
+        ({"account": "no such", "action": "grant", "send": "on"}, "no such"),
+    ):
+        browser.ask("POST", "/access?queue=shared", form)
+        assert reason in browser.ask("GET", "/access?queue=shared").text
+
+
+def test_a_user_without_rights_cannot_change_an_access_list(server: Server) -> None:
+    server.ok("queue", "create", "closed")
+    bob = Browser(server)
+    bob.log_on("bob", PASSWORD)
+    page = bob.ask("GET", "/access?queue=closed&right=receive")
+    assert "bob does not have this right" in page.text
+    assert "Revoke" not in page.text
+    assert "Grant or deny" not in page.text
+    bob.ask("POST", "/access?queue=closed", {"account": "bob", "action": "grant", "all": "on"})
+    bob.ask("POST", "/access/revoke?queue=closed&account=everyone", {})
+    assert "bob does not have this right" in bob.ask("GET", "/access?queue=closed&right=receive").text
+    assert bob.ask("GET", "/queue?name=closed").status == 200
 
 
 def test_a_user_whose_password_changes_is_logged_off(server: Server) -> None:

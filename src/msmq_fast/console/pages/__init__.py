@@ -7,7 +7,7 @@ function with its method and path to the PAGES of its module; 3. add the page to
 
 from __future__ import annotations
 
-from msmq_fast.console.pages import audit, batches, deadletters, messages, outgoing, overview, queues
+from msmq_fast.console.pages import access, audit, batches, deadletters, messages, outgoing, overview, queues
 
 __all__ = ["PAGES"]
 
@@ -18,5 +18,6 @@ PAGES = [
     *batches.PAGES,
     *deadletters.PAGES,
     *outgoing.PAGES,
+    *access.PAGES,
     *audit.PAGES,
 ]
