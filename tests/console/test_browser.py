@@ -38,6 +38,14 @@ PATHS = (
     "/messages?queue=orders",
     "/deadletters",
     "/outgoing",
+    "/outgoing/queue?name=DIRECT%3DTCP:127.0.0.9%5Cprivate%24%5Cfar",
+    "/outgoing/purge?name=DIRECT%3DTCP:127.0.0.9%5Cprivate%24%5Cfar",
+    "/messages/batch?action=copy&queue=orders&target=short&scope=all",
+    "/messages/batch?action=resubmit&queue=.%5Csystem%24;deadletter&scope=all",
+    "/audit",
+    "/access",
+    "/access?queue=orders&account=everyone&right=receive",
+    "/access/revoke?queue=orders&account=everyone",
 )
 SHOTS = Path("build/screenshots")
 
