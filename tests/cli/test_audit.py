@@ -37,7 +37,7 @@ CHANGING = {
     Frame.PURGE, Frame.PAUSE_OUTGOING, Frame.RESUME_OUTGOING, Frame.PURGE_OUTGOING, Frame.PUT_DIRECTORY,
     Frame.DELETE_DIRECTORY, Frame.RELOCATE, Frame.RESUBMIT, Frame.OPEN_IMPORT, Frame.IMPORT, Frame.END_JOB,
     Frame.END_TRANSACTION, Frame.CREATE_CERTIFICATE, Frame.ADD_CERTIFICATE, Frame.REMOVE_CERTIFICATE,
-    Frame.TELL_KEYS, Frame.KICK_OUTGOING,
+    Frame.TELL_KEYS, Frame.KICK_OUTGOING, Frame.END_SESSION,
 }  # fmt: skip
 """Requests of operators that change something."""
 
@@ -45,7 +45,7 @@ READING = {
     Frame.HELLO, Frame.PING, Frame.STATS, Frame.SHOW_SNAPSHOT, Frame.TRACE, Frame.LIST_AUDIT, Frame.GET_QUEUE,
     Frame.LIST_QUEUES, Frame.SHOW_ACL, Frame.EXPLAIN, Frame.LIST_OUTGOING, Frame.SHOW_OUTGOING,
     Frame.LIST_DIRECTORY, Frame.SHOW_DIRECTORY, Frame.BROWSE, Frame.LIST_TRANSACTIONS,
-    Frame.LIST_CERTIFICATES, Frame.SHOW_KEYS, Frame.PAGE_QUEUES, Frame.SERIES,
+    Frame.LIST_CERTIFICATES, Frame.SHOW_KEYS, Frame.PAGE_QUEUES, Frame.SERIES, Frame.LIST_SESSIONS,
 }  # fmt: skip
 OF_PROGRAMS = {
     Frame.OPEN, Frame.CLOSE, Frame.SEND, Frame.RECEIVE, Frame.LOOKUP, Frame.CANCEL, Frame.SUBSCRIBE,
@@ -115,9 +115,9 @@ def test_log_ons_leave_entries_without_the_token(server: Server) -> None:
     assert TOKEN not in json.dumps([one.as_map() for one in found])
 
 
-def steps(tmp_path: Path) -> Iterator[tuple[str, tuple[str, ...], str]]:
+def steps(tmp_path: Path, session: int) -> Iterator[tuple[str, tuple[str, ...], str]]:
     """The changing commands in an order in which an administrator may run them: text of the operation, words,
-    and the operation of the denial of a program without rights.
+    and the operation of the denial of a program without rights. `session` is the number of a connection.
     """
     file = str(tmp_path / "orders.msgs")
     yield "create queue", ("queue", "create", "made"), "create a queue"
@@ -134,11 +134,13 @@ def steps(tmp_path: Path) -> Iterator[tuple[str, tuple[str, ...], str]]:
     yield "pause outgoing queue", ("outgoing", "pause", FAR), "pause the outgoing"
     yield "purge", ("outgoing", "purge", FAR), "purge the outgoing"
     yield "resume outgoing queue", ("outgoing", "resume", FAR), "resume the outgoing"
+    yield "kick outgoing queue", ("outgoing", "kick", FAR), "kick the outgoing"
     yield "delete outgoing queue", ("outgoing", "delete", FAR), "delete an outgoing"
     yield "change directory", ("directory", "create", "Site", "Name=Berlin"), "change the directory"
     yield "change directory", ("directory", "delete", "Site", "Berlin"), "change the directory"
     yield "create certificate", ("certificate", "create", "--user", "uid:0"), "create certificate"
     yield "forget public keys", ("peer-key", "remove", PEER), "tell the keys"
+    yield "close session", ("session", "close", str(session)), "close a session"
     yield "make snapshot", ("backup", "create", str(tmp_path / "copy")), "make a snapshot"
     yield "reload configuration", ("config", "reload"), "reload the configuration"
 
@@ -150,7 +152,15 @@ def test_each_act_leaves_one_entry_and_each_denial_one(server: Server, tmp_path:
     server.ok("export", "orders", "--output", str(tmp_path / "orders.msgs"))
     server.ok("send", FAR, "--body", "x", "--recoverable")
     wrong: list[object] = []
-    for operation, words, denied in steps(tmp_path):
+    with sync.connect(server.endpoint) as idle:
+        session = max(one.number for one in idle.admin.sessions.page("program").sessions)
+        check_steps(server, tmp_path, session, wrong)
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def check_steps(server: Server, tmp_path: Path, session: int, wrong: list[object]) -> None:
+    """Run each step without rights and with them, and put what is wrong into `wrong`."""
+    for operation, words, denied in steps(tmp_path, session):
         for allowed, name, kind in ((False, denied, "denial"), (True, operation, "act")):
             known = {entry.number for entry in listed(server)}
             if allowed:
@@ -170,4 +180,3 @@ def test_each_act_leaves_one_entry_and_each_denial_one(server: Server, tmp_path:
                 text not in entry.operation for text, entry in zip(expected, new, strict=True)
             ):
                 wrong.append((words, kind, new))
-    assert not wrong, "\n".join(map(str, wrong))

@@ -34,7 +34,7 @@ VOLATILE = {
     "last_error_time", "before", "after", "feed_next", "port", "sent", "journal_quota_kb",
     "digest", "certificate_b64", "blob_b64", "sender_id_b64", "registered", "not_after", "history", "user",
     "uid", "identifier", "size", "caller", "sids", "openings", "next_hops", "text", "owner", "quota_kb",
-    "number",
+    "number", "since", "closed",
 }  # fmt: skip
 
 WITHOUT = {"serve", "help", "completion", "config schema"}
@@ -103,6 +103,7 @@ def test_the_json_of_every_command(server: Server, tmp_path: Path) -> None:
     access(check, server, tmp_path)
     directory(check, tmp_path)
     audit(check, tmp_path)
+    sessions(check, server)
     assert not goldens.wrong, "\n".join(goldens.wrong)
     every = {prog.partition(" ")[2] for node, prog in walk(ROOT, ROOT.name) if isinstance(node, Command)}
     assert {name for name in every - goldens.commands if not name.startswith("lake ")} == WITHOUT
@@ -254,3 +255,10 @@ def directory(check: Any, tmp_path: Path) -> None:
 def audit(check: Any, tmp_path: Path) -> None:
     check("audit-list", "audit", "list", "--operation", "directory", "--limit", "1")
     check("audit-export", "audit", "export", str(tmp_path / "audit.jsonl"), "--operation", "set prop")
+
+
+def sessions(check: Any, server: Server) -> None:
+    with sync.connect(server.endpoint) as connection:
+        (listed,) = check("session-list", "session", "list", "--kind", "program", "--limit", "1")
+        assert listed["number"] == connection.admin.sessions.page("program").sessions[0].number
+        check("session-close", "session", "close", str(listed["number"]))

@@ -9,6 +9,8 @@ from msmq_fast.protocol.resources import (
     QueueInfo,
     ReaderInfo,
     Resource,
+    SessionInfo,
+    SessionPage,
     TransactionInfo,
 )
 
@@ -26,6 +28,7 @@ ATTEMPT = ConnectionAttempt(1_700_000_000, "failed", 0xC00E0003, ("10.0.0.7", "1
         OutgoingQueueInfo("DIRECT=OS:b\\private$\\q", next_hops=("10.0.0.7",), history=(ATTEMPT, ATTEMPT)),
         TransactionInfo("guid", "prepared", "alice", 1, 2, 3, 4),
         ReaderInfo("host\\private$\\orders", caller="alice", cursors=3),
+        SessionPage((SessionInfo(17, "program", "incoming", "local", user="alice"),), 2, 17),
     ],
 )
 def test_a_map_gives_the_resource_back(resource: Resource) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msmq_fast.app.auth import TokenTable
 from msmq_fast.protocol import frames
@@ -16,6 +16,7 @@ from msmq_fast.security.token import Token
 from msmq_fast.security.users import Users
 
 if TYPE_CHECKING:
+    from msmq_fast.protocol.resources import SessionInfo, SessionPage
     from msmq_fast.qm.identity.certificates import Certificates
     from msmq_fast.qm.identity.keyring import Keyring
     from msmq_fast.qm.manager import QueueManager
@@ -53,6 +54,22 @@ class Counters:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+class OpenSessions(Protocol):
+    """The open connections of the server, over all its ports."""
+
+    def page(self, kind: str, after: int, limit: int) -> SessionPage:
+        """Return up to `limit` sessions of a kind ("": of all kinds) with numbers above `after`."""
+        ...
+
+    def find(self, number: int) -> SessionInfo | None:
+        """Return the session with this number; None if there is none."""
+        ...
+
+    def end(self, number: int) -> None:
+        """Close the connection, if it is still open, once pending replies are on their way."""
+        ...
+
+
 def _nobody_else() -> Principals:
     """Return the principals of a server without a users file: root and the server's own Unix user are
     administrators.
@@ -77,3 +94,4 @@ class Service:
     signing: Signing | None = None  # for programs that ask for it
     snapshots: Snapshots | None = None
     reload: Callable[[Token], Mapping[str, Any]] | None = None  # for a caller; audits it; raises MSMQError
+    sessions: OpenSessions | None = None

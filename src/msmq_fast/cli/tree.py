@@ -11,7 +11,21 @@ __all__ = ["ROOT"]
 _HERE: Final = "msmq_fast.cli.commands"
 
 _SECTIONS: Final = (
-    ("server", ("serve", "status", "top", "health", "ping", "stats", "config", "security", "support-bundle")),
+    (
+        "server",
+        (
+            "serve",
+            "status",
+            "top",
+            "health",
+            "ping",
+            "stats",
+            "session",
+            "config",
+            "security",
+            "support-bundle",
+        ),
+    ),
     ("messages", ("send", "receive", "peek", "trace", "dlq", "export", "import", "transaction")),
     ("queues", ("queue", "outgoing", "directory")),
     ("access and protection", ("acl", "user", "certificate", "peer-key", "audit")),

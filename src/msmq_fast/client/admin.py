@@ -22,6 +22,8 @@ from msmq_fast.protocol.resources import (
     QueuePage,
     QueueProperties,
     SeriesInfo,
+    SessionInfo,
+    SessionPage,
     SnapshotInfo,
     TransactionInfo,
 )
@@ -41,6 +43,7 @@ class Admin:
         self.queues = QueueAdmin(link)
         self.outgoing = OutgoingAdmin(link)
         self.transactions = TransactionAdmin(link)
+        self.sessions = SessionAdmin(link)
         self.directory = DirectoryAdmin(link)
         self._link = link
 
@@ -233,6 +236,27 @@ class TransactionAdmin(Subject):
     async def abort(self, identifier: str) -> None:
         """Abort a transaction. Raises TransactionSequence, AccessDenied."""
         await self._link.request(Frame.END_TRANSACTION, [identifier, "abort"])
+
+
+class SessionAdmin(Subject):
+    """Open connections of the server: of other queue managers, of programs, over RPC and HTTP, to the admin
+    port, and those that the server itself has opened.
+    """
+
+    async def page(self, kind: str = "", *, after: int = 0, limit: int = 100) -> SessionPage:
+        """Return up to `limit` sessions (at most 1,000) in the order of their numbers, starting after the
+        number `after`. `kind` is `mqqb`, `program`, `rpc`, `http` or `admin`; empty: all.
+
+        Raises InvalidParameter, AccessDenied.
+        """
+        return SessionPage.from_map(await self._link.request(Frame.LIST_SESSIONS, [kind, after, limit]))
+
+    async def close(self, number: int) -> SessionInfo:
+        """Close a connection at once; returns what it was. Peers and programs may connect again.
+
+        Raises InvalidParameter if no session has this number; AccessDenied.
+        """
+        return SessionInfo.from_map(await self._link.request(Frame.END_SESSION, [number]))
 
 
 class DirectoryAdmin(Subject):

@@ -22,6 +22,7 @@ from msmq_fast.client.syncadmin import KeyAdmin as KeyAdmin
 from msmq_fast.client.syncadmin import MessageAdmin as MessageAdmin
 from msmq_fast.client.syncadmin import OutgoingAdmin as OutgoingAdmin
 from msmq_fast.client.syncadmin import QueueAdmin as QueueAdmin
+from msmq_fast.client.syncadmin import SessionAdmin as SessionAdmin
 from msmq_fast.client.syncadmin import TransactionAdmin as TransactionAdmin
 from msmq_fast.client.syncqueue import Cursor as Cursor
 from msmq_fast.client.syncqueue import Queue as Queue

@@ -22,6 +22,8 @@ from msmq_fast.protocol.resources import (
     QueuePage,
     QueueProperties,
     SeriesInfo,
+    SessionInfo,
+    SessionPage,
     SnapshotInfo,
     TransactionInfo,
 )
@@ -265,6 +267,11 @@ class Admin(Wrapper[_admin.Admin]):
         return TransactionAdmin(self._inner.transactions)
 
     @property
+    def sessions(self) -> SessionAdmin:
+        """See the client with asyncio."""
+        return SessionAdmin(self._inner.sessions)
+
+    @property
     def directory(self) -> DirectoryAdmin:
         """See the client with asyncio."""
         return DirectoryAdmin(self._inner.directory)
@@ -439,6 +446,27 @@ class TransactionAdmin(Wrapper[_admin.TransactionAdmin]):
     def abort(self, identifier: str) -> None:
         """Abort a transaction. Raises TransactionSequence, AccessDenied."""
         run(self._inner.abort(identifier))
+
+
+class SessionAdmin(Wrapper[_admin.SessionAdmin]):
+    """Open connections of the server: of other queue managers, of programs, over RPC and HTTP, to the admin
+    port, and those that the server itself has opened.
+    """
+
+    def page(self, kind: str = "", *, after: int = 0, limit: int = 100) -> SessionPage:
+        """Return up to `limit` sessions (at most 1,000) in the order of their numbers, starting after the
+        number `after`. `kind` is `mqqb`, `program`, `rpc`, `http` or `admin`; empty: all.
+
+        Raises InvalidParameter, AccessDenied.
+        """
+        return run(self._inner.page(kind, after=after, limit=limit))
+
+    def close(self, number: int) -> SessionInfo:
+        """Close a connection at once; returns what it was. Peers and programs may connect again.
+
+        Raises InvalidParameter if no session has this number; AccessDenied.
+        """
+        return run(self._inner.close(number))
 
 
 class DirectoryAdmin(Wrapper[_admin.DirectoryAdmin]):

@@ -48,6 +48,8 @@ class Frame(IntEnum):
     SHOW_SNAPSHOT = 0x05
     RELOAD = 0x06
     TRACE = 0x07
+    LIST_SESSIONS = 0x08
+    END_SESSION = 0x09
     LIST_AUDIT = 0x0A
     SERIES = 0x0B
     CREATE_QUEUE = 0x10

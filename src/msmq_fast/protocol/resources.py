@@ -14,9 +14,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, TypedDict
+from typing import Any, Final, Self, TypedDict
 
 __all__ = [
+    "SESSION_KINDS",
     "AuditEntry",
     "ConnectionAttempt",
     "IncomingTransferInfo",
@@ -29,6 +30,8 @@ __all__ = [
     "ReaderInfo",
     "Resource",
     "SeriesInfo",
+    "SessionInfo",
+    "SessionPage",
     "SnapshotInfo",
     "TransactionInfo",
 ]
@@ -273,6 +276,46 @@ class ReaderInfo(Resource):
     unacknowledged: int = 0
     """Number of messages that the reader has received and not yet acknowledged."""
     cursors: int = 0
+
+
+SESSION_KINDS: Final = ("mqqb", "program", "rpc", "http", "admin")
+"""The values of `SessionInfo.kind`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo(Resource):
+    """An open connection of the server, of any protocol."""
+
+    number: int = 0
+    """The number under which the session can be closed; later sessions have higher numbers."""
+    kind: str = ""
+    """One of SESSION_KINDS."""
+    direction: str = ""
+    """`incoming`, or `outgoing` if this server opened the connection."""
+    address: str = ""
+    """The network address of the peer, or its name while only that is known; `local` for a Unix socket."""
+    manager: str = ""
+    """GUID of the queue manager at the other end; empty if it is not known, and for other kinds than mqqb."""
+    user: str = ""
+    """The account of the program or of the RPC client; empty if it is not known."""
+    state: str = ""
+    """`connecting`, `handshake`, `open`, `lingering`, `silent`, `idle` or `busy`."""
+    queues: int = 0
+    """Number of queues that the program has open."""
+    transactions: int = 0
+    """Number of open transactions of the program."""
+    since: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage(Resource):
+    """One page of a list of sessions, in the order of their numbers."""
+
+    sessions: tuple[SessionInfo, ...] = field(default=(), metadata={"of": SessionInfo})
+    total: int = 0
+    """Number of sessions on all pages."""
+    next: int = 0
+    """The `after` of the next page; 0 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)

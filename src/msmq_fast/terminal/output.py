@@ -39,6 +39,7 @@ _TIMES = frozenset(  # values in Unix seconds, 0 for none: people see the time o
         "oldest",
         "resend_time",
         "sent_time",
+        "since",
         "time",
     )
 )

@@ -14,6 +14,7 @@ from msmq_fast.release import release
 from msmq_fast.security.token import Token
 from msmq_fast.server.app.listener import AppListener
 from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
+from msmq_fast.server.sessions import Sessions
 
 __all__ = ["SOCKET", "TCP", "AppFrontEnd"]
 
@@ -46,6 +47,13 @@ class AppFrontEnd(FrontEnd):
             signing=security.signing,
             snapshots=runtime.snapshots,
             reload=reload,
+            sessions=Sessions(
+                runtime.acceptors.table,
+                runtime.loop,
+                runtime.clock.monotonic,
+                runtime.clock.wall_s,
+                runtime.commit_loop.touch,
+            ),
         )
         self._listener = AppListener(
             runtime.acceptors,
