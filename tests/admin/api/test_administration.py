@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from base64 import b64encode
 
+import pytest
+
+from msmq_fast.client import ConnectionLost, sync
 from tests.support.http.api import call, ok
 from tests.support.processes.servers import Server
 
@@ -66,6 +69,24 @@ def test_the_rights_on_parts_of_queues_are_those_of_their_lists(server: Server) 
         found = ok(server, "GET", "/queues/{}/rights", name)
         assert [right for right, granted in found.items() if granted] == ["receive", "peek"]
     assert not any(ok(server, "GET", "/queues/{}/rights", ".\\private$\\notify_queue$").values())
+
+
+def test_sessions_are_listed_and_closed(server: Server) -> None:
+    with sync.connect(server.endpoint) as program:
+        page = ok(server, "GET", "/sessions", kind="program", limit=1)
+        (mine,) = [one.as_map() for one in program.admin.sessions.page("program").sessions]
+        assert page == {"items": [mine], "total": 1, "next": 0}
+        own = ok(server, "GET", "/sessions", kind="admin")["items"]
+        assert {one["direction"] for one in own} == {"incoming"}
+        assert {one["state"] for one in own} <= {"busy", "idle"}
+        number = mine["number"]
+        assert ok(server, "DELETE", "/sessions/{}", number)["user"] == mine["user"]
+        with pytest.raises(ConnectionLost):
+            program.admin.stats()
+    assert ok(server, "GET", "/sessions", kind="program")["items"] == []
+    late = call(server, "DELETE", "/sessions/{}", number)
+    assert (late.status, late.code) == (400, "INVALID_PARAMETER")
+    assert call(server, "GET", "/sessions", kind="ftp").status == 400
 
 
 def test_a_caller_without_rights_is_refused(server: Server) -> None:

@@ -15,6 +15,7 @@ from msmq_fast.admin.api import (
     rights,
     series,
     server,
+    sessions,
     tracing,
     transactions,
 )
@@ -30,6 +31,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *batches.OPERATIONS,
     *outgoing.OPERATIONS,
     *transactions.OPERATIONS,
+    *sessions.OPERATIONS,
     *access.OPERATIONS,
     *audit.OPERATIONS,
     *series.OPERATIONS,
