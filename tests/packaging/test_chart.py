@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ MATRIX: dict[str, dict[str, Any]] = {
         "podDisruptionBudget": {"enabled": True},
         "serviceMonitor": {"enabled": True, "labels": {"release": "p"}},
         "prometheusRule": {"enabled": True, "labels": {"release": "p"}},
+        "dashboard": {"enabled": True, "labels": {"release": "p"}},
     },
 }
 pytestmark = [
@@ -122,6 +124,12 @@ def test_a_changed_configuration_restarts_the_pod() -> None:
         annotations = found["StatefulSet", "msmq"]["spec"]["template"]["metadata"]["annotations"]
         sums.add(annotations["checksum/config"])
     assert len(sums) == 2
+
+
+def test_the_side_car_of_grafana_finds_the_dashboard() -> None:
+    found = rendered(MATRIX["all switches"])["ConfigMap", "msmq-dashboard"]
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert json.loads(found["data"]["msmq-fast.json"])["title"] == "msmq-fast"
 
 
 def test_peers_keep_their_addresses_and_find_the_published_ports() -> None:

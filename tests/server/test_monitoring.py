@@ -1,12 +1,14 @@
-"""The alert rules of contrib/monitoring: their metrics exist, and promtool runs their tests."""
+"""Alert rules and dashboard of contrib/monitoring: their metrics exist, and promtool tests the rules."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import time
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,11 @@ from tests.support.processes.servers import Server, certify, data_directory, unt
 FOLDER = Path(__file__).parents[2] / "contrib" / "monitoring"
 CHART = FOLDER.parent / "helm" / "msmq-fast"
 RULES = FOLDER / "alerts.yml"
+DASHBOARD = FOLDER / "dashboard.json"
+
+
+def dashboard() -> dict[str, Any]:
+    return dict(json.loads(DASHBOARD.read_text(encoding="utf-8")))
 
 
 def scraped(server: Server) -> str:
@@ -59,9 +66,11 @@ def test_conditions_that_an_operator_acts_on_have_metrics(tmp_path: Path) -> Non
     assert value(before, expiry) == pytest.approx(time.time() + 86_400, abs=600)
 
 
-def test_every_metric_of_the_rules_exists_in_a_live_server() -> None:
+def test_every_metric_of_the_rules_and_the_dashboard_exists_in_a_live_server() -> None:
     expressions = re.findall(r"^ +expr: (.+)$", RULES.read_text(encoding="utf-8"), re.MULTILINE)
-    used = {name for text in expressions for name in re.findall(r"\b(?:msmq_fast|windows_msmq)_\w+", text)}
+    shown = [target["expr"] for panel in dashboard()["panels"] for target in panel["targets"]]
+    names = re.findall(r"\b(?:msmq_fast|windows_msmq)_\w+", " ".join(expressions + shown))
+    used = {name.removesuffix("_bucket") for name in names}
     assert len(expressions) == RULES.read_text(encoding="utf-8").count("- alert:")
     assert len(used) >= len(expressions)
     with data_directory() as data:
@@ -74,9 +83,27 @@ def test_every_metric_of_the_rules_exists_in_a_live_server() -> None:
     assert used - set(re.findall(r"^# TYPE (\w+) ", text, re.MULTILINE)) == set()
 
 
-def test_the_chart_has_the_same_rules() -> None:
+def test_the_chart_has_the_same_rules_and_the_same_dashboard() -> None:
     """Helm cannot read files outside the chart."""
     assert (CHART / "files" / "rules.yaml").read_bytes() == RULES.read_bytes()
+    assert (CHART / "files" / "dashboard.json").read_bytes() == DASHBOARD.read_bytes()
+
+
+def test_the_dashboard_works_with_any_data_source_and_explains_its_panels() -> None:
+    found = dashboard()
+    assert [entry["name"] for entry in found["templating"]["list"]] == ["datasource", "instance"]
+    panels = found["panels"]
+    assert len({panel["id"] for panel in panels}) == len({panel["title"] for panel in panels}) == len(panels)
+    for panel in panels:
+        assert panel["title"]
+        assert panel["description"].endswith(".")
+        assert panel["fieldConfig"]["defaults"]["unit"]
+        for target in panel["targets"]:
+            assert (
+                target["datasource"] == panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+            )
+            assert 'instance=~"$instance"' in target["expr"]
+            assert "rate(" not in target["expr"] or "[$__rate_interval]" in target["expr"]
 
 
 def test_each_rule_has_a_firing_case_and_series_of_a_server_that_is_well() -> None:
