@@ -33,6 +33,7 @@ FILES = {
     "bulk": ("runtime", "bulk"),
     "test": ("build", "tools", "runtime", "bulk", "spark", "test"),
     "browser": ("browser",),
+    "fuzz": ("fuzz",),
     "docs": ("docs",),
     "wheel": ("wheel",),
     "lint": ("build", "tools", "runtime", "bulk", "spark", "test", "lint", "docs", "wheel"),

@@ -1,0 +1,29 @@
+"""Requests that schemathesis generates from the OpenAPI document: none makes the server fail."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.processes.servers import Server
+
+pytestmark = [pytest.mark.long(60), pytest.mark.needs(modules=("schemathesis",))]
+
+EXAMPLES = 25  # of each operation
+LEFT_OUT = "server.snapshot"  # it writes wherever the request names a directory
+
+
+def test_no_generated_request_makes_the_server_fail(server: Server) -> None:
+    seed = random.randrange(2**32)
+    command = [
+        *(sys.executable, "-m", "schemathesis.cli", "run"),
+        f"http://{server.host}:{server.port('admin')}/api/v1/openapi.json",
+        *("--checks", "not_a_server_error", "--exclude-operation-id", LEFT_OUT),
+        *("--max-examples", str(EXAMPLES), "--seed", str(seed), "--no-color"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    assert done.returncode == 0, f"seed {seed}\n{done.stdout}{done.stderr}"
+    assert server.ok("queue", "list") is not None
