@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from msmq_fast.console.formats import moment
 from msmq_fast.console.guard import HEADERS
 from tests.support.processes.servers import Server, command, data_directory, until
 
@@ -187,6 +188,36 @@ def test_a_queue_is_created_changed_purged_and_deleted(server: Server, browser: 
     assert server.ok("queue", "show", "life")[0]["messages"] == 0
     assert browser.ask("POST", "/queue/confirm?name=life&action=delete", {}).status == 303
     assert "life" not in browser.ask("GET", "/queues").text.split("deleted.")[-1]
+
+
+def test_queues_show_their_oldest_message_and_rates(server: Server, browser: Browser) -> None:
+    server.ok("queue", "create", "aged")
+    empty = browser.ask("GET", "/queues?filter=aged").text
+    server.ok("send", ".\\private$\\aged", "--body", "a")
+    (row,) = server.ok("peek", ".\\private$\\aged")
+    when = moment(row["arrived_time"])
+    assert when not in empty
+    for path in ("/queues?filter=aged", "/queue?name=aged"):
+        page = browser.ask("GET", path)
+        assert when in page.text
+        assert "/s" in page.text
+
+
+@pytest.mark.parametrize("path", ["/overview", "/queue?name=busy"])
+def test_a_history_is_a_table_of_samples(server: Server, browser: Browser, path: str) -> None:
+    if "busy" in path:
+        server.ok("queue", "create", "busy")
+        server.ok("send", ".\\private$\\busy", "--body", "a")
+
+    def samples() -> list[str]:
+        page = browser.ask("GET", path)
+        return [str(one["data-sample"]) for tag, one in page.tags if tag == "tr" and "data-sample" in one]
+
+    until(lambda: len(samples()) > 0)
+    when, messages, arrivals, removals = samples()[0].split()
+    assert int(when) > 0
+    assert int(messages) >= 1 or path == "/overview"
+    assert min(float(arrivals), float(removals)) >= 0
 
 
 def test_a_large_queue_is_purged_only_with_its_name(server: Server, browser: Browser) -> None:

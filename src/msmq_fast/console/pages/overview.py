@@ -6,6 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
+from msmq_fast.console.pages.history import history
 from msmq_fast.console.visit import Visit
 
 __all__ = ["PAGES"]
@@ -18,7 +19,13 @@ async def _show(visit: Visit) -> web.Response:
     stalled = [one for one in outgoing["items"] if one["stalled"]]
     dead = sum(_messages(one) for one in system["items"] if one["kind"].endswith("deadletter"))
     return await visit.page(
-        "overview.html", "Overview", deepest=deepest, outgoing=outgoing, stalled=stalled, dead=dead
+        "overview.html",
+        "Overview",
+        history=await history(visit),
+        deepest=deepest,
+        outgoing=outgoing,
+        stalled=stalled,
+        dead=dead,
     )
 
 

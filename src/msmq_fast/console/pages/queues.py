@@ -9,6 +9,7 @@ from aiohttp import web
 
 from msmq_fast.admin.api.errors import bad_request, refusal_of
 from msmq_fast.console.formats import count
+from msmq_fast.console.pages.history import history
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
 from msmq_fast.console.visit import Visit
@@ -55,7 +56,8 @@ async def _show(visit: Visit) -> web.Response:
     name = visit.get("name")
     queue = await visit.perform("queues.show", path={"queue": name})
     rights = await visit.perform("queues.rights", path={"queue": name})
-    return await visit.page("queue.html", queue["name"], queue=queue, rights=rights)
+    past = await history(visit, queue["name"])
+    return await visit.page("queue.html", queue["name"], queue=queue, rights=rights, history=past)
 
 
 async def _new(visit: Visit) -> web.Response:

@@ -35,3 +35,36 @@ document.addEventListener("keydown", (event) => {
     }
   }
 });
+
+// Charts of the numbers in the table of a history, oldest first.
+function draw(section) {
+  const rows = [...section.querySelectorAll("tr[data-sample]")].reverse();
+  const samples = rows.map((row) => row.dataset.sample.split(" ").map(Number));
+  const columns = [0, 1, 2, 3].map((index) => samples.map((sample) => sample[index]));
+  const place = section.querySelector(".charts");
+  const colours = getComputedStyle(document.documentElement);
+  const colour = (name) => colours.getPropertyValue(name).trim();
+  const axis = () => ({ stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 } });
+  const chart = (title, data, series) => {
+    const frame = document.createElement("div");
+    frame.className = "chart";
+    place.append(frame);
+    const options = {
+      title,
+      width: Math.max(frame.clientWidth - 26, 200),
+      height: 200,
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
+      scales: { y: { range: (_, least, most) => [0, Math.max(most * 1.1, 1)] } },
+      axes: [axis(), { ...axis(), size: 60 }],
+      series: [{ value: "{HH}:{mm}:{ss}" }, ...series],
+    };
+    new uPlot(options, data, frame);
+  };
+  chart("Messages", [columns[0], columns[1]], [{ label: "Messages", stroke: colour("--accent"), width: 2 }]);
+  chart("Messages per second", [columns[0], columns[2], columns[3]], [
+    { label: "In", stroke: colour("--good"), width: 2 },
+    { label: "Out", stroke: colour("--warn"), width: 2, dash: [6, 4] },
+  ]);
+}
+
+document.querySelectorAll(".history:has(tr[data-sample])").forEach(draw);
