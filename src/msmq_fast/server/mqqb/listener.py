@@ -195,7 +195,10 @@ class MqqbListener(FrontEnd):
 
     def _contested(self, guid: UUID, home: str, other: str) -> None:
         self._refused.refuse(
-            "session", Contest.ANOTHER_ADDRESS.value, f"{other} {guid}, whose home is {home}"
+            "session",
+            Contest.ANOTHER_ADDRESS.value,
+            f"{other} {guid}, whose home is {home}",
+            about=lambda: {"peer": other},
         )
 
     def _is_router(self, address: str, manager: UUID | None) -> bool:
@@ -271,7 +274,8 @@ class MqqbListener(FrontEnd):
             return
         if reason.is_refusal:
             detail = f"{session.peer_address} {session.detail}".rstrip()
-            self._refused.refuse("session", reason.value, detail)
+            peer = {"peer": session.peer_address}
+            self._refused.refuse("session", reason.value, detail, about=lambda: peer)
         else:
             _log.debug("session with %s ended: %s", session.peer_address, reason.value)
 
