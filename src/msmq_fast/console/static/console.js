@@ -45,23 +45,24 @@ function draw(section) {
   const colours = getComputedStyle(document.documentElement);
   const colour = (name) => colours.getPropertyValue(name).trim();
   const axis = () => ({ stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 } });
-  const chart = (title, data, series) => {
-    const frame = document.createElement("div");
-    frame.className = "chart";
-    place.append(frame);
+  const length = Number(place.dataset.length);
+  const frames = [0, 1].map(() => document.createElement("div"));
+  frames.forEach((frame) => (frame.className = "chart"));
+  place.append(...frames);
+  const chart = (frame, title, data, series) => {
     const options = {
       title,
       width: Math.max(frame.clientWidth - 26, 200),
       height: 200,
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
-      scales: { y: { range: (_, least, most) => [0, Math.max(most * 1.1, 1)] } },
+      scales: { x: { range: (_, first, last) => [Math.min(first, last - length), last] }, y: { range: (_, least, most) => [0, Math.max(most * 1.1, 1)] } },
       axes: [axis(), { ...axis(), size: 60 }],
       series: [{ value: "{HH}:{mm}:{ss}" }, ...series],
     };
     new uPlot(options, data, frame);
   };
-  chart("Messages", [columns[0], columns[1]], [{ label: "Messages", stroke: colour("--accent"), width: 2 }]);
-  chart("Messages per second", [columns[0], columns[2], columns[3]], [
+  chart(frames[0], "Messages", [columns[0], columns[1]], [{ label: "Messages", stroke: colour("--accent"), width: 2 }]);
+  chart(frames[1], "Messages per second", [columns[0], columns[2], columns[3]], [
     { label: "In", stroke: colour("--good"), width: 2 },
     { label: "Out", stroke: colour("--warn"), width: 2, dash: [6, 4] },
   ]);
