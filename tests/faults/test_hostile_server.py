@@ -73,9 +73,9 @@ def test_memory_after_a_million_hostile_packets() -> None:
         took = time.monotonic() - began
         print({count: f"{size / MIB:.1f} MiB" for count, size in resident.items()}, f"in {took:.0f} s")
         server.settled()
-        # Measured: 71 MiB, 80 to 82, 81 to 83. The heaps of the allocators and the connection histories of
-        # the witness's queues have reached their size after some 40,000 packets.
-        assert resident[full] - resident[early] < 16 * MIB
+        # Measured: 78 MiB, 96, 97. After some 40,000 packets the heaps of the allocators, the connection
+        # histories of the witness's queues and the rings of limits.metric_queues queues have their full size.
+        assert resident[full] - resident[early] < 24 * MIB
         assert resident[many] - resident[full] < 4 * MIB
         rounds, rest = divmod(many, len(cases))
         expected = totals([case.expected for case in cases * rounds + cases[:rest]])

@@ -75,7 +75,8 @@ def test_a_malformed_packet_is_named_in_the_log(server: Server) -> None:
         stranger.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert stranger.recv(1) == b""
     assert refusals(server) == {"session: malformed packet": 1}
-    assert "malformed packet (127.0.0.1 BaseHeader.VersionNumber is not 0x10)" in server.log.read_text()
+    written = "malformed packet (127.0.0.1 BaseHeader.VersionNumber is not 0x10, peer 127.0.0.1)"
+    assert written in server.log.read_text()
 
 
 def test_connections_beyond_the_limit_are_refused_and_counted(server: Server) -> None:

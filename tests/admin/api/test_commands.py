@@ -45,6 +45,7 @@ WITHOUT = {
     "user token": FILES,
     "audit export": "writes a file from the pages of `audit.list`",
     "backup restore": FILES,
+    "support-bundle": "writes an archive on this machine, from what other calls answer",
     "store compact": FILES,
     "completion": TERMINAL,
     "help": TERMINAL,
