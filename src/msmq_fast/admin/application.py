@@ -1,4 +1,6 @@
-"""The HTTP application of the admin port. Read only; nothing here can change a queue."""
+"""The HTTP application of the admin port: health, metrics and lists. Nothing here can change a queue; the
+management API (`admin/api`) and the console are applications of their own under the same port.
+"""
 
 from __future__ import annotations
 

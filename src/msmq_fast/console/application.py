@@ -94,7 +94,7 @@ class _Console:
             if session is None or caller is None:
                 following = request.path_qs if request.method == "GET" else ""
                 raise web.HTTPSeeOther("/ui/login?" + urlencode({"next": following}))
-            visit = Visit(request, caller, session, self._api, self._renderer)
+            visit = Visit(request, caller.at(request.remote or ""), session, self._api, self._renderer)
             if request.method == "GET":
                 return await page(visit)
             try:

@@ -16,6 +16,7 @@ def test_the_audit_is_listed_and_filtered(server: Server) -> None:
     assert all("audited" in entry["object"] for entry in entries)
     assert entries[0]["number"] > entries[1]["number"]
     assert found["finished"] is True
+    assert {entry["address"] for entry in entries} == {"127.0.0.1"}  # that of the caller, not of the API
     (one,) = ok(server, "GET", "/audit", object="audited", operation=entries[1]["operation"])["items"]
     assert one == entries[1]
     assert ok(server, "GET", "/audit", caller="no such caller")["items"] == []

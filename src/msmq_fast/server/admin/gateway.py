@@ -33,9 +33,10 @@ class _LocalProtocol(AppProtocol):
         service: Service,
         identity: Identity,
         loop: asyncio.AbstractEventLoop,
+        address: str,
         touch: Callable[[], None],
     ) -> None:
-        super().__init__(service, identity, loop)
+        super().__init__(service, identity, loop, address)
         self._touch = touch
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -59,16 +60,17 @@ class _Kept:
 
 
 class AppGateway:
-    """Opens and keeps one connection for each caller; implements `admin.api.gateway.Gateway`.
+    """Opens and keeps one connection for each caller and address; implements `admin.api.gateway.Gateway`.
 
-    A caller is known by its token too, so that a change of its groups takes effect with its next call.
+    A caller is known by its token too, so that a change of its groups takes effect with its next call. The
+    entries of the audit name the address.
     """
 
     def __init__(self, service: Service, loop: asyncio.AbstractEventLoop, touch: Callable[[], None]) -> None:
         self._service = service
         self._loop = loop
         self._touch = touch
-        self._kept: dict[Caller, _Kept] = {}  # the least recently used first
+        self._kept: dict[tuple[Caller, str], _Kept] = {}  # the least recently used first
         self._lock = asyncio.Lock()
         self._sweep: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
@@ -91,10 +93,11 @@ class AppGateway:
         async with self._lock:
             if self._stopped:
                 raise ServiceNotAvailable("the server stops")
-            kept = self._kept.pop(caller, None)
+            key = (caller, caller.token.address)  # two tokens are equal whatever their addresses
+            kept = self._kept.pop(key, None)
             if kept is None or not kept.connection.connected:
                 kept = _Kept(await self._connect(caller), self._loop.time())
-            self._kept[caller] = kept
+            self._kept[key] = kept
             self._drop(lambda one: False)
             if self._sweep is None:
                 self._sweep = self._loop.call_later(_IDLE, self._swept)
@@ -104,7 +107,9 @@ class AppGateway:
         async def dial(ended: Callable[[], None]) -> tuple[Link, dict[str, Any]]:
             link = Link(ended)
             identity = Identity(caller.name, caller.uid, caller.groups)
-            connect(_LocalProtocol(self._service, identity, self._loop, self._touch), link, self._loop)
+            address = caller.token.address
+            protocol = _LocalProtocol(self._service, identity, self._loop, address, self._touch)
+            connect(protocol, link, self._loop)
             hello = {"version": PROTOCOL_VERSION, "client": "management API"}
             return link, await link.request(Frame.HELLO, hello)
 
@@ -117,9 +122,9 @@ class AppGateway:
 
     def _drop(self, old: Callable[[_Kept], bool]) -> None:
         """Close unused connections: those that are old, and the least recently used ones above the limit."""
-        for caller, kept in list(self._kept.items()):
+        for key, kept in list(self._kept.items()):
             if not kept.users and (old(kept) or len(self._kept) > MOST):
-                del self._kept[caller]
+                del self._kept[key]
                 task = self._loop.create_task(kept.connection.close())
                 self._closing.add(task)
                 task.add_done_callback(self._closing.discard)
