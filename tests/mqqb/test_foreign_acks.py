@@ -10,7 +10,7 @@ import pytest
 from msmq_fast.mqqb.hops import Progress
 from msmq_fast.mqqb.peers import Peers
 from msmq_fast.mqqb.session import Session
-from msmq_fast.qm.outgoing.resending import Heard
+from msmq_fast.qm.outgoing.resending import SequenceEvent
 from tests.mqqb.transactional import DEADXACT, JOURNAL, Sender, Sent, asked, sender
 from tests.support.mqqb import wire
 
@@ -63,7 +63,7 @@ def test_an_order_ack_from_elsewhere_removes_nothing(sender: Sender, guid: UUID)
     sender.keep(2)
     order_ack(sender, session(sender, AWAY, guid), second)
     assert sender.queue.messages == 2
-    assert sender.sequences.heard[Heard.FOREIGN] == 1
+    assert sender.sequences.counts[SequenceEvent.FOREIGN] == 1
     sender.order(first)
     assert sender.queue.messages == 1
     sender.order(second)

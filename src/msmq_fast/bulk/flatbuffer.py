@@ -93,7 +93,7 @@ class Table:
 
     def numbers(self, field: int, count: int) -> tuple[int, ...]:
         """Return the first `count` elements of a vector of signed 64-bit numbers."""
-        start, there = self._vector(field, 8)
-        if count > there:
+        start, available = self._vector(field, 8)
+        if count > available:
             raise Malformed("the metadata of an Arrow message is incomplete")
         return struct.unpack_from(f"<{count}q", self._data, start)

@@ -27,7 +27,7 @@ _HOPS = 0x1F
 _TRACED = 0x0100  # BaseHeader.Flags.TR
 
 
-class WayOut(Protocol):
+class TransitQueue(Protocol):
     """An outgoing queue for messages in transit, with the attributes that `Forwarder` uses."""
 
     @property
@@ -39,7 +39,7 @@ class WayOut(Protocol):
         """The next hops of the messages, in the order in which they are tried."""
 
 
-OpenWay = Callable[[FormatName, UUID], WayOut]
+OpenOutgoing = Callable[[FormatName, UUID], TransitQueue]
 """Returns the outgoing queue for a destination and the queue manager that hosts it.
 
 Raises INSUFFICIENT_RESOURCES at the limit of outgoing queues, ILLEGAL_FORMATNAME if the name violates MS-MQMQ
@@ -57,14 +57,14 @@ class Forwarder:
     def __init__(
         self,
         own: UUID,
-        open_way: OpenWay,
+        open_outgoing: OpenOutgoing,
         hop_limit: int = GREATEST_HOP_COUNT,
         trace: Callable[[ParsedMessage], None] | None = None,
         *,
         routes: Callable[[], bool] = lambda: True,
     ) -> None:
         self._own = own.bytes_le
-        self._open_outgoing = open_way
+        self._open_outgoing = open_outgoing
         self._hop_limit = hop_limit
         self._trace = trace
         self._routes = routes
@@ -104,7 +104,7 @@ class Forwarder:
         return ended
 
     def _store(
-        self, receiver: Receiver, name: FormatName, outgoing: WayOut, refuse: Refuse
+        self, receiver: Receiver, name: FormatName, outgoing: TransitQueue, refuse: Refuse
     ) -> CloseReason | None:
         if any(hop.guid.bytes_le == receiver.peer for hop in outgoing.hops):
             return refuse(receiver, Refusal.LOOP)

@@ -265,7 +265,7 @@ class Peers:
             self._decide(claim, now)
             return
 
-        def heard(found: UUID | None, now: float, *, home: bool) -> None:
+        def answered(found: UUID | None, now: float, *, home: bool) -> None:
             answers.waiting -= 1
             if home:
                 answers.home = found == guid
@@ -274,8 +274,8 @@ class Peers:
             if not answers.waiting:
                 self._decide(claim, now)
 
-        ask(self._homes[guid, family], lambda found, now: heard(found, now, home=True), now)
-        ask(address, lambda found, now: heard(found, now, home=False), now)
+        ask(self._homes[guid, family], lambda found, now: answered(found, now, home=True), now)
+        ask(address, lambda found, now: answered(found, now, home=False), now)
 
     def _decide(self, claim: _Claim, now: float) -> None:
         guid, family, address = claim

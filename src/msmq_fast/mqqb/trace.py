@@ -45,8 +45,8 @@ class Reports:
     def sent(self, message: ParsedMessage, address: str) -> None:
         """Report that a message was written to a connection with `address`."""
         hops = message.user_flags & _HOPS
-        way = f"<NEXT HOP>{address}</NEXT HOP>\r\n<HOP COUNT>{hops:02X} </HOP COUNT>\r\n"
-        self._report(message, _target(message) + way)
+        hop = f"<NEXT HOP>{address}</NEXT HOP>\r\n<HOP COUNT>{hops:02X} </HOP COUNT>\r\n"
+        self._report(message, _target(message) + hop)
 
     def _report(self, message: ParsedMessage, body: str) -> None:
         if not message.debug_offset or message.message_class == MessageClass.REPORT:

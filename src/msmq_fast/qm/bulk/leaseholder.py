@@ -131,8 +131,8 @@ class LeaseHolder:
             first = max(chunk.first, start)
             part = chunk.part(first, min(chunk.stop, stop))
             if part:
-                there, numbered = leased(self.queue.core, part, first, self.owner)
-                keys += there
+                found, numbered = leased(self.queue.core, part, first, self.owner)
+                keys += found
                 numbers += numbered
         return keys, numbers
 

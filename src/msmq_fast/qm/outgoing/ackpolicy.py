@@ -109,7 +109,7 @@ class AckPolicy:
             return reason, False, None  # it was refused before, and is kept for an operator
         receipts = self._incoming.receipts
         if receipts is not None and has_envelope(packet):
-            told = role == Role.DESTINATION and self._guarded(
+            acknowledged = role == Role.DESTINATION and self._guarded(
                 lambda: self._receipts(receipts, packet, message, reason, ack_flags)
             )
             if role == Role.DESTINATION:  # its sender keeps copies of accepted messages and of failed streams
@@ -117,7 +117,7 @@ class AckPolicy:
                     AckRequest.JOURNAL_NEGATIVE if message.transactional else 0
                 )
                 ack_flags &= ~int(kept)
-            return reason, told, self._copy_to(role, message, reason, ack_flags, chosen)
+            return reason, acknowledged, self._copy_to(role, message, reason, ack_flags, chosen)
         if role == Role.DESTINATION and ack_flags & AckRequest.FINAL:
             self._tell_sender(packet, reason)
         if role == Role.OUTGOING and reason == MessageClass.ACK_RECEIVE:
@@ -125,9 +125,9 @@ class AckPolicy:
         if role == Role.OUTGOING and reason == MessageClass.NACK_REACH_QUEUE_TIMEOUT:
             reason = self._which_timeout(message)
         own = role == Role.OUTGOING and message.source_machine == self._services.guid
-        told = reason != _SENT and bool(ack_flags & asked_for(reason))
-        told = told and self._guarded(lambda: self._acknowledge(message, reason, own=own))
-        return reason, told, self._copy_to(role, message, reason, ack_flags, chosen)
+        acknowledged = reason != _SENT and bool(ack_flags & asked_for(reason))
+        acknowledged = acknowledged and self._guarded(lambda: self._acknowledge(message, reason, own=own))
+        return reason, acknowledged, self._copy_to(role, message, reason, ack_flags, chosen)
 
     def _guarded(self, step: Callable[[], bool]) -> bool:
         """Returns the result of `step`; False if it raises.
@@ -180,14 +180,14 @@ class AckPolicy:
         acknowledgments, keep a dead letter. Returns whether there was any of these. Call inside a unit.
         """
         message = Message.from_packet(packet)
-        told = bool(message.acknowledge & asked_for(reason)) and self._guarded(
+        acknowledged = bool(message.acknowledge & asked_for(reason)) and self._guarded(
             lambda: self._acknowledge(message, reason)
         )
-        told = (message.transactional and self._tell_sender(packet, reason)) or told
+        acknowledged = (message.transactional and self._tell_sender(packet, reason)) or acknowledged
         if not _is_kept(message, reason):
-            return told
+            return acknowledged
         self.dead_letters[reason] += 1
-        return dead_letter(self._system(DEADLETTER).core, packet, reason) or told
+        return dead_letter(self._system(DEADLETTER).core, packet, reason) or acknowledged
 
     def must_wait(self, packet: bytes, reason: MessageClass) -> bool:
         """Whether a message that this queue manager would refuse must instead stay with the sending queue

@@ -97,8 +97,8 @@ class LoopbackDelivery:
         for target in targets:
             for message in page.messages:
                 # Its time may have been over, or the queue purged, while its packet was read.
-                there = queue.core.positions.state(message.lookup_id) == _AVAILABLE
-                if not there or is_transactional(message.packet) != target.transactional:
+                available = queue.core.positions.state(message.lookup_id) == _AVAILABLE
+                if not available or is_transactional(message.packet) != target.transactional:
                     continue
                 try:
                     taken = self._hand_over(queue, target, message)

@@ -50,7 +50,7 @@ _MOST_ADDRESSES = 16
 """Maximum number of addresses that are remembered for one queue; a peer that moves often keeps the latest."""
 
 
-class Heard(Enum):
+class SequenceEvent(Enum):
     """The names of counters for metrics: of acknowledgments by outcome, and of resend time-outs."""
 
     ORDER_ACK = "OrderAcks"
@@ -86,7 +86,7 @@ class OutgoingSequences:
         self._faults = faults or Faults()
         self._due: Deadlines[QueueCore] = Deadlines()
         self._routes: dict[QueueCore, _Route] = {}
-        self.heard: Counter[Heard] = Counter()
+        self.counts: Counter[SequenceEvent] = Counter()
 
     # ---- the Transactional Ack Wait Timer, one per sequence (AMB-42)
 
@@ -132,7 +132,7 @@ class OutgoingSequences:
         for core in self._due.take(now):
             if core.gone or core.sequence is None or not core.sequence.sent:
                 continue
-            self.heard[Heard.RESEND] += 1
+            self.counts[SequenceEvent.RESEND] += 1
             core.sequence.resend_index = min(core.sequence.resend_index + 1, len(self._ladder) - 1)
             for step in (resent, lambda core: self._start(core, now), resend):
                 try:
@@ -172,7 +172,7 @@ class OutgoingSequences:
         if messenger.manager is not None and messenger.manager == route.manager:
             return True
         if messenger.addresses.isdisjoint(route.addresses):
-            self.heard[Heard.FOREIGN] += 1
+            self.counts[SequenceEvent.FOREIGN] += 1
             _log.debug(
                 "ignored an acknowledgment from %s: its messages were sent to %s",
                 ", ".join(sorted(messenger.addresses)),
@@ -190,9 +190,9 @@ class OutgoingSequences:
             return
         core = order_ack(self._ledger, identifier, ack.sequence_number)
         if core is None:
-            self.heard[Heard.STRAY_ORDER_ACK] += 1
+            self.counts[SequenceEvent.STRAY_ORDER_ACK] += 1
             return
-        self.heard[Heard.ORDER_ACK] += 1
+        self.counts[SequenceEvent.ORDER_ACK] += 1
         self._ledger.writer.on_roll_back(lambda: self._start(core, now))
         self._advanced(core, now)
 
@@ -212,9 +212,9 @@ class OutgoingSequences:
         if ack.source == self._guid and final_ack(
             self._ledger, ack.message_id, identifier, ack.sequence_number, ack.message_class
         ):
-            self.heard[Heard.FINAL_ACK] += 1
+            self.counts[SequenceEvent.FINAL_ACK] += 1
             refused = is_negative(ack.message_class) and not about_receiving(ack.message_class)
             if refused and self._on_rejected is not None:
                 self._on_rejected(ack)
         else:
-            self.heard[Heard.STRAY_FINAL_ACK] += 1
+            self.counts[SequenceEvent.STRAY_FINAL_ACK] += 1

@@ -68,7 +68,7 @@ class QueueChanges:
             self._registry.add(queue)
             self.changed()
         except BaseException:
-            self._remove(queue, told=False)  # the caller rolls the unit back
+            self._remove(queue, announce=False)  # the caller rolls the unit back
             raise
         return queue
 
@@ -85,7 +85,7 @@ class QueueChanges:
     def undo(self, queue: Queue) -> None:
         """Remove a new queue whose record the store rejected."""
         if queue.state is QueueState.EXISTING:
-            self._remove(queue, told=False)
+            self._remove(queue, announce=False)
 
     def write_new(self, queue: Queue) -> None:
         """Write the record of a new queue. The caller registers the queue only afterwards, so that no other
@@ -130,13 +130,13 @@ class QueueChanges:
         self._remove(queue)
         return done
 
-    def _remove(self, queue: Queue, *, told: bool = True) -> None:
+    def _remove(self, queue: Queue, *, announce: bool = True) -> None:
         queue.state = QueueState.DELETING
         if queue.journal is not None:
-            self._remove(queue.journal, told=told)
+            self._remove(queue.journal, announce=announce)
         for subqueue in list(queue.subqueues.values()):
-            self._remove(subqueue, told=told)
-        if told:
+            self._remove(subqueue, announce=announce)
+        if announce:
             self._events.deleted(queue, kinds.kind_of(queue))
         self.removed(queue)
         if queue.part is not None:

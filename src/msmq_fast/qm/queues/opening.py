@@ -27,9 +27,9 @@ def check_name(name: FormatName, access: Access, settings: QueueManagerSettings)
         if access is not Access.SEND:
             raise UnsupportedFormatNameOperation(f"{name} can be opened for sending only")
         if not (settings.multicast if multicast else settings.http):
-            way, switch = ("multicast", "pgm.enabled") if multicast else ("HTTP", "srmp.sending")
+            transport, switch = ("multicast", "pgm.enabled") if multicast else ("HTTP", "srmp.sending")
             raise UnsupportedFormatNameOperation(
-                f"nothing can be sent to {name}: sending by {way} is disabled on this server ({switch})"
+                f"nothing can be sent to {name}: sending by {transport} is disabled on this server ({switch})"
             )
     if name.kind in (NameKind.MACHINE, NameKind.CONNECTOR) and access is Access.SEND:
         raise UnsupportedFormatNameOperation(f"{name} cannot be sent to")

@@ -166,11 +166,11 @@ class RemoteQueues:
         name, parameters = _PORT_METHODS[table.name]
 
         def rebind(results: Any) -> Completion[Binding]:
-            told = results.result
-            if told in (0, port):
+            endpoint = results.result
+            if endpoint in (0, port):
                 return Completion.of(binding)
             binding.close()
-            return Completion.of(Binding(self._environment, table, host, told, credentials))
+            return Completion.of(Binding(self._environment, table, host, endpoint, credentials))
 
         asked: Completion[Any] = binding.call(name, timeout=OPEN_TIMEOUT, **parameters)
         return _kept(asked, binding).then(rebind)

@@ -195,7 +195,7 @@ def _version(qm2qm: Binding) -> Completion[tuple[int, int, int]]:
     """Calls RemoteQmGetVersion, a method that Windows NT and 2000 do not have (QP-206)."""
     version: Completion[tuple[int, int, int]] = Completion()
 
-    def told(done: Completion[Any]) -> None:
+    def on_version(done: Completion[Any]) -> None:
         failure = done.exception()
         if failure is None:
             results = done.result()
@@ -205,7 +205,7 @@ def _version(qm2qm: Binding) -> Completion[tuple[int, int, int]]:
         else:
             version.fail(failure)
 
-    qm2qm.call("get_version", timeout=OPEN_TIMEOUT).add_done_callback(told)
+    qm2qm.call("get_version", timeout=OPEN_TIMEOUT).add_done_callback(on_version)
     return version
 
 

@@ -100,7 +100,7 @@ class Read:
     def begin_with(self, cursor: Completion[int]) -> None:
         """Start the first phase of a read with a cursor, once `cursor` is resolved to the cursor's handle."""
 
-        def there(done: Completion[int]) -> None:
+        def on_cursor(done: Completion[int]) -> None:
             failure = done.exception()
             if self.completion.done:
                 self._over()
@@ -111,7 +111,7 @@ class Read:
                 self._wanted = Wanted(wanted.action, wanted.timeout_ms, done.result())
                 self.begin()
 
-        cursor.add_done_callback(there)
+        cursor.add_done_callback(on_cursor)
 
     def cancel(self, error: MSMQError | None = None) -> bool:
         """Cancels the read. Returns False if it has already ended or its message is being removed."""
@@ -251,9 +251,9 @@ class Cursor:
         self._queue.cursors.pop(self.number, None)
         self._there.add_done_callback(self._forget)
 
-    def _forget(self, there: Completion[int]) -> None:
-        if there.exception() is None and not self._queue.closed:
-            self._queue.session.close_cursor(there.result())
+    def _forget(self, done: Completion[int]) -> None:
+        if done.exception() is None and not self._queue.closed:
+            self._queue.session.close_cursor(done.result())
 
     def _read(self, action: Action, timeout_ms: int | None, gate: Gate | None) -> Read:
         if self._closed:

@@ -50,8 +50,8 @@ def _text(kind: NameKind, suffix: Suffix, value: Any) -> str:
     match kind:
         case NameKind.DIRECT | NameKind.SUBQUEUE:
             # The suffix is part of the text. If the text has none, the suffix field gives it.
-            told = ";" in value or suffix in (Suffix.NONE, Suffix.SUBQUEUE)
-            return f"DIRECT={value}" if told else f"DIRECT={value};{suffix.name}"
+            complete = ";" in value or suffix in (Suffix.NONE, Suffix.SUBQUEUE)
+            return f"DIRECT={value}" if complete else f"DIRECT={value};{suffix.name}"
         case NameKind.PRIVATE:
             name = FormatName(kind, value.Lineage, value.Uniquifier, suffix=suffix)
         case NameKind.DL:

@@ -107,10 +107,10 @@ class TcpTower:
             (bytes((_TCP,)), _PORT.pack(self.port)),
             (bytes((_IP,)), self.address),
         ]
-        told = [_COUNT.pack(len(pieces))]
+        parts = [_COUNT.pack(len(pieces))]
         for left, right in pieces:
-            told += (_COUNT.pack(len(left)), left, _COUNT.pack(len(right)), right)
-        return b"".join(told)
+            parts += (_COUNT.pack(len(left)), left, _COUNT.pack(len(right)), right)
+        return b"".join(parts)
 
 
 def _syntax(floor: Floor) -> SyntaxId:

@@ -28,7 +28,7 @@ from msmq_fast.mqqb.timers import Timers
 from msmq_fast.packet.acks import FinalAck
 from msmq_fast.protocol.classes import MessageClass, name_of
 from msmq_fast.qm.manager import QueueManager
-from msmq_fast.qm.outgoing.resending import Heard, OutgoingSequences
+from msmq_fast.qm.outgoing.resending import OutgoingSequences, SequenceEvent
 from msmq_fast.qm.queues.incoming import IncomingTransfer
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue
@@ -246,9 +246,9 @@ class MqqbListener(FrontEnd):
         acknowledgment is rejected if it matches no outgoing sequence, or does not come from the address to
         which the messages were sent.
         """
-        heard = self.sequences.heard
-        strays = (Heard.STRAY_ORDER_ACK, Heard.STRAY_FINAL_ACK, Heard.FOREIGN)
-        return heard[Heard.RESEND], sum(heard[each] for each in strays)
+        counts = self.sequences.counts
+        strays = (SequenceEvent.STRAY_ORDER_ACK, SequenceEvent.STRAY_FINAL_ACK, SequenceEvent.FOREIGN)
+        return counts[SequenceEvent.RESEND], sum(counts[each] for each in strays)
 
     # -------------------------------------------------------------------------------- connections
 

@@ -54,10 +54,10 @@ def _find(text: str, present: list[tuple[str, str]]) -> Interface:
         if text in (name, address) or (name == "lo" and _is_loopback(text)):
             chosen = address if text == name else text
             return Interface(name, socket.if_nametoindex(name), chosen)
-    there = ", ".join(f"{name} ({address})" for name, address in present)
+    available = ", ".join(f"{name} ({address})" for name, address in present)
     raise ListenError(
         f'pgm.interfaces: "{text}" is neither the name nor the IPv4 address of an interface of this machine; '
-        f"available: {there or 'none'}"
+        f"available: {available or 'none'}"
     )
 
 

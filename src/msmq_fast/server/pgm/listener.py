@@ -146,7 +146,7 @@ class PgmListener(FrontEnd):
                 continue
             multicast = 224 <= destination[0] < 240
             if packet[4] == _NAK:
-                asked = self.sending.heard(packet, source, now, multicast=multicast) or asked
+                asked = self.sending.on_nak(packet, source, now, multicast=multicast) or asked
             key = destination + (packet[:2] if packet[4] == _NAK else packet[2:4])
             receiver = self._receivers.get(key)
             if receiver is not None:

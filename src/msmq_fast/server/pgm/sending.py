@@ -158,7 +158,7 @@ class PgmSending:
 
     # -------------------------------------------------------------------------------- what receivers say
 
-    def heard(self, packet: bytes, source: str, now: float, *, multicast: bool) -> bool:
+    def on_nak(self, packet: bytes, source: str, now: float, *, multicast: bool) -> bool:
         """Handle a packet with a NAK. Return whether the NAK is for a session of this server."""
         found = self._sources.get((packet[2:4], packet[8:14]))
         if found is None:

@@ -167,8 +167,8 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
         day, rules.lookback, rules.now, rules.grace_s, gone=rules.gone, dropped=silver.kept(lake).ends
     )
     history = silver.events(spark, lake)
-    told = bronze.table(spark, lake, "counters")
-    proof = tables.write("gold/coverage", coverage(history, told, wanted))
+    counters = bronze.table(spark, lake, "counters")
+    proof = tables.write("gold/coverage", coverage(history, counters, wanted))
     window = history.where(F.col("day").between(F.lit(wanted.first), F.lit(wanted.last)))
     events = timeline.named(timeline.single(window, proof))
     lives = lifecycle.lifecycle(lifecycle.stations(events))
@@ -186,10 +186,10 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
     tables.write("gold/undelivered", gold.undelivered(own))
     tables.write("gold/duplicates", gold.duplicates(own, events))
     tables.write("gold/poison", gold.poison(own, bronze.table(spark, lake, "messages"), rules.poison_aborts))
-    bases = tables.keep("bases", gold.bases(told, proof))
+    bases = tables.keep("bases", gold.bases(counters, proof))
     once = gold.steps(timeline.single(history, proof))
     tables.write("gold/queue_minute", gold.queue_minute(once, bases, day))
-    compared = gold.counters(gold.steps(history), told, proof, bases, day)
+    compared = gold.counters(gold.steps(history), counters, proof, bases, day)
     tables.write("gold/counters", gold.with_uncounted(compared, history, day))
 
 
@@ -245,8 +245,8 @@ def _line(result: dict[str, Any]) -> str:
     counts = ", ".join(
         f"{result[name]} {name}" for name in COUNTS if result[name] or name in ("sent", "lost")
     )
-    told = "; ".join([_VERDICTS[result["verdict"]], *undelivered(result["undelivered_by"])])
-    return f"{result['day']}: {told} ({counts})"
+    verdict = "; ".join([_VERDICTS[result["verdict"]], *undelivered(result["undelivered_by"])])
+    return f"{result['day']}: {verdict} ({counts})"
 
 
 COMMAND = Command(

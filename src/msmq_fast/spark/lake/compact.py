@@ -94,12 +94,12 @@ def _fold(spark: SparkSession, lake: Lake, name: str, old: list[Batch]) -> int:
     if len(old) < 2:
         return 0
     stage = lake.staging()
-    told = sum(sum(manifest.counted(lake, lake.relative(batch.path)).values()) for batch in old)
+    promised = sum(sum(manifest.counted(lake, lake.relative(batch.path)).values()) for batch in old)
     rows = bronze.read(spark, name, [batch.path for batch in old])
-    if (written := _write(lake, rows, stage, _size(lake, name, old))) != told:
+    if (written := _write(lake, rows, stage, _size(lake, name, old))) != promised:
         raise CommandError(
             Exit.FAILURE,
-            f"{len(old)} batches of bronze/{name} up to {old[-1].path} have {told} rows, and Spark read "
+            f"{len(old)} batches of bronze/{name} up to {old[-1].path} have {promised} rows, and Spark read "
             f"{written} of them: these batches were not changed; run `msmq-lake verify`",
         )
     target = batch_directory(name, old[-1].run, old[-1].number)

@@ -217,10 +217,10 @@ def _told(counters: DataFrame, spans: DataFrame, wanted: Wanted | None) -> DataF
     )
 
 
-def _judged(spans: DataFrame, holes: DataFrame, told: DataFrame, wanted: Wanted | None) -> DataFrame:
+def _judged(spans: DataFrame, holes: DataFrame, counters: DataFrame, wanted: Wanted | None) -> DataFrame:
     from pyspark.sql import functions as F
 
-    rows = spans.join(holes, list(_KEY), "left").join(told, list(_KEY), "full")
+    rows = spans.join(holes, list(_KEY), "left").join(counters, list(_KEY), "full")
     text = F.transform(
         F.slice("ranges", 1, SHOWN),
         lambda r: F.concat_ws("-", r["first"].cast("string"), r["last"].cast("string")),

@@ -81,8 +81,8 @@ def queue_minute(steps: DataFrame, bases: DataFrame, day: date) -> DataFrame:
     )
     running = Window.partitionBy("qm", "queue").orderBy("minute")
     depth = F.sum("change").over(running) + F.coalesce("start", F.lit(0)) + F.coalesce("untold", F.lit(0))
-    there = minutes.join(before, ["qm", "queue"], "left")
-    return there.join(F.broadcast(_untold(steps, bases)), ["qm", "queue"], "left").select(
+    rows = minutes.join(before, ["qm", "queue"], "left")
+    return rows.join(F.broadcast(_untold(steps, bases)), ["qm", "queue"], "left").select(
         "qm", "queue", "minute", "arrived", "received", "expired", "nacked", "bytes", depth.alias("depth_end")
     )
 
@@ -236,7 +236,7 @@ def poison(lifecycle: DataFrame, messages: DataFrame, threshold: int) -> DataFra
     return rows.join(known, "message_id", "left")
 
 
-def bases(told: DataFrame, coverage: DataFrame) -> DataFrame:
+def bases(counters: DataFrame, coverage: DataFrame) -> DataFrame:
     """Returns, for each queue, the point of the feed from which on the changes of the number of messages can
     be added up. The columns are:
 
@@ -252,7 +252,7 @@ def bases(told: DataFrame, coverage: DataFrame) -> DataFrame:
 
     feed = ["qm", "incarnation"]
     proof = coverage.select(*feed, "from_first", "solid_from")
-    rows = told.withColumnRenamed("qm_guid", "qm").join(F.broadcast(proof), feed)
+    rows = counters.withColumnRenamed("qm_guid", "qm").join(F.broadcast(proof), feed)
     known = F.col("from_first") | (F.col("feed_next") >= F.col("solid_from"))
     rows = rows.where(F.coalesce(known, F.lit(False)))
     began = rows.groupBy(*feed, "from_first").agg(
@@ -275,7 +275,7 @@ def bases(told: DataFrame, coverage: DataFrame) -> DataFrame:
 
 
 def counters(
-    steps: DataFrame, told: DataFrame, coverage: DataFrame, bases: DataFrame, day: date
+    steps: DataFrame, counters: DataFrame, coverage: DataFrame, bases: DataFrame, day: date
 ) -> DataFrame:
     """Compares, for each queue, two numbers of messages: `counted`, which the queue manager counted, and
     `computed`, which results from the events up to the same position of the feed.
@@ -288,7 +288,7 @@ def counters(
     place = ["qm", "incarnation", "queue"]
     end = F.lit(datetime.combine(day + timedelta(days=1), datetime.min.time(), UTC))
     proof = coverage.select("qm", "incarnation", "to_seq")
-    rows = told.where(F.col("queue").isNotNull()).withColumnRenamed("qm_guid", "qm")
+    rows = counters.where(F.col("queue").isNotNull()).withColumnRenamed("qm_guid", "qm")
     rows = rows.join(F.broadcast(proof), ["qm", "incarnation"])
     rows = rows.where(F.col("feed_next") - 1 <= F.coalesce("to_seq", F.lit(0)))
     look = F.struct("incarnation", "feed_next", "count", "taken_at")

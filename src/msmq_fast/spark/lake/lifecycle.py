@@ -80,8 +80,8 @@ def _between_managers() -> Column:
     """
     from pyspark.sql import functions as F
 
-    told = F.coalesce(F.col("queue").rlike(INTERNAL_QUEUE), F.lit(False))
-    return told | F.coalesce(F.col("class") == ORDER_ACK, F.lit(False))
+    internal = F.coalesce(F.col("queue").rlike(INTERNAL_QUEUE), F.lit(False))
+    return internal | F.coalesce(F.col("class") == ORDER_ACK, F.lit(False))
 
 
 def _gathered(own: DataFrame) -> DataFrame:
@@ -174,7 +174,7 @@ def _rows(sided: DataFrame) -> DataFrame:
         """Returns the sum of a column over the queues at the destination."""
         return F.coalesce(F.sum(F.when(there_at_last, F.col(name))), F.lit(0))
 
-    def there(name: str) -> Column:
+    def total(name: str) -> Column:
         return F.coalesce(F.sum(F.when(sending, F.col(name))), F.lit(0))
 
     local = F.max(F.col("side") == "local")
@@ -196,8 +196,8 @@ def _rows(sided: DataFrame) -> DataFrame:
         F.max("last_abort").alias("last_abort"),
         F.max("why").alias("why"),
         F.min("first_event").alias("first_event"),
-        there("sent").alias("sent"),
-        there("nacked").alias("sender_nacked"),
+        total("sent").alias("sent"),
+        total("nacked").alias("sender_nacked"),
         here("arrived").alias("arrived"),
         here("received").alias("deliveries"),
         here("aborts").alias("aborts"),

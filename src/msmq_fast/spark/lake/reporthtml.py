@@ -43,7 +43,7 @@ def page(found: dict[str, Any]) -> str:
     plots = "".join(f"<h2>{escape(name)}</h2>{plot}" for name, plot in _plots(found))
     tables = "".join(_section(*section) for section in sections(found))
     missed = [*undelivered(found["undelivered_by"])]
-    short = "".join(f'<p class="verdict undelivered"><b>{escape(told)}.</b></p>' for told in missed)
+    short = "".join(f'<p class="verdict undelivered"><b>{escape(line)}.</b></p>' for line in missed)
     # Green is for a day on which everything was delivered.
     colour = "undelivered" if found["verdict"] == "ok" and missed else found["verdict"]
     return (

@@ -214,7 +214,11 @@ def markdown(found: dict[str, Any]) -> str:
         f"# Message audit of {found['day']}",
         "",
         f"**{VERDICTS[found['verdict']]}** {_plain(explained(found))}",
-        *(line for told in undelivered(found["undelivered_by"]) for line in ("", f"**{_plain(told)}.**")),
+        *(
+            line
+            for sentence in undelivered(found["undelivered_by"])
+            for line in ("", f"**{_plain(sentence)}.**")
+        ),
         "",
         "| " + " | ".join(found["totals"]) + " |",
         "|" + "---|" * len(found["totals"]),

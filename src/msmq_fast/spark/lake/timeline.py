@@ -29,9 +29,9 @@ def single(events: DataFrame, coverage: DataFrame) -> DataFrame:
         return events
     content = ("qm_guid", "feed_seq", "event", "event_time", "message_id", "lookup_id")
     first = F.min("incarnation").over(Window.partitionBy(*content))
-    told = events.where(F.col("qm_guid").isin(restored)).withColumn("first", first)
+    restored_events = events.where(F.col("qm_guid").isin(restored)).withColumn("first", first)
     return events.where(~F.col("qm_guid").isin(restored)).unionByName(
-        told.where(F.col("incarnation") == F.col("first")).drop("first")
+        restored_events.where(F.col("incarnation") == F.col("first")).drop("first")
     )
 
 

@@ -81,10 +81,10 @@ def missing_in_silver(spark: SparkSession, lake: Lake) -> list[str]:
 
     silver.merge(spark, lake)
     known = silver.events(spark, lake).select(*silver.IDENTITY)
-    told = bronze.table(spark, lake, "events")
+    events = bronze.table(spark, lake, "events")
     if (first := silver.kept(lake).first) is not None:
-        told = told.where(F.to_date("event_time") >= F.lit(first))
-    lost = told.join(known, list(silver.IDENTITY), "left_anti").count()
+        events = events.where(F.to_date("event_time") >= F.lit(first))
+    lost = events.join(known, list(silver.IDENTITY), "left_anti").count()
     return [f"{lost} archived events are not in silver"] if lost else []
 
 
@@ -103,9 +103,9 @@ def contradictions(spark: SparkSession, lake: Lake) -> list[str]:
     """
     from pyspark.sql import functions as F
 
-    told = F.xxhash64("event", "event_time", "message_id", "lookup_id")
+    contents = F.xxhash64("event", "event_time", "message_id", "lookup_id")
     rows = bronze.table(spark, lake, "events").groupBy(*silver.IDENTITY)
-    count = rows.agg(F.min(told).alias("low"), F.max(told).alias("high")).where("low <> high").count()
+    count = rows.agg(F.min(contents).alias("low"), F.max(contents).alias("high")).where("low <> high").count()
     return [f"{count} event numbers were archived with different contents"] if count else []
 
 

@@ -101,13 +101,13 @@ class PlainBackend:
         if table not in self._tables:
             return found
         with self._environment.begin(self._tables[table]) as transaction, transaction.cursor() as cursor:
-            there = cursor.set_range(lower) if lower else cursor.first()
-            while there and len(found) < limit:
+            valid = cursor.set_range(lower) if lower else cursor.first()
+            while valid and len(found) < limit:
                 key = bytes(cursor.key())
                 if upper is not None and key >= upper:
                     break
                 found.append((key, bytes(cursor.value())))
-                there = cursor.next()
+                valid = cursor.next()
         return found
 
     def transaction(self) -> int:

@@ -69,7 +69,7 @@ def records(paths: tuple[str, ...]) -> Iterator[Record | CaptureError]:
 
 def segments(found: Iterator[Record | CaptureError]) -> Iterator[Segment | CaptureError]:
     """Yields the segments of the records; and for unreadable records, one error for each distinct reason."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for record in found:
         if isinstance(record, CaptureError):
             yield record
@@ -78,8 +78,8 @@ def segments(found: Iterator[Record | CaptureError]) -> Iterator[Segment | Captu
             segment = segment_of(record)
         except BadRecord as error:
             reason = str(error)
-            if reason not in told and len(told) < 100:
-                told.add(reason)
+            if reason not in reported and len(reported) < 100:
+                reported.add(reason)
                 yield CaptureError(f"packet {record.number} and perhaps others: {reason}")
             continue
         if segment is not None:

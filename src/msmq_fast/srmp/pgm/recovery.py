@@ -18,14 +18,14 @@ class _State(Enum):
 
 
 class _Missing:
-    __slots__ = ("data_retries", "deadline", "heard", "ncf_retries", "queued", "state")
+    __slots__ = ("data_retries", "deadline", "foreign_naks", "ncf_retries", "queued", "state")
 
     def __init__(self, deadline: float) -> None:
         self.state = _State.BACK_OFF
         self.deadline = deadline
         self.ncf_retries = 0
         self.data_retries = 0
-        self.heard = 0
+        self.foreign_naks = 0
         self.queued = False  # there is one entry for it among the timers
 
 
@@ -73,9 +73,9 @@ class Recovery:
         we would repeat our own NAK.
         """
         missing = self._missing.get(sequence)
-        if missing is None or missing.heard >= self._settings.nak_ncf_retries:
+        if missing is None or missing.foreign_naks >= self._settings.nak_ncf_retries:
             return
-        missing.heard += 1
+        missing.foreign_naks += 1
         if missing.state is _State.WAIT_DATA:
             missing.deadline = now + self._settings.nak_data
         else:
