@@ -16,6 +16,7 @@ from aiohttp import web
 
 from msmq_fast.admin.api.api import Api
 from msmq_fast.admin.api.errors import refusal_of
+from msmq_fast.console.forms import is_small
 from msmq_fast.console.guard import HEADERS, is_forged, is_known_host, is_own_origin
 from msmq_fast.console.logons import Logon, LogonRefused, Logons
 from msmq_fast.console.pages import PAGES
@@ -28,7 +29,7 @@ __all__ = ["CONSOLE_PATH", "build_console"]
 
 CONSOLE_PATH: Final = "/ui"
 _TYPES: Final = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
-_MAX_FORM: Final = 8 << 20  # bytes: a message of 4 MiB in a form
+_WITHOUT_SESSION: Final = tuple(f"{CONSOLE_PATH}/{page}" for page in ("login", "logout", "theme"))
 _log = logging.getLogger("msmq_fast.admin")
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -36,7 +37,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 def build_console(api: Api, logons: Logons, sessions: Sessions, names: Collection[str]) -> web.Application:
     """Return the application. `names` are the names of this machine besides localhost, in lower case."""
     console = _Console(api, logons, sessions, names)
-    application = web.Application(middlewares=[console.boundary], client_max_size=_MAX_FORM)
+    application = web.Application(middlewares=[console.boundary])
     routes = application.router
     routes.add_get("/static/{file}", console.static)
     routes.add_get("/login", console.show_login)
@@ -67,6 +68,8 @@ class _Console:
                 )
             elif is_forged(request.method, request.headers):
                 response = self._error(request, 403, "The request comes from a page of another site.")
+            elif request.path in _WITHOUT_SESSION and not is_small(request):
+                response = self._error(request, 413, "The form is too large.")
             else:
                 response = await handler(request)
         except web.HTTPRedirection as redirection:
