@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
+from typing import Final
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -16,7 +17,12 @@ from msmq_fast.admin.view import View
 from msmq_fast.security.callers import Access, CallerRefused, Callers
 from msmq_fast.security.webpages import connection_ends, is_of_another_site, names_this_machine
 
-__all__ = ["build"]
+__all__ = ["MAX_BODY", "build"]
+
+MAX_BODY: Final = 8 << 20
+"""Bytes of a request: a message of 4 MiB in base64, and its properties. aiohttp applies the limit of this
+application to the applications under it, too.
+"""
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -67,7 +73,7 @@ def build(view: View, queue_limit: int, callers: Callers, *, open_metrics: bool 
     async def stats(_: web.Request) -> web.Response:
         return _json(dict(view.stats()))
 
-    application = web.Application(middlewares=[_harden])
+    application = web.Application(middlewares=[_harden], client_max_size=MAX_BODY)
     application.router.add_get("/livez", livez)
     application.router.add_get("/readyz", readyz)
     application.router.add_get("/metrics", guarded(metrics_text, needs_token=not open_metrics))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from msmq_fast.admin.api.errors import Refusal, bad_request
@@ -11,42 +14,64 @@ from msmq_fast.admin.api.errors import Refusal, bad_request
 __all__ = ["Repeats"]
 
 MOST: Final = 1000  # answers that are kept; then the oldest is forgotten
+MOST_BYTES: Final = 16 << 20  # of all kept answers
 _LIFETIME: Final = 86_400.0  # seconds
 _LONGEST: Final = 128  # characters of a key
-_RUNNING: Final = object()
+
+
+@dataclass(slots=True)
+class _Kept:
+    began: float
+    request: bytes  # a digest: the request itself may have megabytes
+    answer: bytes | None = None  # JSON; None while the first request runs
+
+    @property
+    def size(self) -> int:
+        return len(self.answer or b"")
 
 
 class Repeats:
-    """Keeps answers by caller and key, for a day, 1,000 at most."""
+    """Keeps answers by caller and key, for a day: `MOST` answers with `MOST_BYTES` at most."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
-        self._kept: OrderedDict[tuple[str, str], tuple[float, Any, Any]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._bytes = 0
 
     async def run(self, caller: str, key: str, request: Any, perform: Callable[[], Awaitable[Any]]) -> Any:
-        """Return the kept answer, or else that of `perform`, which is kept unless it raises. `request` must
-        equal that of the first request. Raises Refusal: IN_PROGRESS, KEY_REUSED, BAD_REQUEST.
+        """Return the kept answer, or else that of `perform`, which is kept unless it raises. `request` and
+        the answer consist of JSON values; `request` must equal that of the first request. Raises Refusal:
+        IN_PROGRESS, KEY_REUSED, BAD_REQUEST.
         """
         if not 0 < len(key) <= _LONGEST:
             raise bad_request(f"an Idempotency-Key must have 1 to {_LONGEST} characters")
-        now, place = self._monotonic(), (caller, key)
-        while self._kept and next(iter(self._kept.values()))[0] < now - _LIFETIME:
-            self._kept.popitem(last=False)
+        place = (caller, key)
+        digest = hashlib.blake2b(json.dumps(request, sort_keys=True).encode(), digest_size=16).digest()
+        self._forget_old()
         known = self._kept.get(place)
         if known is not None:
-            _, first, answer = known
-            if first != request:
+            if known.request != digest:
                 raise Refusal("KEY_REUSED", "this Idempotency-Key was used for another request")
-            if answer is _RUNNING:
+            if known.answer is None:
                 raise Refusal("IN_PROGRESS", "the first request with this Idempotency-Key is still running")
-            return answer
-        self._kept[place] = (now, request, _RUNNING)
-        if len(self._kept) > MOST:
-            self._kept.popitem(last=False)
+            return json.loads(known.answer)
+        kept = self._kept[place] = _Kept(self._monotonic(), digest)
         try:
             answer = await perform()
         except BaseException:
-            self._kept.pop(place, None)
+            if self._kept.get(place) is kept:
+                del self._kept[place]
             raise
-        self._kept[place] = (now, request, answer)
+        if self._kept.get(place) is kept:  # else it was forgotten meanwhile
+            kept.answer = json.dumps(answer).encode()
+            self._bytes += kept.size
         return answer
+
+    def _forget_old(self) -> None:
+        ends = self._monotonic() - _LIFETIME
+        while self._kept:
+            oldest = next(iter(self._kept.values()))
+            if oldest.began >= ends and len(self._kept) < MOST and self._bytes <= MOST_BYTES:
+                return
+            self._kept.popitem(last=False)
+            self._bytes -= oldest.size

@@ -21,6 +21,7 @@ from msmq_fast.admin.api.openapi import document
 from msmq_fast.admin.api.operation import Download, Operation, version_of
 from msmq_fast.admin.api.operations import OPERATIONS
 from msmq_fast.admin.api.repeats import Repeats
+from msmq_fast.admin.application import MAX_BODY
 from msmq_fast.protocol.text import quoted
 from msmq_fast.security.callers import Caller, Callers
 from msmq_fast.security.webpages import connection_ends
@@ -28,10 +29,9 @@ from msmq_fast.security.webpages import connection_ends
 __all__ = ["API_PATH", "build_api"]
 
 API_PATH: Final = "/api/v1"
-MAX_BODY: Final = 8 << 20  # bytes of a request: a message of 4 MiB in base64, and its properties
-
 MOST: Final = 64  # requests under way
 MOST_OF_ONE: Final = 16  # of one caller
+MOST_BYTES: Final = 64 << 20  # of the bodies of all requests under way
 
 _LOGGED: Final = 200  # characters of a reason in the log
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -42,7 +42,7 @@ _log = logging.getLogger("msmq_fast.admin")
 def build_api(api: Api, callers: Callers, refuse: Callable[[str, str, str], None]) -> web.Application:
     """Return the application. It calls `refuse(what, reason, detail)` for each refused request."""
     router = _Router(api, callers, refuse)
-    application = web.Application(middlewares=[router.boundary], client_max_size=MAX_BODY)
+    application = web.Application(middlewares=[router.boundary])
     application.router.add_get("/openapi.json", router.document)
     for operation in OPERATIONS:
         path = operation.path.replace("}", ":[^/]+}")
@@ -57,6 +57,7 @@ class _Router:
         self._refuse = refuse
         self._repeats = Repeats(time.monotonic)
         self._running: Counter[str] = Counter()  # requests under way, by SID
+        self._bytes = 0  # of their bodies
 
     async def document(self, request: web.Request) -> web.StreamResponse:
         """Return the OpenAPI document."""
@@ -64,15 +65,23 @@ class _Router:
         return _json(document(), 200)
 
     @contextmanager
-    def _admitted(self, caller: Caller) -> Iterator[None]:
-        """Count a request under way. Raises Refusal if there are too many, of all callers or of this one."""
+    def _admitted(self, caller: Caller, size: int) -> Iterator[None]:
+        """Count a request under way, whose body has at most `size` bytes. Raises Refusal if there are too
+        many, of all callers or of this one.
+        """
         sid = str(caller.token.user)
-        if self._running.total() >= MOST or self._running[sid] >= MOST_OF_ONE:
+        if (
+            self._running.total() >= MOST
+            or self._running[sid] >= MOST_OF_ONE
+            or self._bytes + size > MOST_BYTES
+        ):
             raise Refusal("TOO_MANY_REQUESTS", "too many requests are under way: send fewer at a time")
         self._running[sid] += 1
+        self._bytes += size
         try:
             yield
         finally:
+            self._bytes -= size
             self._running[sid] -= 1
             if not self._running[sid]:
                 del self._running[sid]
@@ -107,28 +116,32 @@ class _Router:
         async def handle(request: web.Request) -> web.StreamResponse:
             caller = self._identify(request)
             query = _query(operation, request)
-            body = await _body(request)
-            path = dict(request.match_info)
-
-            async def perform() -> Any:
-                with self._admitted(caller):
-                    return await self._api.perform(
-                        caller,
-                        operation.name,
-                        path=path,
-                        query=query,
-                        body=body,
-                        version=request.headers.get("If-Match") if operation.locked_by else None,
-                    )
-
-            key = request.headers.get("Idempotency-Key") if operation.repeatable else None
-            if key is None:
-                return _answer(operation, await perform())
-            same = (operation.name, path, query, body)
-            answer = await self._repeats.run(str(caller.token.user), key, same, perform)
-            return _answer(operation, answer)
+            with self._admitted(caller, _size(request)):
+                return _answer(operation, await self._run(operation, request, caller, query))
 
         return handle
+
+    async def _run(
+        self, operation: Operation, request: web.Request, caller: Caller, query: dict[str, Any]
+    ) -> Any:
+        body = await _body(request)
+        path = dict(request.match_info)
+
+        async def perform() -> Any:
+            return await self._api.perform(
+                caller,
+                operation.name,
+                path=path,
+                query=query,
+                body=body,
+                version=request.headers.get("If-Match") if operation.locked_by else None,
+            )
+
+        key = request.headers.get("Idempotency-Key") if operation.repeatable else None
+        if key is None:
+            return await perform()
+        same = (operation.name, path, query, body)
+        return await self._repeats.run(str(caller.token.user), key, same, perform)
 
     def _identify(self, request: web.Request) -> Caller:
         ends = connection_ends(request.transport)
@@ -140,6 +153,13 @@ class _Router:
         if refusal.status == 401:
             response.headers["WWW-Authenticate"] = "Bearer"
         return response
+
+
+def _size(request: web.Request) -> int:
+    """Return the greatest size of the body of a request: a chunked one may have MAX_BODY bytes."""
+    if request.content_length is None:
+        return MAX_BODY if request.can_read_body else 0
+    return min(request.content_length, MAX_BODY)
 
 
 def _query(operation: Operation, request: web.Request) -> dict[str, Any]:
