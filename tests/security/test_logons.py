@@ -114,3 +114,24 @@ def test_what_was_long_ago_is_forgotten() -> None:
     for _ in range(4):
         desk.wrong()
     assert desk.right(address=ATTACKER)
+
+
+def test_an_address_that_is_locked_is_known_before_its_secrets_are_verified() -> None:
+    desk = Desk()
+    assert desk.right()
+    for number in range(logons.FREE_IN_ALL):
+        assert not desk.limits.bars(f"other-{number}", ATTACKER)
+        desk.limits.admit(f"other-{number}", ATTACKER, proven=False)
+    assert desk.limits.bars("alice", ATTACKER)
+    assert desk.limits.bars("", ATTACKER)
+    assert not desk.limits.bars("", "10.77.0.1")
+    desk.now += 400
+    assert not desk.limits.bars("alice", ATTACKER)
+
+
+def test_whether_an_account_is_locked_shows_in_no_duration() -> None:
+    desk = Desk()
+    for _ in range(logons.FREE):
+        desk.limits.admit("alice", ATTACKER, proven=False)
+    assert "locked" in (desk.limits.admit("alice", ATTACKER, proven=True) or "")
+    assert not desk.limits.bars("alice", ATTACKER)

@@ -92,6 +92,14 @@ class LogonLimits:
         self.attempted(Logon(account, address, method, refusal))
         return refusal
 
+    def bars(self, account: str, address: str) -> bool:
+        """Whether every log-on of `account` from this address would be refused now by rules 2 and 3, so that
+        a secret which is expensive to verify need not be verified. Locks of rule 1 are not considered: the
+        duration of an attempt would reveal which accounts exist.
+        """
+        group = address_group(address)
+        return (account, group) not in self._known and self._barred(group, self._monotonic()) is not None
+
     def _admit(self, account: str, address: str, *, proven: bool) -> str | None:
         now = self._monotonic()
         group = address_group(address)
@@ -111,8 +119,10 @@ class LogonLimits:
         failures = self._pairs.get(pair)
         if failures is not None and failures.locked_until > now:
             return f"locked for {failures.locked_until - now:.0f} s after {failures.count} failures"
-        if pair in self._known:
-            return None
+        return None if pair in self._known else self._barred(group, now)
+
+    def _barred(self, group: str, now: float) -> str | None:
+        """Return the reason that refuses accounts which have not logged on from the group before."""
         for failures in (self._groups.get(group), self._pairs.get(("", group))):
             if failures is not None and failures.locked_until > now:
                 seconds = failures.locked_until - now

@@ -55,9 +55,11 @@ class ConsoleLogons:
         """Return the log-on of a user of the users file. Raises LogonRefused."""
         user = self._principals.users.find(name)
         line = user.password if user is not None and user.password else self._nobodys_password
-        async with self._turns:
-            matches = await asyncio.to_thread(verify_password, password[:_LONGEST_SECRET], line)
         account = "" if user is None else user.name
+        matches = False
+        if not self._limits.bars(account, address):
+            async with self._turns:
+                matches = await asyncio.to_thread(verify_password, password[:_LONGEST_SECRET], line)
         proven = matches and user is not None and bool(user.password)
         reason = self._limits.admit(account, address, proven=proven)
         if reason is not None or user is None:
