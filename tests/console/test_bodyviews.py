@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+import time
+
 import pytest
 
 from msmq_fast.bodies import encode
-from msmq_fast.console.bodyviews import DECODERS, MOST, hex_lines, preview, suited_decoder, view_body
+from msmq_fast.console.bodyviews import DECODERS, LARGEST, MOST, hex_lines, suited_decoder, view_body
 
 XML = b'<?xml version="1.0"?><order id="7"><item>Bolt</item><empty></empty><rest/></order>'
 
@@ -71,14 +74,6 @@ def test_no_decoder_fails_on_arbitrary_bytes(decoder: str) -> None:
             assert shown.text or shown.error or not body.strip(b"\0")
 
 
-def test_a_preview_is_one_short_line() -> None:
-    assert preview(XML, 0).startswith("<?xml version")
-    assert "\n" not in preview(b"a\nb\n\tc", 0)
-    assert len(preview(b"word " * 1000, 0)) == 200
-    assert preview(b"\x00\xff\x10", 0) == "00 ff 10"
-    assert preview("Grüße".encode("utf-16-le"), 8) == "Grüße"
-
-
 def test_hexadecimal_lines_have_offset_bytes_and_characters() -> None:
     assert list(hex_lines(b"Hello, world!\x00\x01\x02!", 16)) == [
         "00000010  48 65 6c 6c 6f 2c 20 77  6f 72 6c 64 21 00 01 02  Hello, world!...",
@@ -91,3 +86,30 @@ def test_hostile_documents_take_linear_time(text: str) -> None:
     body = b"<a>" + text.encode() * (1_000_000 // len(text))
     shown = view_body(body, 0, "xml")
     assert len(shown.text) <= MOST
+
+
+def hostile_streams(size: int) -> list[bytes]:
+    """BinaryFormatter streams of about `size` bytes that cost much to decode: an array of nulls, of strings,
+    and of arrays within arrays.
+    """
+    head = b"\0" + struct.pack("<4i", 1, -1, 1, 0)
+    nulls, strings, arrays = size - 30, size // 6 - 10, size // 9 - 10
+    return [
+        head + b"\x10" + struct.pack("<2i", 1, nulls) + b"\x0a" * nulls + b"\x0b",
+        head
+        + b"\x10"
+        + struct.pack("<2i", 1, strings)
+        + b"".join(b"\x06" + struct.pack("<i", number + 2) + b"\0" for number in range(strings))
+        + b"\x0b",
+        head + b"".join(b"\x10" + struct.pack("<2i", number, 1) for number in range(1, arrays)) + b"\x0a\x0b",
+    ]
+
+
+@pytest.mark.parametrize("size", [LARGEST, 4 << 20])
+def test_a_hostile_stream_costs_little(size: int) -> None:
+    for body in hostile_streams(size):
+        began = time.thread_time()
+        shown = view_body(body, 0)
+        assert shown.decoder == "hex"
+        assert shown.notes[0].startswith("shown in hexadecimal")
+        assert time.thread_time() - began < 1.5

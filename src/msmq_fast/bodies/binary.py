@@ -59,13 +59,13 @@ _FINE_NOTE: Final = "times were cut to microseconds"
 _DATE_NOTE: Final = "times outside of the years 1 to 9999 are left as ticks"
 
 
-def decode(body: bytes) -> tuple[Any, list[str]]:
-    """Return (value of a stream, notes on lossy conversions).
+def decode(body: bytes, most: int = MAX_VALUES) -> tuple[Any, list[str]]:
+    """Return (value of a stream, notes on lossy conversions). `most` bounds the members and elements.
 
     Raises BodyError if the bytes are not a BinaryFormatter stream, are truncated or damaged, or exceed one of
     the bounds.
     """
-    values = _Values(body)
+    values = _Values(body, most)
     try:
         values.run()
     except Opaque:
@@ -103,8 +103,9 @@ class _Moment(NamedTuple):
 class _Values(Walk):
     """The objects of a stream by identifier. Objects within objects are stored as references."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, most: int) -> None:
         super().__init__(data)
+        self._most = most
         self.objects: dict[int, Any] = {}
         self._owners: list[_Object | _Array] = []
         self._count = 0
@@ -172,8 +173,8 @@ class _Values(Walk):
 
     def _spend(self, count: int) -> None:
         self._count += count
-        if self._count > MAX_VALUES:
-            raise BodyError(f"the stream has more than {MAX_VALUES} values")
+        if self._count > self._most:
+            raise BodyError(f"the stream has more than {self._most} values")
 
 
 def _primitive(primitive: int, data: bytes) -> Any:

@@ -20,13 +20,19 @@ from msmq_fast.bodies import json as json_bodies
 from msmq_fast.bodies import text as texts
 from msmq_fast.bodies.framing import framing
 from msmq_fast.bodies.kind import body_kind
+from msmq_fast.bodies.preview import is_readable
 
-__all__ = ["DECODERS", "HEX_PAGE", "BodyView", "hex_lines", "preview", "suited_decoder", "view_body"]
+__all__ = ["DECODERS", "HEX_PAGE", "BodyView", "hex_lines", "suited_decoder", "view_body"]
 
 MOST: Final = 256 << 10
 """Characters of a view; the rest is left out, with a note."""
 HEX_PAGE: Final = 8 << 10
 """Bytes of a page of the hexadecimal view."""
+LARGEST: Final = 1 << 20
+"""Bytes of a body that is shown as a tree or as indented JSON. A stranger may have sent it: a stream of 4 MiB
+takes ten seconds to decode.
+"""
+_MOST_VALUES: Final = 100_000  # of a tree
 _DEEPEST: Final = 60  # levels of a tree
 _INDENT: Final = "  "
 
@@ -75,12 +81,19 @@ def _xml(body: bytes, _: int | None) -> _Decoded:
 
 
 def _json(body: bytes, body_type: int | None) -> _Decoded:
+    _check_size(body)
     return json.dumps(json_bodies.decode(body, body_type), ensure_ascii=False, indent=2), ()
 
 
 def _net_binary(body: bytes, _: int | None) -> _Decoded:
-    value, notes = binary.decode(body)
+    _check_size(body)
+    value, notes = binary.decode(body, _MOST_VALUES)
     return "\n".join(_tree(value)), tuple(notes)
+
+
+def _check_size(body: bytes) -> None:
+    if len(body) > LARGEST:
+        raise BodyError(f"a body of more than {LARGEST} bytes is not decoded here: download it")
 
 
 def _net_framing(body: bytes, _: int | None) -> _Decoded:
@@ -142,17 +155,7 @@ def suited_decoder(body: bytes, body_type: int | None) -> str:
     kind = body_kind(body, body_type)
     if kind in _SUITED:
         return _SUITED[kind]
-    return "utf-8" if _is_readable(body) else "hex"
-
-
-def _is_readable(body: bytes) -> bool:
-    try:
-        found = body[:4096].decode("utf-8")
-    except UnicodeDecodeError as error:
-        if len(body) <= 4096 or error.start < 4090:
-            return False
-        found = body[: error.start].decode("utf-8")
-    return all(character.isprintable() or character in "\r\n\t" for character in found)
+    return "utf-8" if is_readable(body) else "hex"
 
 
 def view_body(body: bytes, body_type: int | None, decoder: str = "") -> BodyView:
@@ -171,24 +174,6 @@ def view_body(body: bytes, body_type: int | None, decoder: str = "") -> BodyView
     if len(text) > MOST:
         notes = (*notes, f"the first {MOST} of {len(text)} characters; download the body to see all of it")
     return BodyView(chosen, kind, text[:MOST], notes)
-
-
-def preview(body: bytes, body_type: int | None, most: int = 200) -> str:
-    """Return the beginning of a body in one line of at most `most` characters."""
-    if not body:
-        return ""
-    # Enough for any encoding and for indentation that is collapsed; decoding all of 4 MiB would be slow.
-    kind = body_kind(body, body_type)
-    if kind in ("xml", "json", "binary", "net_framing"):
-        found = (
-            _utf16(body[: most * 16], None)[0] if body[1:2] == b"\0" else _utf8(body[: most * 16], None)[0]
-        )
-        readable = kind in ("xml", "json") or _is_readable(body[: most * 4])
-        text = found if readable else " ".join(f"{byte:02x}" for byte in body[: most // 3])
-    else:
-        text = view_body(body[:MOST] if kind != "net_binary" else body, body_type).text[: most * 16]
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def hex_lines(data: bytes, offset: int) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msmq_fast.admin.api.errors import bad_request
 from msmq_fast.admin.api.operation import QUEUE, Call, Operation, Parameter
 from msmq_fast.admin.api.schema import array, flag, number, of, record, text
-from msmq_fast.client.bodytext import body_text
+from msmq_fast.bodies.preview import preview
 from msmq_fast.client.exchange import Filter
 from msmq_fast.client.message import ReceivedMessage, parse_message_id
 from msmq_fast.client.queue import Queue
@@ -107,7 +107,7 @@ async def _look(queue: Queue, lookup_id: int) -> ReceivedMessage | None:
 def _row(message: ReceivedMessage) -> dict[str, Any]:
     row: dict[str, Any] = {**message.to_json()}
     del row["body_b64"], row["extension_b64"]
-    return row | {"preview": body_text(message)[:_PREVIEW]}
+    return row | {"preview": preview(bytes(message.body), message.body_type, _PREVIEW)}
 
 
 async def _show(call: Call) -> dict[str, Any]:

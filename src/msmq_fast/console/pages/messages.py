@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64decode
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from aiohttp import web
@@ -10,13 +12,18 @@ from aiohttp import web
 from msmq_fast.admin.api.errors import bad_request
 from msmq_fast.bodies import BodyError
 from msmq_fast.bodies.headers import extension_headers
-from msmq_fast.console.bodyviews import DECODERS, hex_lines, view_body
+from msmq_fast.console.bodyviews import DECODERS, BodyView, hex_lines, view_body
 from msmq_fast.console.pages.batches import DEAD_LETTERS
 from msmq_fast.console.visit import Visit
 
 __all__ = ["PAGES", "browse"]
 
 _MOST_EXTENSION = 8 << 10  # bytes that are shown in hexadecimal
+_MOST_HEADERS = 256 << 10  # bytes of an extension that are read as headers
+
+# Bodies are decoded outside of the event loop: strangers send them. One thread is enough, since the threads
+# would wait for each other.
+_DECODERS = ThreadPoolExecutor(1, "console-bodies")
 
 
 async def browse(visit: Visit, queue: str) -> dict[str, Any]:
@@ -49,12 +56,9 @@ async def _message(visit: Visit) -> dict[str, Any]:
 async def _show(visit: Visit) -> web.Response:
     message = await _message(visit)
     body, extension = b64decode(message["body_b64"]), b64decode(message["extension_b64"])
-    view = view_body(body, message["body_type"], visit.get("decoder"))
-    headers, trouble = {}, ""
-    try:
-        headers = extension_headers(extension)
-    except BodyError as error:
-        trouble = str(error)
+    view, headers, trouble = await asyncio.get_running_loop().run_in_executor(
+        _DECODERS, _decode, body, message["body_type"], extension, visit.get("decoder")
+    )
     return await visit.page(
         "message.html",
         message["label"] or "Message without a label",
@@ -67,6 +71,19 @@ async def _show(visit: Visit) -> web.Response:
         trouble=trouble,
         extension="\n".join(hex_lines(extension[:_MOST_EXTENSION], 0)),
     )
+
+
+def _decode(
+    body: bytes, body_type: int, extension: bytes, decoder: str
+) -> tuple[BodyView, dict[str, str], str]:
+    """Return (view of the body, headers in the extension, why there are none)."""
+    view = view_body(body, body_type, decoder)
+    if len(extension) > _MOST_HEADERS:
+        return view, {}, f"an extension of more than {_MOST_HEADERS} bytes is not read as headers"
+    try:
+        return view, extension_headers(extension), ""
+    except BodyError as error:
+        return view, {}, str(error)
 
 
 async def _download(visit: Visit) -> web.Response:
