@@ -13,6 +13,7 @@ from msmq_fast._native.ledgerbase cimport (
     COUNT_LIMIT,
     ENQUEUED,
     ENQUEUED_PENDING,
+    EVENT_PURGED,
     EVERY_STATE,
     MACHINE_QUOTA,
     OWNER_STORE,
@@ -31,7 +32,7 @@ from msmq_fast._native.positions cimport (
     Slot,
 )
 from msmq_fast._native.queue cimport QueueCore
-from msmq_fast._native.queuebase cimport describe, effective_priority, family_bytes, log_changed, mark_dead_letter
+from msmq_fast._native.queuebase cimport Received, describe, effective_priority, family_bytes, log_changed, mark_dead_letter
 from msmq_fast._native.record cimport SEQUENCE_MASK, NumberedPosition
 
 
@@ -285,6 +286,24 @@ def withdraw(QueueCore core not None, list keys not None, int event) -> int:
     if withdrawal._keys:
         ledger.writer.notify(withdrawal, 0)
     return taken
+
+
+def discard(QueueCore core not None, list messages not None) -> list:
+    """Removes those of `messages`, as they were read from the queue, that are available, with the current unit and with the side effects
+    of a purge. Returns the removed ones.
+
+    If the unit fails, Ledger.reap deletes recoverable messages later.
+    """
+    cdef Slot* slot = NULL
+    cdef Received message
+    cdef list removed = []
+    assert in_unit(core.ledger.writer), "call inside a unit"
+    for message in messages:
+        slot = core.positions.find(message.lookup_id)
+        if slot != NULL and slot.state == STATE_AVAILABLE and core._take_out(slot, EVENT_PURGED, message.packet) == 0:
+            removed.append(message)
+    core.ledger.removals.watch()
+    return removed
 
 
 cdef class Identifiers:

@@ -15,7 +15,8 @@ from msmq_fast._native.undo cimport Undoable
 cdef class QueueRemoval(QueueBase):
     """The layer of a queue that removes messages. QueueCore (queue.pxd) completes it."""
     cdef int _erase(self, Slot* slot, int event) except -1
-    cdef int _take_out(self, Slot* slot, int event) except -1
+    # `packet`: that of the message, if the caller has read it.
+    cdef int _take_out(self, Slot* slot, int event, bytes packet=*) except -1
     cdef int _postpone(self, Slot* slot, int event, int reason) except -1
     # Deletes the stored record of a received message, inside a unit, with the side effects. Returns True if the content was moved.
     # `reason`: it was received, or rejected by its application.

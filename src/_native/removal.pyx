@@ -235,23 +235,25 @@ cdef class QueueRemoval(QueueBase):
         ledger.writer.keep_unit()
         return 0
 
-    cdef int _take_out(self, Slot* slot, int event) except -1:
+    cdef int _take_out(self, Slot* slot, int event, bytes packet=None) except -1:
         """Like `_erase`, but inside the caller's unit, which must call `removals.watch()`. Returns 1 if the message stays because its
         packet cannot be read (`packet_of`), otherwise 0.
+
+        Without `packet`, a message whose packet is not in memory can be deleted from the store after the unit (`_postpone`).
         """
         cdef LedgerBase ledger = self.ledger
         cdef bint recoverable = slot.flags & FLAG_RECOVERABLE, moved = False
         cdef uint64_t key = slot.key
         cdef int reason = reason_of(self, event)
-        cdef bytes packet
         assert has_slot(self.positions, slot), "a slot pointer was used after a change of its list"
         if slot.ack_flags or self.journal is not None:
             if slot.ack_flags & flags_for(self.role, reason) or (self.journal is not None and reason == REASON_RECEIVED):
-                if slot.body == NULL and reason & REASON_NEGATIVE:
-                    return self._postpone(slot, event, reason)
-                packet = packet_of(self, slot)  # read now: a reader learns of the removal when this unit is durable
                 if packet is None:
-                    return 1
+                    if slot.body == NULL and reason & REASON_NEGATIVE:
+                        return self._postpone(slot, event, reason)
+                    packet = packet_of(self, slot)  # read now: a reader learns of the removal when this unit is durable
+                    if packet is None:
+                        return 1
                 moved = apply_side_effects(ledger, self.ordinal, self.role, self.journal, slot, packet, reason)
                 slot = self.positions.find(key)
         note_latency(self, slot, reason)

@@ -37,7 +37,7 @@ CHANGING = {
     Frame.PURGE, Frame.PAUSE_OUTGOING, Frame.RESUME_OUTGOING, Frame.PURGE_OUTGOING, Frame.PUT_DIRECTORY,
     Frame.DELETE_DIRECTORY, Frame.RELOCATE, Frame.RESUBMIT, Frame.OPEN_IMPORT, Frame.IMPORT, Frame.END_JOB,
     Frame.END_TRANSACTION, Frame.CREATE_CERTIFICATE, Frame.ADD_CERTIFICATE, Frame.REMOVE_CERTIFICATE,
-    Frame.TELL_KEYS, Frame.KICK_OUTGOING, Frame.END_SESSION,
+    Frame.TELL_KEYS, Frame.KICK_OUTGOING, Frame.END_SESSION, Frame.REMOVE,
 }  # fmt: skip
 """Requests of operators that change something."""
 
@@ -125,6 +125,7 @@ def steps(tmp_path: Path, session: int) -> Iterator[tuple[str, tuple[str, ...], 
     grant = ("acl", "grant", "made", "--user", "uid:77", "--right", "send")
     yield "change permissions", grant, "change permissions"
     yield "purge", ("queue", "purge", "made"), "receive"
+    yield "remove messages", ("queue", "purge", "target", "--limit", "1"), "receive"
     yield "import messages", ("import", file, "--queue", "made"), "import messages"
     yield "copy messages+end job", ("queue", "copy", "made", "target"), "peek"
     yield "move messages", ("queue", "move", "made", "target"), "receive"
@@ -132,6 +133,8 @@ def steps(tmp_path: Path, session: int) -> Iterator[tuple[str, tuple[str, ...], 
     yield "delete queue", ("queue", "delete", "made"), "delete"
     yield "kick outgoing queue", ("outgoing", "kick", FAR), "kick the outgoing"
     yield "pause outgoing queue", ("outgoing", "pause", FAR), "pause the outgoing"
+    removal = ("outgoing", "purge", FAR, "--priority", "7")
+    yield "remove messages", removal, "remove messages from the outgoing"
     yield "purge", ("outgoing", "purge", FAR), "purge the outgoing"
     yield "resume outgoing queue", ("outgoing", "resume", FAR), "resume the outgoing"
     yield "kick outgoing queue", ("outgoing", "kick", FAR), "kick the outgoing"

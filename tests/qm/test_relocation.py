@@ -19,7 +19,8 @@ from msmq_fast.packet import Message
 from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.protocol import errors
 from msmq_fast.qm.operator.importing import Entry, Import
-from msmq_fast.qm.operator.relocation import Outcome, relocate
+from msmq_fast.qm.operator.outcome import Outcome
+from msmq_fast.qm.operator.relocation import relocate
 from msmq_fast.qm.queues.browse import BATCH_BYTES, SEQUENCE_MASK, Selection, Stretch, browse
 from msmq_fast.security.sid import sid
 from msmq_fast.store.completion import Completion

@@ -1,6 +1,4 @@
-"""The parts that `queue move`, `queue copy` and `dlq` share: the selection of messages, and the loop over
-batches.
-"""
+"""The parts that commands on many messages share: the selection of messages, and the loop over batches."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from msmq_fast.cli.messageid import correlation_id, message_id
 from msmq_fast.cli.session import exit_of
 from msmq_fast.client.exchange import Done, Filter
 from msmq_fast.protocol.classes import parse_class
@@ -23,8 +22,10 @@ from msmq_fast.terminal.values import duration, number
 __all__ = ["BATCH", "Run", "add_filter", "message_filter"]
 
 BATCH = 1000  # messages of one request
-_DONE = {"move": "moved", "copy": "copied", "resubmit": "resubmitted"}
+_DONE = {"move": "moved", "copy": "copied", "resubmit": "resubmitted", "purge": "purged"}
 _REASONS = 10  # lines about what stays
+_NAMED = 5  # lookup ids in such a line
+_MOST_IDS = 10_000  # the application protocol takes no more
 
 
 def _class(text: str) -> int:
@@ -65,25 +66,53 @@ def add_filter(parser: Parser) -> None:
     )
     parser.add_former(older, "--older")
     parser.add_former(newer, "--newer")
+    group.add_argument(
+        "--lookup-id",
+        dest="lookup_ids",
+        type=number(0, 2**64 - 1),
+        action="append",
+        metavar="N",
+        help="only the message with this lookup id, as `peek` prints it; several options select several",
+    )
+    group.add_argument(
+        "--id",
+        type=message_id,
+        metavar="ID",
+        help="only the message with this identifier, as `send` prints it",
+    )
+    group.add_argument(
+        "--correlation-id",
+        type=correlation_id,
+        metavar="ID",
+        help="only answers to, and acknowledgments of, the message with this identifier",
+    )
+    group.add_argument("--priority", type=number(0, 7), metavar="N", help="only messages of this priority")
     group.add_argument("--limit", type=number(1, 2**63), metavar="N", help="at most N messages")
 
 
 def message_filter(arguments: argparse.Namespace, now: float) -> Filter:
-    """Return the filter for --label, --class, --older-than and --newer-than at the time `now` (Unix
-    seconds).
+    """Return the filter for the options of `add_filter` at the time `now` (Unix seconds). Raises CommandError
+    for too many lookup ids.
     """
+    lookup_ids = arguments.lookup_ids
+    if lookup_ids is not None and len(lookup_ids) > _MOST_IDS:
+        raise CommandError(Exit.USAGE, f"--lookup-id may be given at most {_MOST_IDS} times")
     return Filter(
         arguments.label,
         arguments.message_class,
         None if arguments.newer is None else max(0, int((now - arguments.newer) * 1e6)),
         None if arguments.older is None else max(0, int((now - arguments.older) * 1e6)),
+        arguments.id,
+        arguments.correlation_id,
+        arguments.priority,
+        None if lookup_ids is None else tuple(lookup_ids),
     )
 
 
 class Run:
-    """One run of a command that moves, copies or sends messages, batch by batch, until no message is left or
-    --limit is reached. `show` prints the totals and, for each reason, how many messages were left in the
-    queue.
+    """One run of a command that moves, copies, removes or sends messages, batch by batch, until no message is
+    left or --limit is reached. `show` prints the totals and, for each reason, how many messages were left in
+    the queue.
     """
 
     def __init__(self, title: str, arguments: argparse.Namespace, total: int) -> None:
@@ -92,6 +121,7 @@ class Run:
         self._left: int | None = arguments.limit
         self._size = 0
         self._refusals: Counter[str] = Counter()
+        self._stay: dict[str, list[int]] = {}  # some lookup ids, by reason
         self._problem: MSMQError | None = None
         self.progress = Progress(title, total if self._left is None else min(total, self._left))
 
@@ -117,6 +147,8 @@ class Run:
             after, upto = done.next, done.upto
             self._size += done.size
             self._refusals.update(done.refusals)
+            for one in done.refused:
+                self._stay.setdefault(str(one.error), []).extend(one.lookup_ids[: _NAMED + 1])
             self.progress.add(done.count)
             if self._left is not None:
                 self._left -= done.count
@@ -133,10 +165,21 @@ class Run:
             "refused": self._refusals.total(),
             "seconds": round(self.progress.seconds, 3),
         }
+        if getattr(self._arguments, "dry_run", False):
+            summary["dry_run"] = True
         show(summary, self._arguments.form)
         for reason, count in self._refusals.most_common(_REASONS):
-            print(f"msmq-fast {self._arguments.command}: {count} stay: {reason}", file=sys.stderr)
+            line = f"msmq-fast {self._arguments.command}: {count} stay: {reason}{self._named(reason)}"
+            print(line, file=sys.stderr)
         if self._problem is not None:
             text = f"not complete; run the same command again to continue: {self._problem}"
             raise CommandError(exit_of(self._problem), text)
         return Exit.REFUSED if self._refusals else Exit.OK
+
+    def _named(self, reason: str) -> str:
+        """Return the lookup ids that stay for a reason, in words; empty if the command did not select any."""
+        if self._arguments.lookup_ids is None or reason not in self._stay:
+            return ""
+        shown = self._stay[reason]
+        more = ", …" if len(shown) > _NAMED else ""
+        return f" (lookup id {', '.join(map(str, shown[:_NAMED]))}{more})"

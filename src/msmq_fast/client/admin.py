@@ -51,7 +51,7 @@ class Admin:
 
     @property
     def messages(self) -> MessageAdmin:
-        """Requests that browse, move, copy, resubmit and import messages in batches."""
+        """Requests that browse, move, copy, remove, resubmit and import messages in batches."""
         from msmq_fast.client.exchange import MessageAdmin
 
         return MessageAdmin(self._link)

@@ -1,4 +1,4 @@
-"""Batch operations of operators on many messages: list, move, copy, send again, import.
+"""Batch operations of operators on many messages: list, move, copy, remove, send again, import.
 
 One call handles one batch and returns the position that it reached; pass this position to the next call. The
 changes of one batch are stored together or not at all. See `connection.admin.messages`.
@@ -12,6 +12,7 @@ from typing import Any
 from msmq_fast.client.queue import Queue
 from msmq_fast.client.subject import Subject
 from msmq_fast.client.transport import Requester
+from msmq_fast.protocol.errors import MSMQError, error
 from msmq_fast.protocol.frames import Frame
 
 
@@ -73,12 +74,26 @@ class Page:
     locked: int  # messages that a reader has locked, which are not shown, in the whole queue
     messages: list[Stored]
 
+    @classmethod
+    def from_wire(cls, reply: dict[str, Any]) -> Page:
+        """Return the page that a reply of the application protocol describes."""
+        messages = [Stored(*fields) for fields in reply["messages"]]
+        return cls(reply["next"], reply["upto"], reply["finished"], reply["locked"], messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Messages that stay in their queue for the same reason, `error`."""
+
+    error: MSMQError
+    lookup_ids: tuple[int, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
     """The result of one batch. `count` and `size` are the number and the size of the messages that were
-    moved, copied or sent again. `refusals` maps each reason to the number of messages that stay for
-    that reason.
+    moved, copied, removed or sent again. `refusals` maps each reason to the number of messages that stay for
+    that reason; `refused` names these messages.
     """
 
     next: int
@@ -87,6 +102,7 @@ class Done:
     count: int
     size: int
     refusals: dict[str, int] = field(default_factory=dict)
+    refused: tuple[Refused, ...] = ()
 
     @classmethod
     def from_wire(cls, reply: dict[str, Any]) -> Done:
@@ -98,6 +114,7 @@ class Done:
             reply["count"],
             reply["bytes"],
             reply["refusals"],
+            tuple(Refused(error(code, detail), tuple(ids)) for code, detail, ids in reply.get("refused", ())),
         )
 
 
@@ -115,8 +132,7 @@ class MessageAdmin(Subject):
         AccessDenied, QueueDeleted.
         """
         reply = await queue.request(Frame.BROWSE, wanted.to_wire(), after, upto, limit)
-        messages = [Stored(*fields) for fields in reply["messages"]]
-        return Page(reply["next"], reply["upto"], reply["finished"], reply["locked"], messages)
+        return Page.from_wire(reply)
 
     async def move(
         self,
@@ -173,6 +189,50 @@ class MessageAdmin(Subject):
         """
         reply = await dead_letters.request(Frame.RESUBMIT, wanted.to_wire(), after, upto, limit)
         return Done.from_wire(reply)
+
+    async def remove(
+        self,
+        queue: Queue,
+        wanted: Filter = EVERYTHING,
+        after: int = 0,
+        upto: int = 0,
+        limit: int = 1000,
+        *,
+        dry_run: bool = False,
+    ) -> Done:
+        """Remove the next batch of messages from a queue that is open for receiving, as `Queue.purge` does
+        with all of them: senders that asked for it get a negative acknowledgment. With `dry_run`, return what
+        would be removed, and change nothing.
+
+        If `wanted` has lookup ids, `refused` names those that were not removed, each with the reason.
+        """
+        fields = [wanted.to_wire(), after, upto, limit, dry_run]
+        return Done.from_wire(await queue.request(Frame.REMOVE, *fields))
+
+    async def browse_outgoing(
+        self, name: str, wanted: Filter = EVERYTHING, after: int = 0, upto: int = 0, limit: int = 1000
+    ) -> Page:
+        """Return the next messages of an outgoing queue, as `browse` does for an open queue. Raises
+        QueueNotFound, AccessDenied.
+        """
+        fields = [name, wanted.to_wire(), after, upto, limit]
+        return Page.from_wire(await self._link.request(Frame.BROWSE, fields))
+
+    async def remove_outgoing(
+        self,
+        name: str,
+        wanted: Filter = EVERYTHING,
+        after: int = 0,
+        upto: int = 0,
+        limit: int = 1000,
+        *,
+        dry_run: bool = False,
+    ) -> Done:
+        """Remove the next batch of messages of an outgoing queue, as `remove` does for an open queue.
+        Messages that are being sent stay. Raises QueueNotFound, AccessDenied.
+        """
+        fields = [name, wanted.to_wire(), after, upto, limit, dry_run]
+        return Done.from_wire(await self._link.request(Frame.REMOVE, fields))
 
     async def open_import(self, job: bytes, *, anew: bool = False) -> Import:
         """Begin or continue the import that `job` (16 bytes) identifies; `anew` discards the progress of an

@@ -98,6 +98,47 @@ class MessageAdmin(Wrapper[_exchange.MessageAdmin]):
         """
         return run(self._inner.resubmit(unwrap(dead_letters), wanted, after, upto, limit))
 
+    def remove(
+        self,
+        queue: Queue,
+        wanted: Filter = EVERYTHING,
+        after: int = 0,
+        upto: int = 0,
+        limit: int = 1000,
+        *,
+        dry_run: bool = False,
+    ) -> Done:
+        """Remove the next batch of messages from a queue that is open for receiving, as `Queue.purge` does
+        with all of them: senders that asked for it get a negative acknowledgment. With `dry_run`, return what
+        would be removed, and change nothing.
+
+        If `wanted` has lookup ids, `refused` names those that were not removed, each with the reason.
+        """
+        return run(self._inner.remove(unwrap(queue), wanted, after, upto, limit, dry_run=dry_run))
+
+    def browse_outgoing(
+        self, name: str, wanted: Filter = EVERYTHING, after: int = 0, upto: int = 0, limit: int = 1000
+    ) -> Page:
+        """Return the next messages of an outgoing queue, as `browse` does for an open queue. Raises
+        QueueNotFound, AccessDenied.
+        """
+        return run(self._inner.browse_outgoing(name, wanted, after, upto, limit))
+
+    def remove_outgoing(
+        self,
+        name: str,
+        wanted: Filter = EVERYTHING,
+        after: int = 0,
+        upto: int = 0,
+        limit: int = 1000,
+        *,
+        dry_run: bool = False,
+    ) -> Done:
+        """Remove the next batch of messages of an outgoing queue, as `remove` does for an open queue.
+        Messages that are being sent stay. Raises QueueNotFound, AccessDenied.
+        """
+        return run(self._inner.remove_outgoing(name, wanted, after, upto, limit, dry_run=dry_run))
+
     def open_import(self, job: bytes, *, anew: bool = False) -> Import:
         """Begin or continue the import that `job` (16 bytes) identifies; `anew` discards the progress of an
         earlier attempt.
@@ -278,7 +319,7 @@ class Admin(Wrapper[_admin.Admin]):
 
     @property
     def messages(self) -> MessageAdmin:
-        """Requests that browse, move, copy, resubmit and import messages in batches."""
+        """Requests that browse, move, copy, remove, resubmit and import messages in batches."""
         return MessageAdmin(self._inner.messages)
 
     @property

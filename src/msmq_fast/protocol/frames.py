@@ -93,6 +93,7 @@ class Frame(IntEnum):
     OPEN_IMPORT = 0x53
     IMPORT = 0x54
     END_JOB = 0x55
+    REMOVE = 0x56
     BEGIN = 0x60
     COMMIT = 0x61
     ABORT = 0x62

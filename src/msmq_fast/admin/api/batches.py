@@ -1,16 +1,19 @@
-"""Operations that send messages, and that move, copy or resubmit many messages by a filter in one call."""
+"""Operations that send messages, and that move, copy, remove or resubmit selected messages in one call."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Final
 
-from msmq_fast.admin.api.errors import bad_request
+from msmq_fast.admin.api.errors import bad_request, code_of
 from msmq_fast.admin.api.messages import FILTER, LOOKUP_ID, wanted
-from msmq_fast.admin.api.operation import QUEUE, Call, Download, Operation
-from msmq_fast.admin.api.schema import decoded, flag, number, record, text
-from msmq_fast.client.exchange import Done
+from msmq_fast.admin.api.operation import OUTGOING, QUEUE, Call, Download, Operation, Parameter
+from msmq_fast.admin.api.schema import array, decoded, flag, number, record, text
+from msmq_fast.client.exchange import Done, Filter
 from msmq_fast.client.message import Message
 from msmq_fast.client.transaction import SINGLE_MESSAGE
+from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.protocol.frames import INFINITE, LONG_LIVED, MAX_LABEL, MAX_MESSAGE, MAX_PRIORITY, Access
 from msmq_fast.protocol.properties import Delivery
 
@@ -18,6 +21,7 @@ __all__ = ["OPERATIONS"]
 
 _MOST: Final = 1_000_000  # messages of one call
 _BATCH: Final = 1000
+_NAMED: Final = 10_000  # lookup ids of one reason in an answer
 
 _FIELDS: Final = {
     **FILTER,
@@ -34,7 +38,7 @@ class _Totals:
         self.left: int = body["limit"]
         self.after, self.upto, self.finished = 0, 0, False
         self.count = self.size = 0
-        self.refusals: dict[str, int] = {}
+        self._refused: dict[str, tuple[MSMQError, list[int]]] = {}
 
     @property
     def going(self) -> bool:
@@ -45,15 +49,23 @@ class _Totals:
         self.count += done.count
         self.size += done.size
         self.left -= done.count
-        for reason, count in done.refusals.items():
-            self.refusals[reason] = self.refusals.get(reason, 0) + count
+        for one in done.refused:
+            _, lookup_ids = self._refused.setdefault(str(one.error), (one.error, []))
+            lookup_ids += one.lookup_ids
 
     def answer(self, *, dry_run: bool) -> dict[str, Any]:
-        refused = [{"reason": reason, "count": count} for reason, count in self.refusals.items()]
         return {
             "count": self.count,
             "bytes": self.size,
-            "refused": refused,
+            "refused": [
+                {
+                    "code": code_of(error),
+                    "reason": error.detail or str(error),
+                    "count": len(lookup_ids),
+                    "lookup_ids": lookup_ids[:_NAMED],
+                }
+                for error, lookup_ids in self._refused.values()
+            ],
             "finished": self.finished,
             "dry_run": dry_run,
         }
@@ -111,6 +123,48 @@ async def _resubmit(call: Call) -> dict[str, Any]:
     return totals.answer(dry_run=False)
 
 
+async def _remove(call: Call) -> dict[str, Any]:
+    async with call.client.open(call.path["queue"], Access.RECEIVE) as queue:
+
+        async def batch(wanted: Filter, after: int, upto: int, limit: int, dry_run: bool) -> Done:
+            return await call.client.admin.messages.remove(queue, wanted, after, upto, limit, dry_run=dry_run)
+
+        return await _removed(call, batch)
+
+
+async def _remove_outgoing(call: Call) -> dict[str, Any]:
+    async def batch(wanted: Filter, after: int, upto: int, limit: int, dry_run: bool) -> Done:
+        return await call.client.admin.messages.remove_outgoing(
+            call.path["name"], wanted, after, upto, limit, dry_run=dry_run
+        )
+
+    return await _removed(call, batch)
+
+
+_Remove = Callable[[Filter, int, int, int, bool], Awaitable[Done]]
+
+
+async def _removed(call: Call, batch: _Remove) -> dict[str, Any]:
+    body = call.body
+    if not any(name in body for name in FILTER):
+        raise bad_request(f"select messages by {', '.join(FILTER)}; to remove all of them, purge the queue")
+    totals, chosen = _Totals(body), wanted(body)
+    while totals.going:
+        totals.add(await batch(chosen, totals.after, totals.upto, min(totals.left, _BATCH), body["dry_run"]))
+    return totals.answer(dry_run=body["dry_run"])
+
+
+async def _remove_one(call: Call) -> dict[str, Any]:
+    lookup_id, dry_run = call.path["lookup_id"], call.query["dry_run"]
+    async with call.client.open(call.path["queue"], Access.RECEIVE) as queue:
+        done = await call.client.admin.messages.remove(
+            queue, Filter(lookup_ids=(lookup_id,)), dry_run=dry_run
+        )
+    if not done.count:
+        raise done.refused[0].error
+    return {"removed": lookup_id, "bytes": done.size, "dry_run": dry_run}
+
+
 async def _send(call: Call) -> dict[str, Any]:
     body = call.body
     if "body" in body and "body_b64" in body:
@@ -147,11 +201,19 @@ async def _body(call: Call) -> Download:
 _DONE: Final = record(
     "BatchResult",
     {
-        "count": number("messages that were moved, copied or sent; with `dry_run`: selected"),
+        "count": number("messages that were moved, copied, removed or sent; with `dry_run`: that would be"),
         "bytes": number("size of their packets", most=2**63),
         "refused": {
             "type": "array",
-            "items": record("Refused", {"reason": text(), "count": number()}),
+            "items": record(
+                "Refused",
+                {
+                    "code": text("code of the error"),
+                    "reason": text("the error in words"),
+                    "count": number("messages that stay for this reason"),
+                    "lookup_ids": array(number(most=2**64 - 1), f"the first {_NAMED} of them"),
+                },
+            ),
             "description": "messages that stay, by reason",
         },
         "finished": flag("all selected messages were handled; false: `limit` was reached"),
@@ -174,6 +236,11 @@ def _batch(verb: str, summary: str, handler: Any, cli: str, body: dict[str, Any]
         body=record(f"{verb.title()}Messages", body, *needed),
     )
 
+
+_REMOVAL: Final = (
+    "The body must select messages by at least one property. Senders that asked for it get a negative "
+    "acknowledgment. `refused` names the lookup ids of the selection that were not removed."
+)
 
 OPERATIONS: Final = [
     _batch(
@@ -198,6 +265,42 @@ OPERATIONS: Final = [
         _resubmit,
         "dlq resubmit",
         {**_FIELDS},
+    ),
+    Operation(
+        "messages.remove",
+        "DELETE",
+        "/queues/{queue}/messages/{lookup_id}",
+        "Remove one message",
+        _remove_one,
+        record(
+            "RemovedMessage",
+            {
+                "removed": number("lookup id of the message", most=2**64 - 1),
+                "bytes": number("size of its packet"),
+                "dry_run": flag("whether nothing was changed"),
+            },
+        ),
+        verb="queue purge",
+        about="Its sender gets a negative acknowledgment if it asked for one.",
+        path_parameters=(QUEUE, LOOKUP_ID),
+        parameters=(Parameter("dry_run", flag("tell what would happen, and change nothing", default=False)),),
+    ),
+    replace(
+        _batch("remove", "Remove the selected messages", _remove, "queue purge", {**_FIELDS}),
+        name="messages.remove_selected",
+        about=_REMOVAL,
+    ),
+    Operation(
+        "outgoing.remove_selected",
+        "POST",
+        "/outgoing/{name}/messages/remove",
+        "Remove the selected messages of an outgoing queue",
+        _remove_outgoing,
+        _DONE,
+        verb="outgoing purge",
+        about=_REMOVAL,
+        path_parameters=(OUTGOING,),
+        body=record("RemoveOutgoingMessages", {**_FIELDS}),
     ),
     Operation(
         "messages.send",

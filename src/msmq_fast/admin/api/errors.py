@@ -7,7 +7,7 @@ from typing import Any, Final
 from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.security.callers import CallerRefused
 
-__all__ = ["STATUS", "Refusal", "bad_request", "refusal_of"]
+__all__ = ["STATUS", "Refusal", "bad_request", "code_of", "refusal_of"]
 
 STATUS: Final = {
     "BAD_REQUEST": 400,
@@ -22,7 +22,7 @@ STATUS: Final = {
     "METHOD_NOT_ALLOWED": 405,
     "QUEUE_EXISTS": 409,
     "SHARING_VIOLATION": 409,
-    "MESSAGE_LOCKED": 409,
+    "MESSAGE_LOCKED_UNDER_TRANSACTION": 409,
     "MESSAGE_ALREADY_RECEIVED": 409,
     "TRANSACTION_SEQUENCE": 409,
     "IN_PROGRESS": 409,
@@ -63,6 +63,12 @@ def bad_request(text: str) -> Refusal:
     return Refusal("BAD_REQUEST", text)
 
 
+def code_of(error: MSMQError) -> str:
+    """Return the code of the API for an error of the queue manager."""
+    code = error.name.removeprefix(_PREFIX)
+    return "FAILED" if code == "MQ_ERROR" else code
+
+
 def refusal_of(error: Exception) -> Refusal | None:
     """Return the refusal that reports an expected exception; None for any other exception."""
     match error:
@@ -71,8 +77,7 @@ def refusal_of(error: Exception) -> Refusal | None:
         case CallerRefused():
             return Refusal(error.code, str(error))
         case MSMQError():
-            code = error.name.removeprefix(_PREFIX)
-            return Refusal("FAILED" if code == "MQ_ERROR" else code, error.detail or str(error))
+            return Refusal(code_of(error), error.detail or str(error))
         case TimeoutError():
             return Refusal("TIMED_OUT", "the queue manager did not answer in time")
     return None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from msmq_fast.client.connection import Connection
     from msmq_fast.security.callers import Caller
 
-__all__ = ["QUEUE", "Call", "Download", "Handler", "Operation", "Parameter", "version_of"]
+__all__ = ["OUTGOING", "QUEUE", "Call", "Download", "Handler", "Operation", "Parameter", "version_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,14 @@ QUEUE: Final = Parameter(
     "queue",
     text(
         r"path or format name of a queue: `.\private$\orders`, short `orders`; `orders;journal`, "
-        "`orders;later` (a subqueue), `;deadletter`. Percent-encode it",
+        r"`orders;later` (a subqueue), `.\system$;deadletter`. Percent-encode it",
         least=1,
         most=1024,
     ),
+)
+
+OUTGOING: Final = Parameter(
+    "name", text("format name of the destination, percent-encoded", least=1, most=1024)
 )
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmq_fast.admin.api.operation import Call, Operation, Parameter
+from msmq_fast.admin.api.operation import OUTGOING, Call, Operation, Parameter
 from msmq_fast.admin.api.queues import LIMIT, OFFSET, PAGE, page_of
 from msmq_fast.admin.api.schema import array, number, of, record, text
 from msmq_fast.protocol.resources import OutgoingQueueInfo
 
 __all__ = ["OPERATIONS"]
-
-_NAME: Final = Parameter("name", text("format name of the destination, percent-encoded", least=1, most=1024))
 
 
 async def _list(call: Call) -> dict[str, Any]:
@@ -62,7 +60,7 @@ def _change(verb: str, summary: str, handler: Any, answer: dict[str, Any]) -> Op
         handler,
         record(f"Outgoing{verb.title()}", answer),
         verb=f"outgoing {verb}",
-        path_parameters=(_NAME,),
+        path_parameters=(OUTGOING,),
     )
 
 
@@ -97,7 +95,7 @@ OPERATIONS: Final = [
         _show,
         of(OutgoingQueueInfo),
         verb="outgoing show",
-        path_parameters=(_NAME,),
+        path_parameters=(OUTGOING,),
     ),
     _change("pause", "Stop sending from an outgoing queue", _pause, {"paused": text()}),
     _change("resume", "Send from a paused outgoing queue again", _resume, {"resumed": text()}),
@@ -110,7 +108,7 @@ OPERATIONS: Final = [
         of(OutgoingQueueInfo),
         verb="outgoing kick",
         about="The answer is the state at the start of the attempt.",
-        path_parameters=(_NAME,),
+        path_parameters=(OUTGOING,),
     ),
     _change("purge", "Delete the messages that wait", _purge, {"purged": number(), "name": text()}),
     Operation(
@@ -121,6 +119,6 @@ OPERATIONS: Final = [
         _delete,
         record("OutgoingDeleted", {"deleted": text()}),
         verb="outgoing delete",
-        path_parameters=(_NAME,),
+        path_parameters=(OUTGOING,),
     ),
 ]

@@ -209,7 +209,8 @@ def _seen(session: Session, queue: Queue) -> dict[str, Any]:
     return _shown(session, queue)
 
 
-def _outgoing(manager: QueueManager, name: str) -> OutgoingQueue:
+def outgoing_queue(manager: QueueManager, name: str) -> OutgoingQueue:
+    """Return an outgoing queue. Raises QueueNotFound."""
     queue = manager.find(name)
     if not isinstance(queue, OutgoingQueue):
         raise QueueNotFound(f"{name} is a queue of this computer, not an outgoing queue")
@@ -217,7 +218,7 @@ def _outgoing(manager: QueueManager, name: str) -> OutgoingQueue:
 
 
 def _administered(session: Session, name: str, operation: str) -> OutgoingQueue:
-    queue = _outgoing(session.manager, name)
+    queue = outgoing_queue(session.manager, name)
     session.manager.guard.administer(session.token, f"{operation} the outgoing queue {queue.name}")
     return queue
 
@@ -229,7 +230,7 @@ def _list_outgoing(session: Session, request_id: int, payload: memoryview) -> No
 
 def _show_outgoing(session: Session, request_id: int, payload: memoryview) -> None:
     (name,) = arguments(payload, _NAME)
-    session.reply(request_id, _seen(session, _outgoing(session.manager, name)))
+    session.reply(request_id, _seen(session, outgoing_queue(session.manager, name)))
 
 
 def _pause_outgoing(session: Session, request_id: int, payload: memoryview) -> None:

@@ -1,10 +1,11 @@
-"""Requests that list, move, copy, send again and import messages in batches (section 8 of the protocol)."""
+"""Requests on many messages: list, move, copy, remove, send again, import (section 8 of the protocol)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.app.arguments import Field, arguments
+from msmq_fast.app.handlers.administration import outgoing_queue
 from msmq_fast.app.sending import SendTarget
 from msmq_fast.app.session import Handler, Session
 from msmq_fast.protocol.errors import (
@@ -16,7 +17,9 @@ from msmq_fast.protocol.errors import (
 from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.operator.importing import Entry, Import
 from msmq_fast.qm.operator.jobs import Progress, check_job
-from msmq_fast.qm.operator.relocation import Outcome, relocate
+from msmq_fast.qm.operator.outcome import Outcome
+from msmq_fast.qm.operator.relocation import relocate
+from msmq_fast.qm.operator.removal import remove
 from msmq_fast.qm.queues.browse import (
     EVER,
     MAX_LOOKUP_IDS,
@@ -37,6 +40,7 @@ _MAX_PATTERN: Final = 249  # characters, as a label
 _NO_ID: Final = bytes(20)  # the length of message identifiers
 _U64: Final = 0xFFFF_FFFF_FFFF_FFFF
 _HANDLE = Field("handle", int)
+_QUEUE = Field("queue", int, str)  # a handle, or the name of an outgoing queue
 _FILTER = Field("filter", dict, default={})
 _AFTER = Field("after", int, maximum=SEQUENCE_MASK, default=0)
 _UPTO = Field("upto", int, maximum=SEQUENCE_MASK, default=0)
@@ -97,8 +101,12 @@ def _locked(queue: Queue) -> int:
 
 
 def _browse(session: Session, request_id: int, payload: memoryview) -> None:
-    number, given, after, upto, limit = arguments(payload, _HANDLE, _FILTER, _AFTER, _UPTO, _LIMIT)
-    queue = session.handle(number).reader().queue
+    source, given, after, upto, limit = arguments(payload, _QUEUE, _FILTER, _AFTER, _UPTO, _LIMIT)
+    if isinstance(source, str):
+        queue: Queue = outgoing_queue(session.manager, source)
+        session.manager.guard.read(session.token, queue)
+    else:
+        queue = session.handle(source).reader().queue
     stretch = _stretch(session, given, after, upto, limit)
 
     def answer(page: Page) -> dict[str, Any]:
@@ -124,6 +132,7 @@ def _answer(outcome: Outcome, stretch: Stretch) -> dict[str, Any]:
         "count": outcome.count,
         "bytes": outcome.size,
         "refusals": outcome.refusals,
+        "refused": [[code, detail, ids] for (code, detail), ids in outcome.refused.items()],
     }
 
 
@@ -188,6 +197,34 @@ def _resubmit(session: Session, request_id: int, payload: memoryview) -> None:
     key, names = ("resubmit", reader.queue.ordinal), ("resubmit messages", reader.queue.name)
     session.audited_page(key, names, done, lambda outcome: (outcome.count, outcome.finished), first=not after)
     session.when(request_id, done, lambda outcome: _answer(outcome, stretch))
+
+
+def _remove(session: Session, request_id: int, payload: memoryview) -> None:
+    given, wanted, after, upto, limit, dry_run = arguments(
+        payload, _QUEUE, _FILTER, _AFTER, _UPTO, _LIMIT, Field("dry run", bool, default=False)
+    )
+    queue = _source(session, given)
+    stretch = _stretch(session, wanted, after, upto, limit)
+    done = remove(session.manager.store, queue, stretch, dry_run=dry_run)
+    if not dry_run:
+        key, names = ("remove", queue.ordinal), ("remove messages", queue.name)
+        session.audited_page(
+            key, names, done, lambda outcome: (outcome.count, outcome.finished), first=not after
+        )
+    session.when(request_id, done, lambda outcome: _answer(outcome, stretch))
+
+
+def _source(session: Session, given: int | str) -> Queue:
+    """Return the queue from which messages are removed."""
+    if isinstance(given, str):
+        queue = outgoing_queue(session.manager, given)
+        operation = f"remove messages from the outgoing queue {queue.name}"
+        session.manager.guard.administer(session.token, operation)
+        return queue
+    reader = session.handle(given).reader()
+    if not reader.access.receives:
+        raise UnsupportedAccessMode("the queue is not open for receiving")
+    return reader.queue
 
 
 def _open_import(session: Session, request_id: int, payload: memoryview) -> None:
@@ -261,6 +298,7 @@ HANDLERS: dict[int, Handler] = {
     Frame.BROWSE: _browse,
     Frame.RELOCATE: _relocate,
     Frame.RESUBMIT: _resubmit,
+    Frame.REMOVE: _remove,
     Frame.OPEN_IMPORT: _open_import,
     Frame.IMPORT: _import,
     Frame.END_JOB: _end_job,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import time
 from typing import Any
 
 from msmq_fast.cli.confirm import add_yes, asks, confirm
+from msmq_fast.cli.removal import add_dry_run, remove_selected, selects
 from msmq_fast.cli.session import add_client, connected
+from msmq_fast.cli.transfer import add_filter, message_filter
 from msmq_fast.cli.watching import add_watch, watchable
 from msmq_fast.client.connection import Connection
+from msmq_fast.client.exchange import Done
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.terminal.commands import Command, Example, Group, members
 from msmq_fast.terminal.output import Form, show, show_table
@@ -37,6 +41,8 @@ def _add_list(parser: Parser) -> None:
 
 
 def _add_purge(parser: Parser) -> None:
+    add_filter(parser)
+    add_dry_run(parser, "tell what would be deleted, and delete nothing")
     add_yes(parser)
     _add_name(parser)
 
@@ -74,12 +80,25 @@ async def _kick(connection: Connection, arguments: argparse.Namespace) -> int:
 
 
 async def _purge(connection: Connection, arguments: argparse.Namespace) -> int:
+    if selects(arguments):
+        return await _purge_selected(connection, arguments)
     if asks(arguments):
         queue = (await connection.admin.outgoing.get(arguments.name)).as_map()
         confirm(f"purge {queue['name']}", queue["messages"])
     purged = await connection.admin.outgoing.purge(arguments.name)
     show({"purged": purged, "name": arguments.name}, arguments.form)
     return Exit.OK
+
+
+async def _purge_selected(connection: Connection, arguments: argparse.Namespace) -> int:
+    name, wanted = arguments.name, message_filter(arguments, time.time())
+    total = (await connection.admin.outgoing.get(name)).messages
+
+    async def remove(after: int, upto: int, limit: int, dry_run: bool) -> Done:
+        messages = connection.admin.messages
+        return await messages.remove_outgoing(name, wanted, after, upto, limit, dry_run=dry_run)
+
+    return await remove_selected(arguments, name, total, remove)
 
 
 async def _delete(connection: Connection, arguments: argparse.Namespace) -> int:
@@ -158,9 +177,14 @@ COMMAND = Group(
         Command(
             name="purge",
             help="delete the messages of an outgoing queue",
+            description="""Deletes all messages that wait, or those that the options select. Selected messages
+                that are being sent stay.""",
             run=connected(_purge),
             add_arguments=_add_purge,
-            examples=(Example(_NAME, "the number of deleted messages"),),
+            examples=(
+                Example(_NAME, "the number of deleted messages"),
+                Example(f"{_NAME} --older-than 2d --dry-run", "how many wait for two days"),
+            ),
         ),
         Command(
             name="delete",

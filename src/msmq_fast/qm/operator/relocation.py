@@ -7,7 +7,6 @@ unit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 from msmq_fast._native.operations import is_transactional, place, withdraw
@@ -16,6 +15,7 @@ from msmq_fast._native.queue import TAKEN
 from msmq_fast._native.queuebase import Received
 from msmq_fast.protocol.errors import InvalidParameter, MSMQError, TransactionUsage
 from msmq_fast.qm.handles.handle import refusal
+from msmq_fast.qm.operator.outcome import Outcome
 from msmq_fast.qm.queues.browse import Page, Stretch, browse
 from msmq_fast.qm.queues.protection import check_kept
 from msmq_fast.qm.queues.queue import Queue, QueueKind
@@ -24,23 +24,6 @@ from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import EventKind
 
 _AVAILABLE: Final = int(PositionState.STATE_AVAILABLE)
-
-
-@dataclass(slots=True)
-class Outcome:
-    """The outcome of one batch: how many messages were moved or copied, and how many were refused, by
-    reason.
-    """
-
-    next: int
-    finished: bool
-    count: int = 0
-    size: int = 0  # bytes of their packets
-    refusals: dict[str, int] = field(default_factory=dict)
-
-    def refuse(self, reason: str) -> None:
-        """Count one message that stays in its queue, with the reason."""
-        self.refusals[reason] = self.refusals.get(reason, 0) + 1
 
 
 def check_target(source: Queue, target: Queue) -> None:

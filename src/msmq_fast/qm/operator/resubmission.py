@@ -17,7 +17,8 @@ from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.handles.handle import OpenQueue, refusal
 from msmq_fast.qm.handles.opener import Opener
-from msmq_fast.qm.operator.relocation import Outcome, wrong_kind
+from msmq_fast.qm.operator.outcome import Outcome
+from msmq_fast.qm.operator.relocation import wrong_kind
 from msmq_fast.qm.queues.browse import Page, Stretch, browse
 from msmq_fast.qm.queues.protection import check_kept
 from msmq_fast.qm.queues.queue import Queue, QueueKind
@@ -64,8 +65,11 @@ class Resubmission:
                             continue
                         try:
                             self._send(targets.of(message), message)
-                        except (MSMQError, ValueError) as error:
-                            outcome.refuse(str(error))
+                        except MSMQError as error:
+                            outcome.refuse(error, message.lookup_id)
+                            continue
+                        except ValueError as error:
+                            outcome.refuse(MSMQError(str(error)), message.lookup_id)
                             continue
                         sent.append(message.lookup_id)
                         outcome.count += 1

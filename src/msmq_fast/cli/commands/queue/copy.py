@@ -63,7 +63,7 @@ def _job(arguments: argparse.Namespace, connection: Connection) -> bytes:
     """Return the identifier by which a copy is resumed. It is the same for equal arguments, so that repeating
     an interrupted command resumes its copy.
     """
-    words = (
+    words: tuple[object, ...] = (
         str(connection.guid),
         arguments.source.casefold(),
         arguments.target.casefold(),
@@ -72,6 +72,9 @@ def _job(arguments: argparse.Namespace, connection: Connection) -> bytes:
         arguments.older,
         arguments.newer,
     )
+    chosen = (arguments.id, arguments.correlation_id, arguments.priority, arguments.lookup_ids)
+    if any(one is not None for one in chosen):  # others keep the identifier of earlier versions
+        words += chosen
     return hashlib.sha256(repr(words).encode()).digest()[:16]
 
 
