@@ -6,7 +6,6 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import pytest
 from aiohttp import ClientSession, UnixConnector, web
@@ -14,7 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from msmq_fast.admin.application import build
 from msmq_fast.admin.view import Histogram, Labelled
-from msmq_fast.protocol.resources import ConnectionAttempt, OutgoingQueueInfo, QueueInfo, ReaderInfo
+from msmq_fast.protocol.resources import ConnectionAttempt, OutgoingQueueInfo, QueueInfo
 from msmq_fast.security.callers import Access, Caller, Callers
 from msmq_fast.security.sid import Sid
 from msmq_fast.security.token import Token
@@ -36,11 +35,6 @@ class FakeView:
 
     def queues(self) -> Iterable[QueueInfo]:
         return self.list
-
-    def readers(self) -> Iterable[ReaderInfo]:
-        return [
-            ReaderInfo("host\\private$\\orders", "receive", "alice", "10.0.0.7", "ntlm", "privacy", 1, 2, 3)
-        ]
 
     def outgoing(self) -> Iterable[OutgoingQueueInfo]:
         return [OutgoingQueueInfo("DIRECT=OS:b\\private$\\q", state="connected", messages=5, bytes=500)]
@@ -64,9 +58,6 @@ class FakeView:
 
     def refusals(self) -> Iterable[tuple[str, str, int]]:
         return [("message", "no such queue", 2)]
-
-    def stats(self) -> Mapping[str, Any]:
-        return {"name": "host", "messages_in": 7}
 
 
 @pytest.fixture
@@ -131,25 +122,30 @@ def test_health_and_readiness(view: FakeView) -> None:
     assert ask(view, "/livez")[0] == 200
 
 
-def test_json_shows_queues_outgoing_queues_and_stats(view: FakeView) -> None:
-    queues = json.loads(ask(view, "/v1/queues")[1])
-    assert queues[0]["name"] == "host\\private$\\orders"
-    assert (queues[0]["messages"], queues[0]["bytes"], queues[0]["label"]) == (3, 300, "Orders")
-    assert json.loads(ask(view, "/v1/outgoing")[1])[0]["state"] == "connected"
-    (reader,) = json.loads(ask(view, "/v1/readers")[1])
-    assert (reader["caller"], reader["level"], reader["unacknowledged"]) == ("alice", "privacy", 2)
-    assert json.loads(ask(view, "/v1/stats")[1]) == {"name": "host", "messages_in": 7}
+MOVED = {
+    "/v1/queues": "/api/v1/queues",
+    "/v1/outgoing": "/api/v1/outgoing",
+    "/v1/readers": "/api/v1/readers",
+    "/v1/stats": "/api/v1/server/stats",
+}
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/v1/queues", "/v1/outgoing", "/v1/readers", "/v1/stats"])
-def test_other_computers_need_a_token_for_all_but_health(view: FakeView, path: str) -> None:
-    status, text = from_elsewhere(view, path)
+@pytest.mark.parametrize(("path", "new"), MOVED.items())
+def test_a_former_path_names_the_new_one(view: FakeView, path: str, new: str) -> None:
+    for method in ("GET", "POST"):
+        status, text = ask(view, path, method=method)
+        assert (status, json.loads(text)) == (410, {"error": f"{path} has moved: use {new}"})
+    assert from_elsewhere(view, path)[0] == 410
+
+
+def test_other_computers_need_a_token_for_metrics(view: FakeView) -> None:
+    status, text = from_elsewhere(view, "/metrics")
     assert (status, "token" in json.loads(text)["error"]) == (401, True)
     assert "orders" not in text
-    assert from_elsewhere(view, path, "wrong")[0] == 401
-    assert from_elsewhere(view, path, KNOWN)[0] == 200
-    assert from_elsewhere(view, path, open_metrics=True)[0] == (200 if path == "/metrics" else 401)
-    assert ask(view, path)[0] == 200
+    assert from_elsewhere(view, "/metrics", "wrong")[0] == 401
+    assert from_elsewhere(view, "/metrics", KNOWN)[0] == 200
+    assert from_elsewhere(view, "/metrics", open_metrics=True)[0] == 200
+    assert ask(view, "/metrics")[0] == 200
 
 
 def test_other_computers_may_ask_for_health(view: FakeView) -> None:
@@ -158,7 +154,7 @@ def test_other_computers_may_ask_for_health(view: FakeView) -> None:
 
 
 def test_nothing_can_be_changed(view: FakeView) -> None:
-    status, text = ask(view, "/v1/queues", method="DELETE")
+    status, text = ask(view, "/metrics", method="DELETE")
     assert (status, json.loads(text)) == (405, {"error": "Method Not Allowed"})
     assert ask(view, "/v1/nothing")[0] == 404
 

@@ -262,3 +262,4 @@ def sessions(check: Any, server: Server) -> None:
         (listed,) = check("session-list", "session", "list", "--kind", "program", "--limit", "1")
         assert listed["number"] == connection.admin.sessions.page("program").sessions[0].number
         check("session-close", "session", "close", str(listed["number"]))
+    assert check("", "session", "readers") == []

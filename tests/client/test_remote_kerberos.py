@@ -109,7 +109,7 @@ def test_programs_read_with_a_ticket(kdc: Kdc, owner: Server, authentication: st
         assert text(message) == there[0]
         with sync.connect(reader.endpoint) as here:
             queue = here.open(NAME, Access.RECEIVE)
-            (shown,) = json.loads(http(owner, "/v1/readers")[1])
+            (shown,) = json.loads(http(owner, "/api/v1/readers")[1])
             who = (shown["caller"], shown["authentication"], shown["level"])
             assert who == (f"alice@{REALM}", told, "privacy")
             assert queue.receive(PATIENCE).body.decode() == there[1]

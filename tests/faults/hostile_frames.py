@@ -137,7 +137,7 @@ def http_garbage() -> Iterator[tuple[str, bytes]]:
     yield "leaving the tree", b"GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n"
     yield "an encoded NUL", b"GET /%00 HTTP/1.1\r\nHost: x\r\n\r\n"
     yield "a bad escape", b"GET /%zz?%ff=%c0%80 HTTP/1.1\r\nHost: x\r\n\r\n"
-    yield "another method", b"DELETE /v1/queues HTTP/1.1\r\nHost: x\r\n\r\n"
+    yield "another method", b"DELETE /api/v1/queues HTTP/1.1\r\nHost: x\r\n\r\n"
     yield "many in one", (get + b"\r\n") * 500
     yield "an upgrade", get + b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n" + bytes(100)
     yield "an expectation", get + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"

@@ -62,12 +62,12 @@ class Storm:
     def refusals(self) -> Counter[str]:
         """Connections that were ended, by reason."""
         prefix = "rpc connection: "
-        counted: dict[str, int] = json.loads(self._get("/v1/stats"))["refusals"]
+        counted: dict[str, int] = json.loads(self._get("/api/v1/server/stats"))["refusals"]
         return Counter({key[len(prefix) :]: n for key, n in counted.items() if key.startswith(prefix)})
 
     def connections(self) -> int:
         """Those that are open at the RPC ports."""
-        return int(json.loads(self._get("/v1/stats"))["rpc_connections"])
+        return int(json.loads(self._get("/api/v1/server/stats"))["rpc_connections"])
 
     def metrics(self) -> dict[str, float]:
         """Those of RPC."""

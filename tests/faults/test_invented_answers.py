@@ -90,7 +90,7 @@ def invented_senders(count: int) -> list[bytes]:
 
 
 def outgoing(scene: Scene) -> list[dict[str, object]]:
-    return list(json.loads(scene.get("/v1/outgoing")))
+    return list(json.loads(scene.get("/api/v1/outgoing?limit=1000"))["items"])
 
 
 def delivered(server: Server, directory: Path) -> None:

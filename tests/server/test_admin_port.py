@@ -13,7 +13,7 @@ import pytest
 from tests.support.http.admin import refusals
 from tests.support.processes.servers import Server, data_directory, until
 
-READS = ("/metrics", "/v1/queues", "/v1/outgoing", "/v1/readers", "/v1/stats")
+READS = ("/metrics", "/api/v1/queues", "/api/v1/outgoing", "/api/v1/readers", "/api/v1/server/stats")
 OTHER = "127.0.54.31"
 
 

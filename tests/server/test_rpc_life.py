@@ -327,7 +327,9 @@ def test_the_admin_port_shows_who_reads_what(server: Server) -> None:
         assert full.reader.receive().result == 0
         empty.start(timeout=INFINITE)
         until(lambda: _readers(server) == {("full", 0, 1), ("empty", 1, 0)}, what="both readers")
-        (one, *_) = json.loads(http(server, "/v1/readers")[1])
+        both = json.loads(http(server, "/api/v1/readers")[1])
+        assert server.ok("session", "readers") == both
+        one = both[0]
         told = {name: one[name] for name in ("access", "caller", "address", "authentication", "level")}
         assert told == {
             "access": "receive",
@@ -340,7 +342,7 @@ def test_the_admin_port_shows_who_reads_what(server: Server) -> None:
 
 
 def _readers(server: Server) -> set[tuple[str, int, int]]:
-    shown = json.loads(http(server, "/v1/readers")[1])
+    shown = json.loads(http(server, "/api/v1/readers")[1])
     return {
         (reader["queue"].rpartition("\\")[2], reader["waiting"], reader["unacknowledged"]) for reader in shown
     }

@@ -105,9 +105,9 @@ def test_the_admin_port_shows_health_metrics_and_queues(server: Server) -> None:
     assert any("private$" in line and "orders" in line and line.endswith(" 3.0") for line in named)
     for name in ("msmq_fast_messages_in_total", "msmq_fast_sessions ", "msmq_fast_commit_seconds_bucket"):
         assert name in metrics, name
-    queues = json.loads(http(server, "/v1/queues")[1])
-    assert [queue["messages"] for queue in queues if queue["name"].endswith("orders")] == [3]
-    assert json.loads(http(server, "/v1/stats")[1])["guid"] == server.ready["guid"]
+    (queue,) = json.loads(http(server, "/api/v1/queues")[1])["items"]
+    assert (queue["name"].rpartition("\\")[2], queue["messages"]) == ("orders", 3)
+    assert json.loads(http(server, "/api/v1/server/stats")[1])["guid"] == server.ready["guid"]
 
 
 def test_queues_are_declared_in_the_configuration(server: Server, tmp_path: Path) -> None:

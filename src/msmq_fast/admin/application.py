@@ -1,10 +1,9 @@
-"""The HTTP application of the admin port: health, metrics and lists. Nothing here can change a queue; the
-management API (`admin/api`) and the console are applications of their own under the same port.
+"""The HTTP application of the admin port: health and metrics. The management API (`admin/api`) and the
+console are applications of their own under the same port.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from typing import Final
@@ -25,6 +24,14 @@ application to the applications under it, too.
 """
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_MOVED: Final = {
+    "/v1/queues": "/api/v1/queues",
+    "/v1/outgoing": "/api/v1/outgoing",
+    "/v1/readers": "/api/v1/readers",
+    "/v1/stats": "/api/v1/server/stats",
+}
+"""Paths of earlier versions, and those of the management API that replace them."""
 
 
 def build(view: View, queue_limit: int, callers: Callers, *, open_metrics: bool = False) -> web.Application:
@@ -61,26 +68,15 @@ def build(view: View, queue_limit: int, callers: Callers, *, open_metrics: bool 
     async def metrics_text(_: web.Request) -> web.Response:
         return web.Response(body=metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    async def queues(_: web.Request) -> web.Response:
-        return _json([queue.as_map() for queue in view.queues()])
-
-    async def outgoing(_: web.Request) -> web.Response:
-        return _json([queue.as_map() for queue in view.outgoing()])
-
-    async def readers(_: web.Request) -> web.Response:
-        return _json([reader.as_map() for reader in view.readers()])
-
-    async def stats(_: web.Request) -> web.Response:
-        return _json(dict(view.stats()))
+    async def moved(request: web.Request) -> web.Response:
+        raise web.HTTPGone(reason=f"{request.path} has moved: use {_MOVED[request.path]}")
 
     application = web.Application(middlewares=[_harden], client_max_size=MAX_BODY)
     application.router.add_get("/livez", livez)
     application.router.add_get("/readyz", readyz)
     application.router.add_get("/metrics", guarded(metrics_text, needs_token=not open_metrics))
-    application.router.add_get("/v1/queues", guarded(queues))
-    application.router.add_get("/v1/outgoing", guarded(outgoing))
-    application.router.add_get("/v1/readers", guarded(readers))
-    application.router.add_get("/v1/stats", guarded(stats))
+    for path in _MOVED:
+        application.router.add_route("*", path, moved)
     return application
 
 
@@ -104,10 +100,6 @@ def _need_token(request: web.Request, callers: Callers) -> None:
         callers.identify(request.headers, request.remote or "", None)
     except CallerRefused as refused:
         raise web.HTTPUnauthorized(reason=str(refused), headers={"WWW-Authenticate": "Bearer"}) from None
-
-
-def _json(content: object) -> web.Response:
-    return web.json_response(content, dumps=lambda value: json.dumps(value, default=str))
 
 
 @web.middleware

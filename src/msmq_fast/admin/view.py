@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo, ReaderInfo
+from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo
 
 __all__ = ["Histogram", "Labelled", "View"]
 
@@ -56,9 +56,6 @@ class View(Protocol):
     def outgoing(self) -> Iterable[OutgoingQueueInfo]:
         """Return the outgoing queues."""
 
-    def readers(self) -> Iterable[ReaderInfo]:
-        """Return the queues of this computer that programs on other computers have open."""
-
     def gauges(self) -> Mapping[str, tuple[str, float]]:
         """Return the gauges: metric name without prefix → (help, value). Values may fall."""
 
@@ -73,6 +70,3 @@ class View(Protocol):
 
     def refusals(self) -> Iterable[tuple[str, str, int]]:
         """Return the refusals: (what the server refused, reason, count) for each combination."""
-
-    def stats(self) -> Mapping[str, Any]:
-        """Return everything that `msmq-fast stats` shows."""

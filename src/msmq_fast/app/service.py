@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,7 +16,7 @@ from msmq_fast.security.token import Token
 from msmq_fast.security.users import Users
 
 if TYPE_CHECKING:
-    from msmq_fast.protocol.resources import SessionInfo, SessionPage
+    from msmq_fast.protocol.resources import ReaderInfo, SessionInfo, SessionPage
     from msmq_fast.qm.identity.certificates import Certificates
     from msmq_fast.qm.identity.keyring import Keyring
     from msmq_fast.qm.manager import QueueManager
@@ -95,3 +95,4 @@ class Service:
     snapshots: Snapshots | None = None
     reload: Callable[[Token], Mapping[str, Any]] | None = None  # for a caller; audits it; raises MSMQError
     sessions: OpenSessions | None = None
+    readers: Callable[[], Iterable[ReaderInfo]] = tuple

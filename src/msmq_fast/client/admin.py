@@ -21,6 +21,7 @@ from msmq_fast.protocol.resources import (
     QueueInfo,
     QueuePage,
     QueueProperties,
+    ReaderInfo,
     SeriesInfo,
     SessionInfo,
     SessionPage,
@@ -257,6 +258,12 @@ class SessionAdmin(Subject):
         Raises InvalidParameter if no session has this number; AccessDenied.
         """
         return SessionInfo.from_map(await self._link.request(Frame.END_SESSION, [number]))
+
+    async def readers(self) -> list[ReaderInfo]:
+        """Return the queues of this computer that programs on other computers have open over RPC. Raises
+        AccessDenied.
+        """
+        return [ReaderInfo.from_map(one) for one in await self._link.request(Frame.LIST_READERS, [])]
 
 
 class DirectoryAdmin(Subject):

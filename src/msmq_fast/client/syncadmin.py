@@ -21,6 +21,7 @@ from msmq_fast.protocol.resources import (
     QueueInfo,
     QueuePage,
     QueueProperties,
+    ReaderInfo,
     SeriesInfo,
     SessionInfo,
     SessionPage,
@@ -508,6 +509,12 @@ class SessionAdmin(Wrapper[_admin.SessionAdmin]):
         Raises InvalidParameter if no session has this number; AccessDenied.
         """
         return run(self._inner.close(number))
+
+    def readers(self) -> list[ReaderInfo]:
+        """Return the queues of this computer that programs on other computers have open over RPC. Raises
+        AccessDenied.
+        """
+        return run(self._inner.readers())
 
 
 class DirectoryAdmin(Wrapper[_admin.DirectoryAdmin]):

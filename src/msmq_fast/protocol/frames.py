@@ -52,6 +52,7 @@ class Frame(IntEnum):
     END_SESSION = 0x09
     LIST_AUDIT = 0x0A
     SERIES = 0x0B
+    LIST_READERS = 0x0C
     CREATE_QUEUE = 0x10
     DELETE_QUEUE = 0x11
     GET_QUEUE = 0x12

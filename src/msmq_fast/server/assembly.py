@@ -339,11 +339,11 @@ class Assembly:
                 labelled=self._labelled,
                 loop_lag=lambda: self._stalls.lag() if self._stalls is not None else ((0,) * LAG_BINS, 0.0),
                 rpc_connections=lambda: rpc.connections,
-                readers=rpc.readers,
                 resends=lambda: mqqb.resends,
             ),
         )
-        app = AppFrontEnd(runtime, counters, view.stats, None if self._load is None else self._reload_for)
+        reload = None if self._load is None else self._reload_for
+        app = AppFrontEnd(runtime, counters, view.stats, reload, rpc.readers)
         found: list[FrontEnd | None] = [
             app,
             rpc,

@@ -183,8 +183,8 @@ class Scene:
             return bytes(got.read())
 
     def stats(self) -> dict[str, Any]:
-        """/v1/stats"""
-        return dict(json.loads(self.get("/v1/stats")))
+        """The counters of the server."""
+        return dict(json.loads(self.get("/api/v1/server/stats")))
 
 
 @contextlib.contextmanager

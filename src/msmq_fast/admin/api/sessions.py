@@ -1,4 +1,4 @@
-"""Operations on the open connections of the server."""
+"""Operations on the open connections of the server, and on the queues that other computers have open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 from msmq_fast.admin.api.operation import Call, Operation, Parameter
 from msmq_fast.admin.api.queues import LIMIT
 from msmq_fast.admin.api.schema import array, choice, number, of, record
-from msmq_fast.protocol.resources import SESSION_KINDS, SessionInfo
+from msmq_fast.protocol.resources import SESSION_KINDS, ReaderInfo, SessionInfo
 
 __all__ = ["OPERATIONS"]
 
@@ -32,6 +32,10 @@ async def _list(call: Call) -> dict[str, Any]:
 
 async def _close(call: Call) -> dict[str, Any]:
     return (await call.client.admin.sessions.close(call.path["number"])).as_map()
+
+
+async def _readers(call: Call) -> list[dict[str, Any]]:
+    return [one.as_map() for one in await call.client.admin.sessions.readers()]
 
 
 OPERATIONS: Final = [
@@ -60,5 +64,14 @@ OPERATIONS: Final = [
         verb="session close",
         about="The other end may connect again. A caller that closes its own connection gets no answer.",
         path_parameters=(_NUMBER,),
+    ),
+    Operation(
+        "readers.list",
+        "GET",
+        "/readers",
+        "List the queues that programs on other computers have open over RPC",
+        _readers,
+        array(of(ReaderInfo)),
+        verb="session readers",
     ),
 ]

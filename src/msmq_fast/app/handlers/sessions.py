@@ -1,4 +1,6 @@
-"""The requests that list and close the connections of the server (section 8.6 of the protocol)."""
+"""The requests that list and close the connections of the server, and that list the queues that other
+computers have open (section 8.6 of the protocol).
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,19 @@ def _end(session: Session, request_id: int, payload: memoryview) -> None:
     session.reply(request_id, found.as_map())
 
 
+def _readers(session: Session, request_id: int, payload: memoryview) -> None:
+    arguments(payload)
+    session.manager.guard.read_everything(session.token, "list the remote readers")
+    session.reply(request_id, [reader.as_map() for reader in session.service.readers()])
+
+
 def _detail(session: SessionInfo) -> str:
     parts = (session.direction, session.kind, session.address, session.manager, session.user)
     return " ".join(part for part in parts if part)
 
 
-HANDLERS: dict[int, Handler] = {Frame.LIST_SESSIONS: _list, Frame.END_SESSION: _end}
+HANDLERS: dict[int, Handler] = {
+    Frame.LIST_SESSIONS: _list,
+    Frame.END_SESSION: _end,
+    Frame.LIST_READERS: _readers,
+}

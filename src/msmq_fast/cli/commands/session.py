@@ -1,4 +1,4 @@
-"""`msmq-fast session`: lists and closes the connections of the server."""
+"""`msmq-fast session`: lists and closes the connections of the server, and lists its remote readers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ __all__ = ["COMMAND"]
 
 _COLUMNS: Final = (
     "number", "kind", "direction", "address", "manager", "user", "state", "queues", "transactions", "since",
+)  # fmt: skip
+_READER_COLUMNS: Final = (
+    "queue", "access", "caller", "address", "authentication", "level", "waiting", "unacknowledged", "cursors",
 )  # fmt: skip
 _PAGE: Final = 1000  # the most that the server sends at a time
 
@@ -70,6 +73,12 @@ async def _close(connection: Connection, arguments: argparse.Namespace) -> int:
     return Exit.OK
 
 
+async def _readers(connection: Connection, arguments: argparse.Namespace) -> int:
+    rows = [reader.as_map() for reader in await connection.admin.sessions.readers()]
+    show_table(rows, _READER_COLUMNS, arguments.form)
+    return Exit.OK
+
+
 COMMAND = Group(
     name="session",
     help="list and close the connections of the server",
@@ -96,6 +105,16 @@ COMMAND = Group(
             run=connected(_close),
             add_arguments=_add_close,
             examples=(Example("17", "closes the connection that `session list` shows as 17"),),
+        ),
+        Command(
+            name="readers",
+            help="list the queues that programs on other computers have open",
+            description="""Lists the queues of this server that programs on other computers have open over
+                RPC: the caller, its authentication, the reads that wait, and the messages that the caller has
+                received and not acknowledged. Administrators and readers may list them.""",
+            run=connected(_readers),
+            add_arguments=add_client,
+            examples=(Example("--json", "one JSON object for each open queue"),),
         ),
     ),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from msmq_fast.admin.view import Histogram, Labelled
-from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo, ReaderInfo
+from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo
 from msmq_fast.qm.operator.showing import infos
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 
@@ -42,7 +42,6 @@ class Figures:
     resends: Callable[[], tuple[int, int]]
     """Returns (resend time-outs of outgoing sequences, rejected acknowledgments)."""
     rpc_connections: Callable[[], int]
-    readers: Callable[[], Iterable[ReaderInfo]]
 
 
 class ServerView:
@@ -86,10 +85,6 @@ class ServerView:
     def _infos(self, queues: Iterable[Queue]) -> Iterable[QueueInfo | OutgoingQueueInfo]:
         manager = self._manager
         return infos(queues, manager.guid, manager.incoming.transfers(), lambda _: False)
-
-    def readers(self) -> Iterable[ReaderInfo]:
-        """Yield the queues of this computer that remote readers have open."""
-        return self._figures.readers()
 
     def gauges(self) -> Mapping[str, tuple[str, float]]:
         """Return the values that may rise and fall, by name, each with its help text."""

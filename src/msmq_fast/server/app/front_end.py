@@ -4,12 +4,13 @@ token does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from msmq_fast.app.service import Counters, Service
 from msmq_fast.config.sections import Config
+from msmq_fast.protocol.resources import ReaderInfo
 from msmq_fast.release import release
 from msmq_fast.security.token import Token
 from msmq_fast.server.app.listener import AppListener
@@ -30,9 +31,10 @@ class AppFrontEnd(FrontEnd):
         counters: Counters,
         statistics: Callable[[], Mapping[str, Any]],
         reload: Callable[[Token], Mapping[str, Any]] | None,
+        readers: Callable[[], Iterable[ReaderInfo]],
     ) -> None:
-        """`reload` reloads the configuration for the given caller; None if that is not
-        possible.
+        """`reload` reloads the configuration for the given caller; None if that is not possible. `readers`
+        returns the queues that remote readers have open.
         """
         security = runtime.security
         self._runtime = runtime
@@ -54,6 +56,7 @@ class AppFrontEnd(FrontEnd):
                 runtime.clock.wall_s,
                 runtime.commit_loop.touch,
             ),
+            readers=readers,
         )
         self._listener = AppListener(
             runtime.acceptors,
