@@ -8,6 +8,7 @@ import json
 import secrets
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from msmq_fast.client import sync
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.protocol.frames import Frame
 from msmq_fast.protocol.resources import AuditEntry
-from tests.support.processes.servers import Server, command, data_directory
+from tests.support.processes.servers import Server, command, data_directory, until
 
 TOKEN = "s3cret-token-of-billing"  # noqa: S105
 CONFIG = """
@@ -37,7 +38,7 @@ CHANGING = {
     Frame.PURGE, Frame.PAUSE_OUTGOING, Frame.RESUME_OUTGOING, Frame.PURGE_OUTGOING, Frame.PUT_DIRECTORY,
     Frame.DELETE_DIRECTORY, Frame.RELOCATE, Frame.RESUBMIT, Frame.OPEN_IMPORT, Frame.IMPORT, Frame.END_JOB,
     Frame.END_TRANSACTION, Frame.CREATE_CERTIFICATE, Frame.ADD_CERTIFICATE, Frame.REMOVE_CERTIFICATE,
-    Frame.TELL_KEYS, Frame.KICK_OUTGOING, Frame.END_SESSION, Frame.REMOVE,
+    Frame.TELL_KEYS, Frame.KICK_OUTGOING, Frame.END_SESSION, Frame.REMOVE, Frame.PUT_DEFINITION,
 }  # fmt: skip
 """Requests of operators that change something."""
 
@@ -46,7 +47,7 @@ READING = {
     Frame.LIST_QUEUES, Frame.SHOW_ACL, Frame.EXPLAIN, Frame.LIST_OUTGOING, Frame.SHOW_OUTGOING,
     Frame.LIST_DIRECTORY, Frame.SHOW_DIRECTORY, Frame.BROWSE, Frame.LIST_TRANSACTIONS,
     Frame.LIST_CERTIFICATES, Frame.SHOW_KEYS, Frame.PAGE_QUEUES, Frame.SERIES, Frame.LIST_SESSIONS,
-    Frame.LIST_READERS,
+    Frame.LIST_READERS, Frame.EXPORT_DEFINITIONS,
 }  # fmt: skip
 OF_PROGRAMS = {
     Frame.OPEN, Frame.CLOSE, Frame.SEND, Frame.RECEIVE, Frame.LOOKUP, Frame.CANCEL, Frame.SUBSCRIBE,
@@ -121,6 +122,8 @@ def steps(tmp_path: Path, session: int) -> Iterator[tuple[str, tuple[str, ...], 
     and the operation of the denial of a program without rights. `session` is the number of a connection.
     """
     file = str(tmp_path / "orders.msgs")
+    defined = {"msmq_fast_definitions": 1, "queues": [{"name": "defined"}]}
+    (tmp_path / "definitions.json").write_text(json.dumps(defined))
     yield "create queue", ("queue", "create", "made"), "create a queue"
     yield "set properties", ("queue", "set", "made", "--label", "x"), "set properties"
     grant = ("acl", "grant", "made", "--user", "uid:77", "--right", "send")
@@ -142,6 +145,7 @@ def steps(tmp_path: Path, session: int) -> Iterator[tuple[str, tuple[str, ...], 
     yield "delete outgoing queue", ("outgoing", "delete", FAR), "delete an outgoing"
     yield "change directory", ("directory", "create", "Site", "Name=Berlin"), "change the directory"
     yield "change directory", ("directory", "delete", "Site", "Berlin"), "change the directory"
+    yield "create queue", ("definitions", "import", str(tmp_path / "definitions.json")), "import definitions"
     yield "create certificate", ("certificate", "create", "--user", "uid:0"), "create certificate"
     yield "forget public keys", ("peer-key", "remove", PEER), "tell the keys"
     yield "close session", ("session", "close", str(session)), "close a session"
@@ -174,13 +178,25 @@ def check_steps(server: Server, tmp_path: Path, session: int, wrong: list[object
                 if done.returncode != Exit.REFUSED:
                     wrong.append((words, done))
                 server.ok("queue", "create", f"flush-{secrets.token_hex(4)}")
-            new = [
-                entry
-                for entry in listed(server)
-                if entry.number not in known and entry.kind == kind and "flush-" not in entry.object
-            ]
             expected = name.split("+")  # a command can send several requests that change something
+            # An entry may be written in the batch after its act.
+            until(partial(arrived, server, known, kind, len(expected)), what=f"{kind}s of {words}")
+            new = fresh(server, known, kind)
             if len(new) != len(expected) or any(
                 text not in entry.operation for text, entry in zip(expected, new, strict=True)
             ):
                 wrong.append((words, kind, new))
+
+
+def fresh(server: Server, known: set[int], kind: str) -> list[AuditEntry]:
+    """The entries that came after those in `known`."""
+    return [
+        entry
+        for entry in listed(server)
+        if entry.number not in known and entry.kind == kind and "flush-" not in entry.object
+    ]
+
+
+def arrived(server: Server, known: set[int], kind: str, count: int) -> bool:
+    """Whether as many entries came after those in `known`."""
+    return len(fresh(server, known, kind)) >= count

@@ -250,6 +250,10 @@ def directory(check: Any, tmp_path: Path) -> None:
     check("directory-export", "directory", "export", file, "--type", "Site")
     check("directory-import", "directory", "import", file)
     check("directory-delete", "directory", "delete", "Site", "Berlin")
+    definitions = tmp_path / "definitions.json"
+    check("definitions-export", "definitions", "export", str(definitions), counters=True)
+    definitions.write_text('{"msmq_fast_definitions": 1, "queues": [{"name": "defined"}]}')
+    check("definitions-import", "definitions", "import", str(definitions))
 
 
 def audit(check: Any, tmp_path: Path) -> None:

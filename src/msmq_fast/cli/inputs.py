@@ -1,4 +1,4 @@
-"""Reads whole input files up to a maximum size."""
+"""Reads whole input files up to a maximum size, and writes whole files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msmq_fast.protocol.exits import CommandError, Exit
 
-__all__ = ["read_input"]
+__all__ = ["read_input", "write_output"]
 
 
 def read_input(name: str, largest: int) -> bytes:
@@ -25,3 +25,11 @@ def read_input(name: str, largest: int) -> bytes:
     if len(content) > largest:
         raise CommandError(Exit.USAGE, f"{name} has more than {largest >> 20} MiB")
     return content
+
+
+def write_output(name: str, text: str) -> None:
+    """Write a text file in UTF-8; replaces an existing file. Raises CommandError."""
+    try:
+        Path(name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(Exit.FAILURE, f"{name}: {error.strerror}") from None

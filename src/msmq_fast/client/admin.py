@@ -31,6 +31,7 @@ from msmq_fast.protocol.resources import (
 
 if TYPE_CHECKING:
     from msmq_fast.client.auditadmin import AuditAdmin
+    from msmq_fast.client.definitionadmin import DefinitionAdmin
     from msmq_fast.client.exchange import MessageAdmin
     from msmq_fast.client.securityadmin import AccessAdmin, CertificateAdmin, KeyAdmin
 
@@ -63,6 +64,13 @@ class Admin:
         from msmq_fast.client.auditadmin import AuditAdmin
 
         return AuditAdmin(self._link)
+
+    @property
+    def definitions(self) -> DefinitionAdmin:
+        """Requests about definitions: queues, access lists and directory objects as a document."""
+        from msmq_fast.client.definitionadmin import DefinitionAdmin
+
+        return DefinitionAdmin(self._link)
 
     @property
     def access(self) -> AccessAdmin:

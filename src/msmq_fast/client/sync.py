@@ -16,6 +16,7 @@ from msmq_fast.client.syncadmin import AccessAdmin as AccessAdmin
 from msmq_fast.client.syncadmin import Admin as Admin
 from msmq_fast.client.syncadmin import AuditAdmin as AuditAdmin
 from msmq_fast.client.syncadmin import CertificateAdmin as CertificateAdmin
+from msmq_fast.client.syncadmin import DefinitionAdmin as DefinitionAdmin
 from msmq_fast.client.syncadmin import DirectoryAdmin as DirectoryAdmin
 from msmq_fast.client.syncadmin import Import as Import
 from msmq_fast.client.syncadmin import KeyAdmin as KeyAdmin

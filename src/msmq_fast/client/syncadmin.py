@@ -5,16 +5,20 @@ Made by tools/syncclient.py of the modules beside it: do not edit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Unpack
 
 from msmq_fast.client import admin as _admin
 from msmq_fast.client import auditadmin as _auditadmin
+from msmq_fast.client import definitionadmin as _definitionadmin
 from msmq_fast.client import exchange as _exchange
 from msmq_fast.client import securityadmin as _securityadmin
 from msmq_fast.client.auditadmin import AuditPage
 from msmq_fast.client.blocking import Wrapper, run, unwrap
+from msmq_fast.client.definitionadmin import _Entry
 from msmq_fast.client.exchange import EVERYTHING, Done, Filter, Page, Stored
 from msmq_fast.client.syncqueue import Queue
+from msmq_fast.protocol.definitions import DefinitionChange
 from msmq_fast.protocol.resources import (
     MessageEvent,
     OutgoingQueueInfo,
@@ -288,6 +292,34 @@ class AuditAdmin(Wrapper[_auditadmin.AuditAdmin]):
         )
 
 
+class DefinitionAdmin(Wrapper[_definitionadmin.DefinitionAdmin]):
+    """The definitions of the queue manager: see `msmq_fast.protocol.definitions`."""
+
+    def export(self) -> dict[str, Any]:
+        """Return the definitions as a document: the access list of the queue manager, all public and private
+        queues in the order of their names, and the objects of the directory that are neither this queue
+        manager nor its queues. Raises AccessDenied.
+        """
+        return run(self._inner.export())
+
+    def put(self, document: object, *, dry_run: bool = False, delete: bool = False) -> list[DefinitionChange]:
+        """Create what a document defines and does not exist, and change what differs; returns what was done
+        with each entry. An entry that fails does not stop the others.
+
+        `delete` also deletes the queues, with their messages, and the directory objects that the document
+        does not have, if it has their section. `dry_run` changes nothing, and returns what would be done.
+
+        Raises InvalidParameter if the document is malformed: nothing is changed then. Raises AccessDenied.
+        """
+        return run(self._inner.put(document, dry_run=dry_run, delete=delete))
+
+    def put_objects(self, entries: Iterable[_Entry], *, dry_run: bool = False) -> list[DefinitionChange]:
+        """Create or change objects of the directory, in an order in which they can refer to each other;
+        returns what was done with each, in this order. `dry_run` changes nothing.
+        """
+        return run(self._inner.put_objects(list(entries), dry_run=dry_run))
+
+
 class Admin(Wrapper[_admin.Admin]):
     """The groups of operators' requests (`queues`, `outgoing`, …), and the requests that concern the whole
     queue manager.
@@ -327,6 +359,11 @@ class Admin(Wrapper[_admin.Admin]):
     def audit(self) -> AuditAdmin:
         """Requests about the audit."""
         return AuditAdmin(self._inner.audit)
+
+    @property
+    def definitions(self) -> DefinitionAdmin:
+        """Requests about definitions: queues, access lists and directory objects as a document."""
+        return DefinitionAdmin(self._inner.definitions)
 
     @property
     def access(self) -> AccessAdmin:

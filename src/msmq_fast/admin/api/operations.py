@@ -8,6 +8,7 @@ from msmq_fast.admin.api import (
     access,
     audit,
     batches,
+    definitions,
     directory,
     messages,
     outgoing,
@@ -37,6 +38,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *series.OPERATIONS,
     *tracing.OPERATIONS,
     *directory.OPERATIONS,
+    *definitions.OPERATIONS,
 )
 
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

@@ -10,7 +10,7 @@ from msmq_fast.admin.api.schema import array, choice, flag, number, of, record, 
 from msmq_fast.protocol.frames import Access
 from msmq_fast.protocol.resources import QueueInfo, QueueProperties
 
-__all__ = ["OPERATIONS", "PAGE", "page_of"]
+__all__ = ["NAME", "OPERATIONS", "PAGE", "PROPERTIES", "page_of"]
 
 MAX_PAGE: Final = 1000
 _KINDS: Final = ("user", "system", "subqueue", "journal")
@@ -24,10 +24,10 @@ PAGE: Final = {
     "limit": number("most items of one page"),
 }
 
-_PROPERTIES: Final = of(QueueProperties)["properties"] | {
+PROPERTIES: Final = of(QueueProperties)["properties"] | {
     name: number(least=0) for name in ("quota_kb", "journal_quota_kb", "poison_after")
 }
-_NAME: Final = text(r"path of the queue, such as `.\private$\orders` or `orders`", least=1, most=1024)
+NAME: Final = text(r"path of the queue, such as `.\private$\orders` or `orders`", least=1, most=1024)
 
 
 def page_of(items: list[Any], call: Call) -> dict[str, Any]:
@@ -144,7 +144,7 @@ OPERATIONS: Final = [
         _create,
         of(QueueInfo),
         verb="queue create",
-        body=record("NewQueue", {"name": _NAME, **_PROPERTIES}, "name"),
+        body=record("NewQueue", {"name": NAME, **PROPERTIES}, "name"),
         status=201,
         repeatable=True,
     ),
@@ -157,7 +157,7 @@ OPERATIONS: Final = [
         of(QueueInfo),
         verb="queue set",
         path_parameters=(QUEUE,),
-        body=record("QueueProperties", _PROPERTIES),
+        body=record("QueueProperties", PROPERTIES),
         locked_by="queues.show",
     ),
     Operation(

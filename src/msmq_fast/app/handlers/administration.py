@@ -33,6 +33,8 @@ _MAX_PATTERN = 249  # characters, as a label
 
 # The property names of this protocol that the queue manager calls by another name.
 _RENAMED = {"journal": "journaling", "privacy_level": "privacy"}
+NAMES = {own: name for name, own in _RENAMED.items()}
+"""The names of this protocol, by those of the queue manager; the other names are the same."""
 _SETTABLE = frozenset(
     (
         "label",
@@ -53,7 +55,10 @@ _SETTABLE = frozenset(
 _LISTED = {**KINDS, "all": tuple(QueueKind)}
 
 
-def _properties(given: dict[Any, Any]) -> dict[str, Any]:
+def properties_of(given: dict[Any, Any]) -> dict[str, Any]:
+    """Return properties of a queue under the names of the queue manager. Values are checked as far as their
+    types here differ from those there. Raises PropertyError, IllegalPropertyValue.
+    """
     for name in given:
         if name not in _SETTABLE:
             raise PropertyError(f"a queue has no property {name!r}")
@@ -106,7 +111,7 @@ def _series(session: Session, request_id: int, payload: memoryview) -> None:
 def _create(session: Session, request_id: int, payload: memoryview) -> None:
     name, properties = arguments(payload, _NAME, _PROPERTIES)
     manager = session.manager
-    done = manager.create_queue(name, token=session.token, **_properties(properties))
+    done = manager.create_queue(name, token=session.token, **properties_of(properties))
     session.when(request_id, done, lambda queue: _shown(session, queue))
 
 
@@ -124,7 +129,7 @@ def _set(session: Session, request_id: int, payload: memoryview) -> None:
     name, properties = arguments(payload, _NAME, _PROPERTIES)
     manager = session.manager
     queue = manager.find(name)
-    done = manager.set_properties(queue, token=session.token, **_properties(properties))
+    done = manager.set_properties(queue, token=session.token, **properties_of(properties))
     session.when(request_id, done, lambda _: _shown(session, queue))
 
 

@@ -7,17 +7,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
-from msmq_fast.cli.inputs import read_input
+from msmq_fast.cli.inputs import read_input, write_output
 from msmq_fast.cli.session import add_client, connected, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.directory.document import document_of, entry_of, object_of, read_document
 from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, RULES, DirectoryObject
 from msmq_fast.directory.objecttypes import BY_TITLE, ObjectType
 from msmq_fast.directory.values import Kind
-from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.terminal.commands import Command, Example, Group, members
 from msmq_fast.terminal.output import Form, show, show_table
@@ -221,16 +219,9 @@ async def _export(connection: Connection, arguments: argparse.Namespace) -> int:
     if arguments.file == "-":
         sys.stdout.write(text)
         return Exit.OK
-    _write(arguments.file, text)
+    write_output(arguments.file, text)
     show({"exported": arguments.file, "objects": len(items)}, arguments.form)
     return Exit.OK
-
-
-def _write(name: str, text: str) -> None:
-    try:
-        Path(name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CommandError(Exit.FAILURE, f"{name}: {error.strerror}") from None
 
 
 def _document(name: str) -> object:
@@ -253,16 +244,9 @@ def _import(arguments: argparse.Namespace) -> int:
         )
 
     async def run(connection: Connection, arguments: argparse.Namespace) -> int:
-        rows: list[dict[str, Any]] = []
-        for item in items:
-            row = {"object": item.kind.title, "name": item.describe(), "detail": ""}
-            try:
-                row["outcome"] = await connection.admin.directory.put(
-                    entry_of(item), "import", dry_run=arguments.dry_run
-                )
-            except MSMQError as error:
-                row |= {"outcome": "failed", "detail": str(error)}
-            rows.append(row)
+        entries = [entry_of(item) for item in items]
+        changes = await connection.admin.definitions.put_objects(entries, dry_run=arguments.dry_run)
+        rows = [change.as_map() for change in changes]
         show_table(rows, _OUTCOMES, arguments.form)
         return Exit.REFUSED if any(row["outcome"] == "failed" for row in rows) else Exit.OK
 

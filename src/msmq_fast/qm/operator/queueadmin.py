@@ -4,10 +4,11 @@ each of these changes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
-from msmq_fast.packet.names import Scope
+from msmq_fast.packet.names import QueuePart, Scope
 from msmq_fast.protocol.errors import (
     IllegalQueuePathName,
     PropertyError,
@@ -69,20 +70,8 @@ class QueueAdmin:
         ILLEGAL_PROPERTY_VALUE, ACCESS_DENIED. For a public queue, the completion fails with the error of the
         directory, if any.
         """
-        self._services.require_ready()
-        self._guard.create(token)
-        part = self._registry.part_of_path(path)
-        if part.scope is Scope.SYSTEM or part.subqueue or part.journal:
-            raise IllegalQueuePathName(
-                f"{quoted(path)} cannot be created: it is not the path of a public or private queue"
-            )
-        if part.key in self._registry:
-            raise QueueExists(f"a queue {part} already exists")
+        part, values, descriptor = self.check_new(path, token, security, properties)
         name = self._registry.path_of(part)
-        values = QueueProperties.build(dict(properties))
-        descriptor = self._guard.new_descriptor(token, security, self._directory.machine_sid)
-        if values.transactional and values.multicast_address:
-            raise PropertyError("a transactional queue cannot have a multicast address")
         if kind_of(part) is QueueKind.PUBLIC:
             published = self._directory.create_queue(
                 part,
@@ -109,6 +98,29 @@ class QueueAdmin:
         self._audit.recorded(done, token, "create queue", name)
         return followed_by(done, queue)
 
+    def check_new(
+        self,
+        path: str,
+        token: Token | None,
+        security: SecurityDescriptor | None,
+        properties: Mapping[str, object],
+    ) -> tuple[QueuePart, QueueProperties, SecurityDescriptor]:
+        """Return what `create` makes of its arguments. Raises as `create`; changes nothing."""
+        self._services.require_ready()
+        self._guard.create(token)
+        part = self._registry.part_of_path(path)
+        if part.scope is Scope.SYSTEM or part.subqueue or part.journal:
+            raise IllegalQueuePathName(
+                f"{quoted(path)} cannot be created: it is not the path of a public or private queue"
+            )
+        if part.key in self._registry:
+            raise QueueExists(f"a queue {part} already exists")
+        values = QueueProperties.build(dict(properties))
+        descriptor = self._guard.new_descriptor(token, security, self._directory.machine_sid)
+        if values.transactional and values.multicast_address:
+            raise PropertyError("a transactional queue cannot have a multicast address")
+        return part, values, descriptor
+
     def set_properties(
         self,
         queue: Queue,
@@ -122,6 +134,33 @@ class QueueAdmin:
 
         Raises PROPERTY for `transactional`, which cannot change; ACCESS_DENIED if `token` may not make all
         the changes.
+        """
+        changed, security = self.check_change(queue, token, security, properties)
+        what = [f"{name} = {value}" for name, value in properties.items()]
+        if security is not None:
+            what.append(permission_changes(queue.security, security))
+        result = ", ".join(what) or "no change"
+        operation = "set properties" if properties or security is None else "change permissions"
+        if queue.kind is not QueueKind.PUBLIC:
+            done = self._changes.apply(queue, properties, security)
+            return self._audit.recorded(done, token, operation, queue.name, result)
+        done = self._directory.write_queue(
+            queue,
+            changed,
+            security or queue.security,
+            lambda: self._changes.apply(queue, properties, security),
+        )
+        return self._audit.recorded(done, token, operation, queue.name, lambda _: result)
+
+    def check_change(
+        self,
+        queue: Queue,
+        token: Token | None,
+        security: SecurityDescriptor | None,
+        properties: Mapping[str, object],
+    ) -> tuple[QueueProperties, SecurityDescriptor | None]:
+        """Return the properties of a queue after `set_properties`, and its security descriptor if that is
+        changed. Raises as `set_properties`; changes nothing.
         """
         self._services.require_ready()
         if queue.kind in (QueueKind.SUBQUEUE, QueueKind.JOURNAL):
@@ -138,21 +177,7 @@ class QueueAdmin:
             raise PropertyError("a transactional queue cannot have a multicast address")
         changed = replace(queue.properties)
         changed.update(dict(properties))
-        what = [f"{name} = {value}" for name, value in properties.items()]
-        if security is not None:
-            what.append(permission_changes(queue.security, security))
-        result = ", ".join(what) or "no change"
-        operation = "set properties" if properties or security is None else "change permissions"
-        if queue.kind is not QueueKind.PUBLIC:
-            done = self._changes.apply(queue, properties, security)
-            return self._audit.recorded(done, token, operation, queue.name, result)
-        done = self._directory.write_queue(
-            queue,
-            changed,
-            security or queue.security,
-            lambda: self._changes.apply(queue, properties, security),
-        )
-        return self._audit.recorded(done, token, operation, queue.name, lambda _: result)
+        return changed, security
 
     def set_security(
         self, queue: Queue | None, given: SecurityDescriptor, *, token: Token | None = None
