@@ -12,7 +12,7 @@ from aiohttp import ClientSession, UnixConnector, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from msmq_fast.admin.application import build
-from msmq_fast.admin.view import Histogram, Labelled
+from msmq_fast.admin.view import Histogram, Labelled, Resources
 from msmq_fast.protocol.resources import ConnectionAttempt, OutgoingQueueInfo, QueueInfo
 from msmq_fast.security.callers import Access, Caller, Callers
 from msmq_fast.security.sid import Sid
@@ -29,6 +29,12 @@ class FakeView:
 
     def ready(self) -> str | None:
         return self.reason
+
+    def throttled(self) -> str:
+        return ""
+
+    def resources(self) -> Resources:
+        return Resources(0, 0, 0, 0, 0)
 
     def shortage(self) -> str:
         return self.short

@@ -435,6 +435,25 @@ def test_the_audit_is_filtered_and_for_administrators_and_readers(server: Server
         assert ("/ui/audit" in other.ask("GET", "/queues").links()) is (status == 200)
 
 
+def test_log_ons_to_the_console_are_in_the_audit_with_their_address(server: Server, browser: Browser) -> None:
+    assert Browser(server).log_on("rita", "wrong").status == 403
+    assert Browser(server).log_on("", "no such token").status == 403
+    Browser(server).ask("POST", "/login", {"how": "local"}, Origin="http://localhost")
+
+    def entries() -> list[tuple[str, str, str, str]]:
+        found = server.ok("audit", "list", "--kind", "login")
+        return [(one["operation"], one["caller"], one["result"], one["address"]) for one in found]
+
+    wanted = {
+        ("log on with a password at the console", "admin", "accepted", "127.0.0.1"),
+        ("log on with a password at the console", "rita", "refused", "127.0.0.1"),
+        ("log on with a token at the console", "unknown", "refused", "127.0.0.1"),
+    }
+    until(lambda: wanted <= set(entries()))
+    until(lambda: any("account of this computer" in operation for operation, *_ in entries()))
+    assert "a password at the console" in browser.ask("GET", "/audit?kind=login").text
+
+
 def test_hostile_texts_in_the_audit_stay_text(server: Server, browser: Browser) -> None:
     for text in HOSTILE:
         Browser(server).log_on(text, "x")

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo
 
-__all__ = ["Histogram", "Labelled", "View"]
+__all__ = ["Histogram", "Labelled", "Resources", "View"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,20 @@ class Labelled:
     grows: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What the server uses of the machine, in bytes, and since when it runs, in seconds since 1970."""
+
+    started: int
+    express_bytes: int
+    """Bytes of express messages, which are held in memory only."""
+    express_limit: int
+    """Bytes of express messages above which no messages are accepted."""
+    disk_used: int
+    disk_available: int
+    """Bytes that can still be stored."""
+
+
 class View(Protocol):
     """The view of the server for the admin port. Every call returns at once."""
 
@@ -49,6 +63,12 @@ class View(Protocol):
         """Return the name of a limit that was reached in the last minutes although the server still accepts
         messages; "" if no limit was reached.
         """
+
+    def throttled(self) -> str:
+        """Return why the server accepts no messages although it runs: memory or disk; "" if it accepts them."""
+
+    def resources(self) -> Resources:
+        """Return what the server uses of the machine."""
 
     def queues(self) -> Iterable[QueueInfo]:
         """Return the user queues and the system queues."""

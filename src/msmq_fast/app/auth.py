@@ -54,11 +54,12 @@ class TokenTable:
         """Replace the tokens of [[users]] with those of `other`; open connections keep their identity."""
         self._tokens = other._tokens
 
-    def identify(self, token: str, address: str) -> Identity | None:
+    def identify(self, token: str, address: str, method: str = "a token") -> Identity | None:
         """Return the owner of `token`. None if the token is wrong, or if too many wrong tokens came from this
         address.
 
-        The digests of all tokens are compared in full, so the time taken reveals nothing about any of them.
+        `method` names the secret in the audit. The digests of all tokens are compared in full, so the time
+        taken reveals nothing about any of them.
         """
         found: Identity | None = None
         given = _digest(token)
@@ -67,7 +68,7 @@ class TokenTable:
                 found = identity
         if self._logons is not None:
             account = "" if found is None else found.name
-            if self._logons.admit(account, address, proven=found is not None) is not None:
+            if self._logons.admit(account, address, proven=found is not None, method=method) is not None:
                 return None
         return found
 

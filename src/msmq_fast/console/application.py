@@ -18,10 +18,12 @@ from msmq_fast.admin.api.api import Api
 from msmq_fast.admin.api.errors import refusal_of
 from msmq_fast.console.forms import is_small
 from msmq_fast.console.guard import HEADERS, is_forged, is_known_host, is_own_origin
+from msmq_fast.console.live import Live
 from msmq_fast.console.logons import Logon, LogonRefused, Logons
-from msmq_fast.console.pages import PAGES
+from msmq_fast.console.pages import LIVE, PAGES
 from msmq_fast.console.rendering import Renderer
 from msmq_fast.console.sessions import Notice, Sessions
+from msmq_fast.console.streams import Ended, Streams
 from msmq_fast.console.visit import THEMES, Visit, theme_of
 from msmq_fast.security.webpages import connection_ends
 
@@ -44,6 +46,8 @@ def build_console(api: Api, logons: Logons, sessions: Sessions, names: Collectio
     routes.add_post("/login", console.login)
     routes.add_post("/logout", console.logout)
     routes.add_post("/theme", console.theme)
+    routes.add_get("/live", console.live)
+    application.on_shutdown.append(console.close)
     for method, path, page in PAGES:
         routes.add_route(method, path, console.handler(page))
     return application
@@ -57,6 +61,15 @@ class _Console:
         self._names = names
         self._renderer = Renderer()
         self._files = dict(_static_files())
+        self._streams = Streams()
+        # Only pages that a browser reads: a stream must not act.
+        self._live = {
+            f"{CONSOLE_PATH}{path}": page for method, path, page in PAGES if method == "GET" and path in LIVE
+        }
+
+    async def close(self, _: web.Application) -> None:
+        """End the streams, because the server stops."""
+        await self._streams.close()
 
     @web.middleware
     async def boundary(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -97,7 +110,14 @@ class _Console:
             if session is None or caller is None:
                 following = request.path_qs if request.method == "GET" else ""
                 raise web.HTTPSeeOther("/ui/login?" + urlencode({"next": following}))
-            visit = Visit(request, caller.at(request.remote or ""), session, self._api, self._renderer)
+            visit = Visit(
+                request,
+                caller.at(request.remote or ""),
+                session,
+                self._api,
+                self._renderer,
+                is_live=request.path in self._live,
+            )
             if request.method == "GET":
                 return await page(visit)
             try:
@@ -111,6 +131,39 @@ class _Console:
                 raise visit.back(request.path_qs, Notice("failed", str(refusal))) from None
 
         return handle
+
+    # ---- updates of open pages
+
+    async def live(self, request: web.Request) -> web.StreamResponse:
+        """Stream the changes of the page in `page`; with `poll`, return all of it that can change."""
+        session = self._sessions.look_at(request.cookies.get(_cookie_name(request), ""))
+        if session is None:
+            return web.json_response({"ended": True}, status=401)
+        address, since = request.query.get("page", ""), request.query.get("since", "0")
+        page = self._live.get(address.partition("?")[0])
+        if page is None or not (since.isascii() and since.isdigit() and len(since) <= 12):
+            raise web.HTTPNotFound
+        render = self._renders(request.clone(rel_url=address), page)
+        if "poll" in request.query:
+            return await self._streams.once(render, int(since))
+        return await self._streams.follow(request, session.number, render, int(since))
+
+    def _renders(
+        self, request: web.Request, page: Callable[[Visit], Awaitable[web.StreamResponse]]
+    ) -> Callable[[Live], Awaitable[None]]:
+        """Return the function that renders the page of a stream as its session allows at that moment."""
+
+        async def render(live: Live) -> None:
+            session = self._sessions.look_at(request.cookies.get(_cookie_name(request), ""))
+            caller = None if session is None else self._logons.renewed(session.logon)
+            if session is None or caller is None:
+                raise Ended
+            at = caller.at(request.remote or "")
+            await page(
+                Visit(request, at, session, self._api, self._renderer, live, follows=True, is_live=True)
+            )
+
+        return render
 
     # ---- pages without a session
 

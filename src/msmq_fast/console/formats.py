@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from markupsafe import Markup
+
 from msmq_fast.protocol.classes import MessageClass, name_of
 
-__all__ = ["REASONS", "class_name", "count", "moment", "rate", "reason", "size"]
+__all__ = ["REASONS", "class_name", "count", "duration", "moment", "path", "plural", "rate", "reason", "size"]
 
 REASONS: Final[dict[int, str]] = {
     MessageClass.NACK_BAD_DST_Q: "The destination queue does not exist. Create it, then send again.",
@@ -54,6 +56,16 @@ def count(value: int) -> str:
     return f"{value:,}".replace(",", "\u202f")
 
 
+def plural(value: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: `1 message`, `2 messages`. `many` is the plural if it is not regular."""
+    return f"{count(value)} {one if value == 1 else many or f'{one}s'}"
+
+
+def path(name: str) -> Markup:
+    """Return the name of a queue, which a browser may break after each backslash."""
+    return Markup("\\<wbr>").join(name.split("\\"))
+
+
 def size(value: int) -> str:
     """Return a number of bytes with a unit."""
     amount, unit = float(value), 0
@@ -65,6 +77,17 @@ def size(value: int) -> str:
 def rate(value: float) -> str:
     """Return a number of messages per second."""
     return f"{value:.1f}/s" if value < 100 else f"{count(round(value))}/s"
+
+
+def duration(seconds: float) -> str:
+    """Return a span of time in its two largest units: `3 d 4 h`, `5 min 6 s`."""
+    rest = max(0, int(seconds))
+    parts: list[tuple[int, str]] = []
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        if rest >= length or parts or unit == "s":
+            parts.append((rest // length, unit))
+            rest %= length
+    return " ".join(f"{number} {unit}" for number, unit in parts[:2] if number or len(parts) == 1)
 
 
 def moment(seconds: int) -> str:

@@ -35,6 +35,9 @@ class Renderer:
         environment.globals["link"] = link
         for filter_ in (
             formats.count,
+            formats.duration,
+            formats.path,
+            formats.plural,
             formats.size,
             formats.rate,
             formats.moment,

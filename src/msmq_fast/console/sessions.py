@@ -96,6 +96,11 @@ class Sessions:
         self._sessions[key] = session
         return session
 
+    def look_at(self, cookie: str) -> Session | None:
+        """Return the session of a cookie as `find` does, without counting this as a use of it."""
+        session = self._sessions.get(_key(cookie))
+        return None if session is None or _has_ended(session, self._monotonic()) else session
+
     def close(self, cookie: str) -> None:
         """End the session of a cookie, if there is one."""
         self._sessions.pop(_key(cookie), None)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
 
 from msmq_fast.admin.api.api import Api
+from msmq_fast.console.live import Live
 from msmq_fast.console.rendering import Renderer
 from msmq_fast.console.sessions import Notice, Session
 from msmq_fast.security.callers import Caller
@@ -26,13 +28,20 @@ def theme_of(request: web.Request) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What a page needs: the request, the caller with the rights of this moment, and the management API."""
+    """What a page needs: the request, the caller with the rights of this moment, and the management API.
+
+    `live` collects what of the page can change. `follows` is whether the browser has the page already, and
+    the page is rendered for its changes only; `is_live` is whether such renderings follow.
+    """
 
     request: web.Request
     caller: Caller
     session: Session
     api: Api
     renderer: Renderer
+    live: Live = field(default_factory=Live)
+    follows: bool = False
+    is_live: bool = False
 
     def get(self, name: str, default: str = "") -> str:
         """Return a parameter of the query string."""
@@ -61,15 +70,19 @@ class Visit:
     async def page(self, template: str, title: str, *, status: int = 200, **values: Any) -> web.Response:
         """Return a page within the frame that all pages share."""
         server = await self.perform("server.show")
+        uptime = int(time.time()) - server["started"]
         text = self.renderer.render(
             template,
             title=title,
             server=server,
+            uptime=uptime if uptime < 60 else uptime - uptime % 60,
             caller=self.caller.name,
             reads_audit=self.caller.token.administrator or self.caller.token.reader,
             here=self.request.path,
             theme=theme_of(self.request),
-            notices=self.session.take_notices(),
+            notices=[] if self.follows else self.session.take_notices(),
+            live=self.live,
+            is_live=self.is_live,
             **values,
         )
         return web.Response(text=text, status=status, content_type="text/html")

@@ -59,7 +59,8 @@ class _Failures:
 @dataclass(frozen=True, slots=True)
 class Logon:
     """An attempt to log on. `account` is "" if the secret belongs to no account or the account is not known;
-    `method` names the secret: `a token`, `NTLM`. `refusal` is the reason, None if the log-on is accepted.
+    `method` names the secret and the place: `a token`, `NTLM`, `a password at the console`. `refusal` is the
+    reason, None if the log-on is accepted.
     """
 
     account: str

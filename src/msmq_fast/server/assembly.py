@@ -326,6 +326,7 @@ class Assembly:
             counters,
             self._refused,
             Figures(
+                started=runtime.clock.wall_us() // 1_000_000,
                 sessions=lambda: mqqb.connections,
                 app_connections=lambda: app.connections,
                 messages_in=lambda: mqqb.messages_in,

@@ -12,13 +12,17 @@ __all__ = ["OPERATIONS"]
 
 
 async def _show(call: Call) -> dict[str, Any]:
-    client, token = call.client, call.caller.token
+    client, token, resources = call.client, call.caller.token, call.view.resources()
     return {
         "name": client.computer_name,
         "guid": str(client.guid),
         "software": str(client.hello["server"]),
         "not_ready": call.view.ready() or "",
+        "throttled": call.view.throttled(),
         "shortage": call.view.shortage(),
+        "started": resources.started,
+        "express": {"bytes": resources.express_bytes, "limit": resources.express_limit},
+        "disk": {"used": resources.disk_used, "available": resources.disk_available},
         "caller": {"name": call.caller.name, "sid": str(token.user), "administrator": token.administrator},
     }
 
@@ -78,7 +82,23 @@ OPERATIONS: Final = [
                 "guid": text("GUID of the queue manager"),
                 "software": text("program and version"),
                 "not_ready": text("why the server accepts no messages; empty if it does"),
+                "throttled": text("which resource is used up, so that no messages are accepted; else empty"),
                 "shortage": text("a limit that was reached in the last minutes; empty if none was"),
+                "started": number("when the server was started, in seconds since 1970", most=2**63),
+                "express": record(
+                    "ExpressMemory",
+                    {
+                        "bytes": number("bytes of express messages, held in memory only", most=2**63),
+                        "limit": number("bytes above which no messages are accepted", most=2**63),
+                    },
+                ),
+                "disk": record(
+                    "Disk",
+                    {
+                        "used": number("bytes in use in the store", most=2**63),
+                        "available": number("bytes that can still be stored", most=2**63),
+                    },
+                ),
                 "caller": record(
                     "Caller",
                     {"name": text(), "sid": text("SID of the account"), "administrator": flag()},

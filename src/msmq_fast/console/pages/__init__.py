@@ -2,14 +2,15 @@
 
 To add a page: 1. write a function that takes a `Visit` and returns a response, and a template; 2. add the
 function with its method and path to the PAGES of its module; 3. add the page to the navigation in
-`templates/base.html` and to docs/how-to/console.md.
+`templates/base.html` and to docs/how-to/console.md; 4. if the page changes by itself, mark in its template
+what does (live.py), and add its path to LIVE.
 """
 
 from __future__ import annotations
 
 from msmq_fast.console.pages import access, audit, batches, deadletters, messages, outgoing, overview, queues
 
-__all__ = ["PAGES"]
+__all__ = ["LIVE", "PAGES"]
 
 PAGES = [
     *overview.PAGES,
@@ -21,3 +22,6 @@ PAGES = [
     *access.PAGES,
     *audit.PAGES,
 ]
+
+LIVE = frozenset({"/overview", "/queues", "/queue", "/outgoing", "/outgoing/queue"})
+"""The paths of the pages that are kept up to date while they are open."""

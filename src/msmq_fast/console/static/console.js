@@ -36,11 +36,29 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// Charts of the numbers in the table of a history, oldest first.
-function draw(section) {
+// Charts of the numbers in the table of a history, oldest first. `redraw` draws them again after new rows.
+const charts = new WeakMap();
+
+function samplesOf(section) {
   const rows = [...section.querySelectorAll("tr[data-sample]")].reverse();
   const samples = rows.map((row) => row.dataset.sample.split(" ").map(Number));
-  const columns = [0, 1, 2, 3].map((index) => samples.map((sample) => sample[index]));
+  return [0, 1, 2, 3].map((index) => samples.map((sample) => sample[index]));
+}
+
+function redraw(section) {
+  if (!section) return;
+  const drawn = charts.get(section);
+  if (!drawn) {
+    if (section.querySelector("tr[data-sample]")) draw(section);
+    return;
+  }
+  const columns = samplesOf(section);
+  drawn[0].setData([columns[0], columns[1]]);
+  drawn[1].setData([columns[0], columns[2], columns[3]]);
+}
+
+function draw(section) {
+  const columns = samplesOf(section);
   const place = section.querySelector(".charts");
   const colours = getComputedStyle(document.documentElement);
   const colour = (name) => colours.getPropertyValue(name).trim();
@@ -59,12 +77,14 @@ function draw(section) {
       axes: [axis(), { ...axis(), size: 60 }],
       series: [{ value: "{HH}:{mm}:{ss}" }, ...series],
     };
-    new uPlot(options, data, frame);
+    return new uPlot(options, data, frame);
   };
-  chart(frames[0], "Messages", [columns[0], columns[1]], [{ label: "Messages", stroke: colour("--accent"), width: 2 }]);
-  chart(frames[1], "Messages per second", [columns[0], columns[2], columns[3]], [
-    { label: "In", stroke: colour("--good"), width: 2 },
-    { label: "Out", stroke: colour("--warn"), width: 2, dash: [6, 4] },
+  charts.set(section, [
+    chart(frames[0], "Messages", [columns[0], columns[1]], [{ label: "Messages", stroke: colour("--accent"), width: 2 }]),
+    chart(frames[1], "Messages per second", [columns[0], columns[2], columns[3]], [
+      { label: "In", stroke: colour("--good"), width: 2 },
+      { label: "Out", stroke: colour("--warn"), width: 2, dash: [6, 4] },
+    ]),
   ]);
 }
 

@@ -13,6 +13,7 @@ from msmq_fast.app.auth import TokenTable
 from msmq_fast.console.logons import Logon, LogonRefused
 from msmq_fast.security.callers import Caller, CallerRefused, Callers
 from msmq_fast.security.logons import WRONG, LogonLimits
+from msmq_fast.security.logons import Logon as Attempt
 from msmq_fast.security.passwords import SALT_SIZE, hash_password, verify_password
 from msmq_fast.security.principals import Principals
 from msmq_fast.security.users import UsersFileError
@@ -24,6 +25,10 @@ _log = logging.getLogger("msmq_fast.audit")
 
 _LONGEST_SECRET: Final = 1024  # characters
 _AT_ONCE: Final = 2  # passwords that are verified at the same time; each takes 16 MiB and a thread
+# How the audit names what an attempt to log on gives.
+_PASSWORD: Final = "a password at the console"  # noqa: S105
+_TOKEN: Final = "a token at the console"  # noqa: S105
+_LOCAL: Final = "the account of this computer at the console"
 _REFUSED: Final = "The name or the password is wrong, or there were too many attempts. Try again later."
 _TOKEN_REFUSED: Final = "The token is wrong, or there were too many attempts. Try again later."  # noqa: S105
 
@@ -61,7 +66,7 @@ class ConsoleLogons:
             async with self._turns:
                 matches = await asyncio.to_thread(verify_password, password[:_LONGEST_SECRET], line)
         proven = matches and user is not None and bool(user.password)
-        reason = self._limits.admit(account, address, proven=proven)
+        reason = self._limits.admit(account, address, proven=proven, method=_PASSWORD)
         if reason is not None or user is None:
             _record(f"refused a log-on to the console as {name[:104]!r} from {address}: {reason or WRONG}")
             raise LogonRefused(_REFUSED)
@@ -69,7 +74,7 @@ class ConsoleLogons:
 
     async def by_token(self, token: str, address: str) -> Logon:
         """Return the log-on of the owner of a token. Raises LogonRefused."""
-        identity = self._tokens.identify(token[:_LONGEST_SECRET], address)
+        identity = self._tokens.identify(token[:_LONGEST_SECRET], address, _TOKEN)
         if identity is None:
             _record(f"refused a log-on to the console with a token from {address}")
             raise LogonRefused(_TOKEN_REFUSED)
@@ -80,12 +85,17 @@ class ConsoleLogons:
         """Return the log-on of the Unix user at the other end of a loopback connection. Raises
         LogonRefused.
         """
+        address = "" if ends is None else ends.client[0]
         try:
             caller = self._local.identify(
-                {name: text for name, text in headers.items() if name.lower() != "authorization"}, "", ends
+                {name: text for name, text in headers.items() if name.lower() != "authorization"},
+                address,
+                ends,
             )
         except CallerRefused as error:
+            self._limits.attempted(Attempt("", address, _LOCAL, str(error)))
             raise LogonRefused(f"{error}.") from None
+        self._limits.attempted(Attempt(caller.name, address, _LOCAL))
         return _accepted(caller, "local", b"", "this machine")
 
     def renewed(self, logon: Logon) -> Caller | None:

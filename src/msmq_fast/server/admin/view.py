@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from msmq_fast.admin.view import Histogram, Labelled
+from msmq_fast.admin.view import Histogram, Labelled, Resources
 from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo
 from msmq_fast.qm.operator.showing import infos
 from msmq_fast.qm.queues.queue import Queue, QueueKind
@@ -25,6 +25,8 @@ __all__ = ["Figures", "ServerView"]
 class Figures:
     """Functions that return current numbers from several parts of the server."""
 
+    started: int
+    """Seconds since 1970."""
     sessions: Callable[[], int]
     app_connections: Callable[[], int]
     messages_in: Callable[[], int]
@@ -70,6 +72,17 @@ class ServerView:
         messages; "" if there is none.
         """
         return self._manager.answer_queues.shortage
+
+    def throttled(self) -> str:
+        """Return why memory or disk do not suffice for more messages; "" if they do."""
+        return self._manager.flow.why or ""
+
+    def resources(self) -> Resources:
+        """Return what the server uses of memory and disk."""
+        ledger, space = self._manager.ledger, self._figures.space()
+        return Resources(
+            self._figures.started, ledger.express_bytes, ledger.express_high, space.used, space.available
+        )
 
     def queues(self) -> Iterable[QueueInfo]:
         """Yield user and system queues and subqueues, without their security descriptors."""

@@ -1,0 +1,88 @@
+"""What of a page can change while the page is open, and the changes from one rendering to the next.
+
+1. A template marks it: `live.text` a figure, `live.row` a row of a table, `live.part` a piece of the page
+   that is replaced as a whole when its shape changes, for example from a table to a sentence.
+2. While the page is rendered, `Live` collects the marked texts by their keys.
+3. A stream renders the page again and again, and sends `changes` of two renderings (streams.py).
+4. `live.js` applies them. It changes only the cells that differ, so that focus and selections stay.
+
+A table of samples grows at its beginning: a rendering has only the rows after `since`, and the older ones
+stay in the page, as many as the `data-append` of the `tbody` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from markupsafe import Markup
+
+__all__ = ["Live", "changes"]
+
+
+class Live:
+    """The marked texts of one rendering.
+
+    `since` is the time, in seconds since 1970, of the newest sample that the browser has; None if the page is
+    rendered for the first time and needs all of them. The page raises it to the newest sample it shows.
+    """
+
+    def __init__(self, since: int | None = None) -> None:
+        self.since = since
+        self.texts: dict[str, str] = {}
+        self.parts: dict[str, tuple[str, str]] = {}  # key → (shape, HTML)
+        self.rows: dict[str, dict[str, str]] = {}  # table → key of the row → HTML
+        self.growing: set[str] = set()  # tables of samples
+
+    def text(self, key: str, value: object) -> Markup:
+        """Mark a figure. `key` is unique in the page."""
+        self.texts[key] = str(value)
+        return Markup('<span data-live="{}">{}</span>').format(key, value)
+
+    def part(self, key: str, shape: object, caller: Callable[[], str]) -> Markup:
+        """Mark a piece of the page. `shape` differs if the rows and figures in it are not enough to bring the
+        browser from the one to the other.
+        """
+        content = Markup(caller())  # noqa: S704 - a template rendered it, with autoescape
+        self.parts[key] = str(shape), str(content)
+        return Markup('<div data-part="{}" data-shape="{}">{}</div>').format(key, shape, content)
+
+    def row(self, table: str, key: object, caller: Callable[[], str], **attributes: object) -> Markup:
+        """Mark a row of the table whose `tbody` has `data-rows="TABLE"`. `key` is unique in the table;
+        `attributes` become `data-` attributes of the row.
+        """
+        more = Markup("").join(
+            Markup(' data-{}="{}"').format(name, value) for name, value in attributes.items()
+        )
+        content = Markup(caller())  # noqa: S704 - a template rendered it, with autoescape
+        row = Markup('<tr data-row="{}"{}>{}</tr>').format(key, more, content)
+        self.rows.setdefault(table, {})[str(key)] = str(row)
+        return row
+
+    def sample(self, table: str, key: object, caller: Callable[[], str], **attributes: object) -> Markup:
+        """Mark a row of a table of samples."""
+        self.growing.add(table)
+        return self.row(table, key, caller, **attributes)
+
+
+def changes(before: Live | None, after: Live) -> dict[str, Any]:
+    """Return what differs between two renderings of a page, as JSON for `live.js`; empty if nothing does.
+
+    `before` is None if it is not known what the browser shows: then everything is returned. The values of
+    `texts` are plain text; those of `parts` and `rows` are HTML of the templates.
+    """
+    old = before or Live()
+    texts = {key: text for key, text in after.texts.items() if old.texts.get(key) != text}
+    parts = {
+        key: {"shape": shape, "html": html}
+        for key, (shape, html) in after.parts.items()
+        if key not in old.parts or old.parts[key][0] != shape
+    }
+    tables: dict[str, Any] = {}
+    for table in after.rows.keys() | old.rows.keys():
+        rows, known = after.rows.get(table, {}), old.rows.get(table, {})
+        changed = {key: html for key, html in rows.items() if known.get(key) != html}
+        if changed or (table not in after.growing | old.growing and list(rows) != list(known)):
+            tables[table] = {"order": list(rows), "html": changed}
+    found = {"texts": texts, "parts": parts, "rows": tables}
+    return {name: content for name, content in found.items() if content}

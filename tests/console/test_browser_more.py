@@ -1,0 +1,157 @@
+"""The console in Chromium: pages that stay up to date, and pages for administrators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.console.test_browser import FLAGS, WATCH
+from tests.support.processes.servers import Server, command, data_directory, until
+
+pytestmark = [
+    pytest.mark.long(60),
+    pytest.mark.needs("chromium", modules=("playwright", "axe_playwright_python")),
+]
+PATHS: tuple[str, ...] = (
+    "/overview",
+    "/queues",
+    "/queue?name=orders",
+    "/outgoing",
+    "/outgoing/queue?name=DIRECT%3DTCP:127.0.0.9%5Cprivate%24%5Cfar",
+)
+SHOTS = Path("build/screenshots")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with data_directory() as data:
+        data.mkdir(mode=0o700, exist_ok=True)
+        done = command(
+            "user", "add", "admin", "--data", str(data), "--group", "administrators", stdin=b"secret\n"
+        )
+        assert done.returncode == 0, done
+        running = Server(data, "--name", "ALPHA")
+        try:
+            running.start()
+            running.ok("queue", "create", "orders", "--label", "Incoming orders", "--journal")
+            running.ok("send", ".\\private$\\orders", "--label", "one", "--body", "<a><b>1</b></a>")
+            running.ok("queue", "create", "empty")
+            running.ok("send", "DIRECT=TCP:127.0.0.9\\private$\\far", "--body", "x")
+            yield running
+        finally:
+            running.kill()
+
+
+class Console:
+    """A browser that is logged on, and what a person does with it."""
+
+    def __init__(self, page: Any, theme: str) -> None:
+        self.page, self.theme = page, theme
+
+    def open(self, path: str) -> None:
+        assert self.page.goto(f"/ui{path}").status == 200
+
+    def checked(self, name: str) -> None:
+        """Take a picture, and check accessibility and the content security policy."""
+        from axe_playwright_python.sync_playwright import Axe
+
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=str(SHOTS / f"{name}-{self.theme}.png"), full_page=True)
+        assert Axe().run(self.page).response["violations"] == [], name
+        assert self.page.evaluate("window.violations") == [], name
+
+    def until(self, expression: str) -> None:
+        """Wait until a JavaScript expression is true."""
+        until(lambda: self.page.evaluate(expression))
+
+
+@pytest.fixture(params=["light", "dark"])
+def console(request: pytest.FixtureRequest, server: Server) -> Iterator[Console]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+        context = chromium.new_context(
+            color_scheme=request.param, base_url=f"http://localhost:{server.port('admin')}"
+        )
+        made = context.new_page()
+        made.add_init_script(WATCH)
+        made.goto("/ui/login")
+        made.fill("#name", "admin")
+        made.fill("#secret", "secret")
+        made.keyboard.press("Enter")
+        made.wait_for_url("**/ui/queues")
+        yield Console(made, request.param)
+        chromium.close()
+
+
+def test_each_page_is_accessible_and_keeps_the_policy(console: Console) -> None:
+    for number, path in enumerate(PATHS):
+        console.open(path)
+        console.checked(f"more-{number}")
+
+
+def test_figures_change_without_losing_the_focus(server: Server, console: Console) -> None:
+    console.open("/queues")
+    console.page.focus("tr[data-row] a[aria-label^='Browse']")
+    focused = "document.activeElement.getAttribute('aria-label')"
+    label = console.page.evaluate(focused)
+    before = console.page.inner_text("caption")
+    server.ok("send", ".\\private$\\orders", "--label", "two", "--body", "x")
+    console.until(f"document.querySelector('caption').innerText !== {before!r}")
+    assert console.page.evaluate(focused) == label
+    assert console.page.evaluate("window.violations") == []
+
+
+def test_a_new_queue_appears_in_its_place(server: Server, console: Console) -> None:
+    console.open("/queues")
+    name = f"fresh-{console.theme}"
+    server.ok("queue", "create", name)
+    console.until(
+        f"[...document.querySelectorAll('tr[data-row]')].some(r => r.dataset.row.endsWith({name!r}))"
+    )
+    rows = console.page.eval_on_selector_all("tr[data-row]", "rows => rows.map(row => row.dataset.row)")
+    assert rows == sorted(rows, key=str.casefold)
+    server.ok("queue", "delete", name)
+    console.until(
+        f"![...document.querySelectorAll('tr[data-row]')].some(r => r.dataset.row.endsWith({name!r}))"
+    )
+
+
+def test_the_filter_and_the_stream_agree(server: Server, console: Console) -> None:
+    console.open("/queues")
+    console.page.fill("#filter", "empt")
+    console.page.wait_for_url("**filter=empt**")
+    server.ok("send", ".\\private$\\empty", "--body", "x")
+    console.until("document.querySelector('caption').innerText.includes('1 queue with')")
+    assert console.page.locator("tr[data-row]").count() == 1
+    server.ok("queue", "purge", "empty")
+
+
+def test_the_charts_grow(console: Console) -> None:
+    console.open("/queue?name=orders")
+    console.until("document.querySelectorAll('.chart canvas').length === 2")
+    count = console.page.locator("tr[data-sample]").count()
+    console.until(f"document.querySelectorAll('tr[data-sample]').length > {count}")
+    assert console.page.evaluate("window.violations") == []
+
+
+def test_updates_can_be_paused(server: Server, console: Console) -> None:
+    console.open("/queues")
+    console.page.click("#live")
+    assert console.page.inner_text("#live") == "Updates paused"
+    console.open("/overview")
+    assert console.page.inner_text("#live") == "Updates paused"
+    console.page.click("#live")
+    console.until("document.getElementById('live').innerText === 'Live'")
+
+
+def test_the_log_off_in_another_tab_ends_the_updates(console: Console) -> None:
+    console.open("/queues")
+    console.until("document.getElementById('live').innerText === 'Live'")
+    console.page.evaluate("fetch('/ui/logout', {method: 'POST'})")
+    console.until("document.getElementById('live').innerText === 'Not live'")
+    assert "The session has ended" in console.page.inner_text("#notices")
