@@ -1,0 +1,66 @@
+"""The web console of a running server as a browser without script sees it."""
+
+from __future__ import annotations
+
+import http.client
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urlencode
+
+from tests.support.processes.servers import Server, command
+
+
+class Page(HTMLParser):
+    """The tags and the text of an answer."""
+
+    def __init__(self, status: int, headers: dict[str, str], text: str) -> None:
+        super().__init__()
+        self.status, self.headers, self.html = status, headers, text
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def links(self) -> list[str]:
+        return [str(attributes["href"]) for tag, attributes in self.tags if tag == "a"]
+
+
+class Browser:
+    """A client that keeps its cookie and sends the headers of a browser."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.cookie = ""
+
+    def ask(self, method: str, path: str, form: dict[str, str] | None = None, **headers: str) -> Page:
+        given = {"Host": "localhost", "Sec-Fetch-Site": "same-origin", "Cookie": self.cookie}
+        given |= {name.replace("_", "-"): text for name, text in headers.items()}
+        body = None
+        if form is not None:
+            body = urlencode(form)
+            given["Content-Type"] = "application/x-www-form-urlencoded"
+        connection = http.client.HTTPConnection(self._server.host, self._server.port("admin"), timeout=30)
+        with closing(connection):
+            connection.request(
+                method, f"/ui{path}", body, {name: text for name, text in given.items() if text}
+            )
+            answer = connection.getresponse()
+            page = Page(answer.status, dict(answer.getheaders()), answer.read().decode())
+        if "Set-Cookie" in page.headers:
+            self.cookie = page.headers["Set-Cookie"].partition(";")[0]
+        return page
+
+    def log_on(self, name: str, secret: str) -> Page:
+        return self.ask("POST", "/login", {"how": "secret", "name": name, "secret": secret})
+
+
+def add_user(data: Path, name: str, password: str, *flags: str) -> None:
+    """Write a user into the users file."""
+    done = command("user", "add", name, "--data", str(data), *flags, stdin=f"{password}\n".encode())
+    assert done.returncode == 0, done
