@@ -138,16 +138,20 @@ def _explain(session: Session, request_id: int, payload: memoryview) -> None:
     name, account, rights = arguments(payload, _NAME, _ACCOUNT, Field("rights", str))
     manager, principals = session.manager, session.service.principals
     queue, kind = _target(session, name)
-    descriptor = manager.guard.read_permissions(session.token, queue)
+    guard = manager.guard
+    sees = guard.sees_permissions(session.token, queue)
+    if account and not sees:
+        guard.read_permissions(session.token, queue)  # refuses; callers may always ask for themselves
+    owner = (guard.machine if queue is None else queue.security).owner if sees else None
     try:
         token = principals.of_account(account) if account else session.token
     except UsersFileError as error:
         raise InvalidParameter(str(error)) from None
     desired = _rights(rights, kind)
-    decision = manager.guard.explain(token, queue, desired)
+    decision = guard.explain(token, queue, desired)
     users = principals.users
     entry = None
-    if decision.index is not None and decision.entry is not None:
+    if sees and decision.index is not None and decision.entry is not None:
         entry = _entry(users, decision.index, decision.entry, kind)
     session.reply(
         request_id,
@@ -160,7 +164,7 @@ def _explain(session: Session, request_id: int, payload: memoryview) -> None:
             "reason": decision.reason.value,
             "missing": list(right_names(decision.missing, kind.rights)),
             "entry": entry,
-            "owner": _named(users, descriptor.owner),
+            "owner": _named(users, owner),
         },
     )
 

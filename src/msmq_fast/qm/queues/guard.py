@@ -172,12 +172,17 @@ class Guard:
         self._on_queue(token, queue, int(QueueRight.GET_QUEUE_PERMISSIONS), "get permissions")
         return queue.security
 
-    def sees_permissions(self, token: Token | None, queue: Queue) -> bool:
-        """Whether a caller sees the security descriptor among the properties of a queue. Does not audit a
-        refusal.
+    def sees_permissions(self, token: Token | None, queue: Queue | None) -> bool:
+        """Whether a caller may read the security descriptor of `queue`, or of the queue manager if `queue` is
+        None. Does not audit a refusal.
         """
+        if token is None:
+            return True
+        if queue is None:
+            right = int(MachineRight.GET_MACHINE_PERMISSIONS)
+            return self.authorizer.allows(token, self.machine, right, MACHINE)
         right = int(QueueRight.GET_QUEUE_PERMISSIONS)
-        return token is None or self.authorizer.allows(token, queue.security, right, QUEUE)
+        return self.authorizer.allows(token, queue.security, right, QUEUE)
 
     def change_permissions(
         self, token: Token | None, queue: Queue | None, given: SecurityDescriptor
