@@ -62,10 +62,17 @@ class Visit:
         """Perform an operation of the management API with the rights of the caller. Raises as Api.perform."""
         return await self.api.perform(self.caller, name, path=path, query=query, body=body)
 
+    async def may(self, right: str, queue: str = "") -> bool:
+        """Whether the caller has a right on a queue; without one, on the queue manager.
+
+        Raises as Api.perform.
+        """
+        query = {"queue": queue, "rights": right} if queue else {"rights": right}
+        return bool((await self.perform("access.explain", query=query))["granted"])
+
     async def administers(self) -> bool:
         """Whether the caller may administer the queue manager."""
-        decision = await self.perform("access.explain", query={"rights": "set-properties"})
-        return bool(decision["granted"])
+        return await self.may("set-properties")
 
     async def page(self, template: str, title: str, *, status: int = 200, **values: Any) -> web.Response:
         """Return a page within the frame that all pages share."""

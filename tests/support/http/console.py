@@ -52,7 +52,7 @@ class Browser:
             )
             answer = connection.getresponse()
             page = Page(answer.status, dict(answer.getheaders()), answer.read().decode())
-        if "Set-Cookie" in page.headers:
+        if page.headers.get("Set-Cookie", "").startswith("msmq="):
             self.cookie = page.headers["Set-Cookie"].partition(";")[0]
         return page
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.security.callers import CallerRefused
 
-__all__ = ["STATUS", "Refusal", "bad_request", "code_of", "refusal_of"]
+__all__ = ["STATUS", "Refusal", "bad_request", "code_of", "denied", "refusal_of"]
 
 STATUS: Final = {
     "BAD_REQUEST": 400,
@@ -68,6 +68,11 @@ def code_of(error: MSMQError) -> str:
     """Return the code of the API for an error of the queue manager."""
     code = error.name.removeprefix(_PREFIX)
     return "FAILED" if code == "MQ_ERROR" else code
+
+
+def denied(text: str) -> Refusal:
+    """Return the refusal of a caller without the right to a page or a call."""
+    return Refusal("ACCESS_DENIED", text)
 
 
 def refusal_of(error: Exception) -> Refusal | None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from msmq_fast.admin.api.errors import bad_request, refusal_of
+from msmq_fast.admin.api.errors import bad_request, denied, refusal_of
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
 from msmq_fast.console.visit import Visit
@@ -80,11 +80,6 @@ def _of(visit: Visit) -> dict[str, str]:
     return {"queue": queue} if queue else {}
 
 
-async def _may(visit: Visit, right: str) -> bool:
-    decision = await visit.perform("access.explain", query={**_of(visit), "rights": right})
-    return bool(decision["granted"])
-
-
 async def _entries(visit: Visit) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the access list and its entries with `verb` and `words`. Raises as Api.perform."""
     shown = await visit.perform("access.show", query=_of(visit))
@@ -105,7 +100,7 @@ async def _show(visit: Visit) -> web.Response:
     shown: dict[str, Any] | None = None
     entries: list[dict[str, Any]] = []
     decision, error = None, ""
-    if await _may(visit, "get-permissions"):
+    if await visit.may("get-permissions", queue):
         shown, entries = await _entries(visit)
     if right:
         try:
@@ -129,7 +124,7 @@ async def _show(visit: Visit) -> web.Response:
         decision=decision,
         missing=_words(decision["missing"]) if decision and decision["missing"] else "",
         error=error,
-        changes=await _may(visit, "change-permissions"),
+        changes=await visit.may("change-permissions", queue),
     )
 
 
@@ -152,7 +147,9 @@ async def _grant(visit: Visit) -> web.Response:
 
 
 async def _confirm(visit: Visit) -> web.Response:
-    account = visit.get("account")
+    account, queue = visit.get("account"), visit.get("queue")
+    if not await visit.may("change-permissions", queue):
+        raise denied(f"you do not have the right to change the access list of {queue or 'the queue manager'}")
     _, entries = await _entries(visit)
     found = [one for one in entries if account and account in (one["sid"], one["name"])]
     if not found:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from msmq_fast.admin.api.errors import bad_request, refusal_of
+from msmq_fast.admin.api.errors import bad_request, denied, refusal_of
 from msmq_fast.console.formats import count
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
@@ -27,6 +27,7 @@ __all__ = ["DEAD_LETTERS", "PAGES"]
 DEAD_LETTERS: Final = {"express": ".\\system$;deadletter", "transactional": ".\\system$;deadxact"}
 """The dead-letter queues by the kind of their messages."""
 _DONE: Final = {"move": "moved", "copy": "copied", "resubmit": "sent again"}
+_NEEDED: Final = {"move": "receive from", "copy": "peek at", "resubmit": "receive from"}
 _SHOWN: Final = 20  # messages of a preview
 _MOST_SELECTED: Final = 1000
 _LIMIT: Final = 100_000  # messages of one action
@@ -126,11 +127,14 @@ def _list_of(visit: Visit) -> str:
 async def _preview(visit: Visit) -> web.Response:
     try:
         batch = _Batch.of(visit)
+        rights = await visit.perform("queues.rights", path={"queue": batch.queue})
+        if not rights["peek" if batch.action == "copy" else "receive"]:
+            raise denied(f"you do not have the right to {_NEEDED[batch.action]} {batch.queue}")
         counted = await batch.perform(visit, dry_run=True)
         if batch.target:
             rights = await visit.perform("queues.rights", path={"queue": batch.target})
             if not rights["send"]:
-                raise bad_request(f"you do not have the right to send to {batch.target}")
+                raise denied(f"you do not have the right to send to {batch.target}")
         first = await visit.perform(
             "messages.list", path={"queue": batch.queue}, query={**batch.selection(), "limit": _SHOWN}
         )

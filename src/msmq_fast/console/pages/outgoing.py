@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from msmq_fast.admin.api.errors import bad_request
+from msmq_fast.admin.api.errors import bad_request, denied
 from msmq_fast.console.formats import count
 from msmq_fast.console.pages.queues import TYPED_ABOVE
 from msmq_fast.console.rendering import link
@@ -56,6 +56,8 @@ async def _change(visit: Visit) -> web.Response:
 
 async def _confirm(visit: Visit) -> web.Response:
     queue = await _queue(visit)
+    if not await visit.administers():
+        raise denied(f"you do not have the right to purge {queue['name']}")
     return await visit.page(
         "outgoing_purge.html",
         f"Purge {queue['name']}",

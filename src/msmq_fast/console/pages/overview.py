@@ -26,6 +26,7 @@ async def _show(visit: Visit) -> web.Response:
         outgoing=outgoing,
         stalled=stalled,
         dead=dead,
+        creates=await visit.may("create-queue"),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from msmq_fast.admin.api.errors import bad_request, refusal_of
+from msmq_fast.admin.api.errors import bad_request, denied, refusal_of
 from msmq_fast.console.formats import count
 from msmq_fast.console.pages.history import history
 from msmq_fast.console.rendering import link
@@ -21,6 +21,8 @@ TYPED_ABOVE: Final = 1000
 """Messages above which a purge or a deletion needs the typed name of the queue."""
 _KINDS: Final = ("user", "system", "subqueue", "journal")
 _SORTS: Final = ("name", "messages", "bytes")
+_DESTROYS: Final = {"purge": "receive", "delete": "delete"}
+"""The right that each of these actions needs."""
 _NUMBERS: Final = ("quota_kb", "journal_quota_kb", "base_priority", "poison_after")
 
 
@@ -49,6 +51,7 @@ async def _list(visit: Visit) -> web.Response:
         sort=sort,
         descending=descending,
         pattern=visit.get("filter")[:249],
+        creates=await visit.may("create-queue"),
     )
 
 
@@ -61,6 +64,8 @@ async def _show(visit: Visit) -> web.Response:
 
 
 async def _new(visit: Visit) -> web.Response:
+    if not await visit.may("create-queue"):
+        raise denied("you do not have the right to create queues")
     return await visit.page("queue_new.html", "Create a queue", values={}, error="")
 
 
@@ -90,9 +95,12 @@ async def _set(visit: Visit) -> web.Response:
 
 async def _confirm(visit: Visit) -> web.Response:
     action = visit.get("action")
-    if action not in ("purge", "delete"):
+    if action not in _DESTROYS:
         raise bad_request("action must be purge or delete")
     queue = await visit.perform("queues.show", path={"queue": visit.get("name")})
+    rights = await visit.perform("queues.rights", path={"queue": visit.get("name")})
+    if not rights[_DESTROYS[action]]:
+        raise denied(f"you do not have the right to {action} {queue['name']}")
     return await visit.page(
         "queue_confirm.html",
         f"{action.capitalize()} {queue['name']}",
