@@ -15,6 +15,14 @@ class Plain:
     messages: int = 0
     bytes: int = 0
 
+    @property
+    def folded(self) -> str:
+        return self.name.casefold()
+
+    @property
+    def core(self) -> Plain:
+        return self
+
 
 def names(**chosen: object) -> list[str]:
     queues = [Plain(f"H\\private$\\q{n}", messages=n % 3, bytes=n) for n in range(6)]
@@ -28,6 +36,18 @@ def test_order_and_pages() -> None:
     assert names(sort="messages", descending=True) == ["q2", "q5", "q1", "q4", "q0", "q3"]
     assert names(sort="bytes", descending=True, offset=1, limit=2) == ["q4", "q3"]
     assert names(offset=9) == []
+
+
+def test_a_page_near_the_beginning_is_that_of_the_whole_order() -> None:
+    queues = [Plain(f"H\\private$\\Q{n * 7919 % 1000}", n % 5, n % 11) for n in range(1000)]
+    for sort in ("name", "messages", "bytes"):
+        for descending in (False, True):
+            given = {"sort": sort, "descending": descending}
+            queues.sort(key=lambda queue: queue.folded)
+            whole = page(queues, limit=1000, **given).queues  # type: ignore[arg-type]
+            for offset in (0, 7, 990):
+                part = page(queues, limit=20, offset=offset, **given).queues  # type: ignore[arg-type]
+                assert part == whole[offset : offset + 20]
 
 
 def test_filters_ignore_case() -> None:

@@ -16,7 +16,7 @@ To add a part:
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from random import Random
 from uuid import UUID
 
@@ -58,7 +58,7 @@ from msmq_fast.qm.queues.housekeeping import Housekeeping
 from msmq_fast.qm.queues.incoming import IncomingProtocols
 from msmq_fast.qm.queues.journal import without_journal
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
-from msmq_fast.qm.queues.queue import Queue
+from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.queues.queuerecords import QueueRecords
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.queues.subqueue import Subqueues
@@ -354,6 +354,10 @@ class QueueManager:
     def queues(self) -> Iterable[Queue]:
         """Returns the user, system and outgoing queues; `Queue.kind` tells them apart."""
         return self.registry.queues()
+
+    def in_order(self, kinds: tuple[QueueKind, ...]) -> Sequence[Queue]:
+        """Returns the queues of some kinds, ordered by their case-folded names."""
+        return self.registry.in_order(kinds)
 
     def outgoing(self) -> Collection[OutgoingQueue]:
         """Returns all outgoing queues."""

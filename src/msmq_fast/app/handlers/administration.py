@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -156,7 +156,7 @@ def _page(session: Session, request_id: int, payload: memoryview) -> None:
     if max(len(text), len(glob)) > _MAX_PATTERN:
         raise InvalidParameter(f"text and glob may have at most {_MAX_PATTERN} characters")
     found = page(
-        _visible(session, kind),
+        session.manager.guard.visible(session.token, session.manager.in_order(_kinds(kind))),
         text=text,
         glob=glob,
         sort=sort,
@@ -175,13 +175,16 @@ def _page(session: Session, request_id: int, payload: memoryview) -> None:
     )
 
 
-def _visible(session: Session, kind: str) -> Iterator[Queue]:
+def _visible(session: Session, kind: str) -> Sequence[Queue]:
     """Return the queues of a kind that the caller may see. Raises InvalidParameter for an unknown kind."""
-    if kind not in _LISTED:
+    manager, kinds = session.manager, _kinds(kind)
+    return manager.guard.visible(session.token, [one for one in manager.queues() if one.kind in kinds])
+
+
+def _kinds(name: str) -> tuple[QueueKind, ...]:
+    if name not in _LISTED:
         raise InvalidParameter(f"kind must be one of {', '.join(_LISTED)}")
-    manager, token, kinds = session.manager, session.token, _LISTED[kind]
-    sees = manager.guard.sees
-    return (queue for queue in manager.queues() if queue.kind in kinds and sees(token, queue))
+    return _LISTED[name]
 
 
 def _maps(session: Session, queues: Iterable[Queue]) -> list[dict[str, Any]]:

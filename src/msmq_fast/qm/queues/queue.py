@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -223,6 +224,11 @@ class Queue:
     def name(self) -> str:
         """The path name of the queue."""
         return "" if self.part is None else str(PathName(self.computer, self.part))
+
+    @cached_property
+    def folded(self) -> str:
+        """The path name, case-folded; it never changes."""
+        return self.name.casefold()
 
     @property
     def key(self) -> str:

@@ -4,8 +4,9 @@ with pending work.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from uuid import UUID
 
 from msmq_fast.packet.fields import DIRECT, PRIVATE_ON_DESTINATION, PRIVATE_ON_OTHER, PUBLIC, direct_text
@@ -36,6 +37,8 @@ from msmq_fast.qm.queues.system import FIRST_FREE_NUMBER, RESERVED_ORDINALS
 from msmq_fast.qm.reading.readers import Readers
 from msmq_fast.qm.services import Services
 from msmq_fast.store.schema import MetaName
+
+_FOLDED = attrgetter("folded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class QueueRegistry:
         self._by_guid: dict[UUID, Queue] = {}
         self._outgoing: dict[str, OutgoingQueue] = {}
         self._by_ordinal: dict[int, Queue] = {}
+        self._ordered: dict[tuple[QueueKind, ...], list[Queue]] = {}  # by kinds, see `in_order`
         self.waited: set[Readers] = set()
         self.purging: set[Queue] = set()
         self.reaping: set[int] = set()
@@ -123,6 +127,7 @@ class QueueRegistry:
 
     def add(self, queue: Queue) -> None:
         """Register a local queue, and its journal if it has one."""
+        self._ordered.clear()
         self._by_key[queue.key] = queue
         self._by_ordinal[queue.ordinal] = queue
         if queue.private_number:
@@ -135,6 +140,7 @@ class QueueRegistry:
 
     def remove(self, queue: Queue) -> None:
         """Remove a local queue from the registry; no name finds it afterwards."""
+        self._ordered.clear()
         if self._by_key.get(queue.key) is queue:
             del self._by_key[queue.key]
         if self._by_ordinal.get(queue.ordinal) is queue:
@@ -164,6 +170,18 @@ class QueueRegistry:
         """All queues, the outgoing ones last; see `Queue.kind`."""
         yield from self.local()
         yield from self._outgoing.values()
+
+    def in_order(self, kinds: tuple[QueueKind, ...]) -> Sequence[Queue]:
+        """Return the queues of some kinds, ordered by their case-folded names. The order of local queues is
+        kept until one of them comes or goes, so a caller pays for it once.
+        """
+        if QueueKind.OUTGOING in kinds:
+            return sorted((queue for queue in self.queues() if queue.kind in kinds), key=_FOLDED)
+        ordered = self._ordered.get(kinds)
+        if ordered is None:
+            ordered = sorted((queue for queue in self.local() if queue.kind in kinds), key=_FOLDED)
+            self._ordered[kinds] = ordered
+        return ordered
 
     def outgoing(self) -> Collection[OutgoingQueue]:
         """The outgoing queues."""
