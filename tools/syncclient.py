@@ -35,7 +35,7 @@ all names.
 """
 MODULES = tuple(module for modules in FILES.values() for module in modules)
 INSIDE = frozenset(
-    ("restore", "give_up", "live", "link", "ready", "handle", "hello", "number", "acknowledging")
+    ("restore", "give_up", "opened", "live", "link", "ready", "handle", "hello", "number", "acknowledging")
 )
 WIDTH = 110
 OVERRIDES = {
@@ -301,10 +301,10 @@ class Generator:
 
 
 def _is_value(node: ast.ClassDef) -> bool:
-    """An enumeration or a dataclass, which has no call to wait for."""
+    """An enumeration, a dataclass or an interface that programs pass in: none has a call to wait for."""
     marks = (*node.bases, *node.decorator_list)
     return any(
-        isinstance(one, ast.Name) and one.id in ("Enum", "dataclass")
+        isinstance(one, ast.Name) and one.id in ("Enum", "Protocol", "dataclass")
         for mark in marks
         for one in ast.walk(mark)
     )

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 IMPORT_ALL = """
 import importlib, pkgutil, msmq_fast, msmq_fast._native
 found = [module.name for module in pkgutil.walk_packages(msmq_fast.__path__, "msmq_fast.")]
-extras = ("msmq_fast.spark", "msmq_fast.rpc.auth.kerberos")
+extras = ("msmq_fast.spark", "msmq_fast.rpc.auth.kerberos", "msmq_fast.client.telemetry")
 names = [name for name in found if not name.endswith(".__main__") and not name.startswith(extras)]
 for name in names:
     importlib.import_module(name)

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
 from msmq_fast.client.channel import Channel, Reconnect
@@ -96,13 +96,20 @@ class Connection:
 
         Raises QueueNotFound, IllegalFormatName, SharingViolation, AccessDenied, UnsupportedAccessMode.
         """
-        return Opening(Queue.open(self._channel, name, access, share))
+        return Opening(Queue(self._channel, name, access, share).opened())
 
     def transaction(self) -> Transaction:
         """Return a transaction: its sends and receives take effect together or not at all. See
         Transaction.
         """
         return Transaction(self._channel, next(self._numbers))
+
+
+class Instrumentation(Protocol):
+    """Makes the connections of programs that are observed; `msmq_fast.client.telemetry.Telemetry` is one."""
+
+    def connection(self, channel: Channel, target: Endpoint) -> Connection:
+        """Return the connection over `channel`, which leads to `target`."""
 
 
 def connect(
@@ -113,6 +120,7 @@ def connect(
     timeout: float = 10.0,
     client: str = "",
     reconnect: bool | Reconnect = False,
+    telemetry: Instrumentation | None = None,
 ) -> Opening[Connection]:
     """Connect to a queue manager: `await connect(…)`, or `async with connect(…) as connection`.
 
@@ -125,6 +133,9 @@ def connect(
     change nothing are repeated. Of the other pending calls, a send raises SendInDoubt, a commit raises
     CommitInDoubt, and the rest raise ConnectionLost; open transactions are aborted, and cursors are closed.
     The default is off, since only the program can decide what to do with a message in doubt.
+
+    `telemetry` makes spans and metrics of OpenTelemetry for this connection: see
+    `msmq_fast.client.telemetry.Telemetry`.
     """
     target = parse_endpoint(endpoint)
     policy = (Reconnect() if reconnect else None) if isinstance(reconnect, bool) else reconnect
@@ -137,7 +148,8 @@ def connect(
             raise ConnectionLost(f"no answer from {target} within {timeout} s") from None
 
     async def made() -> Connection:
-        return Connection(await Channel.open(dial, policy))
+        channel = await Channel.open(dial, policy)
+        return Connection(channel) if telemetry is None else telemetry.connection(channel, target)
 
     return Opening(made())
 

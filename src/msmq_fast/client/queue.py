@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from msmq_fast.client.channel import Channel
 from msmq_fast.client.cursor import Cursor
@@ -40,13 +40,11 @@ class Queue:
         self.ended: MSMQError | None = None
         """The error with which the server refused to open the queue again; None while the queue is usable."""
 
-    @classmethod
-    async def open(cls, channel: Channel, name: str, access: Access, share: Share) -> Queue:
-        """Open a queue: see Connection.open."""
-        queue = cls(channel, name, access, share)
-        await queue._open(await channel.live())
-        channel.add(queue)
-        return queue
+    async def opened(self) -> Self:
+        """Open the queue at the server, and return it: see Connection.open."""
+        await self._open(await self._channel.live())
+        self._channel.add(self)
+        return self
 
     async def restore(self, link: Link) -> None:
         """Open the queue again on a new link. If the server refuses that, every later call raises its

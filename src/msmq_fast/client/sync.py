@@ -12,6 +12,7 @@ from uuid import UUID
 from msmq_fast.client import connection as _connection
 from msmq_fast.client.blocking import ClosingWrapper, on_loop, run
 from msmq_fast.client.channel import Reconnect
+from msmq_fast.client.connection import Instrumentation
 from msmq_fast.client.syncadmin import AccessAdmin as AccessAdmin
 from msmq_fast.client.syncadmin import Admin as Admin
 from msmq_fast.client.syncadmin import AuditAdmin as AuditAdmin
@@ -102,6 +103,7 @@ def connect(
     timeout: float = 10.0,
     client: str = "",
     reconnect: bool | Reconnect = False,
+    telemetry: Instrumentation | None = None,
 ) -> Connection:
     """Connect to a queue manager: `connect(…)`, or `with connect(…) as connection`.
 
@@ -114,10 +116,19 @@ def connect(
     change nothing are repeated. Of the other pending calls, a send raises SendInDoubt, a commit raises
     CommitInDoubt, and the rest raise ConnectionLost; open transactions are aborted, and cursors are closed.
     The default is off, since only the program can decide what to do with a message in doubt.
+
+    `telemetry` makes spans and metrics of OpenTelemetry for this connection: see
+    `msmq_fast.client.telemetry.Telemetry`.
     """
     inner = run(
         _connection.connect(
-            endpoint, token=token, tls=tls, timeout=timeout, client=client, reconnect=reconnect
+            endpoint,
+            token=token,
+            tls=tls,
+            timeout=timeout,
+            client=client,
+            reconnect=reconnect,
+            telemetry=telemetry,
         )
     )
     return Connection(inner)
