@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from msmq_fast.bodies.tracecontext import (
     TraceContext,
     carried_context,
+    chosen,
     creation_context,
     derived_context,
-    is_chosen,
     is_own_extension,
     parse_traceparent,
 )
@@ -115,7 +115,7 @@ def test_every_program_derives_the_same_context() -> None:
 
 
 def test_a_ratio_chooses_its_share() -> None:
-    ids = [derived_context(number.to_bytes(20)).trace_id for number in range(4000)]
+    ordinals = range(5_000_000, 5_004_000)
     for ratio in (0.0, 0.01, 0.25, 1.0):
-        share = sum(is_chosen(trace, ratio) for trace in ids) / len(ids)
-        assert share == pytest.approx(ratio, abs=0.03)
+        assert len(chosen(ordinals, ratio)) / len(ordinals) == pytest.approx(ratio, abs=0.002)
+    assert set(chosen(ordinals, 0.01)) < set(chosen(ordinals, 0.25))  # a larger share has the smaller one

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
-import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from base64 import b64decode
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -29,6 +25,7 @@ from msmq_fast.client.message import parse_message_id
 from msmq_fast.client.telemetry import Telemetry
 from tests.client.connecting import path  # noqa: F401 - a fixture
 from tests.client.server import running
+from tests.support.http.collector import collector
 
 
 class Observed:
@@ -291,39 +288,10 @@ def test_the_blocking_client_has_the_parent_of_its_thread(path: str) -> None:  #
     assert sent.parent.span_id == request.get_span_context().span_id
 
 
-@contextmanager
-def collector() -> Iterator[tuple[str, list[ExportTraceServiceRequest]]]:
-    """An OTLP collector. Yields (its URL, the requests that it got)."""
-    got: list[ExportTraceServiceRequest] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            if self.headers.get("Content-Encoding") == "gzip":
-                body = gzip.decompress(body)
-            got.append(ExportTraceServiceRequest.FromString(body))
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Write nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1/traces", got
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 def test_spans_reach_a_collector(path: str) -> None:  # noqa: F811
-    with collector() as (url, got):
+    with collector() as got:
         tracers = TracerProvider()
-        tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(url, timeout=5)))
+        tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(got.url, timeout=5)))
         telemetry = Telemetry(tracer_provider=tracers)
         with sync.connect(path, telemetry=telemetry) as connection:
             connection.admin.queues.create("orders")
@@ -331,15 +299,7 @@ def test_spans_reach_a_collector(path: str) -> None:  # noqa: F811
                 message_id = orders.send(b"x")
                 orders.receive(1)
         tracers.shutdown()
-    spans = [
-        span
-        for request in got
-        for resource in request.resource_spans
-        for scope in resource.scope_spans
-        for span in scope.spans
-    ]
-    assert [span.name for span in spans] == ["send orders", "receive orders"]
+    assert [span["name"] for span in got.spans] == ["send orders", "receive orders"]
     wanted = derived_context(parse_message_id(message_id))
-    assert {(span.links[0].trace_id, span.links[0].span_id) for span in spans} == {
-        (wanted.trace_id, wanted.span_id)
-    }
+    linked = [(span["links"][0]["traceId"], span["links"][0]["spanId"]) for span in got.spans]
+    assert [tuple(map(b64decode, pair)) for pair in linked] == [(wanted.trace_id, wanted.span_id)] * 2

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -31,6 +32,7 @@ _SAMPLED: Final = 1
 _PARENT: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _STATE: Final = re.compile(r"[\x20-\x7e]*")
 _NAMES: Final = ("nservicebus.traceparent", "rbs-ot-tracestate", "traceparent")
+_SPREAD: Final = 2_654_435_761  # 2**32 divided by the golden ratio: spreads consecutive numbers evenly
 _SIGNS: Final = tuple(sign.encode(code) for sign in ("trace", "Trace") for code in ("utf-8", "utf-16-le"))
 
 
@@ -106,11 +108,13 @@ def creation_context(message_id: bytes, extension: bytes) -> TraceContext:
     return carried_context(extension) or derived_context(message_id)
 
 
-def is_chosen(trace_id: bytes, ratio: float) -> bool:
-    """Whether a trace belongs to the share `ratio` (0 to 1) of all traces. Depends on the trace id alone, so
-    that all computers with the same ratio choose the same traces.
+def chosen(ordinals: Sequence[int], ratio: float) -> list[int]:
+    """Return the positions of those messages in a list that belong to the share `ratio` (0 to 1) of all
+    messages. The list has the last four bytes of message identifiers as numbers; these alone decide, so that
+    all computers with the same ratio choose the same messages.
     """
-    return int.from_bytes(trace_id[8:]) < ratio * (1 << 64)
+    limit = int(ratio * (1 << 32))
+    return [index for index, ordinal in enumerate(ordinals) if ordinal * _SPREAD & 0xFFFF_FFFF < limit]
 
 
 def _own(extension: bytes) -> TraceContext | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from ipaddress import ip_address
 from typing import Final
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from msmq_fast.config.kinds import TEXT, TEXTS, TEXTS_SCHEMA, Kind
@@ -21,6 +22,7 @@ __all__ = [
     "GUID",
     "HOPS",
     "HOSTS",
+    "HTTP_URL",
     "PEERS",
     "PROXY",
     "QUEUE",
@@ -104,6 +106,15 @@ def _is_receiver(text: str) -> bool:
     return is_allowed_text(text)
 
 
+def _is_http_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018 - raises for an invalid one
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.username
+
+
 def _is_proxy(text: str) -> bool:
     name, _, port = text.rpartition(":")
     return bool(name) and port.isascii() and port.isdecimal() and 0 < int(port) <= 0xFFFF
@@ -125,6 +136,7 @@ QUEUE: Final = _text(r"the path of a queue, such as orders or .\private$\orders"
 GROUP: Final = _text(
     "a multicast group and its port, such as 234.1.1.1:8001", lambda text: bool(multicast_group(text))
 )
+HTTP_URL: Final = _text("an http or https URL without user name and password", _is_http_url)
 PROXY: Final = _text("a text such as proxy:3128", _is_proxy)
 HOSTS: Final = _texts(
     "a text or a list of texts: host names, *.example.org, addresses or networks such as 10.0.0.0/8",

@@ -63,6 +63,7 @@ from msmq_fast.server.runtime.stalls import LAG_BINS, StallWatch
 from msmq_fast.server.settings import queue_manager_settings
 from msmq_fast.server.srmp.front_end import Srmp
 from msmq_fast.server.srmp.listener import bind_http
+from msmq_fast.server.tracing.tracer import Tracer, tracer_of
 from msmq_fast.store.errors import status_text
 from msmq_fast.store.schema import MetaName
 from msmq_fast.store.snapshots import Snapshots
@@ -108,6 +109,7 @@ class Assembly:
         self._commit_loop: CommitLoop | None = None
         self._front_ends: list[FrontEnd] = []
         self._pgm_sockets: PgmSockets | None = None
+        self._tracer: Tracer | None = None
         self._refused = RefusalCounters(self._clock.monotonic, config.log.refusals_per_second)
         self._acceptors = Acceptors(loop, self._clock.monotonic, self._connections())
 
@@ -187,6 +189,9 @@ class Assembly:
         self._disk.expire(self._clock.monotonic())
         commit_loop.add(self._disk)
         commit_loop.add(FeedTrimmer(self._clock.monotonic, self._trim_feed))
+        self._tracer = tracer_of(config.tracing, manager, self._clock.monotonic)
+        if self._tracer is not None:
+            commit_loop.add(self._tracer)
         self._runtime = Runtime(
             config,
             self._loop,
@@ -202,6 +207,7 @@ class Assembly:
             tokens,
             self._tls,
             snapshots,
+            self._tracer,
         )
         bound |= self._bind_socket()
         self._front_ends = self._front_ends_of(self._runtime, bound)
@@ -445,6 +451,8 @@ class Assembly:
             tls=(self._tls, self._srmp.listener.certificates),
         )
         yield from self._acceptors.labelled()
+        if self._tracer is not None:
+            yield from self._tracer.labelled()
         for front_end in self._front_ends:
             yield from front_end.labelled()
         if self._load is not None:
@@ -485,6 +493,8 @@ class Assembly:
             await self._finish(f"closing {type(front_end).__name__}", front_end.close())
             await self._settle()
         self._step("closing the acceptors", self._acceptors.close)
+        if self._tracer is not None:
+            await self._finish("sending the last spans", self._tracer.stop())
         # A disk that hangs must not hang the loop.
         await self._finish("closing snapshots", asyncio.to_thread(runtime.snapshots.close))
         runtime.commit_loop.stop()

@@ -26,6 +26,7 @@ from msmq_fast.server.net.accepting import Acceptors
 from msmq_fast.server.runtime.clock import SystemClock
 from msmq_fast.server.runtime.loop import CommitLoop
 from msmq_fast.server.runtime.refusals import RefusalCounters
+from msmq_fast.server.tracing.tracer import Tracer
 from msmq_fast.store.snapshots import Snapshots
 from msmq_fast.store.store import Store
 
@@ -53,6 +54,8 @@ class Runtime:
     tokens: TokenTable
     tls: TlsFiles
     snapshots: Snapshots
+    tracer: Tracer | None
+    """Makes spans of messages; None if tracing is off."""
 
 
 class FrontEnd:

@@ -63,10 +63,13 @@ class Requests:
         receipts_to: Callable[[str], str],
         sign: Sign | None = None,
         spelling: Spelling = Spelling(),  # noqa: B008 - immutable
+        more: Callable[[bytes, Url], list[tuple[bytes, bytes]]] | None = None,
     ) -> None:
         """`receipts_to` returns the URL to which stream receipts for messages to a URL are to be sent. `sign`
-        returns the signature of a message that has a SecurityHeader.
+        returns the signature of a message that has a SecurityHeader. `more` returns further header fields of
+        the request for a packet to a URL.
         """
+        self._more = more
         self._receipts_to = receipts_to
         self._sign = sign
         self._spelling = spelling
@@ -83,12 +86,14 @@ class Requests:
         if has_envelope(packet):
             came = self._as_it_came(packet)
             content_type, body = content_of(came)
-            via = [(b"Via", b", ".join([*via_of(came), _OURSELVES]))]
+            more = [(b"Via", b", ".join([*via_of(came), _OURSELVES]))]
         else:
             to = url.scheme + url.text[len(url.scheme) :]
             content_type, body = self._content(packet, to, place)
-            via = []
-        return _request(target.encode("ascii"), host, content_type, body, via)
+            more = []
+        if self._more is not None:
+            more += self._more(packet, url)
+        return _request(target.encode("ascii"), host, content_type, body, more)
 
     def apdu(self, packet: bytes, group: str) -> bytes:
         """Return the APDU for a message to the multicast group `address:port`: the bytes of an HTTP request

@@ -71,6 +71,8 @@ class Parts:
     """How many computers, this one included, may forward a message."""
     report: Callable[[bytes], None] | None = None
     """Called with each packet that has BaseHeader.Flags.TR set and was put into a queue."""
+    note: Callable[[Compound, HttpRequest], None] | None = None
+    """Called with each message that arrives over HTTP, before it is decided what becomes of it."""
     turns: KeyTurns | None = None
     """Schedules the operations with keys that `verify` needs."""
     dead_letters: Allowance = field(default_factory=lambda: Allowance(16 << 20, 3600.0))
@@ -118,6 +120,8 @@ class Pipeline:
                 raise Nonconforming("a message that arrives over HTTP must not name a multicast address")
         except Nonconforming as error:
             return self.counters.refuse(Reason.MALFORMED, f"{request.peer}: {error}")
+        if self._parts.note is not None:
+            self._parts.note(compound, request)
         raw = request.raw_head + bytes(request.body)
         return self._decide(lambda: self._receive(compound, raw, request.peer), request.peer)
 

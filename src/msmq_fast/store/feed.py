@@ -8,7 +8,7 @@ deletes old events. Numbers grow by one; (incarnation, number) identifies an eve
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
@@ -19,6 +19,7 @@ from msmq_fast.store.decode import EventKind, FeedEvent
 from msmq_fast.store.schema import NUMBER_KEY, Table
 
 _IDENTIFIER: Final = struct.Struct("<16sI")  # as feed entries hold it
+_ORDINAL_AT: Final = 48  # offset of the number of the message identifier in an entry
 _LOOK: Final = 16  # records read at a time for a trim: one may have a megabyte
 
 
@@ -109,6 +110,33 @@ class Feed:
             lower = NUMBER_KEY.pack(following)
         return events, max(following, self.bounds()[1])
 
+    def select(
+        self, start: int, budget: int, choose: Callable[[list[int]], Iterable[int]]
+    ) -> tuple[list[FeedEvent], int]:
+        """Returns (events, number at which to continue): of the durable events from `start` on, the ones that
+        `choose` selects. `start` is the number of the first event of a record. `choose` gets the last number
+        of the message identifiers in one record, and returns positions in this list.
+
+        Reads about `budget` bytes of records, and decodes only records of which events were selected. A
+        damaged record is skipped.
+        """
+        events: list[FeedEvent] = []
+        while budget > 0:
+            found = self.store.tables.scan(Table.FEED, NUMBER_KEY.pack(start), None, _LOOK)
+            for key, value in found:
+                budget -= len(value)
+                try:
+                    wanted = list(choose(_ordinals(value)))
+                    if wanted:
+                        record = decode.feed(key, value)
+                        events += [record[index] for index in wanted]
+                except (decode.DecodeError, ValueError):
+                    pass
+                start = max(start, _span(key, value).stop)
+            if len(found) < _LOOK:
+                break
+        return events, start
+
     def _record_with(self, number: int) -> bytes:
         """Returns the key of the record that holds event `number`: the last record that begins at or before
         it.
@@ -167,6 +195,15 @@ class Feed:
     def _size(self) -> int:
         first, following = self.bounds()
         return (following - first) * decode.FEED_ENTRY.size
+
+
+def _ordinals(value: bytes) -> list[int]:
+    """Returns the last number of the message identifier of each event of a record. Raises ValueError."""
+    size, count = decode.PACK_HEAD.unpack_from(value)[2:]
+    entries = memoryview(value)[decode.PACK_HEAD.size :]
+    if len(entries) != size * count or size % 4:
+        raise ValueError("not a record of events")
+    return entries.cast("I")[_ORDINAL_AT // 4 :: size // 4].tolist()
 
 
 def _span(key: bytes, value: bytes) -> decode.FeedSpan:

@@ -39,6 +39,7 @@ from msmq_fast.config.sections.security import SecurityConfig
 from msmq_fast.config.sections.server import ServerConfig
 from msmq_fast.config.sections.srmp import SrmpConfig
 from msmq_fast.config.sections.store import StoreConfig
+from msmq_fast.config.sections.tracing import TracingConfig
 from msmq_fast.config.sections.users import UserDeclaration
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "ServerConfig",
     "SrmpConfig",
     "StoreConfig",
+    "TracingConfig",
     "UserDeclaration",
     "default_computer_name",
     "default_data_directory",
@@ -113,6 +115,7 @@ class Config:
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     log: LogConfig = field(default_factory=LogConfig)
     audit: AuditConfig = field(default_factory=AuditConfig)
+    tracing: TracingConfig = field(default_factory=TracingConfig)
     queues: list[QueueDeclaration] = field(default_factory=list)
     users: list[UserDeclaration] = field(default_factory=list)
     routes: list[RouteDeclaration] = field(default_factory=list)
@@ -178,6 +181,7 @@ SECTIONS: dict[str, type] = {
     "limits": LimitsConfig,
     "log": LogConfig,
     "audit": AuditConfig,
+    "tracing": TracingConfig,
 }
 
 LISTS: dict[str, type] = {

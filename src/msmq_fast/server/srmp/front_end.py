@@ -15,10 +15,12 @@ from msmq_fast.server.srmp.listener import HTTP, HTTPS, SrmpListener
 from msmq_fast.server.srmp.names import redirector, verifier
 from msmq_fast.server.srmp.receiving import SrmpReceiving
 from msmq_fast.server.srmp.sending import SrmpSending, sends_http
+from msmq_fast.server.tracing.tracer import Tracer
 from msmq_fast.srmp.compose import Spelling
 from msmq_fast.srmp.outgoing import Requests
 from msmq_fast.srmp.sending import Report, StreamReceipts
 from msmq_fast.srmp.signature import outgoing_signature
+from msmq_fast.srmp.urls import Url
 
 __all__ = ["Srmp"]
 
@@ -43,6 +45,7 @@ class Srmp(FrontEnd):
                 "stream" if config.interop.srmp_stream_element_is_lowercase else "Stream",
                 config.interop.srmp_expiry_is_time_to_reach_queue,
             ),
+            None if runtime.tracer is None else partial(_departing, runtime.tracer),
         )
         self.sending: SrmpSending | None = None
         if sends_http(config):
@@ -70,6 +73,7 @@ class Srmp(FrontEnd):
             None if mqqb.reports is None else _arrived(mqqb.reports),
             refused,
             manager.changes.changed,
+            runtime.tracer,
         )
         commit_loop.add(self.receiving)
         self.listener = SrmpListener(
@@ -107,3 +111,14 @@ def _arrived(reports: Reports) -> Callable[[bytes], None]:
 
 def _sent(reports: Reports) -> Report:
     return lambda packet, address: reports.sent(parse(packet), address)
+
+
+def _departing(tracer: Tracer, packet: bytes, url: Url) -> list[tuple[bytes, bytes]]:
+    """Return the header fields with the trace context of a message that leaves over HTTP."""
+    message = parse(packet)
+    at, length = message.extension_offset, message.extension_length
+    context = tracer.departing(message.source, message.message_id, packet[at : at + length], url.text)
+    if context is None:
+        return []
+    state = [(b"tracestate", context.state.encode("ascii"))] if context.state else []
+    return [(b"traceparent", context.traceparent.encode("ascii")), *state]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast.config.sections import Config
@@ -10,8 +11,11 @@ from msmq_fast.qm.manager import QueueManager
 from msmq_fast.security.allowance import Allowance
 from msmq_fast.security.keyturns import KeyTurns
 from msmq_fast.server.runtime.refusals import RefusalCounters
+from msmq_fast.server.tracing.tracer import Tracer
 from msmq_fast.signals import Signal
+from msmq_fast.srmp.compound import Compound
 from msmq_fast.srmp.destinations import Destinations
+from msmq_fast.srmp.http.request import HttpRequest
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.srmp.receipts import Receipts, Sequences
 from msmq_fast.srmp.receive import Parts, Pipeline, Verify
@@ -43,6 +47,7 @@ class SrmpReceiving:
         report: Callable[[bytes], None] | None,
         refused: RefusalCounters,
         queues_changed: Signal[[]],
+        tracer: Tracer | None,
     ) -> None:
         settings = config.srmp
         self._manager = manager
@@ -76,6 +81,7 @@ class SrmpReceiving:
             check_expiry=settings.check_expiry,
             hop_limit=config.mqqb.hop_limit,
             report=report,
+            note=None if tracer is None else partial(_note, tracer),
             turns=turns,
             dead_letters=Allowance(settings.expired_dead_letters, 3600.0),
         )
@@ -93,3 +99,12 @@ class SrmpReceiving:
         lately.
         """
         self.streams.expire(now, self.receipts.stream)
+
+
+def _note(tracer: Tracer, compound: Compound, request: HttpRequest) -> None:
+    """Note the trace context of a message that came over HTTP."""
+    parent, state = (request.header(name) or b"" for name in (b"traceparent", b"tracestate"))
+    if parent or compound.extension:
+        source, ordinal = compound.envelope.identifier
+        extension = compound.extension or b""
+        tracer.note(source, ordinal, bytes(extension), parent.decode("latin-1"), state.decode("latin-1"))
