@@ -13,13 +13,17 @@ WORKDIR /src
 COPY requirements/build.lock requirements/runtime.lock requirements/bulk.lock requirements/
 RUN python3 -m venv /opt/build \
  && /opt/build/bin/pip install --no-cache-dir --require-hashes --requirement requirements/build.lock \
- && python3 -m venv /opt/msmq-fast \
- && /opt/msmq-fast/bin/pip install --no-cache-dir --require-hashes --requirement "requirements/${PARTS}.lock"
+ && python3 -m venv --without-pip /opt/msmq-fast \
+ && /opt/build/bin/pip --python /opt/msmq-fast/bin/python3 install --no-cache-dir --require-hashes --requirement "requirements/${PARTS}.lock"
 COPY pyproject.toml setup.py MANIFEST.in LICENSE README.md ./
 COPY src src
+# Symbols and the sources of others' modules are half of what pip installs. Bytecode stays: the root is read-only, and each start
+# and each health check would compile anew.
 RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels . \
- && /opt/msmq-fast/bin/pip install --no-cache-dir --no-index --no-deps /wheels/*.whl \
- && /opt/msmq-fast/bin/pip uninstall --yes pip
+ && /opt/build/bin/pip --python /opt/msmq-fast/bin/python3 install --no-cache-dir --no-index --no-deps /wheels/*.whl \
+ && find /opt/msmq-fast -name "*.so*" -type f -exec strip --strip-unneeded {} + \
+ && find /opt/msmq-fast -type f \( -name "*.pyx" -o -name "*.pxd" -o -name "*.pxi" -o -name "*.h" -o -name "*.a" \) -delete \
+ && find /opt/msmq-fast/lib -type d -name tests -prune -exec rm -r {} +
 
 FROM ${RUNTIME_IMAGE}
 ARG VERSION=0.1.0
