@@ -8,9 +8,9 @@ ARG RUNTIME_IMAGE=docker.io/library/python:3.13-slim-bookworm
 
 FROM ${BUILD_IMAGE} AS build
 # "bulk" adds pyarrow for the bulk API, which the Spark source reads:  docker build --build-arg PARTS=bulk .
-ARG PARTS=runtime
+ARG PARTS=image
 WORKDIR /src
-COPY requirements/build.lock requirements/runtime.lock requirements/bulk.lock requirements/
+COPY requirements/build.lock requirements/image.lock requirements/bulk.lock requirements/
 RUN python3 -m venv /opt/build \
  && /opt/build/bin/pip install --no-cache-dir --require-hashes --requirement requirements/build.lock \
  && python3 -m venv --without-pip /opt/msmq-fast \

@@ -36,7 +36,7 @@ test: $(VENV)/.built $(VENV)/.test-tools
 smoke: $(VENV)/.built $(VENV)/.test-tools
 	$(PYTEST) -m smoke $(ARGS) $$(grep -rl --include='test_*.py' '^pytestmark = pytest.mark.smoke$$' tests)
 
-test-long: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools $(VENV)/.docs-tools $(VENV)/.browser-tools $(VENV)/.fuzz-tools
+test-long: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools $(VENV)/.docs-tools $(VENV)/.browser-tools $(VENV)/.fuzz-tools $(VENV)/.chart-tools
 	MSMQ_FAST_TESTS_EXEC=1 $(PYTEST) -m long --missing=fail $(ARGS)
 
 lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
@@ -106,7 +106,7 @@ $(VENV)/.built: $(VENV)/.installed $(SOURCES)
 	$(BIN)/python setup.py --quiet build_ext --inplace
 	@touch $@
 
-$(VENV)/.test-tools $(VENV)/.lint-tools $(VENV)/.docs-tools $(VENV)/.wheel-tools $(VENV)/.browser-tools $(VENV)/.fuzz-tools: $(VENV)/.%-tools: $(VENV)/.build-tools requirements/%.lock
+$(VENV)/.test-tools $(VENV)/.lint-tools $(VENV)/.docs-tools $(VENV)/.wheel-tools $(VENV)/.browser-tools $(VENV)/.fuzz-tools $(VENV)/.chart-tools: $(VENV)/.%-tools: $(VENV)/.build-tools requirements/%.lock
 	$(LOCKED) requirements/$*.lock
 	@touch $@
 

@@ -30,13 +30,15 @@ FOLDER = PROJECT / "requirements"
 FILES = {
     "build": ("build", "tools"),
     "runtime": ("runtime",),
-    "bulk": ("runtime", "bulk"),
-    "test": ("build", "tools", "runtime", "bulk", "spark", "test"),
+    "image": ("runtime", "objects"),
+    "bulk": ("runtime", "objects", "bulk"),
+    "test": ("build", "tools", "runtime", "objects", "bulk", "spark", "test"),
     "browser": ("browser",),
     "fuzz": ("fuzz",),
+    "chart": ("chart",),
     "docs": ("docs",),
     "wheel": ("wheel",),
-    "lint": ("build", "tools", "runtime", "bulk", "spark", "test", "lint", "docs", "wheel"),
+    "lint": ("build", "tools", "runtime", "objects", "bulk", "spark", "test", "lint", "docs", "wheel"),
 }
 TOOLS = ("build",)
 PYTHONS = ("3.11", "3.12", "3.13")

@@ -2,7 +2,8 @@
 
     python -m tools.sbom dist       → dist/msmq_fast-0.1.0.cdx.json
 
-The components are those of requirements/bulk.lock, which the image installs, with the hashes that pip checks.
+The components are those of the lock file that the Dockerfile installs by default, with the hashes that pip
+checks.
 One commit gives one file: its time is SOURCE_DATE_EPOCH, its serial number comes from its content.
 """
 
@@ -19,7 +20,15 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 PROJECT = Path(__file__).resolve().parent.parent
-LOCK = PROJECT / "requirements" / "bulk.lock"
+DOCKERFILE = PROJECT / "Dockerfile"
+
+
+def image_lock() -> Path:
+    """The lock file that the image installs, unless the build argument PARTS names another one."""
+    found = re.search(r"^ARG PARTS=(\w+)$", DOCKERFILE.read_text(encoding="utf-8"), re.MULTILINE)
+    if found is None:
+        raise SystemExit(f"{DOCKERFILE} has no line ARG PARTS=…")
+    return PROJECT / "requirements" / f"{found[1]}.lock"
 
 
 def components(lock: str) -> list[dict[str, Any]]:
@@ -79,7 +88,7 @@ def main() -> int:
     folder = Path(sys.argv[1])
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     created = int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
-    document = bill(project, LOCK.read_text(encoding="utf-8"), created)
+    document = bill(project, image_lock().read_text(encoding="utf-8"), created)
     name = f"{project['name'].replace('-', '_')}-{project['version']}.cdx.json"
     (folder / name).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return 0
