@@ -44,7 +44,7 @@ def words(line: str) -> list[str]:
         ("msmq-fast queue create q --privacy ", ["none", "optional", "body"]),
         ("msmq-fast queue create q --privacy=b", ["--privacy=body"]),
         ("msmq-fast send q --file ", [":files"]),
-        ("msmq-fast backup ", ["create", "restore"]),
+        ("msmq-fast backup ", ["create", "restore", "push", "pull", "list", "prune"]),
         ("msmq-fast backup create ", [":directories"]),
         ("msmq-fast queue show ", ["<NAME>"]),
         ("msmq-fast queue move a ", ["<TARGET>"]),

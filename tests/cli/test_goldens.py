@@ -24,6 +24,7 @@ from tests.support.processes.servers import Server, command
 GOLDENS = Path(__file__).parent / "goldens"
 GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 SID = re.compile(r"S-1-(?:5-21|22)(?:-\d+)+")
+SNAPSHOT = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{32}")
 DATE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?")
 ZERO = "00000000-0000-0000-0000-000000000000"
 VOLATILE = {
@@ -34,7 +35,7 @@ VOLATILE = {
     "last_error_time", "before", "after", "feed_next", "port", "sent", "journal_quota_kb",
     "digest", "certificate_b64", "blob_b64", "sender_id_b64", "registered", "not_after", "history", "user",
     "uid", "identifier", "size", "caller", "sids", "openings", "next_hops", "text", "owner", "quota_kb",
-    "number", "since", "closed",
+    "number", "since", "closed", "qm_guid",
 }  # fmt: skip
 
 WITHOUT = {"serve", "help", "completion", "config schema"}
@@ -54,7 +55,7 @@ def plain(value: Any, key: str = "", *, counters: bool = False) -> Any:
         value = GUID.sub(lambda found: found[0] if found[0] == ZERO else "<guid>", value)
         value = re.sub(r"<guid>\}\\\d+", r"<guid>}\\<number>", value)
         value = re.sub(r"<guid>\\[0-9a-f]{8}", r"<guid>\\<number>", value)
-        value = DATE.sub("<date>", SID.sub("<sid>", value))
+        value = DATE.sub("<date>", SID.sub("<sid>", SNAPSHOT.sub("<snapshot>", value)))
         return re.sub(r"(?:/[\w.-]+)*/(msmq-\w+|tmp\w*|pytest-[\w/.-]+)/", "<path>/", value)
     return value
 
@@ -186,6 +187,15 @@ def operation(check: Any, server: Server, tmp_path: Path) -> None:
     check("compact", "store", "compact", *data, local=True, counters=True)
     again = ("--data", str(tmp_path / "again"))
     check("backup-restore", "backup", "restore", str(tmp_path / "online"), *again, local=True, counters=True)
+    (tmp_path / "objects").mkdir()
+    url = f"file://{tmp_path / 'objects'}"
+    check("backup-push", "backup", "push", str(tmp_path / "online"), url, local=True, counters=True)
+    check("backup-list", "backup", "list", url, local=True, counters=True)
+    check("backup-pull", "backup", "pull", url, str(tmp_path / "pulled"), local=True, counters=True)
+    kept = ("--data", str(tmp_path / "again"), "--if-missing")
+    check("backup-restore-kept", "backup", "restore", url, *kept, local=True)
+    check("", "backup", "push", str(tmp_path / "backup"), url, local=True)
+    check("backup-prune", "backup", "prune", url, "--keep", "1", local=True)
     check("config-check", "config", "check", local=True)
     check("config-check", "check-config", local=True)
     settings = check("", "config", "show", local=True)

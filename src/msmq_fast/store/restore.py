@@ -8,7 +8,7 @@ import hashlib
 import os
 import shutil
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from msmq_fast.store.backup import Manifest
 from msmq_fast.store.errors import BackupError
@@ -22,16 +22,45 @@ from msmq_fast.store.store import renew_incarnation
 _STEP: Final = 1 << 20
 
 
-def restore(backup: Path, directory: Path, *, now_s: int) -> Manifest:
+class Source(Protocol):
+    """Where a backup comes from. Its text names it in messages."""
+
+    def manifest(self) -> Manifest:
+        """Return the manifest. Raises BackupError if the backup is unfinished or damaged."""
+
+    def copy(self, target: Path, manifest: Manifest) -> None:
+        """Write the data file to the new file `target`, durably. Raises BackupError if it is damaged."""
+
+
+class DirectorySource:
+    """A backup in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def __str__(self) -> str:
+        return str(self._directory)
+
+    def manifest(self) -> Manifest:
+        """Read the manifest file."""
+        return Manifest.read(self._directory)
+
+    def copy(self, target: Path, manifest: Manifest) -> None:
+        """Copy the data file, and compare its size and checksum with the manifest."""
+        _copy_checked(self._directory / DATA_NAME, target, manifest)
+
+
+def restore(backup: Path | Source, directory: Path, *, now_s: int) -> Manifest:
     """Restores `backup` into a directory that does not hold a store. `now_s` is Unix seconds.
 
     Raises BackupError if the backup is unfinished, damaged or written by a newer version of this program, and
     StoreLockedError if a server has the directory open. After a failure the directory holds no store.
     """
-    manifest = Manifest.read(backup)
+    source = DirectorySource(backup) if isinstance(backup, Path) else backup
+    manifest = source.manifest()
     if manifest.schema_version > LOGGED_SCHEMA_VERSION:
         raise BackupError(
-            f"{backup} has schema version {manifest.schema_version}; known are 0 to {LOGGED_SCHEMA_VERSION}"
+            f"{source} has schema version {manifest.schema_version}; known are 0 to {LOGGED_SCHEMA_VERSION}"
         )
     make_directory(directory)
     lock = StoreLock(directory)
@@ -42,7 +71,7 @@ def restore(backup: Path, directory: Path, *, now_s: int) -> Manifest:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o700)
         try:
-            _copy_checked(backup / DATA_NAME, draft / DATA_NAME, manifest)
+            source.copy(draft / DATA_NAME, manifest)
             with edit_store(draft) as (tables, writer):
                 renew_incarnation(tables, writer, now_s)
             (draft / DATA_NAME).rename(directory / DATA_NAME)

@@ -14,6 +14,7 @@ PROGRAM = "msmq-fast"
 FILES = "works on files of this machine, and needs no server"
 TERMINAL = "concerns the terminal"
 PROBE = "asks whether a server answers; the API has /livez and /readyz beside it"
+STORAGE = "works on object storage with the credentials of its caller, and needs no server"
 PATCH = "`access.edit` does it, with the verb as its action"
 
 WITHOUT = {
@@ -41,6 +42,10 @@ WITHOUT = {
     "user token": FILES,
     "audit export": "writes a file from the pages of `audit.list`",
     "backup restore": FILES,
+    "backup push": FILES,
+    "backup pull": FILES,
+    "backup list": STORAGE,
+    "backup prune": STORAGE,
     "support-bundle": "writes an archive on this machine, from what other calls answer",
     "store compact": FILES,
     "completion": TERMINAL,

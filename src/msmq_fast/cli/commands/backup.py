@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from msmq_fast.cli.commands.backup_objects import LIST, PRUNE, PULL, PUSH
 from msmq_fast.cli.commands.restore import COMMAND as RESTORE
 from msmq_fast.cli.commands.snapshot import add_snapshot, snapshot
 from msmq_fast.cli.endpoint import add_data, configured
@@ -78,7 +79,7 @@ _FORMER = Command(
 
 COMMAND = Group(
     name="backup",
-    help="copy the store, and make a data directory from the copy",
+    help="copy the store, keep copies in object storage, and make a data directory from a copy",
     commands=members(
         Command(
             name="create",
@@ -95,6 +96,10 @@ COMMAND = Group(
             ),
         ),
         replace(RESTORE, hidden=False),
+        PUSH,
+        PULL,
+        LIST,
+        PRUNE,
     ),
     former=_FORMER,
 )
